@@ -64,6 +64,10 @@ class Keys:
 
     classifier: Callable[[Any], Any]
 
+    def functions(self) -> Sequence[tuple[str, Callable[[Any], Any]]]:
+        """Return those of the user's, by what they are called."""
+        return (("key", self.classifier),)
+
     def one(self, item: Any) -> Any:
         """Return the canonical key of an item."""
         return self.checked(self.classifier(item), item)
@@ -101,6 +105,10 @@ class ItemsAsKeys(AnyKeys):
 
     def __init__(self) -> None:
         super().__init__(canonical)
+
+    def functions(self) -> Sequence[tuple[str, Callable[[Any], Any]]]:
+        """Return none: there is no function of the user's."""
+        return ()
 
     def given(self, batch: list[Any]) -> list[Any]:
         """Return the items."""
@@ -143,7 +151,7 @@ def collecting_groups(
         group_all,
         Keyed(keys.one, downstream, assemble),
         in_columns=_in_columns(keys, downstream, group_all),
-        functions=(*([] if isinstance(keys, ItemsAsKeys) else [("key", keys.classifier)]), *downstream.functions),
+        functions=(*keys.functions(), *downstream.functions),
     )
 
 

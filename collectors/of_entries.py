@@ -17,7 +17,7 @@ from collectors.arithmetic import counting
 from collectors.batches import batches, kinds
 from collectors.groups import AnyKeys, count_batch, groups_of_any_key
 from dstream.keys import canonical_all
-from dstream.spi import Collector, InColumns, Keyed
+from dstream.spi import Collector, InColumns, Keyed, added_ints, identity
 from dstream.values import Entry
 from dstream.values.blaming import each, failed_on, given, shown
 from dstream.values.entry import key_of, value_of
@@ -37,7 +37,8 @@ def values_of_each_key(downstream: Collector[Any, Any, Any]) -> Collector[Any, A
         >>> values_of_each_key(to_list()).collect([("a", 1), ("b", 2), ("a", 3)])
         {'a': [1, 3], 'b': [2]}
     """
-    return groups_of_any_key(_KEYS, mapping(value_of, downstream))
+    made = groups_of_any_key(_KEYS, mapping(value_of, downstream))
+    return replace(made, functions=downstream.functions)  # What gives the value is none of the user's.
 
 
 def counted_entries() -> Collector[Any, Any, Groups]:
@@ -47,7 +48,10 @@ def counted_entries() -> Collector[Any, Any, Groups]:
         >>> counted_entries().collect([("a", 1), ("b", 2), ("a", 3)])
         {'a': 2, 'b': 1}
     """
-    return replace(groups_of_any_key(_KEYS, counting()), accumulate_all=_count_entries)
+    counts = groups_of_any_key(_KEYS, counting())
+    known = counts.on_columns()
+    assert known is not None, "counts are known to columns"
+    return replace(counts, accumulate_all=_count_entries, in_columns=replace(known, same_as=_count_entries))
 
 
 def _count_entries(groups: Counter[Any], items: Iterable[Any]) -> Counter[Any]:
@@ -68,9 +72,9 @@ def folded_values(op: Callable[[Any, Any], Any]) -> Collector[Any, Any, Groups]:
         >>> folded_values(max).collect([("a", 1), ("b", 2), ("a", 3)])
         {'a': 3, 'b': 2}
     """
-    one = _Folded(_nothing, _never, partial(_applied, op))
+    sums = added_ints(value_of, identity) if op is operator.add else None
+    one = _Folded(_nothing, _never, partial(_applied, op), in_columns=sums)
     fold_all = partial(_fold_all, op)
-    ones = InColumns("count", operator.add, supplier=int)
     # A Counter adds ones at the speed of C. It holds ints only; for other values a dictionary takes its place.
     return Collector(
         Counter if op is operator.add else dict,
@@ -78,9 +82,7 @@ def folded_values(op: Callable[[Any, Any], Any]) -> Collector[Any, Any, Groups]:
         partial(_combine, op),
         accumulate_all=fold_all,
         keyed=Keyed(key_of, one, dict),
-        in_columns=InColumns("groups", downstream=ones, same_as=fold_all, of_pairs=True)
-        if op is operator.add
-        else None,
+        in_columns=None if sums is None else InColumns("groups", of=key_of, downstream=sums, same_as=fold_all),
         functions=(("op", op),),
     )
 
@@ -132,6 +134,10 @@ _ENTRIES = {Entry, tuple}
 
 class _KeysOfEntries(AnyKeys):
     """The keys that entries have."""
+
+    def functions(self) -> Sequence[tuple[str, Callable[[Any], Any]]]:
+        """Return none: what gives the key is none of the user's."""
+        return ()
 
     def given(self, batch: Sequence[Any]) -> list[Any]:
         return _columns(batch)[0]

@@ -14,8 +14,9 @@ from more_itertools import chunked
 
 from dstream.errors import NullElementError
 from dstream.keys import canonical_all
-from dstream.spi import Collector, InColumns, Keyed
+from dstream.spi import Collector, InColumns, Keyed, added_ints
 from dstream.values.blaming import each, given, shown
+from dstream.values.entry import key_of, value_of
 from dstream.values.plain_functions import plain
 
 __all__ = ["entries", "merged", "merged_or_removed"]
@@ -66,23 +67,20 @@ def entries(
         partial(_combine, of_two),
         accumulate_all=accumulate_all,
         keyed=Keyed(lambda item: split([item])[0][0], one, dict, takes_entries=split is _parts),
-        in_columns=_counted(key, value, accumulate_all) if merge is operator.add else None,
+        in_columns=_added(key, value, accumulate_all) if merge is operator.add else None,
         functions=tuple(
             (name, fn) for name, fn in (("key", key), ("value", value), ("merge", merge)) if fn is not None
         ),
     )
 
 
-def _counted(
+def _added(
     key: Callable[[Any], Any] | None, value: Callable[[Any], Any] | None, same_as: Callable[..., Any]
-) -> InColumns | None:
-    """Return how ones are added up by key, if it is known that all values are ones."""
-    ones = InColumns("count", operator.add, supplier=int)
+) -> InColumns:
+    """Return how ints are added up by key."""
     if key is None or value is None:
-        return InColumns("groups", downstream=ones, same_as=same_as, of_pairs=True)
-    known = plain(value)
-    is_one = known is not None and known[0] == "constant" and type(known[1]) is int and known[1] == 1
-    return InColumns("groups", of=key, downstream=ones, same_as=same_as) if is_one else None
+        key, value = key_of, value_of
+    return InColumns("groups", of=key, downstream=added_ints(value), same_as=same_as)
 
 
 def _parts(items: list[Any]) -> tuple[list[Any], list[Any]]:

@@ -166,7 +166,7 @@ def _is_of_module(fn: FunctionType, name: str, value: object) -> bool:
     return isinstance(value, BuiltinFunctionType) or getattr(value, "__module__", None) in (fn.__module__, *_OURS)
 
 
-_KNOWN_MODULES = ("math", "operator", "re")
+_KNOWN_MODULES = ("dstream", "math", "operator", "re")
 _OURS = ("re", "dstream.values.entry")
 
 

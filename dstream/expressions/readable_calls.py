@@ -23,6 +23,7 @@ from dstream.expressions.expression import (
 from dstream.expressions.known_functions import CHANGING_NOTHING, OPERATORS, name_of
 from dstream.expressions.names_of_function import CannotRead, constant_of
 from dstream.expressions.order_of_evaluation import is_leaf
+from dstream.values.entry import Entry
 
 __all__ = ["known_call", "object_read"]
 
@@ -35,6 +36,8 @@ def known_call(fn: Any, written: str, arguments: Sequence[Expression], keywords:
     Raises:
         CannotRead: the class does more than to keep its arguments.
     """
+    if fn is Entry and len(arguments) == 2 and not keywords:
+        return Called("dstream.Entry", (Together(tuple(arguments)),))
     if isinstance(fn, type) and name_of(fn) is None:
         return _built(fn, written, tuple(arguments), tuple(keywords))
     if keywords:

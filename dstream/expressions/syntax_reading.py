@@ -28,6 +28,7 @@ from dstream.expressions.expression import (
 )
 from dstream.expressions.known_functions import CHANGING_NOTHING, name_of
 from dstream.expressions.names_of_function import CannotRead, Names, constant_of
+from dstream.values.entry import Entry
 
 __all__ = ["Body", "Callee", "read_block", "read_syntax"]
 
@@ -180,6 +181,8 @@ def _object(syntax: ast.expr, body: Body) -> Any:
             owner = _object(of, body)
             if isinstance(owner, ModuleType) and owner.__name__ in _MODULES and name in vars(owner):
                 return _of_module(owner, name, syntax)
+            if isinstance(owner, ModuleType) and owner.__name__ == "dstream" and getattr(owner, name, None) is Entry:
+                return Entry
             if owner is str and name in vars(str):
                 return getattr(str, name)
             raise CannotRead(f"looks at {ast.unparse(syntax)}", line=syntax.lineno)

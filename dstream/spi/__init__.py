@@ -8,7 +8,7 @@ an end, `sink` where they go, `store` where distributed collections live, `gathe
 from dstream.spi.collector import AggregateOperation, Characteristics, Collector, Keyed, identity
 from dstream.spi.engine_contract import Engine, Running, RunStatus, Runtime
 from dstream.spi.gatherer import Downstream, Gatherer
-from dstream.spi.in_columns import InColumns
+from dstream.spi.in_columns import InColumns, added_ints
 from dstream.spi.in_parallel import AtEnd, ByPlace, Calling, InParallel, ItemWise, Outcome, Place, RunningValue
 from dstream.spi.integration import Integration
 from dstream.spi.processor_ends import ProcessorSink, ProcessorSource, ProcessorStreamSource
@@ -120,6 +120,7 @@ __all__ = [
     "Update",
     "WriteJob",
     "Writer",
+    "added_ints",
     "identity",
 ]
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from dstream.expressions import Expression
 
-__all__ = ["Found", "InColumns"]
+__all__ = ["Found", "InColumns", "added_ints"]
 
 Found = Literal["count", "sum", "statistics", "groups", "first"]
 
@@ -32,7 +32,7 @@ class InColumns:
         total: the `finisher` whose result is the sum.
         average: the one whose result is `sum / count`.
         supplier: makes the container that `take` begins with; None: the collector's does.
-        of_pairs: items are pairs, counted by their first parts: only such are taken whose second part is known to be 1.
+        only: the one type that all numbers have; None: ints, floats or bools.
         expression: what `of` gives behind `before`, if the compiler could read it.
         first: how many items come first.
         reverse: the greatest key comes first; equal ones keep their order.
@@ -50,9 +50,27 @@ class InColumns:
     total: Callable[[Any], Any] | None = None
     average: Callable[[Any], Any] | None = None
     supplier: Callable[[], Any] | None = None
-    of_pairs: bool = False
+    only: type | None = None
     expression: Expression | None = None
     is_verified: bool = False
     first: int = 0
     reverse: bool = False
     before: tuple[Callable[[Any], Any], ...] = ()
+
+
+def added_ints(of: Callable[[Any], Any], total: Callable[[Any], Any] | None = None) -> InColumns:
+    """Return how ints are added up where `operator.add` makes one value of two; a lone bool would stay a bool.
+
+    Args:
+        of: gives the value of an item.
+        total: the `finisher` that leaves the sum as it is.
+    """
+    return InColumns("sum", _added, _added_all, of, only=int, supplier=int, total=total)
+
+
+def _added(value: int, count: int, total: int) -> int:
+    return value + total
+
+
+def _added_all(value: int, values: Iterable[int]) -> int:
+    return value + sum(values)

@@ -63,6 +63,7 @@ __all__ = [
     "STEP",
     "Outcome",
     "Program",
+    "aggregated",
     "chained",
     "outcome_of",
     "outcomes",
@@ -242,7 +243,7 @@ def ways_to_run(made: Program) -> list[Callable[[Program, list[Any]], Any]]:
     """Return what runs a program: to a list, to a container, or through a shuffle."""
     if made.collector is None:
         return [_listed]
-    return [_reduced, *([_shuffled, _aggregated] if made.collector.keyed else [_aggregated_as_one])]
+    return [_reduced, *([_shuffled, aggregated] if made.collector.keyed else [_aggregated_as_one])]
 
 
 Outcome = tuple[Any, ...]
@@ -344,7 +345,7 @@ def _shuffled(made: Program, given: list[Any]) -> Any:
     return collector.keyed.assemble((key, value) for _, key, value in groups)
 
 
-def _aggregated(made: Program, given: list[Any]) -> Any:
+def aggregated(made: Program, given: list[Any]) -> Any:
     """Give the results of a stage by key: those of each target in order."""
     collector = made.collector
     assert collector is not None

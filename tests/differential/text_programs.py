@@ -23,13 +23,14 @@ from unittest.mock import patch
 
 import pyarrow as pa
 
+import dstream as ds
 import dstream.engine.kernels.columns.column_ends as column_ends
 import dstream.engine.kernels.columns.column_items as column_items
 import dstream.engine.kernels.columns.column_row_groups as column_row_groups
 import dstream.engine.kernels.columns.text_groups as text_groups
 from collectors import averaging, counting, frequencies, grouping_by, max_by, min_by, summarizing, summing, top_n
-from collectors.of_entries import folded_values
-from dstream.engine.compiler.reading_steps import collector_read
+from collectors.of_entries import counted_entries, folded_values, values_of_each_key
+from dstream.engine.compiler.reading_steps import collector_read, read_step
 from dstream.engine.kernels.aggregates import groups_of_partition
 from dstream.engine.kernels.columns.column_items import ColumnItems
 from dstream.engine.kernels.columns.column_records import column_of_array
@@ -42,9 +43,20 @@ from dstream.expressions.function_reading import read
 from dstream.keys import stable_hash
 from dstream.plan.steps import Op, Step
 from dstream.spi import Collector
+from dstream.stream import Stream
+from dstream.values import Entry
 from dstream.values.encoded_lines import EncodedLines
 from reducers.entries import entries
-from tests.differential.column_programs import STEP, Outcome, Program, chained, outcome_of, watched, ways_to_run
+from tests.differential.column_programs import (
+    STEP,
+    Outcome,
+    Program,
+    aggregated,
+    chained,
+    outcome_of,
+    watched,
+    ways_to_run,
+)
 
 __all__ = ["function_of", "outcomes", "program", "ways_of_texts"]
 
@@ -290,7 +302,9 @@ def function_of(source: str) -> Callable[[Any], Any]:
     """Compile a function, so that its source is found; some patterns have names in it."""
     name = f"<text program {source}>"
     linecache.cache[name] = len(source), None, [f"{source}\n"], name
-    made: Callable[[Any], Any] = eval(compile(source, name, "eval"), {"__name__": "texts", **_PATTERNS, **_NAMED})
+    made: Callable[[Any], Any] = eval(
+        compile(source, name, "eval"), {"__name__": "texts", "Entry": Entry, "ds": ds, **_PATTERNS, **_NAMED}
+    )
     return made
 
 
@@ -316,18 +330,55 @@ def program(seed: int) -> Program:
         form = {"flat_map": "t", "map": gives, "filter": form}[action]
         if form == "p":
             break
-    if form != "p" and random.random() < 0.15:
-        ops.append(_op("map", random.choice(["lambda x: (x, 1)", "lambda x: (x, 1)", "lambda x: (x, True)"]), len(ops)))
-        text, collector = random.choice(
-            [
-                ("to_imap(add)", entries(None, None, operator.add)),
-                ("reduce_by_key(add)", folded_values(operator.add)),
-            ]
-        )
+    if form != "p" and random.random() < 0.3:
+        ops += _entry_steps(random, len(ops))
+        text, collector = random.choice(_OF_ENTRIES)
+        collector = None if collector is None else _known(collector)
     else:
         text, collector = _collector(random, form) if form != "p" and random.random() < 0.75 else ("list", None)
     steps = ".".join(f"{op.action}({op.step.label})" for op in ops)
     return Program(list(parts), tuple(ops), collector, f"{parts} {steps} -> {text}")
+
+
+def _entry_steps(random: Random, number: int) -> Iterator[Op]:
+    """Give a step that makes entries or pairs of texts or ints, and perhaps others on these."""
+    value = random.choice(("1", "1", "1", "2", "-3", "True", "1.5", "-0.0", "None", "x", "len(str(x))", "2**62"))
+    key = random.choice(("x", "x", "str(x)[:1]", "len(str(x))", "(x, 1)", "None"))
+    yield _op("map", f"lambda x: {random.choice(('', 'Entry', 'ds.Entry'))}({key}, {value})", number)
+    while random.random() < 0.4:
+        name, fn = random.choice(_ON_ENTRIES)
+        op = Op("map", fn, None, Step(name, None, number + 1, 3))
+        found = read_step(op)
+        yield replace(op, expression=found if isinstance(found, Expression) else None)
+
+
+def _made_by(make: Callable[[Stream[Any]], Stream[Any]]) -> Callable[[Any], Any]:
+    """Return the function of the step that a method of streams makes."""
+    fn: Callable[[Any], Any] = make(Stream.of())._node.fn  # type: ignore[attr-defined]
+    return fn
+
+
+_ON_ENTRIES: list[tuple[str, Callable[[Any], Any]]] = [
+    ("swap", _made_by(lambda stream: stream.swap())),
+    ("map_values str", _made_by(lambda stream: stream.map_values(function_of("lambda x: str(x)")))),
+    ("map_values add", _made_by(lambda stream: stream.map_values(function_of("lambda x: x + 1")))),
+    ("map_values len", _made_by(lambda stream: stream.map_values(function_of("lambda x: len(x)")))),
+    ("key_by", _made_by(lambda stream: stream.key_by(function_of("lambda x: x[0]")))),
+    ("key_by value", _made_by(lambda stream: stream.key_by(function_of("lambda x: x.value")))),
+    ("starmap", _made_by(lambda stream: stream.starmap(function_of("lambda a, b: (b, a)")))),
+    ("values", _made_by(lambda stream: stream.values())),
+]
+_OF_ENTRIES: list[tuple[str, Collector[Any, Any, Any] | None]] = [
+    ("to_imap(add)", entries(None, None, operator.add)),
+    ("reduce_by_key(add)", folded_values(operator.add)),
+    ("reduce_by_key(add)", folded_values(operator.add)),
+    ("count_by_key()", counted_entries()),
+    ("aggregate_by_key(summing())", values_of_each_key(summing())),
+    ("aggregate_by_key(averaging())", values_of_each_key(averaging())),
+    ("aggregate_by_key(summarizing())", values_of_each_key(summarizing())),
+    ("aggregate_by_key(counting())", values_of_each_key(counting())),
+    ("list", None),
+]
 
 
 def _collector(random: Random, form: str) -> tuple[str, Collector[Any, Any, Any]]:
@@ -378,7 +429,7 @@ def ways_of_texts(made: Program) -> list[Callable[[Program, list[Any]], Any]]:
     """Return what runs a program: into a map, by key, or as one on numbers."""
     if made.text.rpartition(" -> ")[2].startswith("to_imap"):
         return [_in_buckets]
-    return [_by_key] if made.text.endswith("reduce_by_key(add)") else ways_to_run(made)
+    return [_by_key, aggregated] if made.text.endswith("reduce_by_key(add)") else ways_to_run(made)
 
 
 class _Writes:
@@ -412,7 +463,7 @@ def _by_key(made: Program, given: list[Any]) -> Any:
     groups = reduction.supplier()
     for number, part in enumerate(made.parts):
         task = StageTask(number, _BOUND)
-        for keys, containers in groups_of_partition(reduction, 0, STEP, False, chained(made, part, task), task):
+        for keys, containers in groups_of_partition(reduction, 0, STEP, False, False, chained(made, part, task), task):
             groups = reduction.combined(groups, dict(zip(keys, containers, strict=True)))
     return dict(groups)
 

@@ -179,7 +179,7 @@ def test_a_function_that_looks_at_no_entry_is_called_for_each(watched: Watched) 
 
     assert check(entries.map(_one).map(_add_one), watched)[".map(_one)"] == ["inlined"]
     (note,) = check(entries, watched, mapping(_one, summing(_add_one)))[".collect(mapping(...))"]
-    assert note == "mapping(fn), summing(fn): Python: the items before it come one by one"
+    assert note == "mapping(fn), summing(fn): Python: an operation on two streams gives items one by one"
 
 
 def _one(entry: Any) -> int:
@@ -258,18 +258,30 @@ def test_keys_that_columns_do_not_take_are_called(watched: Watched) -> None:
     assert notes[".sorted(key=_by_bits)"] == ["key: Python: columns have no .bit_length()"]
 
 
-def test_pairs_are_counted_by_key_in_columns_if_they_have_one(watched: Watched) -> None:
-    """Which is what the data say; another operator takes them one by one."""
+def test_ints_of_pairs_are_added_up_by_key_in_columns(watched: Watched) -> None:
+    """Another operator takes them one by one."""
     pairs: Any = numbers().map(_with_one)
 
     (note,) = check(pairs.reduce_by_key(operator.add), watched)[".reduce_by_key(add)"]
-    assert note.endswith("; op: columns if the step before gives (item, 1) for each item")
+    assert note.endswith("; op: columns")
     (note,) = check(pairs.reduce_by_key(max), watched)[".reduce_by_key(max)"]
     assert note.endswith("; op: Python: the collector takes items one by one")
 
 
 def _with_one(n: int) -> tuple[int, int]:
     return n, 1
+
+
+def test_what_is_done_with_entries_runs_over_columns(watched: Watched) -> None:
+    """Also with those that an aggregate by key gives, if it counts or adds up, and with the values of each key."""
+    entries: Any = numbers().key_by(_add_one).map_values(_squared)
+
+    notes = check(entries.swap().values(), watched)
+    assert list(notes.values()) == [["columns"]] * 4
+    (note,) = check(entries.aggregate_by_key(summing(_add_one)), watched)[".aggregate_by_key(summing(...))"]
+    assert note.endswith("; summing(fn): columns")
+    notes = check(entries.count_by_key().map_values(_squared), watched)
+    assert notes[".map_values(_squared)"] == ["columns if all keys are ints, or all are texts"]
 
 
 def test_a_range_in_small_parts_stays_one(watched: Watched) -> None:

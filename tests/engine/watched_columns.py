@@ -94,7 +94,7 @@ def _expressions(values: Any) -> Iterator[Any]:
 
 
 def _of(known: InColumns) -> Iterator[Any]:
-    yield _FIRST_PARTS if known.of_pairs else known.expression
+    yield known.expression
     if known.downstream is not None:
         yield from _of(known.downstream)
 

@@ -12,7 +12,7 @@ from dstream.engine.compiler.compile_by_key import back_in_place
 from dstream.engine.compiler.compiling import Compiling, Facts, OfOne, Wide, across, compile_node
 from dstream.engine.compiler.reading_steps import called, collector_read
 from dstream.engine.graph import output_ports
-from dstream.engine.graph.decided import Decided
+from dstream.engine.graph.decided import Decided, Gives, one_by_one, only_if
 from dstream.engine.graph.decisions import Ask, Done, Move, Report, Several
 from dstream.engine.graph.vertices import (
     Items,
@@ -32,6 +32,7 @@ from dstream.engine.worker.readers import read_columns, read_columns_of_sources,
 from dstream.engine.worker.routing import RouteByKeyAndPlace, RouteEvenly, RouteInTurn, RoutePartials
 from dstream.engine.worker.sinks import RouteByPlace, WriteItems
 from dstream.plan.core_of_stages import Aggregate, Spread, Stateful
+from dstream.spi import identity
 
 __all__ = ["partials"]
 
@@ -84,7 +85,19 @@ class ByKey(Wide):
         routed = Vertex(inputs, RoutePartials(targets, step), step)
         why, note, does = (_MEET, _NO_HOT_KEY, _COMBINES) if self.node.combines else (_ALL_MEET, _HOT_KEY, _ACCUMULATES)
         met = Rows((Taken(routed),), targets, read_columns, is_ordered=False, why=why, notes=(note,))
-        return Done(piped((met,), self.node, finishing(self.node), does))
+        return Done(piped((met,), self.node, finishing(self.node), does, gives=_given_by_groups(self.node)))
+
+
+def _given_by_groups(node: Aggregate) -> Gives:
+    """Return in what the entries stand that are made of groups: in columns, if the tasks count or add up there."""
+    reduction, known = node.reductions[0], node.reductions[0].on_columns()
+    if known is None or known.expression is None or known.downstream is None or reduction.keyed is None:
+        return one_by_one()
+    downstream, finisher = known.downstream, reduction.keyed.downstream.finisher
+    counts = downstream.finds == "count" and finisher is identity
+    adds_up = downstream.finds == "sum" and finisher in (downstream.total, downstream.average)
+    stand_in_columns = len(node.reductions) == 1 and node.to is None and (counts or adds_up)
+    return only_if("all keys are ints, or all are texts") if stand_in_columns else one_by_one()
 
 
 _MEET = "what the tasks have of a key meets in one place"

@@ -77,18 +77,17 @@ def collector_read(
     readings: dict[int, Expression | Unread] = {}
     read_as = _read(known, namespaces, is_verified, readings)
     made = dataclasses.replace(collector, in_columns=read_as)
-    return made, tuple(_decided(collector, known, is_read=read_as is not None, readings=readings))
+    return made, tuple(_decided(collector, is_read=read_as is not None, readings=readings))
 
 
 def _decided(
-    collector: Collector[Any, Any, Any], known: InColumns, *, is_read: bool, readings: dict[int, Expression | Unread]
+    collector: Collector[Any, Any, Any], *, is_read: bool, readings: dict[int, Expression | Unread]
 ) -> Iterator[Decided]:
     """Give what was decided of each function: columns take all of them, or none."""
-    conditions = ("the step before gives (item, 1) for each item",) if known.of_pairs else ()
     for name, fn in collector.functions:
         found = readings.get(id(fn))
         if is_read:
-            yield Decided(name, conditions=conditions)
+            yield Decided(name)
         elif isinstance(found, Unread):
             yield Decided(name, found)
         else:
@@ -121,9 +120,9 @@ def _read_of(
     """Return what is taken of an item, behind all that it goes through before, and note what each function gives."""
     found: Expression | Unread = Argument(0)
     if known.of is not None:
-        found = readings[id(known.of)] = read(known.of, 1, namespaces)
+        found = readings[id(known.of)] = _function_read(known.of, namespaces)
     for fn in reversed(known.before):
-        first = readings[id(fn)] = read(fn, 1, namespaces)
+        first = readings[id(fn)] = _function_read(fn, namespaces)
         if not isinstance(first, Expression) or not isinstance(found, Expression):
             return first if isinstance(found, Expression) else found
         found = one_behind_another(first, found)
@@ -162,9 +161,14 @@ def read_step(op: Op, namespaces: Namespaces | None = None) -> Expression | Unre
         return Unread("is followed by a call that handles its failures")
     if is_our_name(type(op.fn).__module__):
         return read_around(op.fn, namespaces)
-    if op.fn is key_of or op.fn is value_of:
-        return entry_read("key" if op.fn is key_of else "value")
-    return read(op.fn, 1, namespaces)
+    return _function_read(op.fn, namespaces)
+
+
+def _function_read(fn: Callable[..., Any], namespaces: Namespaces | None) -> Expression | Unread:
+    """Return what a function gives of an item: one of the user's, or that of the keys or values of entries."""
+    if fn is key_of or fn is value_of:
+        return entry_read("key" if fn is key_of else "value")
+    return read(fn, 1, namespaces)
 
 
 _READ = ("map", "filter", "flat_map")

@@ -1,9 +1,9 @@
 """What each partition does for an aggregate: containers of its own first, then the combined and finished results.
 
-What travels between the two is (keys, containers) for an aggregate by key, and containers alone for any other one.
-Where hardly a key comes twice, a container combines nothing and takes more than its item: then (keys, items, numbers of
-their input) travel. Inputs come one after another, so that the containers of earlier inputs are combined before those
-of later ones.
+What travels between the two is (keys, containers) for an aggregate by key, or a table of groups that stand in columns,
+and containers alone for any other one. Where hardly a key comes twice, a container combines nothing and takes more than
+its item: then (keys, items, numbers of their input) travel. Inputs come one after another, so that the containers of
+earlier inputs are combined before those of later ones.
 """
 
 from __future__ import annotations
@@ -12,10 +12,17 @@ import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, count, islice
 from operator import itemgetter
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, Union
 
-from dstream.engine.kernels.columns.column_ends import collected, groups_of_table, tables_of_groups
-from dstream.engine.kernels.columns.column_items import ColumnItems
+from dstream.engine.kernels.columns.column_ends import (
+    collected,
+    groups_of_table,
+    is_table,
+    table_as_lists,
+    tables_alone,
+    tables_of_groups,
+)
+from dstream.engine.kernels.columns.column_items import Block, ColumnItems
 from dstream.engine.kernels.core_operations import Operation, Task, operation
 from dstream.engine.kernels.join_sides import results
 from dstream.engine.kernels.spilling import Columns, Groups, merged_as, sorted_items
@@ -30,34 +37,74 @@ from dstream.values import Entry
 from dstream.values.blaming import in_group
 from dstream.values.pairs import Pairs, PairsOfOneValue
 
+if TYPE_CHECKING:
+    from dstream.engine.kernels.columns.column_groups import GroupTable
+    from dstream.engine.kernels.columns.text_groups import TextGroupTable
+
 __all__ = ["finishing", "groups_of_partition", "partial"]
+
+Table: TypeAlias = Union["GroupTable", "TextGroupTable"]
+"""Groups that stand in columns."""
 
 
 def partial(node: Aggregate, number: int, items_may_travel: bool = True) -> Operation:
     """Return what a partition of one input does with its items; by key, whether it may give some as they are."""
     reduction = node.reductions[number]
     if node.is_keyed:
-        return functools.partial(groups_of_partition, reduction, number, node.step, items_may_travel)
+        tables_may_travel = items_may_travel and len(node.reductions) == 1
+        return functools.partial(groups_of_partition, reduction, number, node.step, items_may_travel, tables_may_travel)
     if not node.combines:
         return functools.partial(_numbered, number)
     return functools.partial(_containers, reduction, node.step)
 
 
 def groups_of_partition(
-    reduction: Collector[Any, Any, Any], number: int, step: Step, may_travel: bool, items: Iterator[Any], task: Task
-) -> Iterator[Columns]:
-    """Give the groups of a partition as (keys, containers), past the memory bound in several rounds; or its items."""
+    reduction: Collector[Any, Any, Any],
+    number: int,
+    step: Step,
+    items_may_travel: bool,
+    tables_may_travel: bool,
+    items: Iterator[Any],
+    task: Task,
+) -> Iterator[Columns | Table]:
+    """Give the groups of a partition as (keys, containers), past the memory bound in several rounds; or its items.
+
+    Groups that stand in columns are given as tables, if these may travel.
+    """
     tables = tables_of_groups(reduction, items)
     if tables is None:
-        yield from _groups_of_items(reduction, number, step, may_travel, items, task)
+        yield from _groups_of_items(reduction, number, step, items_may_travel, items, task)
         return
     with naming(step):
-        for each in tables:
+        for each in _with_items_together(tables):
             if isinstance(each, Iterable):
-                yield from _groups_of_items(reduction, number, step, may_travel, iter(each), task)
+                yield from _groups_of_items(reduction, number, step, items_may_travel, iter(each), task)
+            elif tables_may_travel and is_table(each):
+                yield each
             else:
                 for groups in groups_of_table(reduction, each):
                     yield list(groups), list(groups.values())
+
+
+def _with_items_together(tables: Iterator[Any]) -> Iterator[Any]:
+    """Give the items of neighbouring blocks that make no tables as those of one: they are grouped together."""
+    for each in tables:
+        if not isinstance(each, Iterable):
+            yield each
+            continue
+        behind: list[Any] = []
+        yield _until_a_table(each, tables, behind)
+        yield from behind
+
+
+def _until_a_table(items: Iterable[Any], tables: Iterator[Any], behind: list[Any]) -> Iterator[Any]:
+    """Give items, and those of the blocks that follow; the first table goes to `behind`."""
+    yield from items
+    for each in tables:
+        if not isinstance(each, Iterable):
+            behind.append(each)
+            return
+        yield from each
 
 
 def _groups_of_items(
@@ -155,12 +202,50 @@ def _finished_groups(
     downstreams: list[Collector[Any, Any, Any]],
     to: Callable[[Any, Any], Any] | None,
     step: Step,
-    batches: Iterator[Columns],
+    batches: Iterator[Columns | Table],
+    task: Task,
+) -> Iterator[Any]:
+    return ColumnItems(_finished_blocks(downstreams, to, step, batches, task))
+
+
+def _finished_blocks(
+    downstreams: list[Collector[Any, Any, Any]],
+    to: Callable[[Any, Any], Any] | None,
+    step: Step,
+    batches: Iterator[Columns | Table],
+    task: Task,
+) -> Iterator[Block]:
+    tables, rest = tables_alone(batches)
+    if tables:
+        from dstream.engine.kernels.columns.column_finishing import finished_entries  # loads NumPy, as the tables did
+
+        finished = finished_entries(downstreams[0], to, step, tables)
+        if finished is not None:
+            yield finished
+            return
+    yield _finished_lists(downstreams, to, step, chain(tables, rest), task)
+
+
+def _finished_lists(
+    downstreams: list[Collector[Any, Any, Any]],
+    to: Callable[[Any, Any], Any] | None,
+    step: Step,
+    batches: Iterator[Columns | Table],
     task: Task,
 ) -> Iterator[Any]:
     with naming(step):
-        arrived = ((columns, ()) for columns in batches)
+        arrived = ((columns, ()) for columns in _in_lists(downstreams, batches))
         yield from _results(downstreams[0].finisher, to, _merged(downstreams, arrived, task))
+
+
+def _in_lists(downstreams: list[Collector[Any, Any, Any]], batches: Iterator[Columns | Table]) -> Iterator[Columns]:
+    """Give tables of groups as (keys, containers), too."""
+    for batch in batches:
+        if isinstance(batch, Sequence):
+            yield batch
+        else:
+            keys, _, containers = table_as_lists(downstreams[0], batch)
+            yield keys, containers
 
 
 Arrived: TypeAlias = tuple[Columns, Sequence[list[Any]]]
@@ -204,13 +289,14 @@ def _groups_in_order(
     downstreams: list[Collector[Any, Any, Any]],
     to: Callable[[Any, Any], Any] | None,
     step: Step,
-    batches: Iterator[Columns],
+    batches: Iterator[Columns | Table],
     task: Task,
 ) -> Iterator[Any]:
     """Do the same in the order in which the keys were first seen."""
     with naming(step):
         ranks = count()
-        arrived = ((columns, [list(islice(ranks, len(columns[0])))]) for columns in batches)
+        lists = _in_lists(downstreams, batches)
+        arrived = ((columns, [list(islice(ranks, len(columns[0])))]) for columns in lists)
         in_order = sorted_items(_merged(downstreams, arrived, task), itemgetter(2), False, task.bound)
         yield from _results(downstreams[0].finisher, to, in_order)
 

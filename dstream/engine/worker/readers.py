@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from dstream.engine.kernels.columns.column_ends import table_as_lists
+from dstream.engine.kernels.columns.column_ends import table_as_lists, tables_alone
 from dstream.engine.kernels.columns.column_items import Block, ColumnItems
 from dstream.engine.kernels.core_operations import Task
 from dstream.engine.kernels.item_batches import loads_items
@@ -18,10 +18,6 @@ from dstream.failures import naming
 from dstream.plan.steps import Step
 from dstream.spi.collector import Collector
 from dstream.values.blaming import in_group
-
-if TYPE_CHECKING:
-    from dstream.engine.kernels.columns.column_groups import GroupTable
-    from dstream.engine.kernels.columns.text_groups import TextGroupTable
 
 __all__ = [
     "KeepRange",
@@ -156,30 +152,15 @@ def combine_groups(
 
 
 def _combined(downstream: Collector[Any, Any, Any], step: Step, batches: Iterator[Any], task: Task) -> Iterator[Block]:
-    tables: list[GroupTable | TextGroupTable] = []
-    groups = 0
-    for batch in batches:
-        if isinstance(batch, Sequence) or groups > _MOST_GROUPS:
-            batches = chain((batch,), batches)
-            break
-        tables.append(batch)
-        groups += len(batch)
-    else:
-        finished = _finished(downstream, tables) if tables else ()
+    tables, rest = tables_alone(batches)
+    if tables:
+        from dstream.engine.kernels.columns.column_finishing import finished_tables  # loads NumPy, as the tables did
+
+        finished = finished_tables(downstream, tables)
         if finished is not None:
             yield _named(finished, step) if isinstance(finished, Iterator) else finished
             return
-    yield _combined_lists(downstream, step, chain(tables, batches), task)
-
-
-def _finished(downstream: Collector[Any, Any, Any], tables: Sequence[GroupTable | TextGroupTable]) -> Block | None:
-    from dstream.engine.kernels.columns.column_finishing import finished_tables  # loads NumPy, which made the tables
-
-    return finished_tables(downstream, tables)
-
-
-_MOST_GROUPS = 4 * 2**20
-"""So many groups of tables, of which each takes 32 bytes, are put together at once; beyond it some may go to disk."""
+    yield _combined_lists(downstream, step, chain(tables, rest), task)
 
 
 def _named(items: Iterator[Any], step: Step) -> Iterator[Any]:

@@ -284,17 +284,22 @@ class RouteGroups:
 class RoutePartials:
     """Send groups, which come as (keys, containers), to the targets of their keys, as (keys, containers).
 
-    Items that come themselves, as (keys, items, numbers), go so; a batch holds the ones or the others.
+    Items that come themselves, as (keys, items, numbers), go so; a batch holds the ones or the others. Tables of groups
+    go as tables.
     """
 
     targets: int
     step: Step
 
-    def __call__(self, items: Iterator[Columns], task: StageTask) -> Iterator[Row]:
+    def __call__(self, items: Iterator[Columns | GroupTable | TextGroupTable], task: StageTask) -> Iterator[Row]:
         check_hash_seed()
         router, width = _ColumnRouter(self.targets, task), 0
         with naming(self.step):
             for columns in items:
+                if not isinstance(columns, Sequence):
+                    yield from router.rest()
+                    yield from router.table(columns)
+                    continue
                 if len(columns) != width:
                     yield from router.rest()
                     width = len(columns)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 
@@ -40,6 +40,7 @@ _MOST_ROWS = 2**22
 """So many rows are grouped at once: keys and numbers of them take 64 MB."""
 
 Groups: TypeAlias = "GroupTable | TextGroupTable | RowGroups"
+Values: TypeAlias = Ints | Floats | Same | None
 
 
 def accumulated_blocks(
@@ -97,8 +98,20 @@ def _found_of_ints(known: InColumns, values: Ints) -> tuple[int, ...]:
 
 def _numbers(known: InColumns, items: Column) -> Ints | Floats:
     """Return what a collector takes of each item, as it takes it."""
+    return _as_numbers(_taken_of(known, items))
+
+
+def _taken_of(known: InColumns, items: Column) -> Column:
+    """Return what a collector takes of each item, of a type that it takes."""
     assert known.expression is not None, "only such collectors are taken"
-    found = numbers(spread(typed(evaluated(known.expression, (items,)), known.kind)))
+    found = typed(evaluated(known.expression, (items,)), known.kind)
+    if known.only is int and not (isinstance(found, Ints) or _is_one_int(found)):
+        raise Withheld("numbers that are no ints")
+    return found
+
+
+def _as_numbers(column: Column) -> Ints | Floats:
+    found = numbers(spread(column))
     return found if isinstance(found, Floats) else whole(found)
 
 
@@ -141,7 +154,7 @@ def _group_tables(
             continue
         if known.is_verified:
             _verify_groups(collector, known, (keys, values), block)
-        if shape is not None:
+        if shape is not None and not isinstance(values, Same):
             yield from held.rest()
             are_many = False
             for each in held_rows.take(keys, values, shape):
@@ -156,7 +169,7 @@ def _group_tables(
         if isinstance(keys, Texts) and not isinstance(values, Floats):
             yield from held.rest()
             yield groups_of_texts(keys, values)
-        elif isinstance(keys, Ints) and not isinstance(values, Floats):
+        elif isinstance(keys, Ints) and not isinstance(values, Floats | Same):
             yield from held.take(keys, values)
     yield from chain(held.rest(), held_rows.rest())
 
@@ -183,14 +196,15 @@ class _HeldInts:
         yield from _tables(held)
 
 
-def _makes_table(known: InColumns, keys: Column, values: Ints | Floats | None) -> bool:
+def _makes_table(known: InColumns, keys: Column, values: Values) -> bool:
     """Say whether groups stand in columns themselves: by ints or texts, with counts and sums of ints."""
     assert known.downstream is not None, "groups have one"
     is_plain = isinstance(keys, Ints | Texts) and not isinstance(values, Floats)
     return is_plain and known.downstream.finds != "statistics"
 
 
-def _keys_and_values(known: InColumns, items: Column) -> tuple[Column, Ints | Floats | None]:
+def _keys_and_values(known: InColumns, items: Column) -> tuple[Column, Values]:
+    """Return the keys, and what is added up; one int that stands in all rows stays so beside texts."""
     assert known.expression is not None, "only such collectors are taken"
     assert known.downstream is not None, "groups have one"
     keys = evaluated(known.expression, (items,))
@@ -199,10 +213,29 @@ def _keys_and_values(known: InColumns, items: Column) -> tuple[Column, Ints | Fl
     if known.downstream.finds == "count":
         _check_counted(known.downstream, items)
         return keys, None
-    values = _numbers(known.downstream, items)
-    if isinstance(values, Ints) and max(-values.least, values.greatest) * len(values.values) > GREATEST:
-        raise Withheld("sums that may need more than 64 bits")
+    taken = _taken_of(known.downstream, items)
+    if _is_one_int(taken) and isinstance(keys, Texts) and known.downstream.finds == "sum":
+        _check_sum(taken)
+        return keys, taken
+    values = _as_numbers(taken)
+    if isinstance(values, Ints):
+        _check_sum(values)
     return keys, values
+
+
+def _is_one_int(column: Column) -> TypeGuard[Same]:
+    return isinstance(column, Same) and type(column.value) is int
+
+
+def _check_sum(values: Ints | Same) -> None:
+    """Look whether the sum of any of these has 64 bits.
+
+    Raises:
+        Withheld: it may have more.
+    """
+    most = abs(values.value) if isinstance(values, Same) else max(-values.least, values.greatest)
+    if most * size_of_column(values) > GREATEST:
+        raise Withheld("sums that may need more than 64 bits")
 
 
 def _tables(held: list[tuple[Ints, Ints | None]]) -> Iterator[GroupTable]:
@@ -221,7 +254,7 @@ def _joined(columns: list[Ints]) -> Ints:
 
 
 def _verify_groups(
-    collector: Collector[Any, Any, Any], known: InColumns, pair: tuple[Column, Ints | Floats | None], block: Block
+    collector: Collector[Any, Any, Any], known: InColumns, pair: tuple[Column, Values], block: Block
 ) -> None:
     assert collector.keyed is not None, "it makes groups"
     found = collector.supplier()
@@ -232,13 +265,15 @@ def _verify_groups(
     compare_results(repr(collector), one, other, lambda: f"a block of {len(list(given(block))):,} items")
 
 
-def _groups_of_block(known: InColumns, keys: Column, values: Ints | Floats | None) -> Iterator[Groups]:
+def _groups_of_block(known: InColumns, keys: Column, values: Values) -> Iterator[Groups]:
     assert known.downstream is not None, "groups have one"
+    if isinstance(keys, Texts) and _makes_table(known, keys, values) and not isinstance(values, Floats):
+        yield groups_of_texts(keys, values)
+        return
+    assert not isinstance(values, Same), "these stand beside texts"
     if isinstance(values, Floats) or not _makes_table(known, keys, values):
         held = HeldRows(known.downstream)
         yield from chain(held.take(keys, values, shape_of(keys)), held.rest())
-    elif isinstance(keys, Texts):
-        yield groups_of_texts(keys, values)
     elif isinstance(keys, Ints):
         yield from _tables([(keys, values)])
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from dstream.engine.kernels.columns.column_items import ColumnItems
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dstream.engine.kernels.columns.column_row_groups import RowGroups
     from dstream.engine.kernels.columns.text_groups import TextGroupTable
 
-__all__ = ["collected", "groups_of_table", "is_table", "table_as_lists", "tables_of_groups"]
+__all__ = ["collected", "groups_of_table", "is_table", "table_as_lists", "tables_alone", "tables_of_groups"]
 
 _MOST_GROUPS = 65_536
 """So many groups become objects of Python at a time."""
@@ -65,13 +65,35 @@ def groups_of_table(
         yield added_table(collector, known, collector.supplier(), part)
 
 
+def tables_alone(
+    batches: Iterator[Any],
+) -> tuple[Sequence[GroupTable | TextGroupTable], Iterator[Any]]:
+    """Return the tables of groups that batches are, if all of them are such and few enough to be put together.
+
+    Otherwise return none of them, and all batches again.
+    """
+    tables: list[GroupTable | TextGroupTable] = []
+    groups = 0
+    for batch in batches:
+        if isinstance(batch, Sequence) or groups > _MOST_TOGETHER:
+            return (), chain(tables, (batch,), batches)
+        tables.append(batch)
+        groups += len(batch)
+    return tables, iter(())
+
+
+_MOST_TOGETHER = 4 * 2**20
+"""So many groups of tables, of which each takes 32 bytes, are put together at once; beyond it some may go to disk."""
+
+
 def table_as_lists(downstream: Collector[Any, Any, Any], table: GroupTable | TextGroupTable) -> list[list[Any]]:
     """Return groups as the keys, ranks and containers that they are where no columns are."""
     known = downstream.on_columns()
     assert known is not None, "the table was made by it"
     take = known.take
     assert take is not None, "it takes numbers"
-    containers = [take(downstream.supplier(), *found) for _, *found in table.lines()]
+    supplier = known.supplier or downstream.supplier
+    containers = [take(supplier(), *found) for _, *found in table.lines()]
     return [table.keys.tolist(), table.ranks.tolist(), containers]
 
 
@@ -79,15 +101,4 @@ def _on_columns(collector: Collector[Any, Any, Any], items: Iterable[Any]) -> In
     if type(items) is not ColumnItems:
         return None
     known = collector.on_columns()
-    if known is not None and known.of_pairs:
-        return _on_first_parts(known, items)
     return None if known is None or known.expression is None else known
-
-
-def _on_first_parts(known: InColumns, items: ColumnItems) -> InColumns | None:
-    """Return how pairs are counted by their first parts, if all second parts are 1."""
-    if type(items.value_of_pairs) is not int or items.value_of_pairs != 1:
-        return None
-    from dstream.expressions import Argument, Constant, Indexed  # here: with columns alone
-
-    return replace(known, expression=Indexed(Argument(0), Constant(0)))

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from dstream.engine.kernels.columns.column_ends import table_as_lists
+from dstream.engine.kernels.columns.column_entries import Entries
 from dstream.engine.kernels.columns.column_groups import GroupTable, merged_tables
-from dstream.engine.kernels.columns.column_items import Block
+from dstream.engine.kernels.columns.column_items import Block, given
 from dstream.engine.kernels.columns.column_values import Column, Floats, Ints, Tuples, Withheld, tight
 from dstream.engine.kernels.columns.int_arithmetic import quotient_of_ints
 from dstream.engine.kernels.columns.text_groups import TextGroupTable, merged_text_tables
+from dstream.failures import naming
+from dstream.plan.steps import Step
 from dstream.spi import Collector, identity
+from dstream.values import Entry
 from dstream.values.blaming import in_group
 
-__all__ = ["finished_tables"]
+__all__ = ["finished_entries", "finished_tables"]
 
 
 def finished_tables(
@@ -31,6 +35,40 @@ def finished_tables(
         return _lines(downstream, table)
     keys = table.keys if isinstance(table, TextGroupTable) else _ints(table.keys)
     return Tuples((_ints(table.ranks), keys, values), len(table))
+
+
+def finished_entries(
+    downstream: Collector[Any, Any, Any],
+    to: Callable[[Any, Any], Any] | None,
+    step: Step,
+    tables: Sequence[GroupTable | TextGroupTable],
+) -> Block | None:
+    """Return the entry of the key and the finished value of each group, or what `to` makes of the two.
+
+    None if sums need more than 64 bits.
+    """
+    found = finished_tables(downstream, tables)
+    if found is None:
+        return None
+    if isinstance(found, Tuples) and to is None:
+        _, keys, values = found.members
+        return Entries((keys, values))
+    return _each(step, to or _entry, given(found))
+
+
+def _each(step: Step, to: Callable[[Any, Any], Any], groups: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
+    with naming(step):
+        for _, key, value in groups:
+            try:
+                result = to(key, value)
+            except Exception as error:
+                in_group(error, key)
+                raise
+            yield result
+
+
+def _entry(key: Any, value: Any) -> Entry[Any, Any]:
+    return Entry(key, value)
 
 
 def _merged(tables: Sequence[GroupTable | TextGroupTable]) -> GroupTable | TextGroupTable:

@@ -40,7 +40,6 @@ class ColumnItems(Iterator[Any]):
 
     Attributes:
         is_read: no step has been applied to them: who needs objects alone asks for the items.
-        value_of_pairs: each item is a pair whose second part is this, which is not None; None if that is not known.
 
     Args:
         blocks: they are, in order; each is used up before the next one is asked for.
@@ -58,7 +57,6 @@ class ColumnItems(Iterator[Any]):
         self._items = chain.from_iterable(map(taking or given, blocks)) if items is None else items
         self._is_begun = False
         self.is_read = items is not None
-        self.value_of_pairs: Any = None
 
     def __iter__(self) -> Iterator[Any]:
         # The chain itself, so that loops ask C code for each item.

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from dstream.engine.kernels.columns.column_entries import Entries
 from dstream.engine.kernels.columns.column_items import Block
 from dstream.engine.kernels.columns.column_texts import Texts, offsets_and_bytes
 from dstream.engine.kernels.columns.column_values import (
@@ -121,6 +122,8 @@ def attribute_of(column: Column, name: str) -> Column:
     Raises:
         Withheld: the items have no such part, or get it in a way of their own.
     """
+    if isinstance(column, Entries):
+        return column.part(name)
     if not isinstance(column, Records) or "attribute" not in column.rows.reached_by:
         raise Withheld("an attribute of something else than a record")
     return column.part(name)

@@ -28,7 +28,6 @@ from dstream.engine.kernels.columns.verifying_columns import compare_step
 from dstream.engine.kernels.fused_steps import run_chain
 from dstream.engine.kernels.item_count import one_by_one
 from dstream.plan.steps import Op
-from dstream.values.plain_functions import plain
 
 __all__ = ["as_column", "column_chain"]
 
@@ -50,14 +49,7 @@ def column_chain(ops: Sequence[Op], items: Iterator[Any]) -> Iterator[Any] | Non
     made = ColumnItems(_through(first, blocks, open_block), taking=None if open_block is None else open_block.items)
     if len(first) < len(ops):
         return run_chain(one_by_one(ops[len(first) :]), made)
-    made.value_of_pairs = _value_of_pairs(ops[-1])
     return made
-
-
-def _value_of_pairs(op: Op) -> Any:
-    """Return the constant that a step puts beside each item, if it does nothing else."""
-    known = plain(op.fn) if op.action == "map" and op.kind is None else None
-    return known[1] if known is not None and known[0] == "pair" else None
 
 
 def _through(ops: Sequence[Op], blocks: Iterator[Block], open_block: OpenBlock | None) -> Iterator[Block]:

@@ -19,6 +19,7 @@ from dstream.engine.kernels.columns.column_comparing import (
     merged_columns,
     truth,
 )
+from dstream.engine.kernels.columns.column_entries import Entries, entries_of, with_parts
 from dstream.engine.kernels.columns.column_records import Records, attribute_of, member_of
 from dstream.engine.kernels.columns.column_texts import Lists, Texts
 from dstream.engine.kernels.columns.column_values import (
@@ -60,6 +61,7 @@ from dstream.expressions import (
     Constant,
     Expression,
     Formatted,
+    ForTuples,
     Indexed,
     Let,
     Local,
@@ -82,6 +84,8 @@ def evaluated(expression: Expression, columns: Sequence[Column]) -> Column:
     """
     if any(isinstance(each, Unmade) and not each.is_evaluated for each in columns):
         raise Withheld("functions get items that are not made")
+    if isinstance(expression, ForTuples):
+        return evaluated(expression.within, (with_parts(columns[0], expression.size), *columns[1:]))
     with np.errstate(all="ignore"):
         return _value(expression, _Given(tuple(columns), {}, size_of_column(columns[0])))
 
@@ -127,6 +131,8 @@ def _value(expression: Expression, given: _Given) -> Column:
             return _indexed(_value(of, given), _value(index, given))
         case Together(members):
             return _together(tuple(_value(each, given) for each in members), given.size)
+        case Called("dstream.Entry", (pair,)):
+            return entries_of(_value(pair, given))
         case Called(function, arguments):
             return _called(function, [_value(each, given) for each in arguments])
         case Method(of, name, arguments):
@@ -237,7 +243,7 @@ def _indexed(of: Column, index: Column) -> Column:
         return member_of(of, index.value)
     if isinstance(of, Lists):
         return member_of_lists(of, index)
-    if not isinstance(of, Tuples) or not isinstance(index, Same) or type(index.value) is not int:
+    if not isinstance(of, Tuples | Entries) or not isinstance(index, Same) or type(index.value) is not int:
         raise Withheld("an index of something else than a tuple")
     if not -len(of.members) <= index.value < len(of.members):
         raise Withheld("an index that is out of range")

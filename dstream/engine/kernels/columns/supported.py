@@ -14,6 +14,7 @@ from dstream.expressions import (
     Constant,
     Expression,
     Formatted,
+    ForTuples,
     Indexed,
     Let,
     Local,
@@ -89,7 +90,7 @@ def _obstacles(expression: Expression) -> Iterator[str]:
         match each:
             case Method(of, name, arguments):
                 yield from _of_method(name, of, arguments)
-            case Called("slice" | "str", _):
+            case Called("slice" | "str" | "dstream.Entry", _):
                 pass
             case Called(function, (of, *arguments)) if function in _OF_STR:
                 yield from _of_method(function.removeprefix("str."), of, arguments)
@@ -124,6 +125,7 @@ _EVALUATED = (
     Called,
     Choice,
     Constant,
+    ForTuples,
     Indexed,
     Let,
     Local,
@@ -132,7 +134,7 @@ _EVALUATED = (
     Formatted,
     Method,
 )
-_WORDS = {"Built": "an object of a class", "ForTuples": "taken out of an entry or a tuple"}
+_WORDS = {"Built": "an object of a class"}
 
 
 def _compared(applied: Applied) -> tuple[Expression, ...]:

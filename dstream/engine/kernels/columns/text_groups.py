@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dstream.engine.kernels.columns import column_groups
 from dstream.engine.kernels.columns.column_groups import GroupTable, Int64s, stretches_of, sums_of_groups
 from dstream.engine.kernels.columns.column_texts import Texts
-from dstream.engine.kernels.columns.column_values import GREATEST, LEAST, Ints, Withheld, tight
+from dstream.engine.kernels.columns.column_values import GREATEST, LEAST, Ints, Same, Withheld, tight
 from dstream.keys import stable_hashes
 
 __all__ = ["TextGroupTable", "groups_of_texts", "merged_text_tables", "parts_by_target", "with_texts_together"]
@@ -62,19 +62,20 @@ class TextGroupTable:
         return (self.rows(each) for each in stretches_of(len(self), most))
 
 
-def groups_of_texts(keys: Texts, numbers: Ints | None) -> TextGroupTable:
+def groups_of_texts(keys: Texts, numbers: Ints | Same | None) -> TextGroupTable:
     """Group rows; the ranks are those in this table.
 
     Args:
         keys: of the rows.
-        numbers: that are added up; None if the rows are only counted.
+        numbers: that are added up, or the one number that each row has; None if the rows are only counted.
 
     Raises:
         Withheld: a sum may need more than 64 bits.
     """
-    if numbers is None:
+    if not isinstance(numbers, Ints):
         found = keys.values.value_counts()
-        counts, sums, distinct = found.field("counts").to_numpy(), None, found.field("values")
+        counts, distinct = found.field("counts").to_numpy(), found.field("values")
+        sums = None if numbers is None else counts * np.int64(numbers.value)
     else:
         encoded = keys.values.dictionary_encode()
         distinct, numbered = encoded.dictionary, encoded.indices.to_numpy()
