@@ -123,8 +123,22 @@ def program(seed: int) -> Program:
     if choice < 0.55:
         operator = random.choice(("distinct ordered", "distinct unordered"))
         return Program(parts, operator, None, columns, False, targets, f"{parts} {operator}, targets={targets}")
+    if choice < 0.65:
+        parts = [[_numbered_texts(random) for _ in range(random.randrange(4))] for _ in range(random.randrange(1, 4))]
+        source, operator = "lambda x: x[0]", "sorted"
+        key, columns = function_of(source), KeyInColumns(expression_of(source), False)
     text = f"{parts} {operator} by {source}, reverse={reverse}, targets={targets}"
     return Program(parts, operator, key, columns, reverse, targets, text)
+
+
+def _numbered_texts(random: Random) -> list[Any]:
+    """Return pairs of a number, of which several are equal, and a text."""
+    numbers = random.choice(([-1, 0, 1, 2], [-1, 0, 1, 2], [0.0, -0.0, math.nan, 1.5], [True, False]))
+    size = random.randrange(12)
+    items: list[Any] = [(random.choice(numbers), random.choice(_TEXTS) + random.choice(_TEXTS)) for _ in range(size)]
+    if random.random() < 0.1:
+        items.append((random.choice(numbers), random.choice([None, 1, "\ud800"])))
+    return items
 
 
 def _join(random: Random, targets: int) -> Program:
@@ -189,7 +203,11 @@ def outcomes(made: Program, seed: int) -> tuple[Outcome, Outcome]:
     random = Random(seed)
     short, long = random.choice((1, 3, 8)), random.choice((2, 8, 20))
     sizes = {"_RUN_ITEMS": short, "_RANKED_RUN_ITEMS": long, "_SAMPLE_ITEMS": random.randrange(1, 5)}
-    limits = {"_ROWS": random.choice((1, 3, 16)), "_MOST_COLUMNS": random.choice((-1, 2**27))}
+    limits = {
+        "_ROWS": random.choice((1, 3, 16)),
+        "_MOST_COLUMNS": random.choice((-1, 2**27)),
+        "_MOST_HEADS": random.choice((-1, 2**27)),
+    }
     join = {"_MOST_ENTRIES": random.choice((1, 7)), "_FEWEST_LOOKED_UP": random.choice((1, 9))}
     with (
         patch.multiple(sorting, **sizes),

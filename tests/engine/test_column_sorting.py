@@ -11,14 +11,14 @@ import dstream.engine.kernels.columns.column_sorting as column_sorting
 import dstream.engine.kernels.columns.column_top as column_top
 from dstream.engine.kernels.columns.column_items import ColumnItems
 from dstream.engine.kernels.columns.column_sorting import SortedBatch, ranks_of_items
-from dstream.engine.kernels.columns.column_values import Ints, column_of, items_of
+from dstream.engine.kernels.columns.column_values import Ints, Tuples, column_of, items_of
 from dstream.engine.kernels.core_operations import operation
 from dstream.engine.kernels.item_batches import loads
 from dstream.engine.worker.readers import read_batches
 from dstream.engine.worker.rows import ITEMS, SAMPLE
 from dstream.engine.worker.sorting import RouteByRange, SortRuns, merge_ranges
 from dstream.errors import EngineError
-from dstream.expressions import Argument
+from dstream.expressions import Argument, Constant, Indexed
 from dstream.plan.core import Limit, Top
 from dstream.plan.steps import KeyInColumns
 
@@ -106,6 +106,21 @@ def test_batches_of_several_kinds_are_merged_by_python(task, step, columns, last
             list(merged)
     else:
         assert list(merged) == sorted([1, 2, 3, *last])
+
+
+def test_columns_of_many_runs_meet_as_columns(task, step, monkeypatch):
+    """Also texts, and where the largest batches of all runs are more than a merge of lists may hold."""
+    monkeypatch.setattr(column_sorting, "_MOST_HEADS", 0)
+    blocks = iter([column_of([(2, "b"), (1, "c")]), column_of([(1, "é"), (0, "\n")])])
+    by_number = KeyInColumns(Indexed(Argument(0), Constant(0)), False)
+    rows = list(SortRuns(itemgetter(0), False, step, by_number)(ColumnItems(blocks), task))
+    batches = read_batches(row for row in rows if row.channel == ITEMS)
+
+    (merged,) = merge_ranges(itemgetter(0), False, step, batches, task).blocks()
+
+    assert isinstance(merged, Tuples)
+    assert items_of(merged) == [(0, "\n"), (1, "c"), (1, "é"), (2, "b")]
+    assert not merged.members[1].is_ascii
 
 
 def test_verify_compares_the_order(task, step, monkeypatch):

@@ -225,6 +225,7 @@ def _merged(
 
         blocks = merged_batches(held)
         if blocks is not None:
+            held.clear()  # Who merges lets go of each batch when its rows are given.
             yield from blocks
             return
     yield _by_python(key, reverse, step, chain(_drained(held), batches), task)

@@ -254,17 +254,23 @@ def merged_batches(batches: Sequence[SortedBatch]) -> Iterator[Block] | None:
     Returns:
         Blocks, each made when it is asked for; None if too much memory would be needed.
     """
-    if _heads(batches) > _MOST_HEADS:
+    column = _stacked_rows(batches)
+    if column is None and _heads(batches) > _MOST_HEADS:
         return None
     places = np.argsort(np.concatenate([batch.ranks.values for batch in batches]), kind="stable")
-    if all(batch.is_column for batch in batches) and sum(len(batch.data) for batch in batches) <= _MOST_COLUMNS:
-        try:
-            column = stacked([cast(Column, batch.block()) for batch in batches])
-        except Withheld:
-            pass
-        else:
-            return (rows_at(column, places[start : start + _ROWS]) for start in range(0, len(places), _ROWS))
-    return _merged(list(batches), places)
+    if column is None:
+        return _merged(list(batches), places)
+    return (rows_at(column, places[start : start + _ROWS]) for start in range(0, len(places), _ROWS))
+
+
+def _stacked_rows(batches: Sequence[SortedBatch]) -> Column | None:
+    """Return the rows of all batches as one column; None if they are lists, of several types, or too many bytes."""
+    if not all(batch.is_column for batch in batches) or sum(len(batch.data) for batch in batches) > _MOST_COLUMNS:
+        return None
+    try:
+        return stacked([cast(Column, batch.block()) for batch in batches])
+    except Withheld:
+        return None
 
 
 def _heads(batches: Sequence[SortedBatch]) -> int:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dstream.engine.kernels.columns.column_texts import MOST_BYTES, Texts
 from dstream.engine.kernels.columns.column_values import (
     Bools,
     Column,
@@ -54,12 +55,22 @@ def _of_one_type(columns: Sequence[Any]) -> Column:
             return Bools(np.concatenate([each.values for each in columns]))
         case Objects():
             return Objects(list(chain.from_iterable(each.values for each in columns)))
+        case Texts():
+            return _of_texts(columns)
         case Tuples():
             if len({len(each.members) for each in columns}) > 1:
                 raise Withheld("tuples of several lengths")
             members = zip(*(each.members for each in columns), strict=True)
             return Tuples(tuple(map(stacked, members)), sum(map(size_of_column, columns)))
     raise Withheld(f"columns of {type(first).__name__}")
+
+
+def _of_texts(columns: Sequence[Texts]) -> Texts:
+    import pyarrow as pa
+
+    if sum(each.nbytes() for each in columns) > MOST_BYTES:
+        raise Withheld("texts of more bytes than one array has places for")
+    return Texts(pa.concat_arrays([each.values for each in columns]), is_ascii=all(each.is_ascii for each in columns))
 
 
 def stacked_or_items(columns: Sequence[Column]) -> Column | Iterator[Any]:

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Lists", "Texts", "array_of", "offsets_and_bytes"]
+__all__ = ["MOST_BYTES", "Lists", "Texts", "array_of", "offsets_and_bytes"]
 
-_MOST_BYTES = 2**30
+MOST_BYTES = 2**30
 """An Arrow array of texts has places of 32 bits."""
 
 
@@ -98,7 +98,7 @@ class Texts:
         if not len(self._array):
             return b"", "\n"
         _, data = offsets_and_bytes(self._array)
-        if len(data) + len(self._array) > _MOST_BYTES:
+        if len(data) + len(self._array) > MOST_BYTES:
             return None
         free = (each for each in _SEPARATORS if not np.any(data == ord(each)))
         return next(((_ended(self._array, each), each) for each in free), None)
@@ -182,7 +182,7 @@ _NEWLINE = 10
 
 def _joined(array: Any) -> bytes | None:
     _, data = offsets_and_bytes(array)
-    if len(data) + len(array) > _MOST_BYTES or np.any(data == _NEWLINE):
+    if len(data) + len(array) > MOST_BYTES or np.any(data == _NEWLINE):
         return None
     return _ended(array, "\n") if len(array) else b""
 
