@@ -28,9 +28,11 @@ from dstream.engine.graph.vertices import (
 from dstream.engine.kernels.aggregates import finishing, partial
 from dstream.engine.kernels.core_operations import operation
 from dstream.engine.kernels.stateful import at_places, calls_of
+from dstream.engine.worker.counted_rows import CountSent, ReadCounted
 from dstream.engine.worker.readers import read_columns, read_columns_of_sources, without_places
 from dstream.engine.worker.routing import RouteByKeyAndPlace, RouteEvenly, RouteInTurn, RoutePartials
 from dstream.engine.worker.sinks import RouteByPlace, WriteItems
+from dstream.engine.worker.stage import Sink
 from dstream.plan.core_of_stages import Aggregate, Spread, Stateful
 from dstream.spi import identity
 
@@ -196,13 +198,15 @@ class Spreading(OfOne):
     count: int
     is_ordered: bool
 
+    counts = True
+
     def begin(self, inputs: tuple[Items, ...], partitions: tuple[Several, ...]) -> Move:
-        step = self.node.step
+        step, sources = self.node.step, partitions[0] or 0
         if self.count == 1:
-            return self._spread(Vertex(inputs[0], WriteItems(), step), "all items come to one task")
+            return self._spread(inputs[0], WriteItems(), sources, "all items come to one task")
         if not self.is_ordered:
-            in_turn = Vertex(inputs[0], RouteInTurn(self.count), step)
-            return self._spread(in_turn, f"each task sends its items to the {self.count} partitions in turn")
+            why = f"each task sends its items to the {self.count} partitions in turn"
+            return self._spread(inputs[0], RouteInTurn(self.count), sources, why)
         kept = Vertex(inputs[0], WriteItems(), step, is_kept=True)
         asking = replace(self, items=inputs[0])
         return Ask(asking, kept, "places", output_ports.ITEMS, step, "how many items each partition has")
@@ -213,9 +217,12 @@ class Spreading(OfOne):
             sizes[source] += size
         before = list(accumulate(sizes, initial=0))
         kept = Rows((Taken(report.vertex),), None, why="the items stay where they are")
-        evenly = Vertex((kept,), RouteEvenly(before, self.count), self.node.step)
-        return self._spread(evenly, f"neighbouring items go to one of {self.count} partitions")
+        why = f"neighbouring items go to one of {self.count} partitions"
+        return self._spread((kept,), RouteEvenly(before, self.count), report.partitions, why)
 
-    def _spread(self, written: Vertex, why: str) -> Done:
-        is_ordered = None if self.is_ordered else False
-        return Done(piped((Rows((Taken(written),), self.count, is_ordered=is_ordered, why=why),), self.node, None))
+    def _spread(self, items: Items, route: Sink, sources: int, why: str) -> Done:
+        step, is_ordered = self.node.step, None if self.is_ordered else False
+        sent = Taken(Vertex(items, CountSent(route, self.count), step))
+        reader = ReadCounted(sources, step)
+        spread = Rows((sent,), self.count, reader, is_ordered=is_ordered, why=why)
+        return Done(piped((spread,), self.node, None))

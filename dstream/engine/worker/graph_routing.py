@@ -13,10 +13,10 @@ from typing import Any
 
 from dstream.engine.kernels.item_batches import loads, loads_items, travelling
 from dstream.engine.worker.behind_items import LAST
+from dstream.engine.worker.counted_rows import check_arrived
 from dstream.engine.worker.rows import ITEMS, Row
 from dstream.engine.worker.sinks import Router
 from dstream.engine.worker.stage_task import StageTask
-from dstream.errors import EngineError
 from dstream.executor.arrivals_of_graphs import GraphArrival, GraphBlock
 from dstream.executor.edge_routing import EdgeRouter, router_of
 from dstream.failures import naming
@@ -136,21 +136,4 @@ class ReadArrivals:
                 continue
             arrived[row.source] += 1
             yield from loads_items(row.payload)
-        self._check(arrived, told)
-
-    def _check(self, arrived: Mapping[int, int], told: Mapping[int, int]) -> None:
-        """Compare what arrived with what was sent.
-
-        Raises:
-            EngineError: they differ.
-        """
-        if len(told) != self.sources:
-            raise EngineError(
-                f"the shuffle before {self.step} lost rows: {len(told)} of {self.sources} tasks were heard of"
-            )
-        for source, sent in told.items():
-            if arrived.get(source, 0) != sent:
-                raise EngineError(
-                    f"the shuffle before {self.step} lost rows: task {source} sent {sent}, and "
-                    f"{arrived.get(source, 0)} arrived"
-                )
+        check_arrived(told, arrived, self.sources, self.step)

@@ -15,10 +15,11 @@ from dstream.engine.kernels.item_batches import loads, loads_items
 from dstream.engine.kernels.over_epochs import Arrival, Gathered
 from dstream.engine.kernels.watermarks import OfPartitions, Watermarks
 from dstream.engine.worker.behind_items import LAST
+from dstream.engine.worker.counted_rows import check_arrived
 from dstream.engine.worker.rows import ITEMS, Row
 from dstream.engine.worker.sinks import Router
 from dstream.engine.worker.stage_task import StageTask
-from dstream.errors import EngineError, SerializationError
+from dstream.errors import SerializationError
 from dstream.failures import naming
 from dstream.operators.unpicklable import culprit
 from dstream.pickling import dumps
@@ -136,7 +137,7 @@ class ReadShards:
             arrived.rows[row.source] += 1
             for shard, number, partial in loads_items(row.payload):
                 gathered.add(shard, number, partial)
-        arrived.check(self.sources, self.step)
+        check_arrived(arrived.sent, arrived.rows, self.sources, self.step)
         gathered.watermarks = arrived.watermarks.all()
         yield gathered
 
@@ -159,17 +160,3 @@ class _Arrived:
         self.watermarks.take(control.watermarks)
         gathered.items += control.items
         gathered.late += control.late
-
-    def check(self, sources: int, step: Step) -> None:
-        """Compare what arrived with what was sent.
-
-        Raises:
-            EngineError: they differ: the epoch has to run again.
-        """
-        if len(self.sent) != sources:
-            raise EngineError(f"the shuffle before {step} lost rows: {len(self.sent)} of {sources} tasks were heard of")
-        for source, sent in self.sent.items():
-            if self.rows[source] != sent:
-                raise EngineError(
-                    f"the shuffle before {step} lost rows: task {source} sent {sent}, and {self.rows[source]} arrived"
-                )
