@@ -169,7 +169,7 @@ _NO_HOT_KEY = "a hot key is split: each task sends one container for it, not its
 def _(end: Write, compiling: Compiling) -> Ending:
     grouped = _results_written_as_they_are(end)
     if grouped is not None:
-        parts = partials(grouped, [compiling.items_of(grouped.upstreams[0])], compiling, items_may_travel=False)
+        parts = partials(grouped, [compiling.items_of(grouped.upstreams[0])], compiling)
         return compiling.decide(BucketsOfResults(parts, grouped, end, compiling.facts))
     of_vertex = last_groups(end, compiling) if _takes_entries(end) else None
     if of_vertex is not None:

@@ -90,5 +90,5 @@ def _parts(blocks: Chain, items: Items, found: LastVertices, receipts: Op, compi
     first, groups = found.first, groups_of(found.first)
     node = Aggregate((blocks,), groups.operation, (groups.reduction,), None, step=first.step)
     arriving = piped(items, None, Arriving(first.name, receipts, first.step))
-    parts = partials(node, [arriving], compiling, items_may_travel=False)
+    parts = partials(node, [arriving], compiling)
     return parts if first is found.last else piped(parts, None, Sending(first.name, found.last.name, receipts))

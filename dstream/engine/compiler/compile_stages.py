@@ -41,18 +41,32 @@ __all__ = ["partials"]
 
 @compile_node.register
 def _(node: Aggregate, inputs: Sequence[Items], compiling: Compiling) -> Items:
-    items = partials(node, inputs, compiling)
+    node, decided = _read(node, compiling)
+    items = _partials(node, decided, inputs, compiling, items_may_travel=True)
     wide = ByKey(node, compiling.facts) if node.is_keyed else AllTogether(node)
     return across(node, items, compiling, lambda: wide)
 
 
-def partials(node: Aggregate, inputs: Sequence[Items], compiling: Compiling, *, items_may_travel: bool = True) -> Items:
-    """Return what the tasks of all inputs have for an aggregate before anything moves."""
+def partials(node: Aggregate, inputs: Sequence[Items], compiling: Compiling) -> Items:
+    """Return what the tasks of all inputs have for an aggregate before anything moves, as (keys, containers)."""
     node, decided = _read(node, compiling)
+    return _partials(node, decided, inputs, compiling, items_may_travel=False)
+
+
+def _partials(
+    node: Aggregate,
+    decided: Sequence[Sequence[Decided]],
+    inputs: Sequence[Items],
+    compiling: Compiling,
+    *,
+    items_may_travel: bool,
+) -> Items:
     does = "each task first combines what it has" if node.combines else "each item as it is"
+    gives = _given_by_groups(node) if items_may_travel else one_by_one()
     does_first = functools.partial(partial, node, items_may_travel=items_may_travel)
     parts = chain.from_iterable(
-        piped(items, node, does_first(number), does, decided[number]) for number, items in enumerate(inputs)
+        piped(items, node, does_first(number), does, decided[number], gives=gives)
+        for number, items in enumerate(inputs)
     )
     items = one_after_another(tuple(parts))
     if compiling.facts.is_sequential and all(isinstance(each, Splits) for each in items):
@@ -91,7 +105,7 @@ class ByKey(Wide):
 
 
 def _given_by_groups(node: Aggregate) -> Gives:
-    """Return in what the entries stand that are made of groups: in columns, if the tasks count or add up there."""
+    """Return in what groups stand, and the entries made of them: in columns, if the tasks count or add up there."""
     reduction, known = node.reductions[0], node.reductions[0].on_columns()
     if known is None or known.expression is None or known.downstream is None or reduction.keyed is None:
         return one_by_one()
