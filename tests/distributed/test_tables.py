@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import pyarrow as pa
 import pytest
 
@@ -23,6 +25,22 @@ def test_a_collection_becomes_a_data_frame(make):
 
     assert ages.to_dict("list") == {"key": ["Ada"], "value": [36]}
     assert names.to_dict("list") == {"value": ["Ada", "Alan"]}
+
+
+class Place(NamedTuple):
+    """A key that equals a plain tuple."""
+
+    row: int
+    seat: str
+
+
+def test_a_named_tuple_as_a_key_is_told_what_has_a_column(make):
+    """It is kept as the tuple that equals it."""
+    seats = make.map({Place(1, "a"): "Ada"})
+
+    with pytest.raises(TypeError, match=r"the key Place\(row=1, seat='a'\) .* kept as the plain tuple that equals it"):
+        seats.to_arrow()
+    assert seats.stream().to_arrow().to_pylist() == [{"key": {"row": 1, "seat": "a"}, "value": "Ada"}]
 
 
 def test_a_list_becomes_a_column(make):

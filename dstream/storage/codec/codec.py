@@ -317,7 +317,10 @@ class Codec:
         if escape.null_count == len(escape):
             return array
         position = escape.is_valid().to_pylist().index(True)
-        raise TypeError(f"{self}: the key {_described(keys[position])} is no {self.key and self.key.name}{_MIXED}")
+        key = keys[position]
+        if isinstance(key, tuple) and fielded.field_names(type(key)):
+            raise TypeError(f"{self}: the key {_described(key)} {_NAMED}")
+        raise TypeError(f"{self}: the key {_described(key)} is no {self.key and self.key.name}{_MIXED}")
 
     def _column_of_values(self, keys: Sequence[Any], values: Sequence[Any]) -> pa.Array:
         value = self.value
@@ -349,6 +352,10 @@ class UnloadedClassError(TypeError):
     """The class of what is stored is not found or may not be loaded; the message names the collection."""
 
 
+_NAMED = (
+    "is kept as the plain tuple that equals it, which has no column; take a frozen dataclass as the key, "
+    "or stream().to_arrow()"
+)
 _MIXED = "; a table has one type in each column: convert the others first, or export to .jsonl, which takes mixed ones"
 
 
