@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import operator
 import random
 import threading
@@ -10,6 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -131,8 +133,15 @@ def on_complex(collector: Any) -> Case:
 
 
 def unordered(bags: Any) -> object:
-    """Return bags so that the order of their items does not matter."""
-    return [sorted(map(repr, bag)) for bag in bags]
+    """Return bags so that the order of their items does not matter, nor which of two equal numbers one has."""
+    return [sorted(map(_told, bag)) for bag in bags]
+
+
+def _told(item: Any) -> str:
+    if isinstance(item, tuple):
+        return str(list(map(_told, item)))
+    is_finite = isinstance(item, int | float) and math.isfinite(item)
+    return repr(Fraction(item) if is_finite else item)
 
 
 CASES: dict[str, list[Case]] = {
