@@ -212,7 +212,7 @@ def test_words_that_are_no_pairs_are_refused_as_items_are(tmp_path: Path, fold: 
 
 @pytest.mark.parametrize("fold", [entries(None, None, operator.add), folded_values(operator.add)])
 def test_pairs_of_words_and_ones_are_counted_in_columns(tmp_path: Path, fold: Any) -> None:
-    """Where the step says that each second part is 1; True is left to Python."""
+    """With their counts and sums; True is left to Python."""
     path = tmp_path / "lines.txt"
     path.write_bytes(b"a b\na c\n")
     words = _op("flat_map", str.split)
@@ -220,8 +220,10 @@ def test_pairs_of_words_and_ones_are_counted_in_columns(tmp_path: Path, fold: An
     ones = _items(path, words, _op("map", lambda word: (word, 1)))
     truths = _items(path, words, _op("map", lambda word: (word, True)))
 
-    assert tables_of_groups(fold, truths) is None
-    assert collected(fold, truths) == {"a": 2, "b": True, "c": True}
-    tables = tables_of_groups(fold, ones)
+    read_as, _ = collector_read(fold, is_verified=False)
+    counted = collected(read_as, truths)
+    assert counted == {"a": 2, "b": True, "c": True}
+    assert type(counted["b"]) is bool
+    tables = tables_of_groups(read_as, ones)
     assert tables is not None
-    assert [list(table.lines()) for table in tables] == [[("a", 2), ("b", 1), ("c", 1)]]  # type: ignore[union-attr]
+    assert [list(table.lines()) for table in tables] == [[("a", 2, 2), ("b", 1, 1), ("c", 1, 1)]]  # type: ignore[union-attr]
