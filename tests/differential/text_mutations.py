@@ -23,7 +23,7 @@ MUTATIONS = of_columns([
     ("text_functions", "    if not before:\n        raise Withheld(\"a replacement between all characters\")\n", ""),
     ("text_functions", " and b\"\\n\" not in before + after:", ":"),
     ("text_functions", "is_ascii = texts.is_ascii and after.isascii()", "is_ascii = texts.is_ascii"),
-    ("text_functions", "    if step not in (None, 1) or type(step) is bool:", "    if False:"),
+    ("text_functions", "    if step is not None and (type(step) is not int or step != 1):", "    if False:"),
     ("text_functions", "    if texts.is_ascii:\n        return Texts(_slices_of_bytes", "    if True:\n        return Texts(_slices_of_bytes"),
     ("text_functions", "np.maximum(lengths + bound, 0)", "lengths + bound"),
     ("text_functions", "    kept = np.maximum(last - first, 0)", "    kept = np.abs(last - first)"),

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from dstream.engine.kernels.columns import column_comparing
 from dstream.engine.kernels.columns.column_values import Ints, Withheld, column_of, items_of
 from dstream.engine.kernels.columns.evaluating import evaluated
 from dstream.engine.kernels.columns.supported import unsupported
-from dstream.expressions import Argument, Built, Called, Constant, Let, Local, Method, Together
+from dstream.expressions import Applied, Argument, Built, Called, Constant, Let, Local, Method, Together
 from tests.differential.written_expressions import expression_of
 
 _LEAST, _GREATEST = -(2**63), 2**63 - 1
@@ -101,6 +102,27 @@ def test_a_column_gives_what_python_gives(source: str, items: list[Any]) -> None
 
     assert list(map(_told, items_of(found))) == [_told(function(item)) for item in items]
     _check_interval(found)
+
+
+@pytest.mark.parametrize("items", [[1, 99, 2**62, _LEAST], [2.0, 2.5, -0.0, _INF], [True, False]])
+@pytest.mark.parametrize("sign", ["in", "not in"])
+def test_many_members_are_found_by_their_hash(sign: Any, items: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """As Python finds them: to compare each of 8,192 with all rows took forty times as long as the function."""
+    monkeypatch.setattr(column_comparing, "compared", None)
+    among = frozenset({*range(100), 2.5, 2**62, 2**70, "a", None})
+    looking = Applied(sign, (Argument(0), Constant(among)))
+
+    found = evaluated(looking, [column_of(items)])
+
+    assert items_of(found) == [(item in among) is (sign == "in") for item in items]
+
+
+def test_a_nan_is_not_looked_for_among_many_members() -> None:
+    """Python finds one that is the same object."""
+    looking = Applied("in", (Argument(0), Constant(frozenset(range(100)))))
+
+    with pytest.raises(Withheld, match="NaN"):
+        evaluated(looking, [column_of([1.0, _NAN])])
 
 
 def _told(value: Any) -> Any:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from decimal import Decimal
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -24,6 +27,7 @@ from dstream.errors import EngineError
 from dstream.failures.known import known_of
 from dstream.plan.core import Chain, Limit
 from dstream.plan.steps import Guard, Op, Step, unchanged
+from dstream.values import Entry, Optional
 
 _STEP = Step(".map(fn)", None, 1, 1)
 
@@ -187,12 +191,51 @@ def test_a_flat_map_takes_items() -> None:
     assert list(found) == [1, -1, 2, -2, 3, -3, 4, -4, 5, -5]
 
 
-@pytest.mark.parametrize(("one", "other"), [((1,), [1]), (1, 1.0), (0.0, -0.0), ((1, 0.0), (1, -0.0)), ("a", "b")])
+@dataclass
+class _Sale:
+    shop: int
+    price: float
+
+
+@dataclass(eq=False)
+class _Visit:
+    shop: float
+
+
+class _Place(NamedTuple):
+    shop: float
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        *[((1,), [1]), (1, 1.0), (0.0, -0.0), ((1, 0.0), (1, -0.0)), ("a", "b")],
+        *[(Entry("a", 1), Entry("a", True)), (_Place(1), _Place(1.0)), (_Sale(1, 0.0), _Sale(1, -0.0))],
+        *[(_Visit(1), _Visit(1.0)), (Optional.of(1), Optional.of(1.0)), (Optional.of(1), Optional.empty())],
+        (Decimal("1.0"), Decimal("1.00")),
+        (datetime(2020, 1, 1, tzinfo=UTC), datetime(2020, 1, 1, tzinfo=ZoneInfo("UTC"))),
+    ],
+)
 def test_verify_tells_types_and_signs_apart(one: Any, other: Any) -> None:
-    """Inside of tuples too; NaN is NaN."""
+    """Inside of tuples and objects too; NaN is NaN."""
     assert not is_same(one, other)
     assert is_same(one, one)
     assert is_same(float("nan"), float("nan"))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: _Visit(1.5),
+        lambda: _Sale(1, float("nan")),
+        lambda: Entry("a", (float("nan"), _Visit(float("nan")))),
+        lambda: Optional.of({"price": float("nan")}),
+        lambda: datetime(2020, 1, 1, tzinfo=ZoneInfo("Europe/Berlin")),
+    ],
+)
+def test_verify_takes_objects_that_were_made_twice_for_the_same(make: Callable[[], Any]) -> None:
+    """Also those that do not say so themselves: they compare by identity, or have a NaN."""
+    assert is_same(make(), make())
 
 
 def test_verify_finds_another_type() -> None:

@@ -120,6 +120,8 @@ WITHHELD: list[tuple[str, list[str], str]] = [
     ("x.replace('', '-')", ["a"], "between"),
     ("x.split('')", ["a"], "empty separator"),
     ("x[::2]", ["abc"], "step"),
+    ("x[::1.0]", ["abc"], "step"),
+    ("x[1:2:True]", ["é"], "step"),
     ("x[len(x):]", ["abc"], "not the same"),
     *[(f"x[{bounds}]", [item], "no int") for bounds in (":2**70", "-2**70:", "1.5:") for item in ("abc", "éa")],
     ("x.split(',')[1.0]", ["a,b"], "no int"),

@@ -121,7 +121,7 @@ def sliced_texts(texts: Texts, start: Any, stop: Any, step: Any) -> Texts:
     Raises:
         Withheld: the step is not 1, or a bound is no int of 32 bits.
     """
-    if step not in (None, 1) or type(step) is bool:
+    if step is not None and (type(step) is not int or step != 1):
         raise Withheld("a step between characters")
     for bound in (start, stop):
         if bound is not None and (type(bound) is not int or abs(bound) >= _MOST_CHARACTERS):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import date, time
+from decimal import Decimal
 from itertools import zip_longest
 from typing import Any
 
@@ -55,11 +57,24 @@ def _different(step: Step, value: Any, other: str, item: Any) -> ColumnsDifferEr
 
 
 def is_same(one: Any, other: Any) -> bool:
-    """Say whether two values have one type and read alike, also inside of tuples, lists and dicts: -0.0 is not 0.0."""
+    """Say whether two values have one type and hold the same, down to the digits: -0.0 is not 0.0, and NaN is NaN.
+
+    Objects are alike if what they keep is. They may have been made twice of one row, of a class that compares by
+    identity; and `==` of another class takes a 1 for a 1.0, and no NaN for another one.
+    """
+    if one is other:
+        return True
     if type(one) is not type(other):
         return False
-    if type(one) in (tuple, list):
+    if isinstance(one, tuple | list):
         return len(one) == len(other) and all(map(is_same, one, other))
     if isinstance(one, dict):
         return len(one) == len(other) and all(map(is_same, one.items(), other.items()))
-    return one is other or (repr(one) == repr(other) if type(one) in (int, float, bool) else bool(one == other))
+    if isinstance(one, _TOLD_BY_DIGITS):
+        return repr(one) == repr(other)
+    state = None if isinstance(one, str | bytes) else one.__getstate__()
+    return is_same(state, other.__getstate__()) if state else bool(one == other)
+
+
+_TOLD_BY_DIGITS = (int, float, Decimal, date, time)
+"""Types of which two equal values may be of different forms, as 1.0 and 1.00 or moments with different zones are."""
