@@ -53,7 +53,7 @@ def finished_entries(
     if isinstance(found, Tuples) and to is None:
         _, keys, values = found.members
         return Entries((keys, values))
-    return _each(step, to or _entry, given(found))
+    return _each(step, to or Entry, given(found))
 
 
 def _each(step: Step, to: Callable[[Any, Any], Any], groups: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
@@ -65,10 +65,6 @@ def _each(step: Step, to: Callable[[Any, Any], Any], groups: Iterable[tuple[Any,
                 in_group(error, key)
                 raise
             yield result
-
-
-def _entry(key: Any, value: Any) -> Entry[Any, Any]:
-    return Entry(key, value)
 
 
 def _merged(tables: Sequence[GroupTable | TextGroupTable]) -> GroupTable | TextGroupTable:
