@@ -16,7 +16,7 @@ from collectors.arguments import checked_function, checked_map_factory, made_by,
 from collectors.batches import batches, kinds
 from collectors.naming import named
 from dstream.errors import IllegalStateError, NullElementError
-from dstream.keys import canonical, canonical_all
+from dstream.keys import canonical, canonical_all, canonical_keys
 from dstream.spi import Characteristics, Collector, Keyed
 from dstream.values.blaming import each
 
@@ -220,7 +220,7 @@ class _Rules:
             given = each(self.key, batch)
             if not self.null_keys and type(None) in kinds(given):
                 given = each(self.checked_key, batch, given)
-            keys = canonical_all(given)
+            keys = canonical_keys(given, batch)
             values = each(self.value, batch)
             if type(None) in kinds(values):
                 values = list(map(self.checked_value, keys, values))

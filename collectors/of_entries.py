@@ -16,7 +16,7 @@ from collectors.adapting import mapping
 from collectors.arithmetic import counting
 from collectors.batches import batches, kinds
 from collectors.groups import AnyKeys, count_batch, groups_of_any_key
-from dstream.keys import canonical_all
+from dstream.keys import canonical_all, canonical_keys
 from dstream.spi import Collector, InColumns, Keyed, added_ints, identity
 from dstream.values import Entry
 from dstream.values.blaming import each, failed_on, given, shown
@@ -112,7 +112,7 @@ def _fold_all(op: Callable[[Any, Any], Any], groups: Groups, items: Iterable[Any
                 continue
             if found != {int}:
                 groups = dict(groups)
-        _fold_each(op, groups, canonical_all(keys), values, batch)
+        _fold_each(op, groups, canonical_keys(keys, batch), values, batch)
     return groups
 
 

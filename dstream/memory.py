@@ -53,10 +53,11 @@ os.register_at_fork(after_in_child=_statm.cache_clear)
 def pieces(items: Iterable[T], most: int) -> Iterator[list[T]]:
     """Give the items in lists of up to `most`, of few megabytes where the items are large.
 
-    The next list is read when it is asked for, while the caller may still hold the last one.
+    The next list is read when it is asked for, while the caller may still hold the last one. A list ends before an
+    item that cannot be made, whose failure the next look meets: the caller's own about the items before comes first.
     """
-    items, pace, count = iter(items), Pace(most), 1
-    take = Taking(items).take if most > _MOST else lambda count: list(islice(items, count))
+    pace, count = Pace(most), 1
+    take = Taking(items).take if most > _MOST else _UpToFailure(items).take
     while piece := take(count):
         count = pace.look()
         yield piece
@@ -96,15 +97,55 @@ class Growth:
         return now > self._most
 
 
+class _UpToFailure(Generic[T]):
+    """Takes items in lists, which end before an item that cannot be made: its failure is raised at the next look.
+
+    So whoever works on the items fails at the first one that is wrong in any way, as if each had come alone.
+    """
+
+    def __init__(self, items: Iterable[T]) -> None:
+        self._items = iter(items)
+        self._ahead: list[T] = []
+        self._failure: Exception | None = None
+
+    def take(self, count: int) -> list[T]:
+        """Return so many of the next items, fewer before a failure, none at the end only."""
+        found = self._ahead
+        self._ahead = []
+        self.add_to(found, max(count - len(found), 0))
+        return found
+
+    def add_to(self, found: list[T], count: int) -> None:
+        """Add so many of the next items to a list, or raise a failure if there is none in it."""
+        if self._failure is not None and not found:
+            failure, self._failure = self._failure, None
+            raise failure
+        if self._failure is None:
+            try:
+                found += islice(self._items, count)
+            except Exception as failure:
+                if not found:
+                    raise
+                # Another call than this one will raise it, and who looks for its item follows the frames of the calls.
+                self._failure = failure.with_traceback(failure.__traceback__ and failure.__traceback__.tb_next)
+
+    def has_more(self) -> bool:
+        """Say whether there is another item, for which one is read ahead."""
+        self._ahead = self.take(1)
+        return bool(self._ahead)
+
+
 class Taking(Generic[T]):
     """Takes items in lists of a given length, or shorter ones as soon as they make the process grow by megabytes.
+
+    A list ends before an item that cannot be made, whose failure the next look meets.
 
     Attributes:
         is_careful: whether the last list was cut by the sizes of its items, since these made the process grow.
     """
 
     def __init__(self, items: Iterable[T]) -> None:
-        self._items = iter(items)
+        self._items = _UpToFailure(items)
         self._waiting: Iterator[list[T]] = iter(())
         self._at_once = _FEWEST
         self.is_careful = False
@@ -117,12 +158,12 @@ class Taking(Generic[T]):
             return few
         items, at_once, before = self._items, self._at_once, resident_bytes()
         most = before + _MOST_GROWTH
-        found: list[T] = []
-        known = size = 0
+        found = items.take(0)
+        known, size = 0, len(found)
         looked = last = perf_counter()
         while size < count:
             size = min(size + at_once, count)
-            found += islice(items, size - len(found))
+            items.add_to(found, size - len(found))
             is_end, now = len(found) < size, perf_counter()
             at_once = max(at_once // 2, _FEWEST) if now - last > _CLOCK else min(at_once * 2, _MOST)
             last = now
@@ -147,10 +188,7 @@ class Taking(Generic[T]):
         if few := next(self._waiting, None):
             self._waiting = chain((few,), self._waiting)
             return True
-        for item in self._items:
-            self._items = chain((item,), self._items)
-            return True
-        return False
+        return self._items.has_more()
 
 
 def small_lists(items: list[T]) -> Iterator[list[T]]:

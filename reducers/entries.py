@@ -13,7 +13,7 @@ from typing import Any
 from more_itertools import chunked
 
 from dstream.errors import NullElementError
-from dstream.keys import canonical_all
+from dstream.keys import canonical_keys
 from dstream.spi import Collector, InColumns, Keyed, added_ints
 from dstream.values.blaming import each, given, shown
 from dstream.values.entry import key_of, value_of
@@ -114,7 +114,7 @@ def _accumulate(split: Split, of_two: Merge | None, found: dict[Any, Any], items
         kinds = set(map(type, values))
         if type(None) in kinds or type(None) in set(map(type, keys)):
             _refuse_none(batch, keys, values)
-        keys = canonical_all(keys)
+        keys = canonical_keys(keys, batch)
         if type(found) is Counter and kinds != {int}:
             found = dict(found)
         if of_two is None:

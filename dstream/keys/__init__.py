@@ -10,7 +10,7 @@ comes from its identity, or that has no hash, is refused on every engine.
 from dstream.keys.canonical import canonical
 from dstream.keys.forms import compared_fields, has_generated_eq, has_generated_hash
 from dstream.keys.hashing import check_hash_seed, stable_hash
-from dstream.keys.key_batches import are_canonical, canonical_all, stable_hashes
+from dstream.keys.key_batches import are_canonical, canonical_all, canonical_keys, stable_hashes
 from dstream.keys.nan import NAN, FieldNan
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "are_canonical",
     "canonical",
     "canonical_all",
+    "canonical_keys",
     "check_hash_seed",
     "compared_fields",
     "has_generated_eq",

@@ -6,16 +6,17 @@ Most batches hold keys of one class, whose parts are texts and numbers. One pass
 from __future__ import annotations
 
 import operator
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from itertools import chain
 from typing import Any
 
 from dstream.keys.canonical import PLAIN, canonical, is_vetted
 from dstream.keys.forms import Form, compared_fields, form_of, hashed_fields
 from dstream.keys.hashing import HASHED_ALIKE, NONE_STAND_IN, stand_in
+from dstream.values.blaming import each
 from dstream.values.fields import columns_of_fields
 
-__all__ = ["are_canonical", "canonical_all", "stable_hashes"]
+__all__ = ["are_canonical", "canonical_all", "canonical_keys", "stable_hashes"]
 
 _MOST_KINDS = 4
 """With more types in a batch than these, looking at each key is faster than a pass for each type."""
@@ -24,6 +25,18 @@ _MOST_KINDS = 4
 def canonical_all(keys: list[Any]) -> list[Any]:
     """Return `canonical` of each key; the list itself if they all are."""
     return keys if are_canonical(keys) else list(map(canonical, keys))
+
+
+def canonical_keys(keys: list[Any], items: Sequence[Any]) -> list[Any]:
+    """Return the canonical forms of the keys that items have; a key that is refused is told with its item."""
+    try:
+        return canonical_all(keys)
+    except Exception:
+        return each(_canonical, items, keys)
+
+
+def _canonical(key: Any, item: Any) -> Any:
+    return canonical(key)
 
 
 def are_canonical(keys: list[Any], kinds: Set[type] | None = None) -> bool:

@@ -15,6 +15,7 @@ from typing import Any, Generic, TypeVar
 import collectors  # As a module: whoever imports it first is loading it while this module loads.
 from dstream.errors import NullElementError
 from dstream.failures import shown
+from dstream.memory import pieces
 from dstream.spi.collector import Collector
 from dstream.spi.in_columns import InColumns
 from dstream.values import DoubleSummaryStatistics, ExactSum, IntSummaryStatistics, Optional
@@ -175,9 +176,8 @@ def _choose_all_floats(choose: Callable[..., Any], held: list[float], items: Ite
 
 def _survivor(choose: Callable[[list[Any]], Any], held: list[Any], items: Iterable[Any]) -> list[Any]:
     """Let `choose` take one of what is held and the next few of `items`, again and again; hold what it took last."""
-    items = iter(items)
-    while len(candidates := [*held, *islice(items, _CHUNK)]) > len(held):
-        held = [choose(candidates)]
+    for few in pieces(items, _CHUNK):
+        held = [choose([*held, *few])]
     return held
 
 

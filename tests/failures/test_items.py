@@ -337,3 +337,37 @@ def test_a_comparator_is_told_from_a_key_function(local_context, place):
 
     assert "functools.cmp_to_key" in caught.value.__notes__[2]
     assert "cannot be compared" not in caught.value.__notes__[0]
+
+
+KEYLESS: dict[str, Any] = {
+    "reduce_by_key": lambda s, e: s.reduce_by_key(max).to_list(),
+    "count_by_key": lambda s, e: s.count_by_key().to_list(),
+    "aggregate_by_key": lambda s, e: s.aggregate_by_key(c.to_list()).to_list(),
+    "join": lambda s, e: s.join(e.stream([("a", 1)], 2).key_by(lambda pair: pair[0])).to_list(),
+    "semi_join": lambda s, e: s.semi_join(e.stream([("a", 1)], 2).key_by(lambda pair: pair[0])).to_list(),
+    "distinct": lambda s, e: s.distinct(lambda entry: entry.key).to_list(),
+    "grouping_by": lambda s, e: s.collect(c.grouping_by(lambda entry: entry.key)),
+    "to_map": lambda s, e: s.collect(c.to_map(lambda entry: entry.key, lambda entry: entry.value)),
+    "to_imap": lambda s, e: s.collect(to_imap("without", merge=max)),
+    "to_imap of a key": lambda s, e: s.collect(to_imap("without", lambda entry: entry.key, lambda entry: 1)),
+}
+
+
+@pytest.mark.parametrize("place", KEYLESS)
+def test_a_key_without_a_hash_is_told_with_its_item(engine, place):
+    """Whatever brings items together by their keys."""
+    pairs = engine.stream([("a", 1), ("b", 2), ([3], 3), ("c", 4)], 2)
+    with pytest.raises(ds.errors.UnstableKeyError, match="has no hash") as caught:
+        KEYLESS[place](pairs.key_by(lambda pair: pair[0]).map_values(lambda pair: pair[1]), engine)
+
+    assert ds.failure(caught.value).item == ds.Entry([3], 3)
+
+
+def test_a_key_without_a_hash_is_told_with_its_item_where_both_sides_of_a_join_travel(spark_context):
+    """The right side is too large to be looked up in each task."""
+    left = spark_context.stream([("a", 1), ([3], 3)], 2).key_by(lambda pair: pair[0])
+    right = spark_context.stream(range(200_000), 2).key_by(lambda number: number)
+    with pytest.raises(ds.errors.UnstableKeyError, match="has no hash") as caught:
+        left.join(right).to_list()
+
+    assert ds.failure(caught.value).item == ds.Entry([3], ([3], 3))

@@ -28,8 +28,8 @@ from dstream.engine.kernels.join_sides import results
 from dstream.engine.kernels.spilling import Columns, Groups, merged_as, sorted_items
 from dstream.engine.memory_bound import holding
 from dstream.failures import naming
+from dstream.keys import canonical_keys
 from dstream.memory import pieces, size_of
-from dstream.operators.item_keys import canonical_keys
 from dstream.plan.core_of_stages import Aggregate
 from dstream.plan.steps import Step
 from dstream.spi import AggregateOperation, Collector

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dstream.engine.kernels.core_operations import Operation, Task, operation
 from dstream.failures import naming, shown
-from dstream.keys import canonical, canonical_all
-from dstream.operators.item_keys import canonical_keys
+from dstream.keys import canonical, canonical_keys
 from dstream.plan.core import PartitionBy
 from dstream.plan.core_of_pairs import Pairing, SemiJoin
 from dstream.plan.steps import Step, unchanged
@@ -65,7 +64,7 @@ class Side:
             for item in items:
                 _parts(item)
         # `zip(*items)` would make an iterator for each item, which wakes the garbage collector.
-        return canonical_all([key for key, _ in items]), [value for _, value in items]
+        return canonical_keys([key for key, _ in items], items), [value for _, value in items]
 
 
 class KeysAlone(Side):

@@ -11,9 +11,8 @@ from dstream.engine.kernels.item_batches import Batcher, dumps_columns, loads_it
 from dstream.engine.kernels.join_sides import results
 from dstream.errors import UnsupportedError
 from dstream.failures import naming
-from dstream.keys import canonical, canonical_all
+from dstream.keys import canonical, canonical_all, canonical_keys
 from dstream.memory import Taking, pieces
-from dstream.operators.item_keys import canonical_keys
 from dstream.plan.core_of_pairs import HashJoin
 from dstream.plan.steps import Step, no_key
 

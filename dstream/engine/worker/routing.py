@@ -17,13 +17,12 @@ from dstream.engine.worker.rows import ITEMS, Row
 from dstream.engine.worker.sinks import Router
 from dstream.engine.worker.stage_task import StageTask
 from dstream.failures import naming
-from dstream.keys import are_canonical, canonical, check_hash_seed, stable_hash, stable_hashes
+from dstream.keys import canonical, canonical_keys, check_hash_seed, stable_hash, stable_hashes
 from dstream.memory import Growth, Taking
-from dstream.operators.item_keys import canonical_keys
+from dstream.operators.item_keys import keys_of
 from dstream.pickling import dumps
 from dstream.plan.steps import Step
 from dstream.spi import Collector
-from dstream.values.blaming import each
 
 if TYPE_CHECKING:
     from dstream.engine.kernels.columns.column_groups import GroupTable
@@ -93,19 +92,10 @@ class RouteByKeyAndPlace:
         with naming(self.step):
             router, taking, positions = _ColumnRouter(self.targets, task), Taking(items), count()
             while chunk := taking.take(router.count):
-                keys = self._keys(chunk)
+                keys = keys_of(self.key, chunk)
                 yield from router.rows(keys, [keys, list(islice(positions, len(chunk))), chunk])
                 yield from router.rest() if taking.is_careful else ()
             yield from router.rest()
-
-    def _keys(self, items: list[Any]) -> list[Any]:
-        found = each(self.key, items)
-        return found if are_canonical(found) else each(_canonical, items, found)
-
-
-def _canonical(key: Any, item: Any) -> Any:
-    """Return the canonical form of the key that an item has."""
-    return canonical(key)
 
 
 @dataclass(frozen=True)
