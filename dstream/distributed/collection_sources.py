@@ -16,12 +16,9 @@ from typing import Any, Literal
 from dstream.errors import CollectionDestroyedError
 from dstream.spi.source import ArrowRows, Split
 from dstream.spi.store import EntrySplit, ItemSplit, ListStore, MapStore, Store
-from dstream.values import Entry
+from dstream.values.entry import as_entry
 
-__all__ = ["EntryReader", "EntrySource", "ItemSource", "as_entry"]
-
-as_entry: Callable[[tuple[Any, Any]], Entry[Any, Any]] = functools.partial(tuple.__new__, Entry)
-"""Makes an entry of a pair at the speed of C, which `Entry._make` does not."""
+__all__ = ["EntryReader", "EntrySource", "ItemSource"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

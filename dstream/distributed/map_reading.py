@@ -8,7 +8,6 @@ from typing import Any, TypeVar, overload
 from more_itertools import chunked
 
 from dstream.distributed.collection import PIECES, Collection, type_seen
-from dstream.distributed.collection_sources import as_entry
 from dstream.distributed.equality import same
 from dstream.distributed.views import EntrySet, KeySet, Values
 from dstream.errors import NullElementError, UnstableKeyError
@@ -17,6 +16,7 @@ from dstream.spi.store import EntrySplit, MapStore
 from dstream.tables import brief
 from dstream.values import Entry
 from dstream.values.blaming import shown
+from dstream.values.entry import as_entry
 
 __all__ = ["CHUNK", "ReadMap", "local"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import functools
 import math
 import operator
 import re
@@ -11,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dstream.expressions.expression import Operator
-from dstream.values.entry import Entry
+from dstream.values.entry import as_entry
 
 __all__ = ["CHANGING_NOTHING", "KNOWN", "OPERATORS", "name_of"]
 
@@ -29,7 +28,7 @@ KNOWN: dict[str, Callable[..., Any]] = {
     "operator.not_": operator.not_,  # No `not`: where only truth is asked, that asks `a and b` once.
     **{f"re.{name}": getattr(re, name) for name in _OF_RE},
     **{f"str.{name}": getattr(str, name) for name in _OF_STR},
-    "dstream.Entry": functools.partial(tuple.__new__, Entry),  # Of a pair; in C, where the class calls Python.
+    "dstream.Entry": as_entry,
 }
 """Functions by the names that a `Called` has for them."""
 

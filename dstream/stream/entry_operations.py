@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
 
@@ -15,7 +14,7 @@ from dstream.stream.base import BaseStream
 from dstream.stream.shorthands import StreamOf
 from dstream.stream.stream_arguments import count, function, kind_of, operation_of_one_input, optional_function, running
 from dstream.values import Entry
-from dstream.values.entry import key_of, value_of
+from dstream.values.entry import as_entry, key_of, value_of
 
 if TYPE_CHECKING:
     from dstream.stream.stream import Stream
@@ -258,16 +257,13 @@ def _by_key(
     )
 
 
-_entry = functools.partial(tuple.__new__, Entry)
-
-
 class _Swapping:
     """Exchanges key and value of an entry."""
 
     around: ClassVar[Around] = "swap"
 
     def __call__(self, item: Any) -> Any:
-        return _entry((value_of(item), key_of(item)))
+        return as_entry((value_of(item), key_of(item)))
 
 
 class _OnValue:
@@ -280,7 +276,7 @@ class _OnValue:
         self.__qualname__ = shown_function(fn)
 
     def __call__(self, item: Any) -> Any:
-        return _entry((key_of(item), self.fn(item[1])))
+        return as_entry((key_of(item), self.fn(item[1])))
 
 
 class _IfValue:
@@ -293,7 +289,7 @@ class _IfValue:
         self.__qualname__ = shown_function(fn)
 
     def __call__(self, item: Any) -> tuple[Any, ...]:
-        return (_entry(item),) if self.fn(value_of(item)) else ()
+        return (as_entry(item),) if self.fn(value_of(item)) else ()
 
 
 class _EachOfValue:
@@ -306,7 +302,7 @@ class _EachOfValue:
     def __call__(self, item: Any) -> Iterator[Any]:
         key = key_of(item)
         for value in _all_of(self.fn(item[1])):
-            yield _entry((key, value))
+            yield as_entry((key, value))
 
 
 def _all_of(result: Any) -> Any:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from dstream.values.blaming import each, shown
 
-__all__ = ["Entry", "are_pairs", "entry_key", "entry_value", "key_of", "keys_of", "value_of"]
+__all__ = ["Entry", "are_pairs", "as_entry", "entry_key", "entry_value", "key_of", "keys_of", "value_of"]
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -25,6 +26,10 @@ class Entry(NamedTuple, Generic[K, V]):
 
     key: K
     value: V
+
+
+as_entry: Callable[[tuple[Any, Any]], Entry[Any, Any]] = functools.partial(tuple.__new__, Entry)
+"""Makes an entry of a pair, in C, where the class calls a function of Python."""
 
 
 def key_of(item: Any) -> Any:

@@ -22,14 +22,13 @@ from dstream.spi import AggregateOperation, Collector, identity
 from dstream.spi.processor import SHARDS, BroadcastKey, Inbox, Outbox, Overflow, ProcessorContext, ShardKey
 from dstream.values import Entry
 from dstream.values.blaming import in_group
-from dstream.values.entry import are_pairs, entry_key
+from dstream.values.entry import are_pairs, as_entry, entry_key
 
 __all__ = ["CombiningProcessor", "FirstGrouping", "GroupingProcessor", "groups_of_containers"]
 
 _ENDED = BroadcastKey("ended")
 _MOST = 100_000
 """So many groups wait in front of a shuffle."""
-_entry = partial(tuple.__new__, Entry)
 
 
 class GroupingProcessor(BlockProcessor):
@@ -93,7 +92,7 @@ class GroupingProcessor(BlockProcessor):
 
     def _results(self, groups: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
         if self._operation.finish is identity and self._to is Entry:
-            return map(_entry, groups)
+            return map(as_entry, groups)
         return self._made(groups)
 
     def _made(self, groups: Iterable[tuple[Any, ...]]) -> Iterator[Any]:

@@ -33,8 +33,8 @@ from dstream.memory import pieces, size_of
 from dstream.plan.core_of_stages import Aggregate
 from dstream.plan.steps import Step
 from dstream.spi import AggregateOperation, Collector
-from dstream.values import Entry
 from dstream.values.blaming import in_group
+from dstream.values.entry import as_entry
 from dstream.values.pairs import Pairs, PairsOfOneValue
 
 if TYPE_CHECKING:
@@ -275,14 +275,11 @@ def _results(
     for key, container, *_ in groups:
         try:
             result = finish(container)
-            each = _entry((key, result)) if to is None else to(key, result)
+            each = as_entry((key, result)) if to is None else to(key, result)
         except Exception as error:
             in_group(error, key)
             raise
         yield each
-
-
-_entry = functools.partial(tuple.__new__, Entry)
 
 
 def _groups_in_order(

@@ -7,7 +7,6 @@ hash divides, are held a block at a time, and the other side passes by once for 
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -18,6 +17,7 @@ from dstream.engine.memory_bound import Bound
 from dstream.keys import canonical
 from dstream.memory import pieces
 from dstream.values import Entry
+from dstream.values.entry import as_entry
 
 __all__ = ["Index", "Matching", "Pair", "cogrouped", "in_files", "index_of", "matched", "pairs_again"]
 
@@ -25,8 +25,6 @@ _CHUNK = 512
 
 Pair = tuple[Any, Any]
 Index = dict[Any, list[Pair]]
-
-_entry = functools.partial(tuple.__new__, Entry)
 
 
 @dataclass(frozen=True)
@@ -67,7 +65,7 @@ class Matching:
         find, others = index.get, _NO_PARTNER if self.keeps_passing else ()
         for key, left in passing:
             for _, right in find(key, others):
-                yield _entry((key, (left, right)))
+                yield as_entry((key, (left, right)))
 
     def _with_held_left(self, index: Index, passing: Iterable[Pair]) -> Iterator[Any]:
         find, keeps_passing = index.get, self.keeps_passing
@@ -75,15 +73,15 @@ class Matching:
             lefts = find(key)
             if lefts is not None:
                 for own_key, left in lefts:
-                    yield _entry((own_key, (left, right)))
+                    yield as_entry((own_key, (left, right)))
             elif keeps_passing:
-                yield _entry((key, (None, right)))
+                yield as_entry((key, (None, right)))
 
     def _unmatched(self, index: Index, found: set[Any]) -> Iterator[Any]:
         for key, pairs in index.items():
             if key not in found:
                 for own_key, item in pairs:
-                    yield _entry((own_key, (item, None) if self.holds_left else (None, item)))
+                    yield as_entry((own_key, (item, None) if self.holds_left else (None, item)))
 
 
 _NO_PARTNER = ((None, None),)
@@ -181,7 +179,7 @@ def _in_blocks(
 def cogrouped(lefts: Iterable[Pair], rights: Iterable[Pair], bound: Bound) -> Iterator[Entry[Any, Any]]:
     """Give each key with the lists of its items on both sides, in order."""
     batches = chain(_grouped(lefts, is_left=True), _grouped(rights, is_left=False))
-    yield from map(_entry, merged(batches, _extended, bound))
+    yield from map(as_entry, merged(batches, _extended, bound))
 
 
 def _grouped(pairs: Iterable[Pair], is_left: bool) -> Iterator[tuple[list[Any], list[Any]]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -17,10 +16,9 @@ from dstream.engine.kernels.columns.column_values import (
 )
 from dstream.engine.kernels.columns.unmade import Unmade
 from dstream.values import Entry
+from dstream.values.entry import as_entry
 
 __all__ = ["Entries", "entries_of", "with_parts"]
-
-_entry = functools.partial(tuple.__new__, Entry)
 
 
 class Entries(Unmade):
@@ -40,7 +38,7 @@ class Entries(Unmade):
 
     def portions(self) -> Iterator[Iterable[Any]]:
         key, value = map(items_of, self.members)
-        yield map(_entry, zip(key, value, strict=True))
+        yield map(as_entry, zip(key, value, strict=True))
 
     def part(self, name: str) -> Column:
         """Return the column of a part by its name.
@@ -60,7 +58,7 @@ def entries_of(pairs: Column) -> Column:
         Withheld: they are no pairs.
     """
     if isinstance(pairs, Same) and type(pairs.value) is tuple and len(pairs.value) == 2:
-        return Same(_entry(pairs.value), pairs.size)
+        return Same(as_entry(pairs.value), pairs.size)
     if not isinstance(pairs, Tuples) or len(pairs.members) != 2:
         raise Withheld("an entry of something else than a pair")
     key, value = pairs.members

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -38,8 +37,7 @@ from dstream.engine.kernels.columns.unmade import Unmade
 from dstream.engine.kernels.item_batches import dumps_items, loads_items
 from dstream.pickling import dumps
 from dstream.plan.steps import unchanged
-from dstream.values import Entry
-from dstream.values.entry import key_of
+from dstream.values.entry import as_entry, key_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -65,8 +63,6 @@ _MOST_ENTRIES = 131_072
 """So many pairs of rows are found at a time, as long as no row alone has more."""
 _FEWEST_LOOKED_UP = 65_536
 """So many rows, or as many as there are keys, are looked up at a time: each time a hash table is made of the keys."""
-
-_entry = functools.partial(tuple.__new__, Entry)
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +262,7 @@ class JoinedRows(Unmade):
         others = map(self._held.__getitem__, self._held_rows.tolist())
         own = map(self._passing.values().__getitem__, self._rows.tolist())
         pairs = zip(others, own, strict=True) if self._holds_left else zip(own, others, strict=True)
-        yield map(_entry, zip(keys_at(self._passing.keys, self._rows).tolist(), pairs, strict=True))
+        yield map(as_entry, zip(keys_at(self._passing.keys, self._rows).tolist(), pairs, strict=True))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Objects, (items_of(self),)
@@ -366,7 +362,7 @@ class HeldSide(Held):
         keys = self._held_at(np.repeat(numbers, counts))
         for key, row in zip(keys, rows.tolist(), strict=True):
             item = self._values[row]
-            yield _entry((key, (item, None) if self._matching.holds_left else (None, item)))
+            yield as_entry((key, (item, None) if self._matching.holds_left else (None, item)))
 
     def _held_at(self, numbers: Int64s) -> list[Any]:
         import pyarrow as pa
