@@ -10,15 +10,16 @@ from typing import Any, Literal, NamedTuple, TypeVar, overload
 from dstream.errors import SourceError
 from dstream.spi import ArrowRows, Misread, Reducer, Source
 from dstream.values import DeadLetter
+from sources.arrow_items import are_parts_plain, names_read, values_of
 from sources.arrow_times import UnreadRow, rows_in_microseconds
 from sources.file_access import File
 from sources.file_splits import OPENING, group
-from sources.forms import FormOfItem, Record, Unfit
+from sources.forms import FormOfItem, Unfit
 from sources.found_files import Paths, path_list
 from sources.kinds import BINARY, form_of, kind_behind, missing_columns
 from sources.names import checked_names, repeated
-from sources.parquet_columns import are_parts_plain, rows_of_group
-from sources.parquet_reading import RowGroup, RowGroups, batches, opened_parquet, values_of
+from sources.parquet_columns import rows_of_group
+from sources.parquet_reading import RowGroup, RowGroups, batches, opened_parquet
 from sources.quick_makers import maker_of_rows
 from sources.record_files import OnBad, OnMisread, RecordFiles, misread_at, options
 
@@ -165,7 +166,7 @@ class ParquetFormat:
 
     def _check_columns(self, file: File, names: Sequence[str]) -> None:
         read = self._names(names)
-        if twice := repeated(name for name in names if read is None or name in read):
+        if twice := repeated(name for name in names if name in read):
             raise SourceError(f"{file.name} holds the column {twice} more than once")
         wanted = missing_columns(self.form, names) if self.columns is None else self.columns
         if unknown := [name for name in wanted if name not in names]:
@@ -185,8 +186,7 @@ class ParquetFormat:
     def arrow_rows(self, part: RowGroups, misread: OnMisread) -> Iterator[ArrowRows | Iterator[Any]]:
         """Give the rows of a file in columns, and the items of row groups that stand in none."""
         with opened_parquet(part.file) as parquet:
-            there = parquet.schema_arrow.names
-            names = self._names(there) or there
+            names = self._names(parquet.schema_arrow.names)
             for each in part.groups:
                 rows = rows_of_group(parquet, each, names, self.form)
                 if rows is None:
@@ -215,11 +215,9 @@ class ParquetFormat:
         columns = list(map(values_of, batch.columns))
         return zip(*columns, strict=True) if columns else [()] * batch.num_rows
 
-    def _names(self, there: Sequence[str]) -> Sequence[str] | None:
+    def _names(self, there: Sequence[str]) -> Sequence[str]:
         """Return the columns to read: those that are asked for, or those of the fields."""
-        if self.columns is not None or not isinstance(self.form, Record):
-            return self.columns
-        return [name for name, *_ in self.form.fields if name in there]
+        return names_read(self.form, there) if self.columns is None else self.columns
 
     def _made(self, rows: _Rows | UnreadRow, number: int, file: File, misread: OnMisread) -> Iterable[Any]:
         if isinstance(rows, UnreadRow):

@@ -1,38 +1,23 @@
-"""Rows of Parquet in columns of Arrow: which row groups stand in some, and how items are made of them where needed."""
+"""Rows of Parquet in columns of Arrow: which row groups stand in some, and when their columns are read."""
 
 from __future__ import annotations
 
-import datetime
-import decimal
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 from dstream.spi import ArrowRows
-from dstream.values.fields import field_names, has_plain_fields, is_typed_dict
+from sources.arrow_items import Column, rows_maker
 from sources.arrow_times import has_nanoseconds, in_microseconds
-from sources.forms import Anything, Form, FormOfItem, Made, OneOf, Record, Scalar, Whole
-from sources.parquet_reading import RowGroup, batches, opened_parquet, values_of
-from sources.quick_makers import maker_of_rows
+from sources.forms import FormOfItem
+from sources.parquet_reading import RowGroup, batches, opened_parquet
 
-__all__ = ["are_parts_plain", "rows_of_group"]
+__all__ = ["rows_of_group"]
 
 _FIRST_ROWS, _ROWS = 4_096, 32_768
 """So many rows of numbers stay in the cache of a core. The first block is small, for who looks for one item."""
 _GROUP_BYTES = 64 << 20
 """Columns of a row group are read as a whole up to so many bytes; the rows of a larger one come in batches."""
-
-Column = Callable[[str], Any]
-"""Gives the array of a column."""
-
-
-def are_parts_plain(form: FormOfItem | None) -> bool:
-    """Say whether rows become items that hold the values of the columns, and run no code of a class."""
-    return form is None or (isinstance(form, Record) and (is_typed_dict(form.kind) or _is_plain(form.kind)))
-
-
-def _is_plain(kind: Any) -> bool:
-    return isinstance(kind, type) and has_plain_fields(kind)
 
 
 def rows_of_group(
@@ -47,19 +32,15 @@ def rows_of_group(
         form: that of the items, whose parts are plain; None for dictionaries.
     """
     whole = _ColumnsOfGroup(parquet, group)
-    ways = {} if form is None else _ways(form, names, whole)
-    if ways is None or not names or not whole.has_times_of_python(names):
+    rows = rows_maker(form, names, whole)
+    if rows is None or not whole.has_times_of_python(names):
         return None
-    make = _maker(names, form)
     if whole.bytes <= _GROUP_BYTES:
         return (
-            _rows(partial(_slice, whole.column, start, size), size, group, names, form, ways, make)
+            rows(partial(_slice, whole.column, start, size), size, group.batch_rows)
             for start, size in _blocks(whole.rows)
         )
-    return (
-        _rows(batch.column, batch.num_rows, group, names, form, ways, make)
-        for batch in batches(parquet, [group], names)
-    )
+    return (rows(batch.column, batch.num_rows, group.batch_rows) for batch in batches(parquet, [group], names))
 
 
 class _ColumnsOfGroup:
@@ -121,53 +102,6 @@ class _ColumnsOfGroup:
         return bool(self.column(name).null_count)
 
 
-def _ways(form: FormOfItem, names: Sequence[str], columns: _ColumnsOfGroup) -> dict[str, _Way] | None:
-    """Return what becomes of the values of each column; None if one of them may not fit."""
-    assert isinstance(form, Record), "others have no parts"
-    forms = {name: each for name, _, each, _ in form.fields}
-    found: dict[str, _Way] = {}
-    for name in names:
-        way = _way(forms[name], columns.type_of(name), partial(columns.may_hold_nulls, name))
-        if way is None:
-            return None
-        found[name] = way
-    return found
-
-
-_Way = Literal["as it is", "as floats"]
-
-
-def _way(form: Form, kind: Any, may_hold_nulls: Callable[[], bool]) -> _Way | None:
-    if isinstance(form, Anything):
-        return "as it is"
-    if isinstance(form, OneOf):
-        return _way(form.forms[0], kind, lambda: False) if form.forms[1:] == (Scalar(type(None)),) else None
-    import pyarrow as pa
-
-    if isinstance(form, Whole) and pa.types.is_integer(kind):
-        way: _Way | None = "as floats"
-    else:
-        own = float if isinstance(form, Whole) else form.kind if isinstance(form, Scalar | Made) else None
-        fits = _FITTING.get(own)
-        way = "as it is" if fits is not None and any(getattr(pa.types, each)(kind) for each in fits) else None
-    return None if way is None or may_hold_nulls() else way
-
-
-_FITTING: dict[type | None, tuple[str, ...]] = {
-    int: ("is_integer",),
-    float: ("is_float32", "is_float64"),
-    bool: ("is_boolean",),
-    str: ("is_string", "is_large_string"),
-    bytes: ("is_binary", "is_large_binary", "is_fixed_size_binary"),
-    decimal.Decimal: ("is_decimal",),
-    datetime.date: ("is_date32",),
-    datetime.datetime: ("is_timestamp",),
-    datetime.time: ("is_time",),
-    datetime.timedelta: ("is_duration",),
-}
-"""Which types of Arrow hold values of a class and no others, as functions of `pyarrow.types`."""
-
-
 def _blocks(rows: int) -> Iterator[tuple[int, int]]:
     """Give where each block begins, and how many rows it has."""
     start, size = 0, _FIRST_ROWS
@@ -178,59 +112,3 @@ def _blocks(rows: int) -> Iterator[tuple[int, int]]:
 
 def _slice(column: Column, start: int, size: int, name: str) -> Any:
     return column(name).slice(start, size)
-
-
-def _rows(
-    column: Column,
-    size: int,
-    group: RowGroup,
-    names: Sequence[str],
-    form: FormOfItem | None,
-    ways: Mapping[str, _Way],
-    make: Callable[[list[Any]], Iterable[Any]],
-) -> ArrowRows:
-    parts = {name: partial(_floats if ways.get(name) == "as floats" else _as_it_is, column, name) for name in names}
-    return ArrowRows(size, parts, _reached_by(form, names), partial(_items, column, names, make), group.batch_rows)
-
-
-def _as_it_is(column: Column, name: str) -> Any:
-    return column(name)
-
-
-def _floats(column: Column, name: str) -> Any:
-    """Return ints as floats; beyond 2**53 the nearest one is taken, as Python does."""
-    import pyarrow as pa
-
-    return column(name).cast(pa.float64(), safe=False)
-
-
-def _reached_by(form: FormOfItem | None, names: Sequence[str]) -> frozenset[Literal["attribute", "key", "place"]]:
-    if form is None or is_typed_dict(form.kind):
-        return frozenset({"key"})
-    kind: Any = form.kind
-    are_all_there = issubclass(kind, tuple) and tuple(names) == field_names(kind)
-    return frozenset({"attribute", "place"} if are_all_there else {"attribute"})
-
-
-def _items(
-    column: Column, names: Sequence[str], make: Callable[[list[Any]], Iterable[Any]], places: Any
-) -> Iterable[Any]:
-    return make([ArrowRows.chosen(column(name), places) for name in names])
-
-
-def _maker(names: Sequence[str], form: FormOfItem | None) -> Callable[[list[Any]], Iterable[Any]]:
-    """Return what makes items of columns."""
-    if form is None:
-        return partial(_dictionaries, names)
-    return partial(_made, maker_of_rows(form, names))
-
-
-def _dictionaries(names: Sequence[str], columns: list[Any]) -> list[Any]:
-    import pyarrow as pa
-
-    found: list[Any] = pa.RecordBatch.from_arrays(columns, list(names)).to_pylist()
-    return found
-
-
-def _made(make: Callable[[Sequence[Any]], Any], columns: list[Any]) -> Iterator[Any]:
-    return map(make, zip(*map(values_of, columns), strict=True))

@@ -1,4 +1,4 @@
-"""Opening Parquet files, and what the values of their columns are in Python."""
+"""Opening Parquet files, and reading their rows in batches."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from sources.file_access import File, raw
 
-__all__ = ["RowGroup", "RowGroups", "batches", "opened_parquet", "values_of"]
+__all__ = ["RowGroup", "RowGroups", "batches", "opened_parquet"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +50,3 @@ def batches(parquet: Any, groups: Sequence[RowGroup], columns: Sequence[str] | N
     found = parquet.iter_batches(rows, [row_group.index for row_group in groups], columns)
     # Arrow takes the name of a column for that of a part of another one, too: "a.b" for the b of a.
     return found if columns is None else (batch.select(columns) for batch in found)
-
-
-def values_of(column: Any) -> list[Any]:
-    """Return the values of a column without nanoseconds."""
-    values: list[Any] = column.to_pylist(maps_as_pydicts="strict") if _has_maps(column.type) else column.to_pylist()
-    return values
-
-
-def _has_maps(kind: Any) -> bool:
-    import pyarrow as pa
-
-    fields = range(kind.num_fields)
-    return pa.types.is_map(kind) or any(_has_maps(kind.field(index).type) for index in fields)

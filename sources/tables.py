@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from dstream.spi import ArrowRows
-from dstream.values.fields import field_names, has_plain_fields
+from sources.arrow_items import are_parts_plain, rows_maker, values_of
 from sources.arrow_times import in_microseconds
 from sources.memory import split_count
 from sources.names import repeated
+from sources.table_items import TableItems, items_of_table
 
-__all__ = ["TableRows", "TableSplit", "table_of"]
+__all__ = ["TableRows", "TableSplit", "rows_of_table", "table_of"]
 
 BATCH_ROWS = 8_192
 """So many rows become dictionaries at a time."""
@@ -99,9 +99,21 @@ def _is_pandas(frame: object) -> bool:
     return any(kind.__module__.partition(".")[0] == "pandas" for kind in type(frame).__mro__)
 
 
+def rows_of_table(table: Any, kind: Any = None, call: str = "from_df(Table)") -> TableRows:
+    """Return the rows of an Arrow table as a source, each as a dictionary or a `kind`.
+
+    Raises:
+        TypeError: as `items_of_table`.
+    """
+    if kind is None:
+        return TableRows(table)
+    made = items_of_table(kind, table.column_names, call)
+    return TableRows(table.select(made.names), made)
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TableRows:
-    """The rows of an Arrow table, in order: dictionaries, or what `kind` makes of the columns named as its fields.
+    """The rows of an Arrow table, in order: dictionaries, or what is made of them.
 
     **Parallelism**: as many splits as keep every core busy, and more of a table beyond 16 MiB for each of them.
     **Guarantee**: ordered; every row once.
@@ -109,7 +121,7 @@ class TableRows:
     """
 
     table: Any
-    kind: Callable[..., Any] | None = None
+    made: TableItems | None = None
 
     ordered = True
     bounded = True
@@ -117,8 +129,8 @@ class TableRows:
 
     @property
     def has_columns(self) -> bool:
-        """Whether the rows stand in columns for those who read them."""
-        return _ways(self.kind, tuple(self.table.column_names)) is not None
+        """Whether rows may stand in columns."""
+        return _has_columns(self.table, self.made)
 
     def count_splits(self, parallelism: int) -> int:
         """Say how many splits there will be."""
@@ -138,36 +150,59 @@ class TableRows:
         size, count = self.table.num_rows, self.count_splits(parallelism)
         borders = [size * index // count for index in range(count + 1)]
         return [
-            TableSplit(self.table.slice(start, stop - start), self.kind) for start, stop in itertools.pairwise(borders)
+            TableSplit(self.table.slice(start, stop - start), self.made, start)
+            for start, stop in itertools.pairwise(borders)
         ]
+
+
+def _has_columns(table: Any, made: TableItems | None) -> bool:
+    return bool(table.num_columns) and are_parts_plain(None if made is None else made.form)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TableSplit:
-    """Some rows of a table. They travel without the rest of the table, of which they are a view."""
+    """Some rows of a table. They travel without the rest of the table, of which they are a view.
+
+    Attributes:
+        table: the rows.
+        made: makes items of them; None: they are dictionaries.
+        before: how many rows of the table come before them.
+    """
 
     table: Any
-    kind: Callable[..., Any] | None
+    made: TableItems | None
+    before: int
 
     def read(self) -> Iterator[Any]:
-        """Give the rows."""
-        for batch in self.table.to_batches(max_chunksize=BATCH_ROWS):
-            rows = batch.to_pylist()
-            yield from rows if self.kind is None else (self.kind(**row) for row in rows)
+        """Give the rows.
 
-    def arrow_rows(self) -> Iterator[ArrowRows] | None:
-        """Give the rows in columns; None if the kind does more than to keep them."""
-        ways = _ways(self.kind, tuple(self.table.column_names))
-        return None if ways is None or not self.table.num_columns else self._blocks(ways)
+        Raises:
+            SourceError: a row becomes no item.
+        """
+        return self._items(self.table, self.before)
 
-    def _blocks(self, ways: frozenset[Literal["attribute", "key", "place"]]) -> Iterator[ArrowRows]:
+    def _items(self, rows: Any, before: int) -> Iterator[Any]:
+        batches = rows.to_batches(max_chunksize=BATCH_ROWS)
+        if self.made is None:
+            return itertools.chain.from_iterable(batch.to_pylist() for batch in batches)
+        return self.made.made(([values_of(column) for column in batch.columns] for batch in batches), before + 1)
+
+    def arrow_rows(self) -> Iterator[ArrowRows | Iterator[Any]] | None:
+        """Give the rows in columns, and the items of those that stand in none; None if a class does more."""
+        return self._blocks() if _has_columns(self.table, self.made) else None
+
+    def _blocks(self) -> Iterator[ArrowRows | Iterator[Any]]:
+        import pyarrow as pa
+
+        form = None if self.made is None else self.made.form
+        before = self.before
         for batch in self.table.combine_chunks().to_batches(max_chunksize=BLOCK_ROWS):
-            parts = {name: functools.partial(batch.column, name) for name in batch.schema.names}
-            yield ArrowRows(batch.num_rows, parts, ways, functools.partial(self._items, batch), BATCH_ROWS)
-
-    def _items(self, batch: Any, places: Any) -> Iterable[Any]:
-        rows: list[Any] = ArrowRows.chosen(batch, places).to_pylist()
-        return rows if self.kind is None else (self.kind(**row) for row in rows)
+            rows = rows_maker(form, batch.schema.names, _Columns(batch))
+            if rows is None:
+                yield self._items(pa.Table.from_batches([batch]), before)
+            else:
+                yield rows(batch.column, batch.num_rows, BATCH_ROWS)
+            before += batch.num_rows
 
     def __reduce__(self) -> tuple[Any, ...]:
         import pyarrow as pa
@@ -175,21 +210,24 @@ class TableSplit:
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, self.table.schema) as stream:
             stream.write_table(self.table)
-        return _received, (sink.getvalue().to_pybytes(), self.kind)
+        return _received, (sink.getvalue().to_pybytes(), self.made, self.before)
 
 
-def _ways(kind: Any, names: tuple[str, ...]) -> frozenset[Literal["attribute", "key", "place"]] | None:
-    """Return how rows give the values of these columns; None if that is not known."""
-    if kind is None:
-        return frozenset({"key"})
-    if not isinstance(kind, type) or not has_plain_fields(kind) or set(names) != set(field_names(kind)):
-        return None
-    is_in_order = issubclass(kind, tuple) and names == field_names(kind)
-    return frozenset({"attribute", "place"} if is_in_order else {"attribute"})
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """What is known of the columns of a batch."""
+
+    batch: Any
+
+    def type_of(self, name: str) -> Any:
+        return self.batch.schema.field(name).type
+
+    def may_hold_nulls(self, name: str) -> bool:
+        return bool(self.batch.column(name).null_count)
 
 
-def _received(data: bytes, kind: Callable[..., Any] | None) -> TableSplit:
+def _received(data: bytes, made: TableItems | None, before: int) -> TableSplit:
     import pyarrow as pa
 
     with pa.ipc.open_stream(data) as stream:
-        return TableSplit(stream.read_all(), kind)
+        return TableSplit(stream.read_all(), made, before)

@@ -7,8 +7,8 @@ Each knows its `Step`. What a call was given only to be shown is there alone. Th
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Self, TypeVar, cast, dataclass_transform
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol, Self, TypeVar, cast, dataclass_transform
 
 from dstream.plan.steps import Guard, KeyInColumns, Op, Step
 from dstream.spi.collector import Collector
@@ -33,6 +33,7 @@ __all__ = [
     "ForEachPartition",
     "Gather",
     "Hint",
+    "ItemsOfTable",
     "Keeping",
     "Limit",
     "Loop",
@@ -130,11 +131,28 @@ class Table(Core):
 
     Attributes:
         table: the user's table.
-        kind: the class that each row becomes, by the names of its fields; None for the engine's own rows.
+        made: makes items of its rows; None for the engine's own rows.
     """
 
     table: Any
-    kind: type | None
+    made: ItemsOfTable | None
+
+
+class ItemsOfTable(Protocol):
+    """Makes items of the rows of a table, in workers."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Those of the columns that are read."""
+        ...
+
+    def made(self, batches: Iterable[Sequence[Sequence[Any]]]) -> Iterator[Any]:
+        """Give the items.
+
+        Args:
+            batches: the values of each column, of some rows after another: structs and maps are dictionaries.
+        """
+        ...
 
 
 @node

@@ -42,7 +42,7 @@ def core_of(node: nodes.Node, inputs: Sequence[Core], step: Step) -> Core:
 
 @core_of.register
 def _(node: nodes.Table, inputs: Sequence[Core], step: Step) -> Core:
-    return core.Table(node.table, node.kind, step=step)
+    return core.Table(node.table, node.made, step=step)
 
 
 @core_of.register

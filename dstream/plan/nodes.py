@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Self
 
-from dstream.plan.core import CacheIdentity, node
+from dstream.plan.core import CacheIdentity, ItemsOfTable, node
 from dstream.plan.steps import Delivery, shown_function, unchanged
 from dstream.plan.where import Where
 from dstream.spi.gatherer import Gatherer
@@ -95,14 +95,16 @@ class Table(Node):
 
     Attributes:
         table: the user's table.
-        kind: the class that each row becomes, by the names of its fields; None for the engine's own rows.
+        made: makes items of its rows; None for the engine's own rows.
+        call: the call as it is shown; None: by the table.
     """
 
     table: Any
-    kind: type | None = None
+    made: ItemsOfTable | None = None
+    call: str | None = None
 
     def label(self) -> str:
-        return f"from_df({type(self.table).__name__}{'' if self.kind is None else f', {self.kind.__qualname__}'})"
+        return self.call or f"from_df({type(self.table).__name__})"
 
 
 @node

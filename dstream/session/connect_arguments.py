@@ -10,18 +10,12 @@ from dstream.failures import shown
 from dstream.spi import Collections, OpenedLater, Options, ProcessorSource, Source
 from dstream.storage.settings import MOST_BUCKETS
 from dstream.stream.stream_arguments import refuse_endless
-from dstream.values.fields import field_names
 
 __all__ = [
     "check_options",
     "check_streams",
     "checked_source",
-    "columns_of",
-    "fitting",
-    "from_df_label",
-    "is_table_here",
     "seconds",
-    "table_rows",
 ]
 
 
@@ -34,53 +28,6 @@ def checked_source(source: Any, context: Collections) -> Source[Any] | Processor
         given = f"not {type(source).__name__}{hint}"
         raise TypeError(f"read() takes a source, such as text_files(...), {given}")
     return opened
-
-
-def is_table_here(df: object) -> bool:
-    """Say whether this process holds a table: one of pandas, or what gives Arrow its columns."""
-    if hasattr(df, "mapInArrow"):
-        return False
-    return hasattr(df, "__arrow_c_stream__") or (hasattr(df, "itertuples") and hasattr(df, "columns"))
-
-
-def table_rows(df: Any, kind: type | None) -> Source[Any]:
-    """Return the rows of a table of this process as a source, each as a dictionary or a `kind`."""
-    from sources.tables import TableRows, table_of  # here: few programs have a table
-
-    table = table_of(df)
-    if kind is None:
-        return TableRows(table)
-    return TableRows(table.select(field_names(fitting(kind, table.column_names))), kind)
-
-
-def from_df_label(df: object, kind: type | None) -> str:
-    """Return the call of `from_df` in short."""
-    return f"from_df({type(df).__name__}{'' if kind is None else f', {kind.__qualname__}'})"
-
-
-def columns_of(df: Any) -> list[str]:
-    """Return the names of the columns of `df` if it is a Spark DataFrame; Spark is not loaded for that."""
-    columns = getattr(df, "columns", None)
-    if not hasattr(df, "mapInArrow") or not isinstance(columns, list):
-        raise TypeError(
-            f"df must be a DataFrame of Spark or pandas, or have Arrow's __arrow_c_stream__, not {type(df).__name__}"
-        )
-    from sources.names import repeated  # here: few programs have a DataFrame
-
-    if twice := repeated(columns):
-        raise ValueError(f"the DataFrame has more than one column {twice}: rename them before")
-    return columns
-
-
-def fitting(kind: Any, columns: list[str]) -> Any:
-    """Return `kind` if it is a class whose fields all have a column."""
-    names = field_names(kind) if isinstance(kind, type) else ()
-    if not names:
-        raise TypeError(f"kind must be a dataclass or a named tuple, not {shown(kind)}")
-    missing = [name for name in names if name not in columns]
-    if missing:
-        raise TypeError(f"the DataFrame has no column for {', '.join(missing)} of {kind.__qualname__}")
-    return kind
 
 
 def check_streams(df: Any, engine: str) -> None:

@@ -9,17 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar, get_args, 
 
 from dstream.errors import IllegalStateError, SerializationError, UnsupportedError
 from dstream.failures import shown
-from dstream.plan import Node, Table, call_site
+from dstream.plan import Node
 from dstream.session.connect_arguments import (
     check_options,
     check_streams,
     checked_source,
-    columns_of,
-    fitting,
-    from_df_label,
-    is_table_here,
     seconds,
-    table_rows,
 )
 from dstream.session.open_contexts import contexts
 from dstream.session.workers import refuse_on_a_worker
@@ -148,13 +143,16 @@ class Context:
 
         Args:
             df: such a table; one of Spark's belongs to this context's session, `ctx.spark`.
-            kind: a dataclass or named tuple that each row becomes, by the names of its fields; unset, items
-                are dictionaries, or those of a Spark DataFrame `pyspark.sql.Row`.
+            kind: a dataclass, a named tuple, a `TypedDict` or a pydantic model that each row becomes by the names and
+                the types of its fields, nested ones too, as in `parquet_rows`; fields with a default need no column.
+                Unset, items are dictionaries, or those of a Spark DataFrame `pyspark.sql.Row`.
 
         Raises:
-            TypeError: `df` is no table, or has no column for a field of `kind`.
+            TypeError: `df` is no table, or has no column for a field of `kind`; a field is of a type that no value of a
+                table becomes.
             ValueError: two columns have one name.
             UnsupportedError: it is a Spark DataFrame, and the engine is not Spark.
+            SourceError: when it runs: a row does not become a `kind`; the message names the field and the row.
 
         Example:
             >>> import pandas
@@ -163,15 +161,12 @@ class Context:
             ...     ctx.from_df(frame).pluck("ship").to_list()
             ['Pequod', 'Rachel']
         """
+        from dstream.session import table_arguments as tables  # here: few programs have a table
+
         self.check_open()
-        if is_table_here(df):
-            return read(table_rows(df, kind), from_df_label(df, kind), self)
-        columns = columns_of(df)
-        if self._engine_name == "local":
-            raise UnsupportedError(
-                f"the {self._engine_name} engine has no DataFrames of Spark: connect() with the Spark engine"
-            )
-        return Stream(Table(df, None if kind is None else fitting(kind, columns), where=call_site()), self)
+        if tables.is_table_here(df):
+            return read(tables.table_rows(df, kind), tables.from_df_label(df, kind), self)
+        return Stream(tables.table_node(df, kind, self._engine_name), self)
 
     @overload
     def from_streaming_df(self, df: Any) -> StreamingFrame[Any]: ...
@@ -187,7 +182,7 @@ class Context:
 
         Args:
             df: of `ctx.spark.readStream`, as it is or after operations of Spark.
-            kind: a dataclass or named tuple of which rows are made.
+            kind: a class that rows become, as in `from_df`.
 
         Raises:
             TypeError: `df` is no streaming DataFrame, or has no column for a field of `kind`.
@@ -195,10 +190,12 @@ class Context:
                 function of this process.
         """
         from dstream.session.streaming_frame import StreamingFrame  # here: few programs need it
+        from dstream.session.table_arguments import items_of_columns
 
         self.check_open()
         check_streams(df, self._engine_name)
-        return StreamingFrame(self, df, None if kind is None else fitting(kind, columns_of(df)))
+        items_of_columns(df, kind)
+        return StreamingFrame(self, df, kind)
 
     @overload
     def get_map(

@@ -13,6 +13,7 @@ import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
+from typing import NamedTuple
 from uuid import uuid4
 
 import pytest
@@ -22,7 +23,7 @@ from collectors import counting, grouping_by, joining, teeing, to_bags, to_list,
 from dstream.engine.spark import cluster
 from dstream.engine.spark.port.connect_port import ConnectJobs
 from dstream.engine.spark.session import spark_connect
-from dstream.errors import CancelledError, EngineError, IllegalStateError, SetupError, UnsupportedError
+from dstream.errors import CancelledError, EngineError, IllegalStateError, SetupError, SourceError, UnsupportedError
 from dstream.gatherers import window_sliding
 from dstream.plan import ToList, rewrite
 from dstream.plan.nodes_of_stages import HashJoin, Spread, Stateful, Using
@@ -35,6 +36,19 @@ from tests.connect.server import running_server
 
 SAMPLES = Path(__file__).parents[2] / "docs/samples"
 SETTING = {"spark.sql.shuffle.partitions": "3"}
+
+
+class Identified(NamedTuple):
+    """A struct of a DataFrame."""
+
+    id: int
+
+
+class Linked(NamedTuple):
+    """A row of a DataFrame."""
+
+    id: int
+    next: Identified
 
 
 def co_aggregated(s, by_key):
@@ -168,6 +182,12 @@ def test_frames_go_in_and_out(connect_context):
     assert sorted(connect_context.from_df(spark.range(6).repartition(3)).map(lambda row: row.id).to_list()) == [
         *range(6)
     ]
+    pairs = spark.range(4).selectExpr("id", "named_struct('id', id + 1) as next")
+    assert sorted(connect_context.from_df(pairs, Linked).to_list(), key=lambda each: each.id) == [
+        Linked(number, Identified(number + 1)) for number in range(4)
+    ]
+    with pytest.raises(SourceError, match=r"from_df\(DataFrame, Linked\): column next: expected Identified"):
+        connect_context.from_df(spark.range(1).selectExpr("id", "'a' as next"), Linked).to_list()
     with pytest.raises(UnsupportedError, match=r"make it with ctx\.spark"):
         connect_context.from_df(spark.newSession().range(3)).to_list()
 

@@ -33,7 +33,7 @@ from dstream.engine.kernels.reading import items_of
 from dstream.plan.steps import Step
 from dstream.storage.lake import lake_rows
 from sources import parquet_columns, parquet_rows, tables
-from sources.tables import TableRows
+from sources.tables import rows_of_table
 from tests.differential import random_functions
 from tests.differential.column_programs import Program, outcomes, program_on, watched
 from tests.differential.random_functions import Form
@@ -147,8 +147,8 @@ class Workshop:
     def _table(self, random: Random) -> tuple[Any, Form, str]:
         columns = _columns(random)
         table = _made_table(columns, random)
-        kind, way, said = _kind(columns, random, all_fields=True)
-        return TableRows(table, kind), _form(columns, way), f"{said} of {table.schema} {table.to_pylist()}"
+        kind, way, said = _kind(columns, random)
+        return rows_of_table(table, kind), _form(columns, way), f"{said} of {table.schema} {table.to_pylist()}"
 
     # ------------------------------------------------------------------------------------------------------ the lake
 
@@ -272,16 +272,16 @@ def _made_table(columns: list[_Column], random: Random) -> Any:
     return pa.table(arrays, schema=pa.schema(fields))
 
 
-def _kind(columns: list[_Column], random: Random, *, all_fields: bool = False) -> tuple[Any, str, str]:
+def _kind(columns: list[_Column], random: Random) -> tuple[Any, str, str]:
     """Return a class for rows, or None, how its objects give their parts, and what it is."""
     if random.random() < 0.3 or not all(each.name.isidentifier() for each in columns):
         return None, "key", "dictionaries"
     fields = {each.name: _hint(each, random) for each in columns}
-    if random.random() < 0.3 and not all_fields:
+    if random.random() < 0.3:
         fields = {name: fields[name] for name in random.sample(list(fields), random.randrange(1, len(fields) + 1))}
     said = ", ".join(f"{name}: {hint}" for name, hint in fields.items())
     kinds = ("dataclass", "dataclass", "frozen", "slots", "tuple", "tuple", "dict", *_ODD)
-    chosen = random.choice([each for each in kinds if each != "dict" or not all_fields])
+    chosen = random.choice(kinds)
     if chosen == "tuple":
         kind: Any = NamedTuple("Made", list(fields.items()))  # type: ignore[misc]
     elif chosen == "dict":

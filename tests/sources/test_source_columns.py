@@ -19,7 +19,7 @@ from collectors import grouping_by, summing
 from dstream.spi import ArrowRows, InArrow
 from dstream.testing.engines import MASTER, SETTINGS
 from sources import parquet_columns, parquet_rows
-from sources.tables import TableRows
+from sources.tables import rows_of_table
 
 TABLE = pa.table(
     {
@@ -212,7 +212,7 @@ _Given = dataclasses.make_dataclass("_Given", [("n", int), ("m", dataclasses.Ini
 )
 def test_classes_that_do_more_than_to_keep_their_fields_have_no_columns(kind: Any, path: Path) -> None:
     """Each object may be something else."""
-    for source in (parquet_rows(path, kind=kind), TableRows(TABLE.select(["n"]), kind)):
+    for source in (parquet_rows(path, kind=kind), rows_of_table(TABLE.select(["n"]), kind)):
         assert not source.has_columns  # type: ignore[attr-defined]
         assert source.splits(1)[0].arrow_rows() is None  # type: ignore[index, union-attr]
 
@@ -265,7 +265,7 @@ def test_pairs_and_rows_that_may_be_left_out_are_not_drawn_as_columns(options: A
 )
 def test_rows_of_a_table_stand_in_columns(kind: Any, ways: set[str]) -> None:
     """By keys, or as the kind gives its fields."""
-    source = TableRows(TABLE.select(["n", "price"]), kind)
+    source = rows_of_table(TABLE.select(["n", "price"]), kind)
 
     (found,) = _rows(source)
 
@@ -280,7 +280,7 @@ class _Turned(NamedTuple):
 
 
 @pytest.mark.parametrize(
-    "source", [lambda path: parquet_rows(path, _Turned), lambda _: TableRows(TABLE.select(["n", "price"]), _Turned)]
+    "source", [lambda path: parquet_rows(path, _Turned), lambda _: rows_of_table(TABLE.select(["n", "price"]), _Turned)]
 )
 def test_places_are_those_of_the_fields(source: Callable[[Path], Any], path: Path) -> None:
     """Columns in another order say nothing of places."""
@@ -306,3 +306,11 @@ def test_functions_run_over_columns_of_sources_on_spark(
             assert chosen.collect(grouping_by(lambda row: row.n % 2, summing(lambda row: row.n))) == {0: 16, 1: 17}
             chosen.explain(routes=True)
             assert ("# columns" in capsys.readouterr().out) is (columns != "off")
+
+
+def test_columns_beside_those_of_the_fields_are_left_out(path: Path) -> None:
+    """Where they are asked for, too."""
+    (found, *_) = _rows(parquet_rows(path, Pair, columns=["n", "price", "text"]))
+
+    assert list(found.parts) == ["n", "price"]
+    assert list(found.items(slice(0, 1))) == [Pair(0, 0.0)]

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from dstream.errors import UnsupportedError
-from sources.tables import TableRows
+from sources.tables import rows_of_table
 
 
 @dataclass(frozen=True)
@@ -148,8 +148,11 @@ def test_from_df_refuses_two_columns_of_one_name(spark_context):
     ("make", "message"),
     [
         (lambda ctx: ctx.from_df([1]), "df must be a DataFrame of Spark or pandas, .* not list"),
-        (lambda ctx: ctx.from_df(ctx.spark.range(1), int), "kind must be a dataclass or a named tuple"),
-        (lambda ctx: ctx.from_df(ctx.spark.range(1), Person), "no column for name, age, born of Person"),
+        (lambda ctx: ctx.from_df(ctx.spark.range(1), int), "kind must be a dataclass, a named tuple, a TypedDict or"),
+        (
+            lambda ctx: ctx.from_df(ctx.spark.range(1), Person),
+            r"from_df\(DataFrame, Person\): the table has no column for name, age of Person; there are id",
+        ),
     ],
 )
 def test_from_df_refuses_at_the_call(spark_context, make, message):
@@ -194,8 +197,9 @@ def test_from_df_takes_tables_of_this_process(engine, name):
     assert context.from_df(table).to_list() == ROWS
     assert context.from_df(table, Name).limit(2).to_list() == [Name("n0"), Name("n1")]
     assert context.from_df(table).count() == 5
-    with pytest.raises(TypeError, match="no column for born of Person"):
-        context.from_df(table, Person)
+    assert context.from_df(table, Person).limit(1).to_list() == [Person("n0", 0)]
+    with pytest.raises(TypeError, match="no column for at of Moment; there are name, age, score"):
+        context.from_df(table, Moment)
     with pytest.raises(TypeError, match=r"is a table, not an iterable of rows: ctx\.from_df"):
         context.stream(table)
 
@@ -203,7 +207,7 @@ def test_from_df_takes_tables_of_this_process(engine, name):
 def test_a_slice_of_a_table_travels_alone():
     """Each task gets its rows, not the whole table."""
     table = pa.table({"n": range(100_000)})
-    first, *_ = TableRows(table).splits(100)
+    first, *_ = rows_of_table(table).splits(100)
 
     assert len(pickle.dumps(first)) < 20_000
     assert len(list(pickle.loads(pickle.dumps(first)).read())) == 1_000

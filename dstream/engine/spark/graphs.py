@@ -60,7 +60,6 @@ from dstream.plan.core import Recall, Table
 from dstream.plan.properties import is_ordered
 from dstream.plan.recalling import Cached
 from dstream.plan.walk import inputs_first
-from dstream.values.fields import field_names
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -294,7 +293,7 @@ class SparkGraphRun:
                         "with Spark Connect, a DataFrame is read in its own session: make it with ctx.spark, and leave "
                         "out configure(...), which gives a run a session of its own"
                     )
-            rows = cluster.port.pinned(cluster.stage(table, TableInput(schema, node.kind), WriteItems()))
+            rows = cluster.port.pinned(cluster.stage(table, TableInput(schema, node.made, node.step), WriteItems()))
             self._tables[id(node)] = Frame(rows, cluster.partitions(rows))
         return self._tables[id(node)]
 
@@ -302,7 +301,7 @@ class SparkGraphRun:
 def _chosen(node: Table) -> tuple[Any, Any]:
     """Return those columns of a DataFrame that are read, under names that need no quotes, and their schema."""
     table, schema = node.table, node.table.schema
-    fields = schema.names if node.kind is None else field_names(node.kind)
+    fields = schema.names if node.made is None else node.made.names
     places = [schema.names.index(name) for name in fields]
     numbered = table.toDF(*(f"c{place}" for place in range(len(schema.names))))
     return numbered.select(*(f"c{place}" for place in places)), type(schema)([schema[place] for place in places])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["rows_of_frame"]
+__all__ = ["rows_of_frame", "values_of_frame"]
 
 
 def rows_of_frame(batch: pa.RecordBatch, schema: Any) -> list[Any]:
@@ -29,6 +29,42 @@ def rows_of_frame(batch: pa.RecordBatch, schema: Any) -> list[Any]:
         table = pa.Table.from_batches([batch])
     rows: list[Any] = ArrowTableToRowsConversion.convert(table, _as_they_are(schema))
     return rows
+
+
+def values_of_frame(batch: pa.RecordBatch, schema: Any) -> list[list[Any]]:
+    """Return the values of each column as a file of Parquet with the same columns has them, with moments in UTC.
+
+    Structs are dictionaries. What Python has of Spark alone, such as a variant, is what PySpark makes of it (4.3).
+
+    Args:
+        batch: the columns.
+        schema: as for `rows_of_frame`.
+    """
+    from pyspark.sql.types import StructType
+
+    places = [place for place, field in enumerate(schema.fields) if not _is_flat(field.dataType)]
+    rows = rows_of_frame(batch.select(places), StructType([schema[place] for place in places])) if places else []
+    nested = {place: [_plain(row[number]) for row in rows] for number, place in enumerate(places)}
+    return [
+        nested[place] if place in nested else _in_utc(column).to_pylist() for place, column in enumerate(batch.columns)
+    ]
+
+
+def _is_flat(kind: Any) -> bool:
+    from pyspark.sql import types
+
+    of_spark_alone = types.VariantType | types.SpatialType | types.YearMonthIntervalType
+    return isinstance(kind, types.AtomicType) and not isinstance(kind, of_spark_alone)
+
+
+def _plain(value: Any) -> Any:
+    from pyspark.sql import Row
+
+    if isinstance(value, Row):
+        return dict(zip(value.__fields__, map(_plain, value), strict=True))
+    if isinstance(value, dict):
+        return {key: _plain(part) for key, part in value.items()}
+    return list(map(_plain, value)) if isinstance(value, list) else value
 
 
 def _in_utc(column: pa.Array) -> pa.Array:

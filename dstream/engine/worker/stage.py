@@ -22,13 +22,14 @@ from dstream.engine.kernels.reading import items_of
 from dstream.engine.memory_bound import give_back_large_blocks, holding
 from dstream.engine.worker.behind_items import rows_of_failure, rows_of_watermarks
 from dstream.engine.worker.exception_transport import raise_to_driver
-from dstream.engine.worker.frame_rows import rows_of_frame
+from dstream.engine.worker.frame_rows import rows_of_frame, values_of_frame
 from dstream.engine.worker.rows import Row, from_record_batches, to_record_batch
 from dstream.engine.worker.sent_files import SentFiles
 from dstream.engine.worker.shared_services import NO_RUN, RunOfTask, leave_all
 from dstream.engine.worker.stage_task import StageTask
 from dstream.engine.worker.tables_of_process import tables_of_run
 from dstream.failures import naming
+from dstream.plan.core import ItemsOfTable
 from dstream.plan.steps import Guard, Step
 from dstream.spi import Split
 from dstream.values.attached_files import using_files
@@ -126,14 +127,17 @@ class ShippedInput:
 
 @dataclass(frozen=True)
 class TableInput:
-    """Reads the rows of a DataFrame: as `pyspark.sql.Row`, or as what `kind` makes of their fields.
+    """Reads the rows of a DataFrame: as `pyspark.sql.Row`, or as what is made of them.
 
     Attributes:
         schema: that of the DataFrame, a `pyspark.sql.types.StructType`; the columns that come in have other names.
+        made: makes items of the rows.
+        step: how the DataFrame names itself.
     """
 
     schema: Any
-    kind: Callable[..., Any] | None
+    made: ItemsOfTable | None
+    step: Step | None
 
     def open(self, batches: Iterator[pa.RecordBatch], task_memory: int) -> Iterator[tuple[StageTask, Iterator[Any]]]:
         from pyspark import TaskContext
@@ -143,9 +147,12 @@ class TableInput:
         yield StageTask(context.partitionId(), task_memory), self._items(batches)
 
     def _items(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Any]:
-        for batch in batches:
-            rows = rows_of_frame(batch, self.schema)
-            yield from rows if self.kind is None else (self.kind(**row.asDict()) for row in rows)
+        with naming(self.step):
+            if self.made is None:
+                for batch in batches:
+                    yield from rows_of_frame(batch, self.schema)
+            else:
+                yield from self.made.made(values_of_frame(batch, self.schema) for batch in batches)
 
 
 Reader = Callable[[Iterator[Row]], Iterator[Any]]
