@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from datetime import datetime, tzinfo
 from typing import Any, Literal, NotRequired, Required, Union, get_args, get_origin
 
-from dstream.values.fields import field_names, is_typed_dict
+from dstream.values.fields import field_names, is_required_key, is_typed_dict
 from reducers.column_forms import UNKNOWN, Listed, Struct, Valued
 from reducers.scalar_forms import SCALARS, Form, Moment, Scalar
 
@@ -81,8 +81,14 @@ def _form_of_class(kind: Any, around: tuple[Any, ...]) -> Form:
     if kind in around:
         raise TypeError(f"it holds {kind.__qualname__} again, and a column has a last level")
     if forms := _fields(kind, True, around) if is_typed_dict(kind) or field_names(kind) else {}:
-        return Struct(tuple(forms), tuple(forms.values()))
+        return Struct(tuple(forms), tuple(forms.values()), _absent_keys(kind))
     raise _no_column(kind.__qualname__)
+
+
+def _absent_keys(kind: Any) -> frozenset[str]:
+    """Return the keys of a TypedDict that may be absent."""
+    hints = _hints(kind, True) if is_typed_dict(kind) else {}
+    return frozenset(name for name, hint in hints.items() if not is_required_key(kind, name, hint))
 
 
 _LISTS: tuple[Any, ...] = (

@@ -171,10 +171,12 @@ class Struct:
     Attributes:
         names: of their fields.
         forms: of each.
+        may_lack: keys that may be absent, which is None in the column.
     """
 
     names: tuple[str, ...]
     forms: tuple[Form, ...]
+    may_lack: frozenset[str] = frozenset()
 
     @property
     def words(self) -> str:
@@ -192,14 +194,19 @@ class Struct:
     def taking(self, values: Sequence[Any]) -> Form:
         """Look at the fields."""
         for value in values:
-            if value is not None and set(_names(value)) != set(self.names):
+            if value is not None and not set(self.names) - self.may_lack <= set(_names(value)) <= set(self.names):
                 raise Misfit(f"it holds fields ({', '.join(self.names)}), and this is {shown(value)}")
         parts = self._parts([value for value in values if value is not None])
         forms = tuple(form.taking(part) for form, part in zip(self.forms, parts, strict=True))
         return dataclasses.replace(self, forms=forms)
 
     def _parts(self, values: Sequence[Any]) -> list[list[Any]]:
-        return [[None if value is None else _part(value, name) for value in values] for name in self.names]
+        return [[None if value is None else self._part(value, name) for value in values] for name in self.names]
+
+    def _part(self, value: Any, name: str) -> Any:
+        if not isinstance(value, dict):
+            return getattr(value, name)
+        return value.get(name) if name in self.may_lack else value[name]
 
     def array(self, values: Sequence[Any]) -> Any:
         """Return an array for each field."""
@@ -220,7 +227,3 @@ class Struct:
 
 def _names(value: Any) -> tuple[Any, ...]:
     return tuple(value) if isinstance(value, dict) else field_names(type(value))
-
-
-def _part(value: Any, name: str) -> Any:
-    return value[name] if isinstance(value, dict) else getattr(value, name)

@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol
 
 from dstream.spi import ArrowRows
 from dstream.values.fields import field_names, has_plain_fields, is_typed_dict
-from sources.forms import Anything, Form, FormOfItem, Made, OneOf, Record, Scalar, Whole
+from sources.forms import Anything, Form, FormOfItem, Made, OneOf, OrAbsent, Record, Scalar, Whole
 from sources.quick_makers import maker_of_rows
 
 __all__ = ["Column", "ColumnsOfRows", "RowsMaker", "are_parts_plain", "names_read", "rows_maker", "values_of"]
@@ -101,6 +101,8 @@ _Way = Literal["as it is", "as floats"]
 def _way(form: Form, kind: Any, may_hold_nulls: Callable[[], bool]) -> _Way | None:
     if isinstance(form, Anything):
         return "as it is"
+    if isinstance(form, OrAbsent):
+        return _way(form.form, kind, may_hold_nulls)
     if isinstance(form, OneOf):
         return _way(form.forms[0], kind, lambda: False) if form.forms[1:] == (Scalar(type(None)),) else None
     import pyarrow as pa

@@ -7,7 +7,6 @@ so that they travel to workers, which may not know the module that an annotation
 
 from __future__ import annotations
 
-import dataclasses
 import datetime
 import decimal
 import enum
@@ -29,12 +28,12 @@ __all__ = [
     "Mapped",
     "Modelled",
     "OneOf",
+    "OrAbsent",
     "Record",
     "Scalar",
     "Unfit",
     "Whole",
     "fitting",
-    "has_decimals",
 ]
 
 
@@ -192,26 +191,6 @@ def _decimal(value: Any) -> decimal.Decimal:
     return decimal.Decimal(repr(value) if type(value) is float else value)
 
 
-def has_decimals(form: object) -> bool:
-    """Say whether a `Decimal` may be made within a form."""
-    seen: dict[int, object] = {}
-    waiting = [form]
-    while waiting:
-        each = waiting.pop()
-        if each is MADE[decimal.Decimal]:
-            return True
-        if id(each) in seen:
-            continue
-        seen[id(each)] = each
-        if isinstance(each, dict):
-            waiting += each.values()
-        elif isinstance(each, tuple | list):
-            waiting += each
-        elif dataclasses.is_dataclass(each):
-            waiting += [getattr(each, field.name, None) for field in dataclasses.fields(each)]
-    return False
-
-
 MADE = {
     decimal.Decimal: Made(decimal.Decimal, "a number, or a text with one", (str, int, float), _decimal),
     datetime.date: Made(datetime.date, "a date such as '2026-01-31'", (str,), datetime.date.fromisoformat),
@@ -319,6 +298,31 @@ class Mapped:
         return {key: _within(key, self.each, part) for key, part in value.items()}
 
 
+@dataclass(frozen=True)
+class OrAbsent:
+    """Says of a key that may be absent that None stands for that, in formats which have a value in every column.
+
+    Attributes:
+        form: that of the values, none of which is None.
+    """
+
+    form: Form
+
+    @property
+    def expected(self) -> str:
+        """What a value has to be."""
+        return self.form.expected
+
+    @property
+    def fits(self) -> type | None:
+        """The type whose values are left as they are."""
+        return fitting(self.form)
+
+    def made(self, value: Any) -> Any:
+        """Return a value that is there."""
+        return self.form.made(value)
+
+
 @dataclass(eq=False)
 class Record:
     """Takes an object as a dataclass, a named tuple or a typed dictionary.
@@ -348,6 +352,8 @@ class Record:
             part = value.get(name, _MISSING)
             if type(part) is kind:
                 values[name] = part
+            elif part is None and isinstance(form, OrAbsent):
+                continue
             elif part is not _MISSING:
                 values[name] = _within(name, form, part)
             elif is_required:

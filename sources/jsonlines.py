@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from dstream.spi import Reducer, Source
 from dstream.values import DeadLetter
 from sources.file_access import File
 from sources.file_splits import Part, plan
-from sources.forms import FormOfItem, Unfit, has_decimals
+from sources.forms import MADE, FormOfItem, Unfit
 from sources.found_files import Paths, path_list
 from sources.kinds import JSON, form_of, kind_behind
 from sources.lines import Damaged, LineNumbers, blocks_of_lines, checked_encoding, is_divisible
@@ -137,9 +138,29 @@ def json_lines(
     """
     paths, kind = kind_behind(paths, kind)
     form = None if kind is None else form_of(kind, JSON)
-    format = JsonFormat(checked_encoding(encoding), form, _float if has_decimals(form) else None)
+    format = JsonFormat(checked_encoding(encoding), form, _float if _has_decimals(form) else None)
     shown = (("encoding", encoding), ("kind", kind))
     return RecordFiles("json_lines", path_list(*paths), format, options(with_path, on_bad, into), shown)
+
+
+def _has_decimals(form: object) -> bool:
+    """Say whether a `Decimal` may be made within a form."""
+    seen: dict[int, object] = {}
+    waiting = [form]
+    while waiting:
+        each = waiting.pop()
+        if each is MADE[Decimal]:
+            return True
+        if id(each) in seen:
+            continue
+        seen[id(each)] = each
+        if isinstance(each, dict):
+            waiting += each.values()
+        elif isinstance(each, tuple | list):
+            waiting += each
+        elif dataclasses.is_dataclass(each):
+            waiting += [getattr(each, field.name, None) for field in dataclasses.fields(each)]
+    return False
 
 
 @dataclass(frozen=True, slots=True)

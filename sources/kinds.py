@@ -18,8 +18,23 @@ from dataclasses import dataclass
 from typing import Any, Literal, NotRequired, Required, Union, cast, get_args, get_origin
 
 from dstream.values.blaming import shown
-from dstream.values.fields import field_names, has_default, is_typed_dict
-from sources.forms import MADE, Anything, Each, Fixed, Form, FormOfItem, Mapped, Modelled, OneOf, Record, Scalar, Whole
+from dstream.values.fields import field_names, has_default, is_required_key, is_typed_dict
+from sources.forms import (
+    MADE,
+    Anything,
+    Each,
+    Fixed,
+    Form,
+    FormOfItem,
+    Mapped,
+    Modelled,
+    OneOf,
+    OrAbsent,
+    Record,
+    Scalar,
+    Unfit,
+    Whole,
+)
 from sources.text_forms import PARSED, Spelled
 
 __all__ = ["BINARY", "JSON", "TEXTS", "Vocabulary", "form_of", "kind_behind", "missing_columns"]
@@ -33,11 +48,13 @@ class Vocabulary:
         scalars: the form of each class that has no parts.
         fixed: the form of a few values.
         is_nested: the format has arrays and objects inside of records.
+        has_columns: a record has a value in every column, so that None stands for a key that is absent.
     """
 
     scalars: Mapping[type, Form]
     fixed: Callable[[Fixed], Form]
     is_nested: bool
+    has_columns: bool
 
 
 def _as_it_is(fixed: Fixed) -> Form:
@@ -45,11 +62,14 @@ def _as_it_is(fixed: Fixed) -> Form:
 
 
 _PLAIN: dict[type, Form] = {**{kind: Scalar(kind) for kind in (str, int, bool, type(None))}, float: Whole(), **MADE}
-JSON = Vocabulary(_PLAIN, _as_it_is, is_nested=True)
+JSON = Vocabulary(_PLAIN, _as_it_is, is_nested=True, has_columns=False)
 BINARY = Vocabulary(
-    {**_PLAIN, **{kind: Scalar(kind) for kind in (bytes, datetime.timedelta, uuid.UUID)}}, _as_it_is, is_nested=True
+    {**_PLAIN, **{kind: Scalar(kind) for kind in (bytes, datetime.timedelta, uuid.UUID)}},
+    _as_it_is,
+    is_nested=True,
+    has_columns=True,
 )
-TEXTS = Vocabulary(PARSED, Spelled.of, is_nested=False)
+TEXTS = Vocabulary(PARSED, Spelled.of, is_nested=False, has_columns=True)
 
 
 def kind_behind(paths: tuple[Any, ...], kind: Any) -> tuple[tuple[Any, ...], Any]:
@@ -107,9 +127,11 @@ class _Forms:
         hints = _hints(kind)
         for name, is_required in _fields(kind, hints).items():
             try:
-                record.add(name, self._form(hints.get(name, Any)), is_required)
+                form = self._form(hints.get(name, Any))
             except TypeError as error:
                 raise TypeError(f"the field {name} of {record.expected}: {error}") from None
+            may_be_absent = self._vocabulary.has_columns and not is_required and is_typed_dict(kind)
+            record.add(name, OrAbsent(form) if may_be_absent and not _takes_none(form) else form, is_required)
         return record
 
     def _form(self, hint: Any) -> Form:
@@ -167,6 +189,14 @@ class _Forms:
         return None
 
 
+def _takes_none(form: Form) -> bool:
+    try:
+        form.made(None)
+    except Unfit:
+        return False
+    return True
+
+
 def _text_of(hint: Any) -> str:
     return (
         hint.__qualname__ if isinstance(hint, type) and get_origin(hint) is None else str(hint).removeprefix("typing.")
@@ -204,14 +234,8 @@ _NAMED_BY_PYTHON = {"types": {"typing": typing}}
 def _fields(kind: Any, hints: dict[str, Any]) -> dict[str, bool]:
     """Return the names of the fields that are read, and whether each has to be there."""
     if is_typed_dict(kind):
-        return {name: _is_required(kind, name, hint) for name, hint in hints.items()}
+        return {name: is_required_key(kind, name, hint) for name, hint in hints.items()}
     if dataclasses.is_dataclass(kind):
         given = [each for each in dataclasses.fields(kind) if each.init]
         return {each.name: not has_default(each) for each in given}
     return {name: name not in kind._field_defaults for name in field_names(kind)}
-
-
-def _is_required(kind: Any, name: str, hint: Any) -> bool:
-    # Of annotations that are texts, Python 3.11 to 3.13 do not see that a key need not be there.
-    marked = get_origin(hint)
-    return marked is Required or (marked is not NotRequired and name in kind.__required_keys__)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dstream.values.fields import is_typed_dict
-from sources.forms import Fixed, Form, FormOfItem, Made, Modelled, OneOf, Scalar, fitting
+from sources.forms import Fixed, Form, FormOfItem, Made, Modelled, OneOf, OrAbsent, Scalar, fitting
 from sources.text_forms import Parsed, Spelled
 
 __all__ = ["maker_of_objects", "maker_of_rows", "takes_in_order"]
@@ -72,10 +72,10 @@ def _compiled(
     known: dict[str, Any] = {"__name__": __name__, "kind": kind, "slowly": slowly}
     made = [_expression(form, f"a{index}", known, empty_is_none) for index, form in enumerate(forms.values())]
     known.update((f"a{index}_name", name) for index, name in enumerate(forms))
-    call = _call(kind, list(forms), made)
-    if call is None:
+    making = _making(kind, forms, made, empty_is_none)
+    if making is None:
         return slowly
-    body = [f"        {line}" for line in (*taking, f"return {call}")]
+    body = [f"        {line}" for line in (*taking, *making)]
     lines = ["def make(value):", "    try:", *body, "    except Exception:", "        return slowly(value)"]
     return types.FunctionType(_code("\n".join(lines)), known)
 
@@ -88,6 +88,8 @@ def _code(source: str) -> types.CodeType:
 
 def _expression(form: Form, value: str, known: dict[str, Any], empty_is_none: bool) -> str:
     """Return what makes the value of a field, or raises if it does not fit at once; `known` gets what it names."""
+    if isinstance(form, OrAbsent):
+        return _of_one(form.form, value, known, empty_is_none)
     if isinstance(form, OneOf) and len(form.forms) == 2 and form.forms[1] == Scalar(type(None)):
         is_none = f"not {value}" if empty_is_none else f"{value} is None"
         return f"None if {is_none} else {_of_one(form.forms[0], value, known, empty_is_none)}"
@@ -123,6 +125,24 @@ def _of_one(form: Form, value: str, known: dict[str, Any], empty_is_none: bool) 
         return f"{made}({value})"
     known[f"{value}_own"] = own
     return f"({value} if type({value}) is {value}_own else {made}({value}))"
+
+
+def _making(kind: Any, forms: Mapping[str, Form], made: list[str], empty_is_none: bool) -> list[str] | None:
+    """Return the lines that make the item of the values of its fields; None if these cannot be written as arguments."""
+    if not any(isinstance(form, OrAbsent) for form in forms.values()):
+        call = _call(kind, list(forms), made)
+        return None if call is None else [f"return {call}"]
+    setting = [
+        f"{_if_there(form, f'a{index}', empty_is_none)}found[a{index}_name] = {each}"
+        for index, (form, each) in enumerate(zip(forms.values(), made, strict=True))
+    ]
+    return ["found = {}", *setting, "return found"]
+
+
+def _if_there(form: Form, value: str, empty_is_none: bool) -> str:
+    if not isinstance(form, OrAbsent):
+        return ""
+    return f"if {value}: " if empty_is_none else f"if {value} is not None: "
 
 
 def _call(kind: Any, names: list[str], made: list[str]) -> str | None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from dstream.errors import SourceError
 from dstream.values.blaming import shown
-from sources.forms import Form, FormOfItem, Made, OneOf, Record, Scalar, Unfit
+from sources.forms import Form, FormOfItem, Made, OneOf, OrAbsent, Record, Scalar, Unfit
 from sources.kinds import BINARY, form_of
 from sources.names import repeated
 
@@ -39,6 +39,8 @@ def rows_of(kind: Any) -> Rows:
 
 def _native(name: str, fitting: type | None, form: Form, is_required: bool) -> tuple[str, type | None, Form, bool]:
     """Return a field that takes what drivers make: dates and decimals as they are, and 0 and 1 for truth values."""
+    if isinstance(form, OrAbsent):
+        return name, fitting, OrAbsent(_native(name, fitting, form.form, is_required)[2]), is_required
     inner = form.forms if isinstance(form, OneOf) else (form,)
     made = frozenset(each.kind for each in inner if isinstance(each, Made))
     has_truth = any(isinstance(each, Scalar) and each.kind is bool for each in inner)

@@ -13,7 +13,15 @@ from collections.abc import Callable, Sequence
 from types import FunctionType, MemberDescriptorType
 from typing import Any, NamedTuple, cast
 
-__all__ = ["columns_of_fields", "field_names", "has_default", "has_plain_fields", "is_missing", "is_typed_dict"]
+__all__ = [
+    "columns_of_fields",
+    "field_names",
+    "has_default",
+    "has_plain_fields",
+    "is_missing",
+    "is_required_key",
+    "is_typed_dict",
+]
 
 
 def field_names(kind: type) -> tuple[str, ...]:
@@ -50,6 +58,24 @@ def is_typed_dict(kind: object) -> bool:
         # cloudpickle makes a class again of these. Python 3.11 does not set them where the class is written as a call.
         cast(Any, kind).__orig_bases__ = (typing.TypedDict,)
     return True
+
+
+def is_required_key(kind: Any, name: str, hint: Any) -> bool:
+    """Say whether a key of a `TypedDict` has to be there.
+
+    Args:
+        kind: the class.
+        name: the key.
+        hint: its annotation, with what stands around the type.
+
+    Example:
+        >>> from dstream.values.fields import is_required_key
+        >>> is_required_key(typing.TypedDict("Sale", {"price": float}, total=False), "price", float)
+        False
+    """
+    # Of annotations that are texts, Python 3.11 to 3.13 do not see that a key need not be there.
+    marked = typing.get_origin(hint)
+    return marked is typing.Required or (marked is not typing.NotRequired and name in kind.__required_keys__)
 
 
 def has_plain_fields(kind: type) -> bool:
