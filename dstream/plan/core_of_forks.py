@@ -22,9 +22,11 @@ class Several(Core):
 
     Attributes:
         ends: in the order in which their receipts are given.
+        is_epoch: the run is an epoch of a job over unbounded data.
     """
 
     ends: tuple[Write, ...]
+    is_epoch: bool = False
 
     def inputs(self) -> tuple[Core, ...]:
         return self.ends

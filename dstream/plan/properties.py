@@ -118,7 +118,9 @@ def is_bounded(root: Core) -> bool:
 
 
 def is_of_epoch(root: Core) -> bool:
-    """Say whether a plan is an epoch of a job over unbounded data, as far as its operations show it."""
+    """Say whether a plan is an epoch of a job over unbounded data, or has operations that only epochs have."""
+    if isinstance(root, Several) and root.is_epoch:
+        return True
     return any(isinstance(found, Stamped | OverEpochs) for found in topological(root))
 
 

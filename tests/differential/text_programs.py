@@ -451,7 +451,7 @@ def _in_buckets(made: Program, given: list[Any]) -> Any:
     rows: list[Any] = []
     for number, part in enumerate(made.parts):
         task = StageTask(number, _BOUND)
-        rows += RouteToBuckets(made.collector, writer, STEP)(chained(made, part, task), task)
+        rows += RouteToBuckets(made.collector, writer, STEP, 1)(chained(made, part, task), task)
     rows.sort(key=attrgetter("target"))
     downstream = made.collector.keyed.downstream
     return list(written_entries(writer, downstream, STEP, read_buckets(iter(rows)), StageTask(0, _BOUND)))

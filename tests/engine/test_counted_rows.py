@@ -1,48 +1,79 @@
-"""Rows that `rebalance` sends are counted where they are sent and where they arrive."""
+"""Rows of an epoch are counted where they are sent, and where they arrive."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import operator
+from collections.abc import Callable, Iterable
+from math import inf
 from typing import Any
 
 import pytest
 
-from dstream import Stream
+import dstream as ds
+from collectors import counting, grouping_by
+from dstream import Pipeline, Stream
+from dstream.core import DAG, Edge, processors, whole_item
+from dstream.engine.graph.output_ports import EVERYTHING
+from dstream.engine.kernels.item_batches import dumps_items
+from dstream.engine.spark import spark_engine
 from dstream.engine.spark.cluster import Cluster
 from dstream.engine.worker.behind_items import LAST
-from dstream.engine.worker.counted_rows import CountSent, ReadCounted
+from dstream.engine.worker.counted_rows import Sent, counting_sent
+from dstream.engine.worker.exception_transport import WorkerFailure, from_worker
+from dstream.engine.worker.readers import read_items
 from dstream.engine.worker.routing import RouteInTurn
-from dstream.engine.worker.rows import Row
+from dstream.engine.worker.rows import COUNTS, ITEMS, SAMPLE, Row
 from dstream.engine.worker.stage_task import StageTask
 from dstream.errors import EngineError
+from dstream.gatherers import Gatherer, map_concurrent
 from dstream.plan import call_site
 from dstream.plan.nodes_of_stages import Spread
+from dstream.testing.epochs_by_hand import epochs
+from reducers import to_ilist, to_imap
+from sources import Items
 from tests.engine.epochs import step
+from tests.jobs.unbounded.streams import Feed, eventually, pipeline_of
 
 TARGETS = 2
 STEP = step(".rebalance()", 5)
+SINK = RouteInTurn(TARGETS)
+
+
+def sent(tasks: int, has_beside: bool = True) -> Sent:
+    """Return what some tasks send."""
+    return Sent(tasks, EVERYTHING.channels, has_beside, STEP)
+
+
+def rows_of(task: int, items: list[Any], *others: Row) -> Iterable[Row]:
+    """Return what a task sends, and what it sends beside that."""
+    rows = iter([*SINK(iter(items), StageTask(task, 2**60)), *others])
+    return counting_sent(rows, task, SINK)
 
 
 @pytest.fixture
 def rows() -> list[Row]:
     """What comes to the first target of two tasks, of which the second has items for the other target only."""
     tasks = enumerate([["a", "b", "c"], []])
-    sent = (CountSent(RouteInTurn(TARGETS), TARGETS)(iter(items), StageTask(n, 2**60)) for n, items in tasks)
-    return [row for rows in sent for row in rows if row.target == 0]
+    return [row for number, items in tasks for row in rows_of(number, items) if row.target == 0]
+
+
+def read(rows: Iterable[Row], sent: Sent) -> list[Any]:
+    """Return the items that a task reads."""
+    return list(read_items(StageTask(0, 2**60).reading(iter(rows), sent)))
 
 
 def test_what_was_sent_arrives(rows: list[Row]) -> None:
     """Without the rows that count; also of a task that sent nothing, and of no task."""
-    assert list(ReadCounted(2, STEP)(iter(rows))) == ["a", "c"]
-    assert list(ReadCounted(0, STEP)(iter(()))) == []
+    assert read(rows, sent(2)) == ["a", "c"]
+    assert read((), sent(0)) == []
 
 
 @pytest.mark.parametrize(
     ("lost", "said"),
     [
-        (lambda row: row.source == 0 and row.sequence < LAST, "task 0 sent 1, and 0 arrived"),
+        (lambda row: row.source == 0 and row.channel == ITEMS, "task 0 sent 1, and 0 arrived"),
         (lambda row: row.source == 1, "1 of 2 tasks were heard of"),
-        (lambda row: row.sequence == LAST, "0 of 2 tasks were heard of"),
+        (lambda row: row.channel == COUNTS, "0 of 2 tasks were heard of"),
         (lambda row: True, "0 of 2 tasks were heard of"),
     ],
 )
@@ -50,30 +81,190 @@ def test_lost_rows_are_noticed(rows: list[Row], lost: Callable[[Row], bool], sai
     """Items, the last row of a task, or all that a target should have."""
     left = (row for row in rows if not lost(row))
     with pytest.raises(EngineError, match=rf"the shuffle before step 5 of 9: .rebalance\(\) lost rows: {said}"):
-        list(ReadCounted(2, STEP)(left))
+        list(sent(2).arriving(left))
 
 
 def test_rows_that_come_twice_are_noticed(rows: list[Row]) -> None:
-    """A number that is too large is as wrong."""
+    """A number that is too large is as wrong, and so is a row of a task that sent none."""
     with pytest.raises(EngineError, match="task 0 sent 1, and 2 arrived"):
-        list(ReadCounted(2, STEP)(iter([*rows, rows[0]])))
+        list(sent(2).arriving(iter([*rows, rows[0]])))
+    with pytest.raises(EngineError, match="task 1 sent 0, and 1 arrived"):
+        list(sent(2).arriving(iter([*rows, rows[0]._replace(source=1)])))
 
 
-@pytest.mark.parametrize("count", [1, 3])
-@pytest.mark.parametrize("is_ordered", [True, False])
-def test_a_rebalance_that_loses_rows_fails(
-    spark_context: Any, monkeypatch: pytest.MonkeyPatch, count: int, is_ordered: bool
-) -> None:
-    """Whichever way the items go: to one task, in turn, or neighbours together."""
-    shuffled = Cluster.shuffled
+def test_a_loss_that_nobody_reads_up_to_is_noticed(rows: list[Row]) -> None:
+    """A task that wants the first item alone, or a function that catches what it meets, does not hide it."""
+    task = StageTask(0, 2**60)
+    next(task.reading(iter(rows), sent(3)))
+    for _ in range(2):
+        with pytest.raises(WorkerFailure) as failed:
+            task.read_rest()
 
-    def losing(cluster: Cluster, frame: Any, targets: int) -> Any:
-        return shuffled(cluster, frame.where("source <> 1 or size = 0"), targets)
+    assert "2 of 3 tasks were heard of" in str(from_worker(str(failed.value)))
 
-    numbers = spark_context.stream(range(12), 3)
+
+def test_what_is_left_out_before_it_moves_is_not_lost() -> None:
+    """A channel that nobody wants, and what is beside the items, where that was delivered before."""
+    others = [Row(0, 0, 0, channel, 1, dumps_items(["b"])) for channel in (SAMPLE, 3)]
+    came = [row for row in rows_of(0, ["a"], *others) if row.target == 0]
+    wanted = [row for row in came if row.channel in (ITEMS, COUNTS)]
+    without_sample = Sent(1, EVERYTHING.channels - {SAMPLE}, False, STEP)
+
+    assert read(wanted, without_sample) == read(came, sent(1)) == ["a"]
+    with pytest.raises(EngineError, match="task 0 sent 2, and 1 arrived"):
+        list(sent(1, has_beside=False).arriving(iter(wanted)))
+
+
+def test_rows_of_a_bucket_are_counted_where_it_is_written() -> None:
+    """Several buckets go to one target."""
+    given = [Row(bucket, 0, bucket, ITEMS, 1, dumps_items([bucket])) for bucket in range(5)]
+    rows = [*counting_sent(iter(given), 0, SINK)]
+
+    for target in range(TARGETS):
+        came = [row for row in rows if row.target % TARGETS == target]
+        assert read(came, sent(1)) == list(range(target, 5, TARGETS))
+        assert (came[-1].sequence, came[-1].channel) == (LAST, COUNTS)
+
+
+# ------------------------------------------------------------------------------------------------------------ on Spark
+
+
+def spread(context: ds.Context, count: int, is_ordered: bool) -> Any:
+    """Rebalance numbers."""
+    numbers = context.stream(range(12), 3)
     numbers = numbers if is_ordered else numbers.unordered()
-    spread = Stream(Spread(numbers._node, count, where=call_site()), numbers._runtime)
-    assert sorted(spread.to_list()) == list(range(12))
-    monkeypatch.setattr(Cluster, "shuffled", losing)
-    with pytest.raises(EngineError, match="lost rows: task 1 sent 1, and 0 arrived"):
-        spread.to_list()
+    return Stream(Spread(numbers._node, count, where=call_site()), numbers._runtime).to_list()
+
+
+def calling(context: ds.Context, **more: Any) -> Any:
+    """Make calls that share something, in several tasks."""
+    return context.stream(range(12), 4).gather(map_concurrent(2, abs, **more)).to_list()
+
+
+def written(context: ds.Context, pipeline: Pipeline | DAG) -> None:
+    """Run a pipeline, or a graph."""
+    context.new_job(pipeline).join(60)
+
+
+def results_in_buckets(context: ds.Context) -> None:
+    """Write the results of keys."""
+    pipeline = Pipeline()
+    keyed = pipeline.read_from(Items(range(12), 3)).grouping_key(lambda n: n % 4)
+    keyed.aggregate(counting()).write_to(to_imap("counted-rows"))
+    written(context, pipeline)
+
+
+def vertex_in_buckets(context: ds.Context) -> None:
+    """Write the results of the last vertex of a graph."""
+    dag = DAG()
+    numbers = dag.new_vertex("numbers", processors.read(Items(range(12), 3)))
+    counts = dag.new_vertex("counts", processors.aggregate_by_key([whole_item], counting())).local_parallelism(2)
+    sink = dag.new_vertex("sink", processors.write(to_imap("counted-rows")))
+    dag.edge(Edge.between(numbers, counts).partitioned(whole_item)).edge(Edge.between(counts, sink))
+    written(context, dag)
+
+
+def integrating() -> Gatherer[int, list[int], int]:
+    """Return a gatherer whose states travel as a summary, and arrive as items."""
+    return Gatherer.of(
+        list,
+        integrator=lambda state, item, out: state.append(item) or True,  # type: ignore[func-returns-value]
+        combiner=operator.iadd,
+        finisher=lambda state, out: out.push(len(state)),
+    )
+
+
+def graph_in_one_task(context: ds.Context) -> None:
+    """Run a graph of one processor behind a shuffle."""
+    pipeline = Pipeline()
+    distinct = pipeline.read_from(Items(range(12), 3)).distinct()
+    distinct.custom_transform("all", processors.map(abs)).set_local_parallelism(1).write_to(to_ilist("counted-rows"))
+    written(context, pipeline)
+
+
+SHUFFLES: dict[str, Callable[[ds.Context], Any]] = {
+    "a spread to one task": lambda context: spread(context, 1, True),
+    "a spread in turn": lambda context: spread(context, 3, False),
+    "a spread of neighbours": lambda context: spread(context, 3, True),
+    "buckets": lambda context: context.stream(range(12), 3).collect(to_imap("counted-rows", abs, abs, operator.add)),
+    "buckets of results": results_in_buckets,
+    "buckets of a vertex": vertex_in_buckets,
+    "calls at a rate": lambda context: calling(context, rate=1e6),
+    "calls that share a cache": lambda context: calling(context, cache=True),
+    "a graph in one task": graph_in_one_task,
+    "distinct": lambda context: context.stream(range(12), 3).distinct().to_list(),
+    "sorted": lambda context: context.stream(range(12), 3).sorted().to_list(),
+    "states of gatherers": lambda context: context.stream(range(12), 3).gather(integrating()).to_list(),
+    "sides that meet": lambda context: (
+        context.stream(range(12), 3).cogroup(context.stream(range(12), 3), on=abs).to_list()
+    ),
+    "groups": lambda context: context.stream(range(12), 3).collect(grouping_by(abs)),
+    "stretches of two sides": lambda context: context.stream(range(12), 3).zip(context.stream(range(12), 2)).to_list(),
+}
+
+
+def losing(monkeypatch: pytest.MonkeyPatch, lost: str, times: float = inf) -> None:
+    """Let so many shuffles lose rows from now on."""
+    shuffled, left = Cluster.shuffled, times
+
+    def lossy(cluster: Cluster, frame: Any, targets: int) -> Any:
+        nonlocal left
+        left -= 1
+        return shuffled(cluster, frame.where(f"not ({lost})") if left >= 0 else frame, targets)
+
+    monkeypatch.setattr(Cluster, "shuffled", lossy)
+
+
+@pytest.mark.parametrize("shuffle", SHUFFLES.values(), ids=SHUFFLES)
+def test_a_shuffle_of_an_epoch_that_loses_rows_fails(
+    spark_context: ds.Context, monkeypatch: pytest.MonkeyPatch, shuffle: Callable[[ds.Context], Any]
+) -> None:
+    """Whatever the rows are for; also on the bounded sides of a pipeline without an end, whose plans an epoch runs."""
+    monkeypatch.setattr(spark_engine, "is_of_epoch", lambda end: True)
+    shuffle(spark_context)
+    losing(monkeypatch, f"source = 1 and channel = {ITEMS}")
+    with pytest.raises(EngineError, match=r"lost rows: task 1 sent \d+, and \d+ arrived"):
+        shuffle(spark_context)
+
+
+def test_a_target_to_which_nothing_comes_notices_it(spark_context: ds.Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark runs tasks without rows, too."""
+    monkeypatch.setattr(spark_engine, "is_of_epoch", lambda end: True)
+    losing(monkeypatch, "target = 1")
+    with pytest.raises(EngineError, match="0 of 3 tasks were heard of"):
+        spread(spark_context, 2, False)
+
+
+def test_a_run_that_ends_counts_nothing(spark_context: ds.Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its shuffles carry the rows of items alone."""
+    losing(monkeypatch, f"channel = {COUNTS}")
+    assert sorted(spread(spark_context, 3, False)) == list(range(12))
+
+
+def test_an_epoch_without_state_counts_what_goes_to_a_map(
+    spark_context: ds.Context, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    """The epoch whose rows were lost leaves nothing; the job starts again, and all is there once."""
+    feed, name = Feed({"0": list(range(6)), "1": list(range(6, 12))}), tmp_path.name
+    losing(monkeypatch, f"source = 1 and channel = {ITEMS}", times=1)
+    pipeline, config = pipeline_of(feed, to_imap(name, str, int)), ds.JobConfig(auto_restart=(1, 0.01))
+    job = spark_context.new_job(pipeline, config=config)
+    eventually(lambda: job.epoch == 1)
+    job.cancel()
+
+    assert spark_context.get_map(name).copy() == {str(n): n for n in range(12)}
+    assert job.metrics().runs == 2
+
+
+def test_an_epoch_counts_what_a_bounded_side_brings(spark_context: ds.Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The right side of a hash join, whose equal items met before."""
+    by_hand, pipeline = epochs(spark_context), Pipeline()
+    letters = by_hand.source("letters", partitions=2)
+    names = pipeline.read_from(Items("abab", 2)).distinct()
+    joined = pipeline.read_from(letters).inner_hash_join(names, (str, str), operator.add)
+    joined.write_to(to_ilist("out"))
+    assert by_hand.of(pipeline).cut({letters: {0: ["a"], 1: ["b"]}}) == {"write_to": ["aa", "bb"]}
+    losing(monkeypatch, f"source = 1 and channel = {ITEMS}")
+    by_hand.of(pipeline)
+    with pytest.raises(EngineError, match=r"the shuffle before .*distinct.* lost rows: task 1 sent \d, and \d arrived"):
+        by_hand.cut({letters: {0: ["a"], 1: ["b"]}})

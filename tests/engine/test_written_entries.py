@@ -39,7 +39,7 @@ SUM = Collector(int, operator.add, operator.add)
 def test_route_to_buckets_combines_before_it_sends(task, step):
     """One row for each bucket, with one container for each key."""
     collector = to_imap("m", abs, lambda n: 1, operator.add).collector
-    rows = list(RouteToBuckets(collector, Writer(), step)(iter([1, 2, 5, -1, 2]), task))
+    rows = list(RouteToBuckets(collector, Writer(), step, 2)(iter([1, 2, 5, -1, 2]), task))
 
     assert {row.target: loads(row.payload) for row in rows} == {1: [[1, 5], [2, 1]], 2: [[2], [2]]}
     assert {row.source for row in rows} == {task.partition}

@@ -218,7 +218,7 @@ class BucketsOfResults(OfOne):
         assert keyed is not None, "there is a result for each key"
         writer = cast(MapWriter, self.end.writer)
         targets = min(self.facts.targets(several or 0), writer.buckets)
-        routed = Vertex(items, RoutePartialsToBuckets(writer, node.step), node.step)
+        routed = Vertex(items, RoutePartialsToBuckets(writer, node.step, targets), node.step)
         counted = "no more than the buckets of the map"
         met = Rows((Taken(routed),), targets, read_buckets, is_ordered=False, why=_BUCKETS_MEET, counted=counted)
         results = functools.partial(written_results, writer, self.end.collector, keyed.downstream, node.step)
@@ -239,8 +239,8 @@ class BucketsOfVertex(OfOne):
         assert keyed is not None, "there is a result for each key"
         assert self.end.collector is not None, "entries go through a collector"
         writer = cast(MapWriter, self.end.writer)
-        routed = Vertex(items, RoutePartialsToBuckets(writer, step), step)
         targets = min(vertex.parallelism, writer.buckets)
+        routed = Vertex(items, RoutePartialsToBuckets(writer, step, targets), step)
         counted = "one for each processor, no more than the buckets of the map"
         met = Rows((Taken(routed),), targets, read_buckets, is_ordered=False, why=_BUCKETS_MEET, counted=counted)
         made = WritingResults(vertex.name, self.groups.receipts, writer, self.end.collector, keyed.downstream, step)
@@ -266,7 +266,7 @@ class Buckets(OfOne):
         assert collector is not None, "entries come from a collector"
         assert collector.keyed is not None, "it is a keyed one"
         targets = min(self.facts.targets(partitions[0] or 0), writer.buckets)
-        routed = Vertex(inputs[0], RouteToBuckets(collector, writer, step), step, decided=self.decided)
+        routed = Vertex(inputs[0], RouteToBuckets(collector, writer, step, targets), step, decided=self.decided)
         why = "each task first combines what it has of each key; each key goes to its bucket"
         counted = "no more than the buckets of the map"
         met = Rows((Taken(routed),), targets, read_buckets, is_ordered=False, why=why, counted=counted)

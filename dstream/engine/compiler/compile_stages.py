@@ -28,7 +28,6 @@ from dstream.engine.graph.vertices import (
 from dstream.engine.kernels.aggregates import finishing, partial
 from dstream.engine.kernels.core_operations import operation
 from dstream.engine.kernels.stateful import at_places, calls_of
-from dstream.engine.worker.counted_rows import CountSent, ReadCounted
 from dstream.engine.worker.readers import read_columns, read_columns_of_sources, without_places
 from dstream.engine.worker.routing import RouteByKeyAndPlace, RouteEvenly, RouteInTurn, RoutePartials
 from dstream.engine.worker.sinks import RouteByPlace, WriteItems
@@ -212,15 +211,13 @@ class Spreading(OfOne):
     count: int
     is_ordered: bool
 
-    counts = True
-
     def begin(self, inputs: tuple[Items, ...], partitions: tuple[Several, ...]) -> Move:
-        step, sources = self.node.step, partitions[0] or 0
+        step = self.node.step
         if self.count == 1:
-            return self._spread(inputs[0], WriteItems(), sources, "all items come to one task")
+            return self._spread(inputs[0], WriteItems(), "all items come to one task")
         if not self.is_ordered:
             why = f"each task sends its items to the {self.count} partitions in turn"
-            return self._spread(inputs[0], RouteInTurn(self.count), sources, why)
+            return self._spread(inputs[0], RouteInTurn(self.count), why)
         kept = Vertex(inputs[0], WriteItems(), step, is_kept=True)
         asking = replace(self, items=inputs[0])
         return Ask(asking, kept, "places", output_ports.ITEMS, step, "how many items each partition has")
@@ -232,11 +229,8 @@ class Spreading(OfOne):
         before = list(accumulate(sizes, initial=0))
         kept = Rows((Taken(report.vertex),), None, why="the items stay where they are")
         why = f"neighbouring items go to one of {self.count} partitions"
-        return self._spread((kept,), RouteEvenly(before, self.count), report.partitions, why)
+        return self._spread((kept,), RouteEvenly(before, self.count), why)
 
-    def _spread(self, items: Items, route: Sink, sources: int, why: str) -> Done:
-        step, is_ordered = self.node.step, None if self.is_ordered else False
-        sent = Taken(Vertex(items, CountSent(route, self.count), step))
-        reader = ReadCounted(sources, step)
-        spread = Rows((sent,), self.count, reader, is_ordered=is_ordered, why=why)
-        return Done(piped((spread,), self.node, None))
+    def _spread(self, items: Items, route: Sink, why: str) -> Done:
+        sent, is_ordered = Taken(Vertex(items, route, self.node.step)), None if self.is_ordered else False
+        return Done(piped((Rows((sent,), self.count, is_ordered=is_ordered, why=why),), self.node, None))

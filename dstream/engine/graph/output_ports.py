@@ -57,6 +57,10 @@ class OutputPort:
         """Return these rows, and what is beside the items."""
         return replace(self, has_beside=True)
 
+    def with_counts(self) -> OutputPort:
+        """Return these rows, and how many of all rows were sent."""
+        return replace(self, channels=self.channels | {rows.COUNTS})
+
     def without_beside(self) -> OutputPort:
         """Return these rows, for those to whom what is beside the items has been delivered."""
         return replace(self, has_beside=False)

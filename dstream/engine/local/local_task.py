@@ -16,9 +16,8 @@ from dstream.engine.memory_bound import Bound
 from dstream.engine.progress import Call, Facts, Progress
 from dstream.engine.submitted import Cancellation
 from dstream.plan.core import Called, Core
-from dstream.plan.core_of_epochs import OverEpochs, Stamped
 from dstream.plan.core_of_services import Served, served_steps
-from dstream.plan.properties import bounded_operations
+from dstream.plan.properties import bounded_operations, is_of_epoch
 from dstream.plan.steps import Guard, Op, Step
 from dstream.plan.walk import topological
 
@@ -57,7 +56,7 @@ class LocalTask:
         self._recovered = Recovered(operations, progress)
         self.watermarks = Watermarks()
         self.kinds = kinds
-        self.reads_all = OverEpochs in kinds or Stamped in kinds
+        self.reads_all = is_of_epoch(core)
         self._ending = ExitStack()
         self._services = MadeServices()
         self._has_an_end = bool(self._recovered) or Called in kinds or any(True for _ in served_steps(operations))

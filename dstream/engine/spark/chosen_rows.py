@@ -21,7 +21,7 @@ def chosen_rows(frame: DataFrame, port: OutputPort) -> DataFrame:
 
 
 def _of_channels(port: OutputPort) -> str:
-    if port.channels == EVERYTHING.channels and port.has_beside:
+    if port.channels >= EVERYTHING.channels and port.has_beside:
         return ""
     channels = [f"channel = {channel}" for channel in sorted(port.channels)]
     return f"({' or '.join([*channels, *([f'channel > {ITEMS}'] if port.has_beside else [])])})"

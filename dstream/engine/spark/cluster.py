@@ -24,8 +24,9 @@ from dstream.engine.spark.service_home import ServiceHome
 from dstream.engine.spark.shipped_splits import packed, packed_split
 from dstream.engine.spark.spark_errors import stopped, translated
 from dstream.engine.spark.spark_jobs import Work
+from dstream.engine.worker.counted_rows import counts_itself
 from dstream.engine.worker.exception_transport import from_worker
-from dstream.engine.worker.rows import FAILED, WATERMARKS, Row, arrow_schema, from_record_batches
+from dstream.engine.worker.rows import COUNTS, FAILED, WATERMARKS, Row, arrow_schema, from_record_batches
 from dstream.engine.worker.sent_files import SentFiles, archived
 from dstream.engine.worker.sent_payloads import InFunction, Sent
 from dstream.engine.worker.shared_services import NO_RUN, RunOfTask
@@ -57,6 +58,7 @@ class Cluster:
         caches: what is kept of `cache()` steps, also by another engine of the same context.
         broadcast_limit: how many bytes the right side of a hash join may have that does not say it itself.
         column_mode: whether functions are read, so that their expressions run in their place.
+        counts_rows: whether stages say how many rows they have sent to each target, as those of an epoch do.
     """
 
     def __init__(
@@ -72,6 +74,7 @@ class Cluster:
         self.broadcast_limit = broadcast_limit
         self.column_mode: ColumnMode = column_mode
         self.caches = Caches() if caches is None else caches
+        self.counts_rows = False
         self._work: Work | None = None
         self._call: Call | None = None
         self._home: ServiceHome | None = None
@@ -112,6 +115,14 @@ class Cluster:
             return self
         cluster = copy.copy(self)
         cluster._hands_failures_on = does
+        return cluster
+
+    def counting_rows(self, does: bool) -> Cluster:
+        """Return the same cluster, whose stages say how many rows they have sent to each target."""
+        if does == self.counts_rows:
+            return self
+        cluster = copy.copy(self)
+        cluster.counts_rows = does
         return cluster
 
     def new_home(self) -> ServiceHome | None:
@@ -183,7 +194,14 @@ class Cluster:
     def stage(self, frame: DataFrame, source: Input, sink: Sink) -> DataFrame:
         """Return the rows of a stage over `frame`."""
         check_process()
-        stage = Stage(source, sink, self.worker_memory, self._run_of_tasks(), self._hands_failures_on)
+        stage = Stage(
+            source,
+            sink,
+            self.worker_memory,
+            self._run_of_tasks(),
+            self._hands_failures_on,
+            self.counts_rows and not counts_itself(sink),
+        )
         pickled = packed(stage)
         path = tuple(os.path.abspath(entry) for entry in sys.path)
         files = self._files
@@ -289,11 +307,11 @@ class Cluster:
 
 
 def _for_driver(rows: Iterator[Row]) -> Iterator[Row]:
-    """Give the rows without those that tell tasks of watermarks; raise the exception that ended a task."""
+    """Give the rows without those that tell tasks of watermarks, and of rows; raise the exception that ended a task."""
     for row in rows:
         if row.channel == FAILED:
             raise from_worker(bytes(row.payload).decode()) or EngineError("a task failed, and could not say how")
-        if row.channel != WATERMARKS:
+        if row.channel not in (WATERMARKS, COUNTS):
             yield row
 
 

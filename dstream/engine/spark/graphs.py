@@ -25,7 +25,7 @@ from dstream.engine.graph.decisions import (
     Totalled,
     Wanted,
 )
-from dstream.engine.graph.output_ports import BESIDE_AND_FAILURES
+from dstream.engine.graph.output_ports import BESIDE_AND_FAILURES, OutputPort
 from dstream.engine.graph.results import Finish, Last
 from dstream.engine.graph.vertices import (
     FromTable,
@@ -50,7 +50,8 @@ from dstream.engine.spark.cluster import Cluster
 from dstream.engine.spark.listed_splits import ListedSplits
 from dstream.engine.spark.ports import Ports
 from dstream.engine.spark.segments import Flow, Frame, Pieces, Segment, SplitSegment, rows_of
-from dstream.engine.worker.rows import ITEMS, Row
+from dstream.engine.worker.counted_rows import Sent, counts_itself
+from dstream.engine.worker.rows import COUNTS, ITEMS, Row
 from dstream.engine.worker.side_channels import SideRows
 from dstream.engine.worker.sinks import WriteItems
 from dstream.engine.worker.stage import TableInput
@@ -86,9 +87,10 @@ class SparkGraphRun:
         self._ports = ports
         self._decided: dict[int, Items] = {}
         self._last: Last | None = None
+        self._final: Vertex | None = None  # The rows of this one come to the caller, and no task reads them.
         self._splits = ListedSplits(cluster)
         self._frames: dict[int, DataFrame] = {}
-        self._read_frames: dict[int, DataFrame] = {}
+        self._read_frames: dict[int, tuple[DataFrame, Sent | None]] = {}
         self._tables: dict[int, Frame] = {}
         self._delivered: set[int] = set()  # Vertices of whose rows those beside the items have reached the caller.
         self._asked: set[int] = set()  # Vertices of which a decision wants to know something.
@@ -106,6 +108,7 @@ class SparkGraphRun:
         ending = self._graph.ending if self._last is None else self._last
         assert isinstance(ending, Last), "what is pulled has no last job"
         vertex = replace(ending.vertex, inputs=self._decided_inputs(ending.vertex.inputs))
+        self._final = vertex
         return self._frame(vertex), ending.finish
 
     # ---------------------------------------------------------------------------------------------------- decisions
@@ -239,18 +242,23 @@ class SparkGraphRun:
         before = vertex.first if vertex.is_kept else 0  # What is not kept runs in the job of those before it.
         # Of what is asked for, some rows are looked at: a failure that is a row would not be seen.
         cluster = self._cluster.handing_failures_on(False) if id(vertex) in self._asked else self._cluster
+        cluster = cluster.counting_rows(cluster.counts_rows and vertex is not self._final)
         made = rows_of(self._flow(vertex.inputs), vertex.output, cluster, vertex.first, before)
         depth = 1 + max((self._depths[id(each)] for each in _read_by(vertex)), default=0)
         is_kept = vertex.is_kept or depth == _DEEPEST
         self._depths[id(vertex)] = 0 if is_kept else depth
         return self._cluster.port.pinned(made) if is_kept else made
 
-    def _rows(self, taken: Taken) -> DataFrame:
-        is_delivered = id(taken.vertex) in self._delivered
-        frame = chosen_rows(self._frame(taken.vertex), taken.port.without_beside() if is_delivered else taken.port)
+    def _rows(self, taken: Taken, *, are_counted: bool) -> DataFrame:
+        port = self._port(taken)
+        frame = chosen_rows(self._frame(taken.vertex), port.with_counts() if are_counted else port)
         if taken.as_items:
-            frame = frame.selectExpr("target", "source", "sequence", f"{ITEMS} as channel", "size", "payload")
+            channel = f"case when channel = {COUNTS} then channel else {ITEMS} end as channel"
+            frame = frame.selectExpr("target", "source", "sequence", channel, "size", "payload")
         return self._cluster.beside(frame, taken.behind) if taken.behind else frame
+
+    def _port(self, taken: Taken) -> OutputPort:
+        return taken.port.without_beside() if id(taken.vertex) in self._delivered else taken.port
 
     # ------------------------------------------------------------------------------------------------------- inputs
 
@@ -271,11 +279,31 @@ class SparkGraphRun:
 
     def _read(self, each: Rows) -> Frame:
         if id(each.taken) not in self._read_frames:
-            frame = functools.reduce(lambda left, right: left.union(right), map(self._rows, each.taken))
+            sent = self._sent(each)
+            frames = (self._rows(taken, are_counted=sent is not None) for taken in each.taken)
+            frame = functools.reduce(lambda left, right: left.union(right), frames)
             frame = frame if each.targets is None else self._cluster.shuffled(frame, each.targets)
-            self._read_frames[id(each.taken)] = frame
+            self._read_frames[id(each.taken)] = frame, sent
             self._held.append(each.taken)
-        return Frame(self._read_frames[id(each.taken)], self._count(each), each.reader, operations_of(each.applied))
+        frame, sent = self._read_frames[id(each.taken)]
+        return Frame(frame, self._count(each), each.reader, operations_of(each.applied), sent)
+
+    def _sent(self, each: Rows) -> Sent | None:
+        """Return what is sent to those who read rows; None: they stay where they are, or the run counts none."""
+        is_counted = self._cluster.counts_rows and each.targets is not None
+        if not is_counted or any(counts_itself(taken.vertex.output) for taken in each.taken):
+            return None
+        ports = list(map(self._port, each.taken))
+        (channels,) = {port.channels for port in ports}  # Sides that meet are read alike.
+        has_beside = all(port.has_beside for port in ports)
+        return Sent(sum(map(self._tasks, each.taken)), channels, has_beside, each.taken[0].vertex.step)
+
+    def _tasks(self, taken: Taken) -> int:
+        """Return how many tasks write rows that are taken."""
+        first = taken.vertex.first
+        last = first + self._partitions(taken.vertex.inputs)
+        wanted = taken.port.sources
+        return last - first if wanted is None else len(range(max(first, wanted.start), min(last, wanted.stop)))
 
     def _recalled(self, recall: Recall, operations: tuple[Operation, ...]) -> Sequence[Segment]:
         with naming(recall.step):

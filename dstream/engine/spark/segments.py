@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from dstream.engine.kernels.core_operations import Operation
 from dstream.engine.spark.cluster import LARGEST_PASSENGER
+from dstream.engine.worker.counted_rows import Sent
 from dstream.engine.worker.readers import read_items
 from dstream.engine.worker.stage import FrameInput, Input, Piece, Reader, ShippedInput, Sink, SplitInput
 
@@ -60,12 +61,14 @@ class Frame:
     Attributes:
         frame: its rows, already placed and in order.
         partitions: how many partitions it has.
+        sent: what should come through the shuffle before; None: nobody looks.
     """
 
     frame: DataFrame
     partitions: int
     reader: Reader = read_items
     operations: tuple[Operation, ...] = field(default=())
+    sent: Sent | None = None
 
     def pipe(self, operation: Operation) -> Frame:
         """Return the segment with `operation` at the end."""
@@ -135,7 +138,7 @@ def segment_rows(segment: Segment, sink: Sink, first_partition: int, cluster: Cl
     """Return the rows that `sink` makes of one segment, whose partitions are numbered from `first_partition`."""
     if isinstance(segment, SplitSegment):
         return piece_rows(list(segment.pieces), sink, first_partition, cluster)
-    source: Input = FrameInput(segment.reader, segment.operations, first_partition)
+    source: Input = FrameInput(segment.reader, segment.operations, first_partition, segment.sent)
     return cluster.stage(segment.frame, source, sink)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from dstream.engine.kernels.item_batches import loads, loads_items, travelling
 from dstream.engine.worker.behind_items import LAST
@@ -61,6 +61,8 @@ class RouteToProcessors:
             target, and are read where they are.
         targets: how many there are.
     """
+
+    counts_rows: ClassVar[bool] = True
 
     edges: Mapping[int, EdgeToPart]
     results: Mapping[int, int]
@@ -136,4 +138,4 @@ class ReadArrivals:
                 continue
             arrived[row.source] += 1
             yield from loads_items(row.payload)
-        check_arrived(told, arrived, self.sources, self.step)
+        check_arrived(len(told), self.sources, told, arrived, self.step)

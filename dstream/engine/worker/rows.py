@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "COLUMNS",
+    "COUNTS",
     "FAILED",
     "ITEMS",
     "SAMPLE",
@@ -53,6 +54,9 @@ WATERMARKS = -6
 
 FAILED = -7
 """The channel of an exception that ended a task, where exceptions are results."""
+
+COUNTS = -8
+"""The channel of how many rows a task has sent to a target, behind all of them; only epochs have it."""
 
 
 class Row(NamedTuple):

@@ -55,6 +55,7 @@ class RouteToShards:
     step: Step
 
     tells_watermarks: ClassVar[bool] = True
+    counts_rows: ClassVar[bool] = True
 
     def __call__(self, items: Iterator[Arrival], task: StageTask) -> Iterator[Row]:
         sent, counted = Counter[int](), _Counted()
@@ -137,7 +138,7 @@ class ReadShards:
             arrived.rows[row.source] += 1
             for shard, number, partial in loads_items(row.payload):
                 gathered.add(shard, number, partial)
-        check_arrived(arrived.sent, arrived.rows, self.sources, self.step)
+        check_arrived(arrived.heard, self.sources, arrived.sent, arrived.rows, self.step)
         gathered.watermarks = arrived.watermarks.all()
         yield gathered
 
@@ -149,14 +150,17 @@ class _Arrived:
     Attributes:
         rows: how many rows with partials.
         sent: how many there should be.
+        heard: how many tasks have said that.
     """
 
     rows: Counter[int] = field(default_factory=Counter)
-    sent: dict[int, int] = field(default_factory=dict)
+    sent: Counter[int] = field(default_factory=Counter)
+    heard: int = 0
     watermarks: Watermarks = field(default_factory=Watermarks)
 
     def take_control(self, source: int, control: _Control, gathered: Gathered) -> None:
-        self.sent[source] = self.sent.get(source, 0) + control.rows
+        self.heard += 1
+        self.sent[source] += control.rows
         self.watermarks.take(control.watermarks)
         gathered.items += control.items
         gathered.late += control.late

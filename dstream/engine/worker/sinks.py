@@ -272,11 +272,16 @@ class Router:
 
 @dataclass(frozen=True)
 class RouteToBuckets:
-    """Combine the items of this partition by key and send keys and their containers to the bucket of each key."""
+    """Combine the items of this partition by key and send keys and their containers to the bucket of each key.
+
+    Attributes:
+        targets: how many tasks write the buckets, each some of them.
+    """
 
     collector: Collector[Any, Any, Any]
     writer: MapWriter
     step: Step
+    targets: int
 
     def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
         with naming(self.step):
@@ -293,10 +298,15 @@ class RouteToBuckets:
 
 @dataclass(frozen=True)
 class RoutePartialsToBuckets:
-    """Send groups, which come as (keys, containers), to the bucket of each key."""
+    """Send groups, which come as (keys, containers), to the bucket of each key.
+
+    Attributes:
+        targets: how many tasks write the buckets, each some of them.
+    """
 
     writer: MapWriter
     step: Step
+    targets: int
 
     def __call__(self, items: Iterator[tuple[list[Any], list[Any]]], task: StageTask) -> Iterator[Row]:
         groups = (dict(zip(keys, containers, strict=True)) for keys, containers in items)

@@ -21,6 +21,7 @@ from dstream.engine.kernels.item_batches import loads
 from dstream.engine.kernels.reading import items_of
 from dstream.engine.memory_bound import give_back_large_blocks, holding
 from dstream.engine.worker.behind_items import rows_of_failure, rows_of_watermarks
+from dstream.engine.worker.counted_rows import Sent, counting_sent
 from dstream.engine.worker.exception_transport import raise_to_driver
 from dstream.engine.worker.frame_rows import rows_of_frame, values_of_frame
 from dstream.engine.worker.rows import Row, from_record_batches, to_record_batch
@@ -160,11 +161,16 @@ Reader = Callable[[Iterator[Row]], Iterator[Any]]
 
 @dataclass(frozen=True)
 class FrameInput:
-    """Reads the rows that an earlier stage wrote."""
+    """Reads the rows that an earlier stage wrote.
+
+    Attributes:
+        sent: what should come through the shuffle before; None: nobody looks.
+    """
 
     reader: Reader
     operations: tuple[Operation, ...]
     first_partition: int
+    sent: Sent | None = None
 
     def open(self, batches: Iterator[pa.RecordBatch], task_memory: int) -> Iterator[tuple[StageTask, Iterator[Any]]]:
         from pyspark import TaskContext
@@ -172,7 +178,8 @@ class FrameInput:
         context = TaskContext.get()
         assert context is not None, "a stage runs inside a Spark task"
         task = StageTask(self.first_partition + context.partitionId(), task_memory)
-        yield task, operated(self.operations, self.reader(task.reading(from_record_batches(batches))), task)
+        rows = task.reading(from_record_batches(batches), self.sent)
+        yield task, operated(self.operations, self.reader(rows), task)
 
 
 @dataclass(frozen=True)
@@ -182,6 +189,7 @@ class Stage:
     Attributes:
         hands_failures_on: an exception is a row that ends every task that reads it, and is raised in the driver: Spark
             runs no task again for it. Otherwise the task fails.
+        counts_rows: each task says how many rows it has sent to each target.
     """
 
     input: Input
@@ -189,6 +197,7 @@ class Stage:
     worker_memory: int
     run: RunOfTask = NO_RUN
     hands_failures_on: bool = False
+    counts_rows: bool = False
 
 
 def run(
@@ -214,7 +223,8 @@ def _run(pickled: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Recor
         for task, items in stage.input.open(batches, stage.worker_memory):
             task.run, task.reads_all = stage.run, stage.hands_failures_on
             with task.ending():
-                for row in _rows(stage.sink, items, task):
+                rows = _rows(stage.sink, items, task)
+                for row in counting_sent(rows, task.partition, stage.sink) if stage.counts_rows else rows:
                     yield to_record_batch(row)
     except Exception as error:
         if stage is not None and stage.hands_failures_on:
@@ -240,6 +250,7 @@ def _rows(sink: Sink, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
         yield row
     if task.reads_all:
         deque(items, maxlen=0)
+    if task.reads_all or task.counts_rows:
         task.read_rest()
     yield from task.last_side_rows()
     yield from rows_of_watermarks(task.watermarks, task.partition, sink)

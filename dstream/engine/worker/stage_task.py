@@ -12,10 +12,12 @@ from dstream.engine.kernels.item_count import ItemCount
 from dstream.engine.kernels.made_services import MadeServices, closing
 from dstream.engine.kernels.watermarks import Watermarks
 from dstream.engine.memory_bound import Bound
-from dstream.engine.worker.exception_transport import WorkerFailure
+from dstream.engine.worker.counted_rows import Sent
+from dstream.engine.worker.exception_transport import WorkerFailure, as_text
 from dstream.engine.worker.rows import FAILED, ITEMS, WATERMARKS, Row
 from dstream.engine.worker.shared_services import NO_RUN, SharedServices, shared_services
 from dstream.engine.worker.side_channels import SideRows
+from dstream.errors import EngineError
 from dstream.memory import Growth, small_lists
 from dstream.plan.core_of_services import Served
 from dstream.plan.steps import Guard, Op, Step
@@ -38,6 +40,7 @@ class StageTask:
         run: the run of a plan that it belongs to.
         watermarks: those that it knows.
         reads_all: also what a writer leaves is read.
+        counts_rows: the rows that it reads are counted, so they have to be read to the end.
     """
 
     def __init__(self, partition: int, worker_memory: int) -> None:
@@ -46,6 +49,7 @@ class StageTask:
         self.run = NO_RUN
         self.watermarks = Watermarks()
         self.reads_all = False
+        self.counts_rows = False
         self._services = MadeServices()
         self._shared: SharedServices | None = None
         self._ending = ExitStack()
@@ -113,14 +117,26 @@ class StageTask:
         """Return a context at whose end everything is closed that has to be."""
         return self._ending
 
-    def reading(self, rows: Iterator[Row]) -> Iterator[Row]:
+    def reading(self, rows: Iterator[Row], sent: Sent | None = None) -> Iterator[Row]:
         """Give the rows that carry items, of those that an earlier stage wrote; take what came beside and behind them.
 
+        Args:
+            rows: what came.
+            sent: what should have come; None: nobody has counted it.
+
         Raises:
-            WorkerFailure: a task of the earlier stage has failed.
+            WorkerFailure: a task of the earlier stage has failed, or what it sent has not arrived.
         """
-        self._rows = self._reading(rows)
+        self.counts_rows = sent is not None
+        self._rows = self._reading(rows if sent is None else self._arriving(rows, sent))
         return self._rows
+
+    def _arriving(self, rows: Iterator[Row], sent: Sent) -> Iterator[Row]:
+        try:
+            yield from sent.arriving(rows)
+        except EngineError as error:
+            self._failure = as_text(error)
+            raise WorkerFailure(self._failure) from None
 
     def _reading(self, rows: Iterator[Row]) -> Iterator[Row]:
         for row in rows:

@@ -87,7 +87,7 @@ class _Filling:
                 self._became[id(node)] = self._filled(node)
         several = cast(Several, self._became[id(self._plan.several)])
         ends = zip(several.ends, self._epoch.writers, strict=True)
-        return dataclasses.replace(several, ends=tuple(_written(end, writer) for end, writer in ends))
+        return dataclasses.replace(several, ends=tuple(_written(end, writer) for end, writer in ends), is_epoch=True)
 
     def _filled(self, node: Core) -> Core:
         if isinstance(node, Stamped):

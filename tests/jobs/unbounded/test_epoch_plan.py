@@ -13,6 +13,7 @@ from dstream.jobs.unbounded.open_plan import open_plan
 from dstream.jobs.unbounded.ranges import Whole, ranges_of
 from dstream.plan.core import Concat, Read
 from dstream.plan.core_of_epochs import OverEpochs, Stamped
+from dstream.plan.properties import is_of_epoch
 from dstream.plan.walk import topological
 from reducers import to_ilist
 from sources import Items
@@ -39,7 +40,7 @@ def ranges(source, **offsets):
 
 
 def test_ranges_stand_where_the_source_stood(ctx):
-    """One split for each partition that has news, in the order of their numbers."""
+    """One split for each partition that has news, in the order of their numbers; whoever runs it knows what it is."""
     feed = Feed({"10": [3], "9": [1, 2], "2": []})
     plan = open_plan(pipeline_of(feed, to_ilist("out")), ctx)
     made = epoch_plan(plan, InThisEpoch({"read_from": ranges(feed).ranges}, ["writer"]))
@@ -47,6 +48,7 @@ def test_ranges_stand_where_the_source_stood(ctx):
 
     assert [list(split.read()) for split in read.source.splits(1)] == [[1, 2], [3]]
     assert made.ends[0].writer == "writer"
+    assert (is_of_epoch(made), is_of_epoch(plan.several)) == (True, False)
 
 
 def test_without_news_a_task_is_left(ctx):
