@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -47,10 +48,12 @@ _LARGE_BLOCK = 2**20
 
 
 def give_back() -> None:
-    """Let the allocator return what is free: glibc (2.36) keeps pages below any that are in use."""
+    """Let allocators return what is free: glibc (2.36) keeps pages below any that are in use, that of Arrow any."""
     trim = _of_the_allocator("malloc_trim")
     if trim is not None:
         trim(0)
+    if (pyarrow := sys.modules.get("pyarrow")) is not None:
+        pyarrow.default_memory_pool().release_unused()
 
 
 def _of_the_allocator(name: str) -> Callable[..., int] | None:
@@ -107,11 +110,15 @@ class Bound:
     _mark: int = field(init=False, default=0)
     _is_exceeded: bool = field(init=False, default=False)
 
-    def exceeded(self) -> bool:
-        """Say whether this process occupies more than it may."""
+    def exceeded(self, coming: int = 0) -> bool:
+        """Say whether this process occupies more than it may, or would with so many bytes more."""
         if not self._mark:
-            self._mark = max(self.bytes, resident_bytes() + _LEAST_GROWTH)
-        self._is_exceeded = resident_bytes() > self._mark
+            occupied = resident_bytes()
+            if occupied > self.bytes:
+                give_back()  # What earlier tasks have let go of is not held.
+                occupied = resident_bytes()
+            self._mark = max(self.bytes, occupied + _LEAST_GROWTH)
+        self._is_exceeded = resident_bytes() + coming > self._mark
         return self._is_exceeded
 
     def spilled(self) -> None:

@@ -23,6 +23,7 @@ import dstream.engine.kernels.columns.column_ends as column_ends
 import dstream.engine.kernels.columns.column_items as column_items
 import dstream.engine.kernels.columns.column_row_groups as column_row_groups
 import dstream.engine.kernels.columns.column_steps as column_steps
+import dstream.engine.kernels.columns.tables_by_key as tables_by_key
 import dstream.engine.kernels.core_operations as core_operations
 from collectors import (
     averaging,
@@ -64,6 +65,7 @@ __all__ = [
     "Outcome",
     "Program",
     "aggregated",
+    "bytes_together",
     "chained",
     "outcome_of",
     "outcomes",
@@ -268,6 +270,7 @@ def outcomes(made: Program, seed: int) -> list[tuple[Outcome, list[Outcome]]]:
         with (
             patch.multiple(column_items, _FEWEST=1, _ROWS=rows, _WORTH_A_LIST=0, _NUMBERS=_ALL_KINDS),
             patch.object(column_ends, "_MOST_GROUPS", 1 + seed % 4),
+            patch.object(tables_by_key, "_MOST_BYTES", bytes_together(end, seed)),
             patch.multiple(column_row_groups, _FEWEST_ROWS=seed % 3, _MOST_WEIGHT=5 * (seed % 5), _MANY_ROWS=seed % 4),
         ):
             given = outcome_of(end, made)
@@ -276,6 +279,11 @@ def outcomes(made: Program, seed: int) -> list[tuple[Outcome, list[Outcome]]]:
             expected += [outcome_of(end, each) for each in possible[1:2]]
         found.append((given, expected))
     return found
+
+
+def bytes_together(end: Callable[[Program, list[Any]], Any], seed: int) -> int:
+    """Return how many bytes of keys may be put together: groups beyond them come in no order, which one way tells."""
+    return 2**30 if end is aggregated or seed % 3 else 8 * (seed % 7)
 
 
 def outcome_of(end: Callable[[Program, list[Any]], Any], made: Program) -> Any:

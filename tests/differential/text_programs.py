@@ -27,6 +27,7 @@ import dstream as ds
 import dstream.engine.kernels.columns.column_ends as column_ends
 import dstream.engine.kernels.columns.column_items as column_items
 import dstream.engine.kernels.columns.column_row_groups as column_row_groups
+import dstream.engine.kernels.columns.tables_by_key as tables_by_key
 import dstream.engine.kernels.columns.text_groups as text_groups
 from collectors import averaging, counting, frequencies, grouping_by, max_by, min_by, summarizing, summing, top_n
 from collectors.of_entries import counted_entries, folded_values, values_of_each_key
@@ -52,6 +53,7 @@ from tests.differential.column_programs import (
     Outcome,
     Program,
     aggregated,
+    bytes_together,
     chained,
     outcome_of,
     watched,
@@ -486,6 +488,7 @@ def outcomes(made: Program, seed: int) -> list[tuple[Outcome, list[Outcome]]]:
             patch.multiple(column_items, _FEWEST=1, _ROWS=rows, _WORTH_A_LIST=0, _NUMBERS=_ALL_KINDS),
             patch.multiple(text_groups, _MOST_GROUPS=rows * 2, _MOST_BYTES=rows * 8),
             patch.object(column_ends, "_MOST_GROUPS", 1 + seed % 4),
+            patch.object(tables_by_key, "_MOST_BYTES", bytes_together(end, seed)),
             patch.multiple(column_row_groups, _FEWEST_ROWS=seed % 3, _MOST_WEIGHT=5 * (seed % 5), _MANY_ROWS=seed % 4),
         ):
             given = outcome_of(end, made)

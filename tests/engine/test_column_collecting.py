@@ -26,6 +26,7 @@ from dstream.engine.kernels.columns.column_ends import collected
 from dstream.engine.kernels.columns.column_groups import GroupTable
 from dstream.engine.kernels.columns.column_items import ColumnItems
 from dstream.engine.kernels.columns.column_values import column_of
+from dstream.engine.memory_bound import Bound
 
 
 def _in_columns(collector: Any, *blocks: list[Any]) -> Any:
@@ -97,7 +98,7 @@ def test_what_has_one_key_for_all_is_grouped_in_a_table(behind: Any) -> None:
     known = collector.on_columns()
     assert known is not None
 
-    (table,) = group_tables(collector, known, iter([column_of([3, 4])]))
+    (table,) = group_tables(collector, known, iter([column_of([3, 4])]), Bound())
 
     assert isinstance(table, GroupTable)
 

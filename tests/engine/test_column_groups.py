@@ -10,11 +10,11 @@ import pytest
 from dstream.engine.kernels.columns.column_groups import (
     grouped,
     merged_tables,
-    parts_by_target,
     stable_hashes_of_ints,
     sum_of_ints,
 )
 from dstream.engine.kernels.columns.column_values import Ints, Withheld, column_of
+from dstream.engine.kernels.columns.text_groups import parts_by_target
 from dstream.keys import stable_hash
 
 _PRIME = 2**61 - 1

@@ -30,6 +30,7 @@ from dstream.engine.kernels.columns.column_first_of_groups import first_of_group
 from dstream.engine.kernels.columns.column_items import ColumnItems
 from dstream.engine.kernels.columns.column_row_groups import GroupedRows, RowGroups, groups_of_rows, shape_of
 from dstream.engine.kernels.columns.column_values import Same, Withheld, column_of
+from dstream.engine.memory_bound import Bound
 from dstream.errors import EngineError
 
 _NAN = math.nan
@@ -52,7 +53,7 @@ def _both(collector: Any, *parts: list[Any]) -> tuple[list[str], list[str]]:
 
 def _tables(collector: Any, *parts: Any) -> list[Any]:
     read = collector_read(collector, is_verified=False)[0]
-    return list(group_tables(read, read.in_columns, iter([column_of(part) for part in parts])))
+    return list(group_tables(read, read.in_columns, iter([column_of(part) for part in parts]), Bound()))
 
 
 _KEYS = [

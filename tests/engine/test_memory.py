@@ -33,12 +33,20 @@ def test_a_bound_is_exceeded_when_the_process_grows_past_it(monkeypatch):
 
 
 def test_a_process_that_is_large_from_the_start_may_still_grow_a_little(monkeypatch):
-    """A bound below what the process occupies anyway does not make every question a yes."""
-    sizes = iter([500 * MB, 510 * MB, 531 * MB, 533 * MB])
+    """A bound below what it occupies, once what is free was given back, does not make every question a yes."""
+    sizes = iter([600 * MB, 500 * MB, 510 * MB, 531 * MB, 533 * MB])
     monkeypatch.setattr(memory, "resident_bytes", lambda: next(sizes))
     bound = Bound(100 * MB)
 
     assert [bound.exceeded() for _ in range(3)] == [False, False, True]
+
+
+def test_what_is_to_come_counts_as_held(monkeypatch):
+    """Whoever knows how many bytes the next step takes asks before it."""
+    monkeypatch.setattr(memory, "resident_bytes", lambda: 100 * MB)
+    bound = Bound(300 * MB)
+
+    assert [bound.exceeded(coming) for coming in (200 * MB, 200 * MB + 1)] == [False, True]
 
 
 def test_a_spill_raises_the_mark(monkeypatch):

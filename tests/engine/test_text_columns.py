@@ -24,6 +24,7 @@ from dstream.engine.kernels.columns.text_groups import (
 )
 from dstream.engine.kernels.columns.text_runs import _OTHER_BLANKS, BLANKS, has_other_blanks
 from dstream.engine.kernels.item_batches import loads
+from dstream.engine.memory_bound import Bound
 from dstream.expressions.expression import Expression
 from dstream.expressions.function_reading import read
 from dstream.keys import stable_hash
@@ -286,7 +287,7 @@ def test_groups_whose_sums_need_more_bits_stay_apart() -> None:
     """Whoever takes both adds ints of any size."""
     tables = [groups_of_texts(_texts("a"), column_of([2**62])) for _ in range(3)]  # type: ignore[arg-type]
 
-    assert [list(each.lines()) for each in with_texts_together(iter(tables))] == [[("a", 1, 2**62)]] * 3
+    assert [list(each.lines()) for each in with_texts_together(iter(tables), Bound())] == [[("a", 1, 2**62)]] * 3
     with pytest.raises(Withheld):
         merged_text_tables(tables)
 

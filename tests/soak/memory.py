@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import operator
 import random
 import sys
 import tempfile
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import dstream as ds
-from collectors import counting, grouping_by, mapping, median, summing, to_list
+from collectors import counting, frequencies, grouping_by, mapping, median, summing, to_list
 from dstream.gatherers import window_sliding
 from reducers import grouping_by_to_imap, replacing, to_ilist, to_imap
 from sources import avro_records, text_files
@@ -231,6 +232,42 @@ def _lines(ctx: ds.Context, megabytes: int) -> Outcome:
         return ctx.read(text_files(str(path))).map_to_int(lambda line: int(line[:10])).sum(), sum(range(count))
 
 
+def _frequencies(ctx: ds.Context, megabytes: int) -> Outcome:
+    with _twice(megabytes) as (path, count):
+        found = ctx.read(text_files(path)).collect(frequencies())
+        return [len(found), set(found.values())], [count, {2}]
+
+
+def _counted(ctx: ds.Context, megabytes: int) -> Outcome:
+    with _twice(megabytes) as (path, count):
+        counts = ctx.read(text_files(path)).map(lambda line: (line, 1)).count_by_key()
+        return counts.filter(lambda entry: entry.value == 2).count(), count
+
+
+def _added(ctx: ds.Context, megabytes: int) -> Outcome:
+    with _twice(megabytes) as (path, count):
+        ones = ctx.read(text_files(path)).map(lambda line: (line, 1))
+        return ones.reduce_by_key(operator.add).map_to_int(lambda entry: entry.value).sum(), 2 * count
+
+
+def _counted_into_a_map(ctx: ds.Context, megabytes: int) -> Outcome:
+    with _twice(megabytes) as (path, count):
+        made = ctx.read(text_files(path)).collect(to_imap("lines", lambda line: line, lambda line: 1, operator.add))
+        return len(made), count
+
+
+@contextlib.contextmanager
+def _twice(megabytes: int) -> Iterator[tuple[str, int]]:
+    """Write lines of 2 kB, each twice, far apart; give the path, and how many are different."""
+    count = megabytes * 256
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "lines.txt")
+        with path.open("w") as file:
+            for _ in range(2):
+                file.writelines(f"{number:02047d}\n" for number in range(count))
+        yield str(path), count
+
+
 def _avro(ctx: ds.Context, megabytes: int, most: int = _MEGABYTE) -> Outcome:
     """Read one file of Avro with blocks of so many bytes."""
     import fastavro
@@ -292,6 +329,10 @@ _SHAPES: dict[str, tuple[str, Callable[[ds.Context, int], Outcome]]] = {
     "looped": ("a loop", _looped),
     "to_arrow": ("`to_arrow`", _to_arrow),
     "lines": ("`text_files`, lines of 5 MB", _lines),
+    "frequencies": ("`frequencies`, lines of 2 kB, each twice", _frequencies),
+    "counted": ("`count_by_key`, the same lines", _counted),
+    "added": ("`reduce_by_key(operator.add)`, the same lines", _added),
+    "counted_into_a_map": ("`to_imap` with `operator.add`, the same lines", _counted_into_a_map),
     "avro": ("`avro_records`, blocks of 1 MB", _avro),
     "avro_block": ("`avro_records`, blocks of 16 MB", _avro_block),
     "redis": ("`to_imap` into Redis, values of 5 MB", _to_redis),

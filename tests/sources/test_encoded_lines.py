@@ -20,6 +20,7 @@ from dstream.engine.kernels.columns.column_texts import Texts
 from dstream.engine.kernels.columns.column_values import Column, column_of, items_of
 from dstream.engine.kernels.core_operations import operation
 from dstream.engine.kernels.reading import items_of as read_items
+from dstream.engine.memory_bound import Bound
 from dstream.engine.worker.stage_task import StageTask
 from dstream.errors import EngineError, SourceError
 from dstream.plan.core import Chain, Limit
@@ -224,6 +225,6 @@ def test_pairs_of_words_and_ones_are_counted_in_columns(tmp_path: Path, fold: An
     counted = collected(read_as, truths)
     assert counted == {"a": 2, "b": True, "c": True}
     assert type(counted["b"]) is bool
-    tables = tables_of_groups(read_as, ones)
+    tables = tables_of_groups(read_as, ones, Bound())
     assert tables is not None
     assert [list(table.lines()) for table in tables] == [[("a", 2, 2), ("b", 1, 1), ("c", 1, 1)]]  # type: ignore[union-attr]

@@ -12,17 +12,17 @@ import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, count, islice
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, TypeAlias, Union
+from typing import Any, TypeAlias
 
 from dstream.engine.kernels.columns.column_ends import (
     collected,
     groups_of_table,
     is_table,
     table_as_lists,
-    tables_alone,
     tables_of_groups,
 )
 from dstream.engine.kernels.columns.column_items import Block, ColumnItems
+from dstream.engine.kernels.columns.tables_by_key import Table, tables_by_key
 from dstream.engine.kernels.core_operations import Operation, Task, operation
 from dstream.engine.kernels.join_sides import results
 from dstream.engine.kernels.spilling import Columns, Groups, merged_as, sorted_items
@@ -37,14 +37,7 @@ from dstream.values.blaming import in_group
 from dstream.values.entry import as_entry
 from dstream.values.pairs import Pairs, PairsOfOneValue
 
-if TYPE_CHECKING:
-    from dstream.engine.kernels.columns.column_groups import GroupTable
-    from dstream.engine.kernels.columns.text_groups import TextGroupTable
-
 __all__ = ["finishing", "groups_of_partition", "partial"]
-
-Table: TypeAlias = Union["GroupTable", "TextGroupTable"]
-"""Groups that stand in columns."""
 
 
 def partial(node: Aggregate, number: int, items_may_travel: bool = True) -> Operation:
@@ -71,7 +64,7 @@ def groups_of_partition(
 
     Groups that stand in columns are given as tables, if these may travel.
     """
-    tables = tables_of_groups(reduction, items)
+    tables = tables_of_groups(reduction, items, task.bound)
     if tables is None:
         yield from _groups_of_items(reduction, number, step, items_may_travel, items, task)
         return
@@ -215,15 +208,16 @@ def _finished_blocks(
     batches: Iterator[Columns | Table],
     task: Task,
 ) -> Iterator[Block]:
-    tables, rest = tables_alone(batches)
-    if tables:
+    parts, rest = tables_by_key(batches, task.bound)
+    for tables in parts:
         from dstream.engine.kernels.columns.column_finishing import finished_entries  # loads NumPy, as the tables did
 
         finished = finished_entries(downstreams[0], to, step, tables)
-        if finished is not None:
-            yield finished
-            return
-    yield _finished_lists(downstreams, to, step, chain(tables, rest), task)
+        if finished is None:
+            yield _finished_lists(downstreams, to, step, iter(tables), task)
+        else:
+            yield from finished
+    yield _finished_lists(downstreams, to, step, rest, task)
 
 
 def _finished_lists(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from operator import itemgetter
 from typing import Any
 
-from dstream.engine.kernels.columns.column_ends import table_as_lists, tables_alone
+from dstream.engine.kernels.columns.column_ends import table_as_lists
 from dstream.engine.kernels.columns.column_items import Block, ColumnItems
+from dstream.engine.kernels.columns.tables_by_key import tables_by_key
 from dstream.engine.kernels.core_operations import Task
 from dstream.engine.kernels.item_batches import loads_items
 from dstream.engine.kernels.spilling import distinct_items, distinct_of_batches, merged, sorted_items
@@ -152,15 +152,16 @@ def combine_groups(
 
 
 def _combined(downstream: Collector[Any, Any, Any], step: Step, batches: Iterator[Any], task: Task) -> Iterator[Block]:
-    tables, rest = tables_alone(batches)
-    if tables:
+    parts, rest = tables_by_key(batches, task.bound)
+    for tables in parts:
         from dstream.engine.kernels.columns.column_finishing import finished_tables  # loads NumPy, as the tables did
 
         finished = finished_tables(downstream, tables)
-        if finished is not None:
-            yield _named(finished, step) if isinstance(finished, Iterator) else finished
-            return
-    yield _combined_lists(downstream, step, chain(tables, rest), task)
+        if finished is None:
+            yield _combined_lists(downstream, step, iter(tables), task)
+        else:
+            yield from (_named(block, step) if isinstance(block, Iterator) else block for block in finished)
+    yield _combined_lists(downstream, step, rest, task)
 
 
 def _named(items: Iterator[Any], step: Step) -> Iterator[Any]:

@@ -249,7 +249,7 @@ class RouteGroups:
         check_hash_seed()
         with naming(self.step):
             router, ranks = _ColumnRouter(self.targets, task), count(task.partition << _RANK_BITS)
-            tables = tables_of_groups(self.collector, items)
+            tables = tables_of_groups(self.collector, items, task.bound)
             for each in (items,) if tables is None else tables:
                 if isinstance(each, Iterable):
                     yield from self._groups(router, ranks, partial_groups(each, self.collector, task.bound))

@@ -288,7 +288,7 @@ class RouteToBuckets:
             yield from _to_buckets(self._groups(items, task), self.writer, task)
 
     def _groups(self, items: Iterator[Any], task: StageTask) -> Iterator[dict[Any, Any]]:
-        tables = tables_of_groups(self.collector, items)
+        tables = tables_of_groups(self.collector, items, task.bound)
         for each in (items,) if tables is None else tables:
             if isinstance(each, Iterable):
                 yield from partial_groups(each, self.collector, task.bound)

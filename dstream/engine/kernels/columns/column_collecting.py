@@ -32,6 +32,7 @@ from dstream.engine.kernels.columns.column_values import (
 from dstream.engine.kernels.columns.evaluating import evaluated
 from dstream.engine.kernels.columns.text_groups import TextGroupTable, groups_of_texts, with_texts_together
 from dstream.engine.kernels.columns.verifying_columns import compare_results
+from dstream.engine.memory_bound import Bound
 from dstream.spi import Collector, InColumns
 
 __all__ = ["accumulated_blocks", "added_table", "group_tables", "take_of_groups"]
@@ -48,7 +49,7 @@ def accumulated_blocks(
 ) -> Any:
     """Return the container that holds what it held and then the items of the blocks."""
     if known.finds == "groups":
-        for each in group_tables(collector, known, blocks):
+        for each in group_tables(collector, known, blocks, Bound()):  # The container holds all groups anyway.
             if isinstance(each, GroupTable | TextGroupTable | RowGroups):
                 container = added_table(collector, known, container, each)
             else:
@@ -130,13 +131,13 @@ def _verify(collector: Collector[Any, Any, Any], known: InColumns, found: Any, b
 
 
 def group_tables(
-    collector: Collector[Any, Any, Any], known: InColumns, blocks: Iterator[Block]
+    collector: Collector[Any, Any, Any], known: InColumns, blocks: Iterator[Block], bound: Bound
 ) -> Iterator[Groups | Iterable[Any]]:
     """Give the groups of many blocks at a time, or the items of a block that cannot be grouped, in order."""
     assert known.downstream is not None, "groups have one"
     if known.downstream.finds == "first":
         return iter((first_of_groups(collector, known, blocks),))
-    return with_texts_together(_group_tables(collector, known, blocks))
+    return with_texts_together(_group_tables(collector, known, blocks), bound)
 
 
 def _group_tables(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from dstream.engine.kernels.columns.column_items import ColumnItems
+from dstream.engine.memory_bound import Bound
 from dstream.spi import Collector, InColumns
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dstream.engine.kernels.columns.column_row_groups import RowGroups
     from dstream.engine.kernels.columns.text_groups import TextGroupTable
 
-__all__ = ["collected", "groups_of_table", "is_table", "table_as_lists", "tables_alone", "tables_of_groups"]
+__all__ = ["collected", "groups_of_table", "is_table", "table_as_lists", "tables_of_groups"]
 
 _MOST_GROUPS = 65_536
 """So many groups become objects of Python at a time."""
@@ -35,15 +35,18 @@ def collected(collector: Collector[Any, Any, Any], items: Iterable[Any]) -> Any:
 
 
 def tables_of_groups(
-    collector: Collector[Any, Any, Any], items: Iterator[Any]
+    collector: Collector[Any, Any, Any], items: Iterator[Any], bound: Bound
 ) -> Iterator[GroupTable | TextGroupTable | RowGroups | Iterable[Any]] | None:
-    """Give the groups of items in columns, and in their places the items that make none; None if no items do."""
+    """Give the groups of items in columns, and in their places the items that make none; None if no items do.
+
+    Groups of many blocks are put together as far as the memory bound allows it.
+    """
     known = _on_columns(collector, items)
     if known is None or known.finds != "groups" or not isinstance(items, ColumnItems):
         return None
     from dstream.engine.kernels.columns.column_collecting import group_tables
 
-    return group_tables(collector, known, items.blocks())
+    return group_tables(collector, known, items.blocks(), bound)
 
 
 def is_table(groups: GroupTable | TextGroupTable | RowGroups) -> TypeGuard[GroupTable | TextGroupTable]:
@@ -63,27 +66,6 @@ def groups_of_table(
     assert known is not None, "the table was made by it"
     for part in table.parts(_MOST_GROUPS) if is_table(table) else (table,):
         yield added_table(collector, known, collector.supplier(), part)
-
-
-def tables_alone(
-    batches: Iterator[Any],
-) -> tuple[Sequence[GroupTable | TextGroupTable], Iterator[Any]]:
-    """Return the tables of groups that batches are, if all of them are such and few enough to be put together.
-
-    Otherwise return none of them, and all batches again.
-    """
-    tables: list[GroupTable | TextGroupTable] = []
-    groups = 0
-    for batch in batches:
-        if isinstance(batch, Sequence) or groups > _MOST_TOGETHER:
-            return (), chain(tables, (batch,), batches)
-        tables.append(batch)
-        groups += len(batch)
-    return tables, iter(())
-
-
-_MOST_TOGETHER = 4 * 2**20
-"""So many groups of tables, of which each takes 32 bytes, are put together at once; beyond it some may go to disk."""
 
 
 def table_as_lists(downstream: Collector[Any, Any, Any], table: GroupTable | TextGroupTable) -> list[list[Any]]:

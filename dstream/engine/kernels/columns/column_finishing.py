@@ -11,6 +11,7 @@ from dstream.engine.kernels.columns.column_groups import GroupTable, merged_tabl
 from dstream.engine.kernels.columns.column_items import Block, given
 from dstream.engine.kernels.columns.column_values import Column, Floats, Ints, Tuples, Withheld, tight
 from dstream.engine.kernels.columns.int_arithmetic import quotient_of_ints
+from dstream.engine.kernels.columns.tables_by_key import Table
 from dstream.engine.kernels.columns.text_groups import TextGroupTable, merged_text_tables
 from dstream.failures import naming
 from dstream.plan.steps import Step
@@ -21,14 +22,20 @@ from dstream.values.blaming import in_group
 __all__ = ["finished_entries", "finished_tables"]
 
 
-def finished_tables(
-    downstream: Collector[Any, Any, Any], tables: Sequence[GroupTable | TextGroupTable]
-) -> Block | None:
+_MOST_GROUPS = 131_072
+"""So many groups go on at a time, or fewer with long keys."""
+
+
+def finished_tables(downstream: Collector[Any, Any, Any], tables: Sequence[Table]) -> Iterator[Block] | None:
     """Return (first rank, key, finished value) of each group of the tables; None if sums need more than 64 bits."""
     try:
         table = _merged(tables)
     except Withheld:
         return None
+    return (_finished_part(downstream, part) for part in table.parts(_MOST_GROUPS))
+
+
+def _finished_part(downstream: Collector[Any, Any, Any], table: Table) -> Block:
     try:
         values = _finished(downstream, table)
     except Withheld:
@@ -41,15 +48,17 @@ def finished_entries(
     downstream: Collector[Any, Any, Any],
     to: Callable[[Any, Any], Any] | None,
     step: Step,
-    tables: Sequence[GroupTable | TextGroupTable],
-) -> Block | None:
+    tables: Sequence[Table],
+) -> Iterator[Block] | None:
     """Return the entry of the key and the finished value of each group, or what `to` makes of the two.
 
     None if sums need more than 64 bits.
     """
     found = finished_tables(downstream, tables)
-    if found is None:
-        return None
+    return None if found is None else (_entries(to, step, block) for block in found)
+
+
+def _entries(to: Callable[[Any, Any], Any] | None, step: Step, found: Block) -> Block:
     if isinstance(found, Tuples) and to is None:
         _, keys, values = found.members
         return Entries((keys, values))
@@ -67,7 +76,7 @@ def _each(step: Step, to: Callable[[Any, Any], Any], groups: Iterable[tuple[Any,
             yield result
 
 
-def _merged(tables: Sequence[GroupTable | TextGroupTable]) -> GroupTable | TextGroupTable:
+def _merged(tables: Sequence[Table]) -> Table:
     """Return the groups of several tables.
 
     Raises:
@@ -82,7 +91,7 @@ def _merged(tables: Sequence[GroupTable | TextGroupTable]) -> GroupTable | TextG
     return merged_text_tables(of_texts)
 
 
-def _finished(downstream: Collector[Any, Any, Any], table: GroupTable | TextGroupTable) -> Column:
+def _finished(downstream: Collector[Any, Any, Any], table: Table) -> Column:
     known = downstream.on_columns()
     if known is not None and downstream.finisher is identity and known.finds == "count":
         return _ints(table.counts)
@@ -99,7 +108,7 @@ def _ints(values: Any) -> Ints:
     return tight(Ints(values, 0, 0))
 
 
-def _lines(downstream: Collector[Any, Any, Any], table: GroupTable | TextGroupTable) -> Iterator[Any]:
+def _lines(downstream: Collector[Any, Any, Any], table: Table) -> Iterator[Any]:
     keys, ranks, containers = table_as_lists(downstream, table)
     for rank, key, container in zip(ranks, keys, containers, strict=True):
         try:

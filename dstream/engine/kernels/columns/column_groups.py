@@ -17,7 +17,6 @@ __all__ = [
     "Places",
     "grouped",
     "merged_tables",
-    "parts_by_target",
     "places_of",
     "stable_hashes_of_ints",
     "stretches_of",
@@ -31,6 +30,8 @@ _FEW_KEYS = 65_536
 _EXACT = 2**53
 _MOST_GROUPS = 131_072
 """So many groups, of which each takes 32 bytes, travel at a time."""
+_COST = 160
+"""What a row takes while tables are put together: places in a table of hashes, and columns side by side."""
 _HASH_MODULUS = sys.hash_info.modulus
 
 
@@ -53,6 +54,14 @@ class GroupTable:
     def __len__(self) -> int:
         return len(self.keys)
 
+    def key_bytes(self) -> int:
+        """Return how many bytes the keys have."""
+        return int(self.keys.nbytes)
+
+    def cost(self) -> int:
+        """Return how many bytes it takes to put the groups together with others, beside those that they have."""
+        return _COST * len(self)
+
     def lines(self) -> Iterator[tuple[int, ...]]:
         """Give (key, count) or (key, count, sum) of each group."""
         columns = (self.keys, self.counts) if self.sums is None else (self.keys, self.counts, self.sums)
@@ -70,7 +79,15 @@ class GroupTable:
 
     def parts(self, most: int) -> Iterator[GroupTable]:
         """Give the groups in parts of so many, in order."""
-        return (self.rows(each) for each in stretches_of(len(self), most))
+        return iter((self,)) if len(self) <= most else (self.rows(each) for each in stretches_of(len(self), most))
+
+    def rows_of_part(self) -> int:
+        """Return how many groups have few megabytes."""
+        return _MOST_GROUPS
+
+    def hashes(self) -> Int64s:
+        """Return the `stable_hash` of each key."""
+        return stable_hashes_of_ints(self.keys)
 
 
 def stretches_of(count: int, most: int) -> Iterator[NDArray[np.intp]]:
@@ -155,15 +172,6 @@ def sums_of_groups(places: NDArray[Any], width: int, numbers: Ints) -> Int64s:
     found = np.zeros(width, np.int64)
     np.add.at(found, places, numbers.values)
     return found
-
-
-def parts_by_target(table: GroupTable, targets: int) -> Iterator[tuple[int, GroupTable]]:
-    """Give each target that equal keys meet at, with its groups."""
-    places = stable_hashes_of_ints(table.keys) % targets
-    for target in range(targets):
-        chosen = np.flatnonzero(places == target)
-        for start in range(0, len(chosen), _MOST_GROUPS):
-            yield target, table.rows(chosen[start : start + _MOST_GROUPS])
 
 
 def merged_tables(tables: Sequence[GroupTable]) -> GroupTable:

@@ -27,6 +27,7 @@ from dstream.engine.kernels.columns.column_values import (
     Same,
     Tuples,
     Withheld,
+    bytes_of_texts,
     items_of,
     rows_at,
     size_of_column,
@@ -102,7 +103,7 @@ class HeldRows:
 
     def take(self, keys: Column, values: Values, shape: Any) -> Iterator[RowGroups]:
         """Take the rows of a block; give the groups of those before them, if they cannot be grouped together."""
-        shape, weight = (shape, type(values)), size_of_column(keys) + _bytes_of(keys) // 64
+        shape, weight = (shape, type(values)), size_of_column(keys) + bytes_of_texts(keys) // 64
         most = max(-values.least, values.greatest, 0) if isinstance(values, Ints) else 0
         total = self._weight + weight
         if shape != self._shape or total > _MOST_WEIGHT or max(self._most, most) * total > GREATEST:
@@ -133,12 +134,6 @@ def shape_of(keys: Column) -> Any:
     if isinstance(keys, Ints | Floats | Bools | Texts):
         return type(keys)
     raise Withheld("keys that are no numbers, texts or tuples of these")
-
-
-def _bytes_of(keys: Column) -> int:
-    if isinstance(keys, Tuples):
-        return sum(map(_bytes_of, keys.members))
-    return keys.nbytes() if isinstance(keys, Texts) else 0
 
 
 def _together(columns: list[Any]) -> Column:

@@ -30,6 +30,7 @@ __all__ = [
     "Same",
     "Tuples",
     "Withheld",
+    "bytes_of_texts",
     "column_of",
     "items_of",
     "numbers",
@@ -252,15 +253,28 @@ def rows_at(column: Column, places: NDArray[np.intp]) -> Column:
     return Objects([values[place] for place in places.tolist()])
 
 
+def bytes_of_texts(column: Column) -> int:
+    """Return how many bytes the texts have that stand in a column, about."""
+    if isinstance(column, Tuples):
+        return sum(map(bytes_of_texts, column.members))
+    if isinstance(column, Lists):
+        return column.members.nbytes()
+    return column.nbytes() if isinstance(column, Texts) else 0
+
+
 def parts_of(column: Column, rows: int) -> Iterator[tuple[Column, int]]:
-    """Give a column in parts of so many rows, and how many each has."""
+    """Give a column in parts of so many rows, or fewer with long texts, and how many each has."""
     size = size_of_column(column)
+    rows = min(rows, max(1, _MOST_OF_PART * size // max(bytes_of_texts(column), 1)))
     if size <= rows:
         yield column, size
         return
     for start in range(0, size, rows):
         places = np.arange(start, min(start + rows, size))
         yield rows_at(column, places), len(places)
+
+
+_MOST_OF_PART = 4 * 2**20
 
 
 def numbers(column: Column) -> Ints | Floats | Bools:
