@@ -109,7 +109,8 @@ class Epochs:
         Args:
             given: the items of this epoch; none of a source that is left out.
             now: the reading of the clock in seconds, not before the last one; unset, as it was.
-            is_end: all sources end with these items; windows close.
+            is_end: all sources end with these items; windows close. What stands behind processors that might go on,
+                as those of `stream_from_processor`, hears that they do not.
 
         Raises:
             IllegalStateError: there is no pipeline yet, or its sources have ended.
@@ -224,7 +225,16 @@ class Epochs:
             before = _with_all_of(before, news)
             news = {stage: _ended(some) for stage, some in news.items()}
         marks = {stage: some.mark for stage, some in news.items()}
-        time = EventTime(self._runner.open_plan, before, marks, now, self._started_at, before.is_claim, pickle.loads)
+        time = EventTime(
+            self._runner.open_plan,
+            before,
+            marks,
+            now,
+            self._started_at,
+            before.is_claim,
+            pickle.loads,
+            is_over=is_end,
+        )
         ran = self._runner.run(before, news, time, self._states, now)
         # As a driver that takes the job over would read it.
         self._record = read_record(written_record(ran.record), ran.record.number, self._job)

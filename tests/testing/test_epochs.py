@@ -13,7 +13,8 @@ from dstream.errors import IllegalStateError
 from dstream.testing.epochs_by_hand import epochs
 from dstream.windows import tumbling
 from reducers import to_ilist, to_imap
-from sources import imap, text_files
+from sources import imap, stream_from_processor, text_files
+from tests.jobs.unbounded.counting_processors import Numbers, Totals
 from tests.jobs.unbounded.streams import pipeline_of
 from tests.jobs.unbounded.summing import FrameSums, Lagging
 from tests.jobs.unbounded.timed_plans import summing_plan
@@ -287,3 +288,20 @@ def test_a_partition_may_come_up_and_end_at_once(sums):
     cut, _ = sums
 
     assert cut({0: [2], 7: [3]}, is_end=True) == [(10, 2), (10, 3)]
+
+
+@pytest.mark.parametrize("end", [500, None])
+def test_processors_that_might_go_on_end_with_the_others(engine, end):
+    """What stands behind them hears of it in the epoch in which everything ends, behind their last item."""
+    by_hand, pipeline = epochs(engine.context), Pipeline()
+    numbers = pipeline.read_from(stream_from_processor("numbers", lambda: Numbers(end, 500))).set_local_parallelism(2)
+    words = numbers.map(lambda pair: f"{pair[0]}").custom_transform("totals", Totals).set_local_parallelism(1)
+    words.write_to(to_ilist("out"))
+    by_hand.of(pipeline)
+    first, second = by_hand.cut()["write_to"], by_hand.cut(is_end=True)["write_to"]
+    most = 500 if end else 1000
+
+    assert "end" not in dict(first)
+    assert second[-1] == ("end", 2 * most)
+    assert [count for word, count in first + second if word == "0"] == list(range(1, most + 1))
+    assert end is None or by_hand.cut() == {"write_to": []}
