@@ -84,6 +84,7 @@ class GraphRun:
         self._inflows: dict[tuple[int, int], EdgeInflow] = {}
         self._given: deque[GraphBlock] = deque()
         self._tasklets: list[ProcessorTasklet] = []
+        self._at_work = ExitStack()
         self.saved: Saved = {}
         try:
             self._make()
@@ -253,6 +254,7 @@ class GraphRun:
         """Let tasklets take turns until there is nothing to do."""
         given, pause = self._given, 0.0
         with ExitStack() as stack:
+            self._at_work = stack
             threads = self._threads(stack, sources_go_on)
             in_turn = [each for each in self._tasklets if each.processor.is_cooperative]
             while True:
@@ -297,7 +299,8 @@ class GraphRun:
         return found
 
     def close(self, error: BaseException | None = None) -> None:
-        """Close processors and suppliers; what they raise is logged."""
+        """Close processors and suppliers, whose threads have stopped by then; what they raise is logged."""
+        self._at_work.close()
         tasklets, self._tasklets = self._tasklets, []
         for each in tasklets:
             each.close(error)

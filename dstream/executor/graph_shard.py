@@ -84,6 +84,8 @@ class GraphShard:
         try:
             for block in chain(run.epoch(arrivals, self._ended(moment)), run.save()):
                 yield None, block
+        except GeneratorExit:  # What reads the outputs has failed, and who knows with what calls `close_processors`.
+            raise
         except BaseException as error:
             run.close(error)
             raise
@@ -162,9 +164,7 @@ class GraphShard:
 
     def patch(self, delta: Any) -> None:
         """Become the state after an epoch, of which this is the delta; processors that are here did not see it."""
-        if self._run is not None:
-            self._run.close()
-            self._run = None
+        self.close_processors(None)
         states, changed, removed = delta
         self._states = dict(states)
         self._values.update(changed)
@@ -172,6 +172,12 @@ class GraphShard:
             self._values.pop(entry, None)
         for entry in (*changed, *removed):  # What it was before says nothing of what stands in the files now.
             self._digests.pop(entry, None)
+
+    def close_processors(self, error: BaseException | None) -> None:
+        """Close the processors that are in this process; they would be made again of what they saved."""
+        run, self._run = self._run, None
+        if run is not None:
+            run.close(error)
 
     def edge_counts(self) -> EdgeCounts:
         """Return what passed the edges of the processors in the last epoch."""

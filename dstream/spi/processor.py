@@ -268,5 +268,5 @@ class Processor(NamesOfJet):
         """Let go of what is held; called once, last. What this raises is logged, and changes nothing.
 
         Args:
-            error: why the run failed; None if it did not.
+            error: why the run failed, also behind this processor; None if it did not, or was left early.
         """

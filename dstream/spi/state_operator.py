@@ -20,6 +20,7 @@ from dstream.values.event_time import Timed
 
 __all__ = [
     "Applied",
+    "ClosesProcessors",
     "CountsEdges",
     "EdgeCounts",
     "Moment",
@@ -164,6 +165,19 @@ class CountsEdges(Protocol):
 
     def edge_counts(self) -> EdgeCounts:
         """Return what passed in the last `apply`, once its outputs were consumed."""
+        ...
+
+
+@runtime_checkable
+class ClosesProcessors(Protocol):
+    """A `ShardState` of processors, which have to know why they are used no more."""
+
+    def close_processors(self, error: BaseException | None) -> None:
+        """Close the processors that are in this process, if there are any.
+
+        Args:
+            error: why the job fails; None if it does not, or goes on elsewhere.
+        """
         ...
 
 

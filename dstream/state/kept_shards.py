@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from dstream.spi.state_operator import ShardState
+from dstream.spi.state_operator import ClosesProcessors, ShardState
 
 __all__ = ["KeptShard", "KeptShards", "Place", "kept_shards"]
 
@@ -90,9 +90,17 @@ class KeptShards:
             if now - kept.used_at > _IDLE:
                 self.forget(job)
 
-    def forget(self, job: str) -> None:
-        """Drop the shards of a job."""
-        self._jobs.pop(job, None)
+    def forget(self, job: str, error: BaseException | None = None) -> None:
+        """Drop the shards of a job.
+
+        Args:
+            job: its id.
+            error: why it does not go on here; None if it has ended, or nobody knows.
+        """
+        dropped = self._jobs.pop(job, None)
+        for kept in () if dropped is None else dropped.shards.values():
+            if isinstance(kept.state, ClosesProcessors):
+                kept.state.close_processors(error)
 
 
 kept_shards = KeptShards()

@@ -43,6 +43,9 @@ def task(roomy: Bound) -> Any:
         def peeking(self, op: Op) -> Callable[[Any], object]:
             return op.fn
 
+        def at_end_with(self, close: Callable[[BaseException | None], object]) -> None:
+            """Never end."""
+
     return Task()
 
 

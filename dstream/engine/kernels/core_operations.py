@@ -72,6 +72,10 @@ class Task(Protocol):
         """Call `close` when the task ends, however it ends."""
         ...
 
+    def at_end_with(self, close: Callable[[BaseException | None], object]) -> None:
+        """Call `close` when the task ends, with what it failed with; None if it did not, also if it was left early."""
+        ...
+
     def peeking(self, op: Op) -> Callable[[Any], object]:
         """Return what a `peek` step calls for each item."""
         ...

@@ -69,16 +69,17 @@ class RunsGraph:
         self.logs.begin()
         overflow = partial(GroupsOnDisk, task.bound)
         run = GraphRun(self.graph, parallelism_of(self.graph), here, self.guarantee, self.senders, self.check, overflow)
-        failed: BaseException | None = None
+        task.at_end_with(run.close)
         try:
             with holding():
                 yield from run.run(arrivals)
             task.peeking(self.receipts)(as_written(run.counts(), self.first_stages))
-        except BaseException as error:  # Also where the job was cancelled, or what reads the blocks failed.
-            failed = error
+        except GeneratorExit:  # Whoever reads the blocks has failed, or wants no more: the end of the task tells.
             raise
-        finally:
-            run.close(failed)
+        except BaseException as error:  # Also where the job was cancelled.
+            run.close(error)
+            raise
+        run.close()
 
 
 @dataclass(frozen=True)

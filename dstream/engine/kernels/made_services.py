@@ -67,6 +67,15 @@ def closing(close: Callable[[], object]) -> Leave:
     return leave
 
 
+def closing_with(close: Callable[[BaseException | None], object]) -> Leave:
+    """Return what an `ExitStack` calls to close something, which is told of a failure, and raises nothing."""
+
+    def leave(kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        close(None if isinstance(error, GeneratorExit) else error)
+
+    return leave
+
+
 @operation.register
 def _(node: UsingBatches) -> Operation:
     return functools.partial(_in_batches, node.served, node.size, node.step)

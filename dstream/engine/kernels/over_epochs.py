@@ -22,7 +22,15 @@ from dstream.failures import naming
 from dstream.plan.core_of_epochs import OverEpochs
 from dstream.plan.steps import Op, Step
 from dstream.spi.epochs import StepReceipt, StepState, Tick, target_of
-from dstream.spi.state_operator import CountsEdges, EdgeCounts, Moment, Partials, StateOperator
+from dstream.spi.state_operator import (
+    ClosesProcessors,
+    CountsEdges,
+    EdgeCounts,
+    Moment,
+    Partials,
+    ShardState,
+    StateOperator,
+)
 from dstream.values.event_time import Timed
 
 __all__ = ["Arrival", "Gathered", "applying", "applying_all", "reducing"]
@@ -147,6 +155,7 @@ class _Applying:
         tick = self.tick
         new = tick.watermark(task.watermarks.least(tick.stamps))
         run = _Run(self.operator, self.state, self.step, tick, _moment(tick, new), task.bound.bytes)
+        task.at_end_with(run.ended)
         with holding():
             yield from run.outputs(gathered)
         task.peeking(self.receipts)(run.receipt(self.stage, gathered))
@@ -163,13 +172,14 @@ class _Run:
         self._late = 0
         self._outputs = 0
         self._edges: list[EdgeCounts] = []
+        self._opened: ShardState | None = None
 
     def outputs(self, gathered: Gathered) -> Iterator[Timed]:
         """Give what each shard gives; it is kept when all of that was taken."""
         state, moment = self._state, self._moment
         for number in sorted({*gathered.of_shards, *self._touched(gathered)}):
             with naming(self._step):
-                shard = state.open(number, self._operator)
+                self._opened = shard = state.open(number, self._operator)
                 applied = shard.apply(gathered.of_shards.pop(number, ()), replace(moment, shard=number))
                 for output in applied.outputs:
                     self._outputs += 1
@@ -178,7 +188,13 @@ class _Run:
                 if isinstance(shard, CountsEdges):
                     self._edges.append(shard.edge_counts())
                 state.keep(number, shard)
+                self._opened = None
                 self._relieve()
+
+    def ended(self, error: BaseException | None) -> None:
+        """Let the processors of a shard whose outputs were not all taken know why; the shard is not kept."""
+        if isinstance(self._opened, ClosesProcessors):
+            self._opened.close_processors(error)
 
     def _touched(self, gathered: Gathered) -> list[int]:
         """Return the shards that have to be opened although nothing came for them."""

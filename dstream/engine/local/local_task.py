@@ -10,12 +10,13 @@ from typing import Any
 from dstream.engine.kernels.caches import Caches
 from dstream.engine.kernels.guards import Recovered
 from dstream.engine.kernels.item_count import ItemCount
-from dstream.engine.kernels.made_services import MadeServices, closing
+from dstream.engine.kernels.made_services import MadeServices, closing, closing_with
 from dstream.engine.kernels.watermarks import Watermarks
 from dstream.engine.memory_bound import Bound
 from dstream.engine.progress import Call, Facts, Progress
 from dstream.engine.submitted import Cancellation
 from dstream.plan.core import Called, Core
+from dstream.plan.core_of_graphs import Processing
 from dstream.plan.core_of_services import Served, served_steps
 from dstream.plan.properties import bounded_operations, is_of_epoch
 from dstream.plan.steps import Guard, Op, Step
@@ -25,6 +26,9 @@ __all__ = ["Kinds", "LocalTask"]
 
 Kinds = frozenset[type[Core]]
 """Those of the operations of a plan."""
+
+_ENDING = frozenset((Called, Processing))
+"""Kinds of operations that close something when their task ends."""
 
 
 class LocalTask:
@@ -59,7 +63,9 @@ class LocalTask:
         self.reads_all = is_of_epoch(core)
         self._ending = ExitStack()
         self._services = MadeServices()
-        self._has_an_end = bool(self._recovered) or Called in kinds or any(True for _ in served_steps(operations))
+        self._has_an_end = (
+            bool(self._recovered) or not kinds.isdisjoint(_ENDING) or any(True for _ in served_steps(operations))
+        )
         self.bound = Bound(worker_memory)
         self.broadcast_limit = broadcast_limit
         self.caches = caches
@@ -79,6 +85,9 @@ class LocalTask:
 
     def at_end(self, close: Callable[[], object]) -> None:
         self._ending.push(closing(close))
+
+    def at_end_with(self, close: Callable[[BaseException | None], object]) -> None:
+        self._ending.push(closing_with(close))
 
     def service(self, served: Served, step: Step) -> Any:
         """Return what the service of a step gives: one task is all there is, so there is one for the run."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from dstream.engine.kernels.item_batches import Batcher, dumps_items, loads
 from dstream.engine.kernels.item_count import ItemCount
-from dstream.engine.kernels.made_services import MadeServices, closing
+from dstream.engine.kernels.made_services import MadeServices, closing, closing_with
 from dstream.engine.kernels.watermarks import Watermarks
 from dstream.engine.memory_bound import Bound
 from dstream.engine.worker.counted_rows import Sent
@@ -98,6 +98,10 @@ class StageTask:
     def at_end(self, close: Callable[[], object]) -> None:
         """Call `close` when the task ends, however it ends."""
         self._ending.push(closing(close))
+
+    def at_end_with(self, close: Callable[[BaseException | None], object]) -> None:
+        """Call `close` when the task ends, with what it failed with; None if it did not, also if it was left early."""
+        self._ending.push(closing_with(close))
 
     def service(self, served: Served, step: Step) -> Any:
         """Return what the service of a step gives: that of this process, or of this task."""

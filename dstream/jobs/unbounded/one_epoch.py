@@ -166,7 +166,7 @@ class EpochRunner:
         Args:
             error: why the job does not go on here; None if it has ended.
         """
-        kept_shards.forget(self._job)
+        kept_shards.forget(self._job, error)
         try:
             show_held(self._ends.values(), self._job, is_over=True, failed=error)
         except BaseException as failed:
