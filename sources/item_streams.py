@@ -14,7 +14,7 @@ from dstream.spi.stream_source import StreamSource
 from dstream.spi.wrong_arguments import checked_function
 from sources.given_streams import GivenStream
 from sources.memory import whole
-from sources.paced_items import Pace, PacedItems, SimpleEvent, TimestampedPacedItems
+from sources.paced_items import Pace, PacedItems, SimpleEvent
 
 __all__ = ["item_stream", "long_stream", "stream_of"]
 
@@ -51,8 +51,9 @@ def item_stream(
 ) -> StreamSource[Any]:
     """Give items at a steady rate, for ever: `SimpleEvent(timestamp, sequence)`, or what a function makes of the two.
 
-    Item number i is due i / `per_second` seconds after the start, and has that time as its timestamp. It depends on
-    nothing else. What was missed while no job ran is given at once when one goes on.
+    Item number i is due i / `per_second` seconds after the start, and has that time as its timestamp, which
+    `native_timestamps()` gives to it, whatever the function makes. It depends on nothing else. What was missed while no
+    job ran is given at once when one goes on.
 
     **Parallelism**: one task for each range of a partition.
     **Guarantee**: exactly once, if `fn` gives the same for the same arguments.
@@ -60,8 +61,7 @@ def item_stream(
 
     Args:
         per_second: how many items are due each second, of all partitions together.
-        fn: makes an item of its timestamp, in milliseconds, and its number; it runs in a worker. Such items have no
-            timestamps of their own: `add_timestamps` finds them.
+        fn: makes an item of its timestamp, in milliseconds, and its number; it runs in a worker.
         start: when item 0 is due; unset, when a job begins.
         partitions: item i is one of partition i modulo so many.
         clock: gives the seconds since 1970; tests have one that they turn.
@@ -80,7 +80,7 @@ def item_stream(
     """
     pace = _pace("item_stream", per_second, start, partitions, clock)
     if fn is None:
-        return TimestampedPacedItems(pace, SimpleEvent)
+        return PacedItems(pace, SimpleEvent)
     refuse_one_that_would_not_run(checked_function(fn, "fn"), "fn")
     return PacedItems(dataclasses.replace(pace, shown=f"{pace.shown}, {shown_function(fn)}"), fn)
 
@@ -94,7 +94,7 @@ def long_stream(
 ) -> StreamSource[int]:
     """Give the whole numbers from 0 on at a steady rate, for ever.
 
-    Numbers have no timestamps of their own; `item_stream` gives items that have.
+    Each has the time at which it is due as its timestamp, as those of `item_stream` have.
 
     **Parallelism**, **Guarantee**, **On re-run**: as for `item_stream`.
 

@@ -11,7 +11,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from dstream.errors import SourceError
 from dstream.spi import Reached
 
-__all__ = ["Pace", "PacedItems", "PacedSplit", "SimpleEvent", "TimestampedPacedItems"]
+__all__ = ["Pace", "PacedItems", "PacedSplit", "SimpleEvent"]
 
 T = TypeVar("T")
 
@@ -70,6 +70,8 @@ class PacedItems(Generic[T]):
     pace: Pace
     make: Callable[[int, int], T]
 
+    has_times_beside = True
+
     @property
     def label(self) -> str:
         """The call."""
@@ -116,15 +118,6 @@ class PacedItems(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class TimestampedPacedItems(PacedItems[SimpleEvent]):
-    """One whose items have a time."""
-
-    def timestamp(self, item: SimpleEvent) -> int:
-        """Return when an item was due."""
-        return item.timestamp
-
-
-@dataclass(frozen=True, slots=True, repr=False)
 class PacedSplit(Generic[T]):
     """The items of one partition from `first` up to, not including, `end`."""
 
@@ -136,9 +129,13 @@ class PacedSplit(Generic[T]):
 
     def read(self) -> Iterator[T]:
         """Make them."""
+        return (made for _, made in self.read_timed())
+
+    def read_timed(self) -> Iterator[tuple[int, T]]:
+        """Make them, each behind the time at which it was due, in milliseconds."""
         pace, begun = self.pace, self.pace.start
         assert begun is not None  # A range has the start of its offset.
-        # An exception of the user's function names the item by this name.
         for number in range(self.first, self.end):
-            item = number * pace.partitions + self.partition
-            yield self.make(pace.timestamp(begun, item), item)
+            item = number * pace.partitions + self.partition  # An exception of the user's function names it so.
+            timestamp = pace.timestamp(begun, item)
+            yield timestamp, self.make(timestamp, item)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import math
+import operator
 import pickle
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -35,7 +37,7 @@ from dstream.plan.nodes_of_stages import HashJoin, Using
 from dstream.plan.stream_read import StreamRead
 from dstream.spi import Calling
 from dstream.spi.epochs import WatermarkPolicy
-from dstream.spi.stream_source import Timestamped
+from dstream.spi.stream_source import Timestamped, TimestampedBeside
 from dstream.stream.stream_arguments import function, kind_of
 from dstream.values.time_units import instant, milliseconds, seconds
 
@@ -104,11 +106,16 @@ def natively_stamped(upstream: Node, allowed_lag: Duration, drop_before: Any = N
             "have other items than the source"
         )
     source = upstream.source.source if isinstance(upstream.source, StreamRead) else upstream.source
-    if not isinstance(source, Timestamped):
+    if isinstance(source, TimestampedBeside):
+        timestamp: Any = operator.itemgetter(0)
+    elif isinstance(source, Timestamped):
+        timestamp = source.timestamp
+    else:
         raise UnsupportedError(f"{source!r} has no timestamps of its own: add_timestamps(fn) takes them from the items")
     given = ", ".join([*([f"allowed_lag={allowed_lag!r}"] if allowed_lag else []), *_shown_drop(drop_before)])
     policies, first = _policies(allowed_lag, None), _first(drop_before)
-    return _added(upstream, "native_timestamps", source.timestamp, policies, _IDLE, given, first)
+    added = _added(upstream, "native_timestamps", timestamp, policies, _IDLE, given, first)
+    return dataclasses.replace(added, are_beside=isinstance(source, TimestampedBeside))
 
 
 _IDLE = 60.0

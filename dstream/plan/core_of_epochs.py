@@ -32,6 +32,7 @@ class Stamped(Unary):
         policy: makes that of a partition which the job has not seen before.
         idle_timeout: after so many seconds without an item, a partition holds time back no longer; may be infinite.
         drop_before: items of before this timestamp go no further; None: all do.
+        are_beside: items are `(None, (timestamp, item))`: their source knows the time of each, and they do not.
     """
 
     timestamp: Callable[[Any], Any] | None
@@ -41,6 +42,7 @@ class Stamped(Unary):
     policy: Callable[[], WatermarkPolicy] | None = None
     idle_timeout: float = 60.0
     drop_before: int | None = None
+    are_beside: bool = False
 
 
 @node

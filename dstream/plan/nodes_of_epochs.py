@@ -30,6 +30,7 @@ class AddTimestamps(Node):
         given: what the user gave to it, in short.
         known_as: the name of its stage, which the plan of a pipeline fills in: records of epochs speak of it so.
         drop_before: items of before this timestamp go no further; None: all do.
+        are_beside: the source gives pairs of a timestamp and an item, and the item is what goes on.
     """
 
     upstream: Node
@@ -40,6 +41,7 @@ class AddTimestamps(Node):
     given: str = ""
     known_as: str = ""
     drop_before: int | None = None
+    are_beside: bool = False
 
     def label(self) -> str:
         return f".{self.name}({self.given})"
@@ -103,7 +105,14 @@ def _(node: AddTimestamps, inputs: Sequence[Core], step: Step) -> Core:
     timestamp = None if node.timestamp is None else InstantOf(node.timestamp)
     stage, policy, timeout = node.known_as or node.name, node.policy, node.idle_timeout
     return core_of_epochs.Stamped(
-        inputs[0], timestamp, stage, policy=policy, idle_timeout=timeout, drop_before=node.drop_before, step=step
+        inputs[0],
+        timestamp,
+        stage,
+        policy=policy,
+        idle_timeout=timeout,
+        drop_before=node.drop_before,
+        are_beside=node.are_beside,
+        step=step,
     )
 
 

@@ -52,7 +52,16 @@ from dstream.spi.store import (
     Unchanged,
     Update,
 )
-from dstream.spi.stream_source import Identified, Identity, Offset, Reached, StreamSource, Timestamped
+from dstream.spi.stream_source import (
+    Identified,
+    Identity,
+    Offset,
+    Reached,
+    StreamSource,
+    TimedSplit,
+    Timestamped,
+    TimestampedBeside,
+)
 
 __all__ = [
     "UNCHANGED",
@@ -115,7 +124,9 @@ __all__ = [
     "Storage",
     "StreamSource",
     "Target",
+    "TimedSplit",
     "Timestamped",
+    "TimestampedBeside",
     "Unchanged",
     "Update",
     "WriteJob",

@@ -7,12 +7,22 @@ then give the same items.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from dstream.spi.source import Split
 
-__all__ = ["Ending", "Identified", "Identity", "Offset", "Reached", "StreamSource", "Timestamped"]
+__all__ = [
+    "Ending",
+    "Identified",
+    "Identity",
+    "Offset",
+    "Reached",
+    "StreamSource",
+    "TimedSplit",
+    "Timestamped",
+    "TimestampedBeside",
+]
 
 T_co = TypeVar("T_co", covariant=True)
 T_contra = TypeVar("T_contra", contravariant=True)
@@ -121,4 +131,24 @@ class Timestamped(Protocol[T_contra]):
 
     def timestamp(self, item: T_contra) -> int | None:
         """Return the time of an item in milliseconds since 1970; None if it has none."""
+        ...
+
+
+@runtime_checkable
+class TimestampedBeside(Protocol):
+    """A source that knows the time at which each item happened, though the item does not say it; others leave it out.
+
+    Attributes:
+        has_times_beside: always True: each split is a `TimedSplit`.
+    """
+
+    @property
+    def has_times_beside(self) -> bool: ...
+
+
+class TimedSplit(Split[T_co], Protocol[T_co]):
+    """A split that knows the time of each item."""
+
+    def read_timed(self) -> Iterator[tuple[int, T_co]]:
+        """Give the items as `read` does, each behind its time in milliseconds since 1970."""
         ...

@@ -7,7 +7,7 @@ import datetime
 import pytest
 
 from dstream.errors import SourceError
-from dstream.spi import StreamSource, Timestamped
+from dstream.spi import StreamSource, TimestampedBeside
 from sources import SimpleEvent, item_stream, long_stream, stream_of
 
 
@@ -81,14 +81,19 @@ def test_a_start_is_a_datetime_too(follow):
         item_stream(1, start=start.replace(tzinfo=None))
 
 
-def test_events_have_timestamps():
-    """Numbers, and what a function makes, have none of their own."""
-    source = item_stream(1)
-
-    assert isinstance(source, Timestamped)
-    assert source.timestamp(SimpleEvent(7, 1)) == 7
-    assert not isinstance(item_stream(1, max), Timestamped)
-    assert not isinstance(long_stream(1), Timestamped)
+def test_each_item_has_its_time_beside_it():
+    """Events, numbers, and what a function makes."""
+    clock = Clock(0.8)
+    made = [(0, "0"), (400, "1"), (800, "2")]
+    for source, expected in [
+        (item_stream(2.5, start=0, clock=clock), [(time, SimpleEvent(time, n)) for n, (time, _) in enumerate(made)]),
+        (item_stream(2.5, lambda timestamp, sequence: str(sequence), start=0, clock=clock), made),
+        (long_stream(2.5, start=0, clock=clock), [(time, n) for n, (time, _) in enumerate(made)]),
+    ]:
+        split = source.split("0", source.begin()["0"], source.reach(source.begin())["0"])
+        assert isinstance(source, TimestampedBeside)
+        assert list(split.read_timed()) == expected
+        assert list(split.read()) == [item for _, item in expected]
 
 
 def test_other_partitions_are_refused(follow):

@@ -39,7 +39,7 @@ def stamping(node: Stamped, receipts: Op) -> Operation:
         node: the operation.
         receipts: takes what became of the time.
     """
-    return _Stamping(node.timestamp, node.time, receipts, node.step, node.drop_before)
+    return _Stamping(node.timestamp, node.time, receipts, node.step, node.drop_before, node.are_beside)
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,7 @@ class _Stamping:
     receipts: Op
     step: Step
     drop_before: int | None = None
+    are_beside: bool = False
 
     def __call__(self, items: Iterator[tuple[None, Any]], task: Task) -> Iterator[Timed]:
         if self.time is None:
@@ -71,11 +72,16 @@ class _Stamping:
     def _stamped(self, items: Iterator[tuple[None, Any]], seen: _Seen) -> Iterator[Timed]:
         if self.timestamp is None:
             return seen.by_the_clock(items)
-        return seen.greatest_only(items, self.timestamp) if seen.wants_greatest else seen.each(items, self.timestamp)
+        stamped = seen.greatest_only if seen.wants_greatest else seen.each
+        return _alone(stamped(items, self.timestamp)) if self.are_beside else stamped(items, self.timestamp)
 
     def _watermark(self, seen: _Seen, time: PartitionTime) -> int:
         seen.report_rest()
         return END_OF_TIME if time.ends else max(time.watermark, watermark_of(seen.policy, time.now))
+
+
+def _alone(stamped: Iterator[Timed]) -> Iterator[Timed]:
+    return ((timestamp, item) for timestamp, (_, item) in stamped)
 
 
 def _since(first: int, stamped: Iterator[Timed]) -> Iterator[Timed]:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, cast
 from dstream.errors import UnsupportedError
 from dstream.jobs.unbounded.log_record import Place
 from dstream.jobs.unbounded.open_plan import OpenPlan
-from dstream.jobs.unbounded.ranges import Range, joined, no_items
+from dstream.jobs.unbounded.ranges import Range, joined, no_items, with_times
 from dstream.plan.core import Cache, CacheIdentity, Concat, Core, Read, Unary, Write
 from dstream.plan.core_of_epochs import OverEpochs, Stamped
 from dstream.plan.core_of_forks import Fork, Several
@@ -128,9 +128,10 @@ class _Filling:
         parts = []
         for copy in self._copies[id(node.upstream)]:
             if copy.range is not None:
+                upstream = _with_times(copy.node) if node.are_beside else copy.node
                 time = self._epoch.times[Place(node.stage, copy.source, copy.range.partition)]
                 parts.append(
-                    dataclasses.replace(node, upstream=copy.node, time=time, take=self._epoch.take_time, policy=None)
+                    dataclasses.replace(node, upstream=upstream, time=time, take=self._epoch.take_time, policy=None)
                 )
         return _side_by_side(parts, node) if parts else Read(no_items, step=node.step)
 
@@ -142,6 +143,16 @@ class _Filling:
 
 def _reading(node: Read, items: Any) -> Core:
     return dataclasses.replace(node, source=items)
+
+
+def _with_times(node: Core) -> Core:
+    """Return what reads one range of a source that knows the time of each item, with the times."""
+    if isinstance(node, Read):
+        return _reading(node, with_times(node.source))
+    assert isinstance(node, Unary), "nothing but what is read alone stands before native timestamps"
+    # What else reads a fork reads it without the times.
+    upstream = _with_times(node.upstream)
+    return upstream if isinstance(node, Fork) else node.with_inputs([upstream])
 
 
 def _again(node: Unary, upstream: Core) -> Core:

@@ -6,15 +6,15 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from dstream.errors import SourceError
 from dstream.jobs.epoch_record import packed
 from dstream.jobs.unbounded.log_record import SourceMark
 from dstream.spi import Source, Split, StreamSource
-from dstream.spi.stream_source import Identity, Offset
+from dstream.spi.stream_source import Identity, Offset, TimedSplit
 
-__all__ = ["InRanges", "News", "Range", "Whole", "check_offsets", "identity_of", "no_items", "ranges_of"]
+__all__ = ["InRanges", "News", "Range", "Whole", "check_offsets", "identity_of", "no_items", "ranges_of", "with_times"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +51,22 @@ class _Empty:
 
 no_items = InRanges((_Empty(),))
 """What stands where nothing is read."""
+
+
+def with_times(items: Source[Any]) -> Source[Any]:
+    """Return the items of a range, each behind its time, which their splits know."""
+    return InRanges(tuple(_WithTimes(cast("TimedSplit[Any]", split)) for split in items.splits(1)))
+
+
+@dataclass(frozen=True, slots=True)
+class _WithTimes:
+    """A split whose items come behind their times."""
+
+    split: TimedSplit[Any]
+
+    def read(self) -> Iterator[Any]:
+        """Give pairs."""
+        return self.split.read_timed()
 
 
 class Range(NamedTuple):
