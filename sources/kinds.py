@@ -35,6 +35,7 @@ from sources.forms import (
     Unfit,
     Whole,
 )
+from sources.keyed_forms import Keyed
 from sources.text_forms import PARSED, Spelled
 
 __all__ = ["BINARY", "JSON", "TEXTS", "Vocabulary", "form_of", "kind_behind", "missing_columns"]
@@ -182,11 +183,18 @@ class _Forms:
             return Each(tuple, tuple(self._form(each) for each in arguments))
         if origin in _ARRAYS:
             return Each(_ARRAYS[origin], self._form(arguments[0] if arguments else Any))
-        if origin in _OBJECTS and (not arguments or arguments[0] in (str, Any)):
-            return Mapped(self._form(arguments[1] if arguments else Any))
+        if origin in _OBJECTS:
+            return self._form_of_objects(*(arguments or (Any, Any)))
         if _is_record(origin):  # A generic class: its type variables are anything.
             return self.record(cast(Any, origin))
         return None
+
+    def _form_of_objects(self, key: Any, value: Any) -> Form | None:
+        if key is str:
+            return Mapped(self._form(value))
+        if self._vocabulary.has_columns:
+            return Keyed(self._form(key), self._form(value))
+        return Mapped(self._form(value)) if key is Any else None
 
 
 def _takes_none(form: Form) -> bool:

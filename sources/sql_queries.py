@@ -106,7 +106,8 @@ def _checked_params(query: str, params: Any) -> tuple[tuple[str, Any], ...]:
     import sqlalchemy as sa
 
     if params is not None and not isinstance(params, Mapping):
-        raise TypeError(f"params must be a mapping, not {type(params).__name__}")
+        hint = f": kind={params.__qualname__} makes items of rows" if isinstance(params, type) else ""
+        raise TypeError(f"params must be a mapping of the names in the query, not {type(params).__name__}{hint}")
     given = dict(params or {})
     named = set(sa.text(query).compile().params)
     for name in sorted(named - given.keys()):

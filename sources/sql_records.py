@@ -13,7 +13,7 @@ from typing import Any
 from dstream.errors import SourceError
 from dstream.values.blaming import shown
 from sources.forms import Form, FormOfItem, Made, OneOf, OrAbsent, Record, Scalar, Unfit
-from sources.kinds import BINARY, form_of
+from sources.kinds import BINARY, form_of, missing_columns
 from sources.names import repeated
 
 __all__ = ["Rows", "rows_of"]
@@ -84,7 +84,7 @@ class Rows:
         """Return what makes items of rows with these columns.
 
         Raises:
-            SourceError: a name stands there twice, or means two fields of a named tuple.
+            SourceError: a name stands there twice, or means two fields of a named tuple; a field has no column.
         """
         if twice := repeated(names):
             raise _ambiguous(call, f"the query gives {twice} more than once")
@@ -92,6 +92,9 @@ class Rows:
         if form is None:
             fields = _field_names(names, call)
             return lambda rows, before: list(map(_row_kind(fields)._make, rows))
+        if missing := missing_columns(form, names):
+            lacks = f"the query gives no column {', '.join(missing)} of {form.expected}"
+            raise SourceError(f"{call}: {lacks}; there are {', '.join(names)}")
         return lambda rows, before: [
             _made(form, dict(zip(names, row, strict=True)), call, number)
             for number, row in enumerate(rows, start=before + 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from dstream.errors import UnsupportedError
@@ -48,8 +49,10 @@ def _columns_of(df: Any) -> list[str]:
     """Return the names of the columns of `df` if it is a Spark DataFrame; Spark is not loaded for that."""
     columns = getattr(df, "columns", None)
     if not hasattr(df, "mapInArrow") or not isinstance(columns, list):
+        hint = ": stream(...) takes the items of an iterable" if isinstance(df, Iterable) else ""
         raise TypeError(
-            f"df must be a DataFrame of Spark or pandas, or have Arrow's __arrow_c_stream__, not {type(df).__name__}"
+            "df must be a DataFrame of Spark or pandas, or have Arrow's __arrow_c_stream__, not "
+            f"{type(df).__name__}{hint}"
         )
     from sources.names import repeated  # here: the sources come when they are asked for
 

@@ -107,6 +107,12 @@ def test_a_row_that_does_not_fit_is_named(read, url):
         read(sql_rows(url, "SELECT 1 AS price UNION ALL SELECT NULL", kind=Priced))
 
 
+def test_a_column_that_the_query_does_not_give_is_named(read, url):
+    """Also where there is no row."""
+    with pytest.raises(SourceError, match="the query gives no column price, day, paid of Sale; there are item, id"):
+        read(sql_rows(url, "SELECT item, id FROM sales WHERE id > 99", kind=Sale))
+
+
 @pytest.mark.parametrize(
     ("query", "words"),
     [
@@ -182,6 +188,7 @@ WRONG = {
     "memory": (lambda: sql_rows("sqlite://", "SELECT 1"), "a database in memory is another one in every process"),
     "param": (lambda: sql_rows("sqlite:///x", "SELECT :a"), "params has no 'a', which the query names"),
     "more": (lambda: sql_rows("sqlite:///x", "SELECT 1", {"b": 1}), "params has 'b', which the query does not name"),
+    "params": (lambda: sql_rows("sqlite:///x", "SELECT 1", Priced), "not type: kind=Priced makes items of rows"),
     "three": (lambda: sql_rows("sqlite:///x", "SELECT 1", None, ("a", 1, 2)), "partition_on must be"),
     "mixed": (lambda: sql_rows("sqlite:///x", "SELECT 1", None, ("a", 1, 2.0, 2)), "of one type, not 1 and 2.0"),
     "bounds": (lambda: sql_rows("sqlite:///x", "SELECT 1", None, ("a", 2, 2, 2)), "lower bound below the upper one"),

@@ -147,7 +147,7 @@ def test_from_df_refuses_two_columns_of_one_name(spark_context):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda ctx: ctx.from_df([1]), "df must be a DataFrame of Spark or pandas, .* not list"),
+        (lambda ctx: ctx.from_df([1]), r"df must be a DataFrame of Spark or pandas, .* not list: stream\(...\) takes"),
         (lambda ctx: ctx.from_df(ctx.spark.range(1), int), "kind must be a dataclass, a named tuple, a TypedDict or"),
         (
             lambda ctx: ctx.from_df(ctx.spark.range(1), Person),

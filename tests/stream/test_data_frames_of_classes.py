@@ -85,6 +85,13 @@ class Model(pydantic.BaseModel):
 
 
 @dataclass
+class Keys:
+    ints: dict[int, Point | None]
+    days: dict[dt.date, str]
+    others: dict
+
+
+@dataclass
 class Positive:
     n: int
 
@@ -121,7 +128,23 @@ def _table(*rows: dict[str, Any]) -> pa.Table:
     return pa.Table.from_pylist(list(rows))
 
 
+OF_KEYS = pa.schema(
+    [
+        ("ints", pa.map_(pa.int32(), POINT)),
+        ("days", pa.map_(pa.string(), pa.string())),
+        ("others", pa.map_(pa.float64(), pa.bool_())),
+    ]
+)
+KEYS = {"ints": [(1, {"x": 1.0, "y": 2.0}), (2, None)], "days": [("2026-01-31", "a")], "others": [(0.5, True)]}
+
+
+def _keys(**changed: Any) -> pa.Table:
+    return pa.Table.from_pylist([KEYS | changed], OF_KEYS)
+
+
 GOOD: list[tuple[Any, pa.Table]] = [
+    (Keys, _keys()),
+    (Keys, _keys(ints=[])),
     (Plain, _table(PLAIN, PLAIN | {"text": None})),
     (Plain, _table(PLAIN | {"price": 3})),
     (
@@ -144,6 +167,9 @@ GOOD: list[tuple[Any, pa.Table]] = [
 ]
 
 BAD: list[tuple[Any, pa.Table, str]] = [
+    (Keys, _keys(ints=[(7, {"x": None, "y": 1.0})]), "column ints[7].x: expected float, got NoneType None"),
+    (Keys, _keys(days=[("soon", "a")]), "column days: a key: expected a date such as '2026-01-31', got str 'soon'"),
+    (Keys, _keys(days=[("2026-01-31", "a"), ("20260131", "b")]), "become one"),
     (Plain, _table(PLAIN | {"n": "1"}), "column n: expected int, got str '1': {'n': '1', 'text': 'a', 'price': 1.5}"),
     (Plain, _table(PLAIN | {"n": 1.0}), "column n: expected int, got float 1.0"),
     (Plain, _table(PLAIN, PLAIN | {"n": None}), "column n: expected int, got NoneType None"),
