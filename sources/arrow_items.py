@@ -40,7 +40,11 @@ def names_read(form: FormOfItem | None, there: Sequence[str]) -> Sequence[str]:
 
 
 def values_of(column: Any) -> list[Any]:
-    """Return the values of a column without nanoseconds."""
+    """Return the values of a column without nanoseconds.
+
+    Raises:
+        KeyError: a map has a key twice, of which a dictionary would keep one value.
+    """
     values: list[Any] = column.to_pylist(maps_as_pydicts="strict") if _has_maps(column.type) else column.to_pylist()
     return values
 
@@ -100,7 +104,7 @@ _Way = Literal["as it is", "as floats"]
 
 def _way(form: Form, kind: Any, may_hold_nulls: Callable[[], bool]) -> _Way | None:
     if isinstance(form, Anything):
-        return "as it is"
+        return None if _has_maps(kind) else "as it is"  # A map that has a key twice is refused, with its row.
     if isinstance(form, OrAbsent):
         return _way(form.form, kind, may_hold_nulls)
     if isinstance(form, OneOf):

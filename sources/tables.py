@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from dstream.errors import SourceError
 from dstream.spi import ArrowRows
+from dstream.values.blaming import shown
 from sources.arrow_items import are_parts_plain, rows_maker, values_of
 from sources.arrow_times import in_microseconds
 from sources.memory import split_count
@@ -185,7 +187,7 @@ class TableSplit:
         batches = rows.to_batches(max_chunksize=BATCH_ROWS)
         if self.made is None:
             return itertools.chain.from_iterable(batch.to_pylist() for batch in batches)
-        return self.made.made(([values_of(column) for column in batch.columns] for batch in batches), before + 1)
+        return self.made.made(_values(batches, self.made.call, before + 1), before + 1)
 
     def arrow_rows(self) -> Iterator[ArrowRows | Iterator[Any]] | None:
         """Give the rows in columns, and the items of those that stand in none; None if a class does more."""
@@ -211,6 +213,34 @@ class TableSplit:
         with pa.ipc.new_stream(sink, self.table.schema) as stream:
             stream.write_table(self.table)
         return _received, (sink.getvalue().to_pybytes(), self.made, self.before)
+
+
+def _values(batches: Iterable[Any], call: str, first: int) -> Iterator[list[list[Any]]]:
+    """Give the values of each column, of some rows after another.
+
+    Raises:
+        SourceError: a map has a key twice.
+    """
+    for batch in batches:
+        try:
+            yield list(map(values_of, batch.columns))
+        except KeyError:
+            place, name, wrong = _first_with_a_key_twice(batch)
+            raise SourceError(
+                f"{call}, row {first + place:,}: column {name}: a map has a key twice: {shown(wrong)}"
+            ) from None
+        first += batch.num_rows
+
+
+def _first_with_a_key_twice(batch: Any) -> tuple[int, str, Any]:
+    """Return the place of the first row in which a map has a key twice, its column, and its value there."""
+    for place in range(batch.num_rows):
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            try:
+                values_of(column.slice(place, 1))
+            except KeyError:
+                return place, name, column[place].as_py()
+    raise AssertionError("one has")
 
 
 @dataclass(frozen=True, slots=True)

@@ -300,3 +300,13 @@ def test_rows_in_columns_are_those_that_are_made(columns, data):
         assert rows.map(lambda row: row.price / 2).to_list() == [0.5, 1.0, 1.5]
         assert rows.filter(lambda row: row.text is None).to_list() == [Plain(2, None, 2.0)]
         assert type(rows.map(lambda row: row.price).to_list()[0]) is float
+
+
+@pytest.mark.parametrize("hint", [dict[str, int], Any])
+def test_a_map_that_has_a_key_twice_is_refused_with_its_row(local_context, hint):
+    """A dictionary would keep one of the two values. So does a file of Parquet refuse it."""
+    rows = pa.array([[("a", 1)], [("b", 2), ("b", 3)]], pa.map_(pa.string(), pa.int64()))
+    kind = dataclasses.make_dataclass("Own", [("ages", hint), ("n", int)])
+
+    with pytest.raises(SourceError, match=r"Own\), row 2: column ages: a map has a key twice: \[\('b', 2\), \('b', 3"):
+        local_context.from_df(pa.table({"ages": rows, "n": [1, 2]}), kind).map(lambda own: own.ages).to_list()
