@@ -9,6 +9,7 @@ import sys
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -24,13 +25,24 @@ from dstream.engine.spark.service_home import ServiceHome
 from dstream.engine.spark.shipped_splits import packed, packed_split
 from dstream.engine.spark.spark_errors import stopped, translated
 from dstream.engine.spark.spark_jobs import Work
+from dstream.engine.worker.carried_stage import MOST_CARRIED, carried, run_carried
 from dstream.engine.worker.counted_rows import counts_itself
 from dstream.engine.worker.exception_transport import from_worker
 from dstream.engine.worker.rows import COUNTS, FAILED, WATERMARKS, Row, arrow_schema, from_record_batches
 from dstream.engine.worker.sent_files import SentFiles, archived
 from dstream.engine.worker.sent_payloads import InFunction, Sent
 from dstream.engine.worker.shared_services import NO_RUN, RunOfTask
-from dstream.engine.worker.stage import FrameInput, Input, Piece, Sink, Stage, read_columns, read_tables, run
+from dstream.engine.worker.stage import (
+    FrameInput,
+    Input,
+    Piece,
+    Sink,
+    SplitInput,
+    Stage,
+    read_columns,
+    read_tables,
+    run,
+)
 from dstream.errors import EngineError
 from dstream.values.attached_files import JobFiles
 
@@ -41,12 +53,25 @@ if TYPE_CHECKING:
 
     from dstream.plan.steps import Step
 
-__all__ = ["LARGEST_PASSENGER", "Cluster"]
+__all__ = ["LARGEST_PASSENGER", "CarriedStage", "Cluster"]
 
 _MOST_NUMBERS = 64
 
 LARGEST_PASSENGER = 4 * 2**20
 """How many bytes of splits, or of what is sent to all, may travel with the function that needs them, to every task."""
+
+
+@dataclass(frozen=True)
+class CarriedStage:
+    """The rows of a stage that a job carries, so that Spark runs a plan which it has made before.
+
+    Attributes:
+        plan: runs what the job carries.
+        stage: that.
+    """
+
+    plan: DataFrame
+    stage: str
 
 
 class Cluster:
@@ -83,6 +108,7 @@ class Cluster:
         self._archives: WeakKeyDictionary[JobFiles, Sent] = WeakKeyDictionary()
         self._numbers = functools.lru_cache(_MOST_NUMBERS)(self._new_numbers)
         self._places = functools.lru_cache(_MOST_NUMBERS)(self._new_places)
+        self._known = functools.lru_cache(_MOST_NUMBERS)(self._new_known)
 
     def at_work(self, work: Work) -> Cluster:
         """Return the same cluster, whose jobs belong to `work`."""
@@ -138,6 +164,7 @@ class Cluster:
         cluster.port = self.port.with_settings(settings)
         cluster._numbers = functools.lru_cache(_MOST_NUMBERS)(cluster._new_numbers)
         cluster._places = functools.lru_cache(_MOST_NUMBERS)(cluster._new_places)
+        cluster._known = functools.lru_cache(_MOST_NUMBERS)(cluster._new_known)
         return cluster
 
     def doing(self, step: Step, purpose: str) -> Cluster:
@@ -193,6 +220,26 @@ class Cluster:
 
     def stage(self, frame: DataFrame, source: Input, sink: Sink) -> DataFrame:
         """Return the rows of a stage over `frame`."""
+        names = Row._fields if isinstance(source, FrameInput) else None
+        return self._mapped(frame, self._packed(source, sink), names)
+
+    def last_stage(self, source: SplitInput, sink: Sink) -> DataFrame | CarriedStage:
+        """Return the rows of a stage that reads sources only, and whose rows nobody reads but this process."""
+        pickled, tasks = self._packed(source, sink), len(source.pieces)
+        is_small = len(pickled) <= MOST_CARRIED and tasks <= _MOST_NUMBERS and self._files is None
+        if is_small and self.port.may_carry():
+            return CarriedStage(self._known(tasks), carried(pickled))
+        return self._mapped(self.numbers(tasks), pickled)
+
+    def _new_known(self, tasks: int) -> DataFrame:
+        """Return a plan of so many tasks, which Spark plans once, for stages that jobs carry."""
+
+        def dstream_stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            return run_carried(batches)
+
+        return self.port.mapped(self.numbers(tasks), dstream_stage, _schema())
+
+    def _packed(self, source: Input, sink: Sink) -> bytes:
         check_process()
         stage = Stage(
             source,
@@ -202,14 +249,15 @@ class Cluster:
             self._hands_failures_on,
             self.counts_rows and not counts_itself(sink),
         )
-        pickled = packed(stage)
+        return packed(stage)
+
+    def _mapped(self, frame: DataFrame, pickled: bytes, names: Sequence[str] | None = None) -> DataFrame:
         path = tuple(os.path.abspath(entry) for entry in sys.path)
         files = self._files
 
         def dstream_stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             return run(pickled, path, batches, files)
 
-        names = Row._fields if isinstance(source, FrameInput) else None
         return self.port.mapped(frame, dstream_stage, _schema(), names)
 
     def send_to_all(self, payloads: Sequence[Any], holder: object) -> Sent:
@@ -264,10 +312,11 @@ class Cluster:
         with translated(), self._job():
             return self.port.partitions(pinned)
 
-    def rows(self, frame: DataFrame) -> Iterator[Row]:
+    def rows(self, rows: DataFrame | CarriedStage) -> Iterator[Row]:
         """Run one job over all partitions and give its rows in order."""
+        plan, stage = (rows.plan, rows.stage) if isinstance(rows, CarriedStage) else (rows, None)
         with translated(), self._job():
-            batches = self.port.batches(frame)
+            batches = self.port.batches(plan, stage)
         return _for_driver(from_record_batches(batches))
 
     def places(self, frame: DataFrame) -> list[tuple[int, int, int, int]]:

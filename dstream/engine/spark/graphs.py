@@ -26,7 +26,7 @@ from dstream.engine.graph.decisions import (
     Wanted,
 )
 from dstream.engine.graph.output_ports import BESIDE_AND_FAILURES, OutputPort
-from dstream.engine.graph.results import Finish, Last
+from dstream.engine.graph.results import Finish, Framed, Last
 from dstream.engine.graph.vertices import (
     FromTable,
     Input,
@@ -46,10 +46,10 @@ from dstream.engine.kernels.cached_items import read_here
 from dstream.engine.kernels.core_operations import Operation
 from dstream.engine.spark.cached_rows import KeptRows
 from dstream.engine.spark.chosen_rows import chosen_rows
-from dstream.engine.spark.cluster import Cluster
+from dstream.engine.spark.cluster import CarriedStage, Cluster
 from dstream.engine.spark.listed_splits import ListedSplits
 from dstream.engine.spark.ports import Ports
-from dstream.engine.spark.segments import Flow, Frame, Pieces, Segment, SplitSegment, rows_of
+from dstream.engine.spark.segments import Flow, Frame, Pieces, Segment, SplitSegment, last_rows, rows_of
 from dstream.engine.worker.counted_rows import Sent, counts_itself
 from dstream.engine.worker.rows import COUNTS, ITEMS, Row
 from dstream.engine.worker.side_channels import SideRows
@@ -101,15 +101,26 @@ class SparkGraphRun:
         """Return items of the graph, as far as jobs have to run to know where they are."""
         return self._flow(self._decided_inputs(items))
 
-    def last(self) -> tuple[DataFrame, Finish]:
-        """Return the rows that come to this process in the last job, and what is made of them here."""
+    def last(self, are_read_twice: bool) -> tuple[DataFrame | CarriedStage, Finish]:
+        """Return the rows that come to this process in the last job, and what is made of them here.
+
+        Args:
+            are_read_twice: whether the job is followed by another one, for other rows of the same frame.
+        """
         if isinstance(self._graph.ending, Pending):
             self._decided_inputs((self._graph.ending,))
         ending = self._graph.ending if self._last is None else self._last
         assert isinstance(ending, Last), "what is pulled has no last job"
         vertex = replace(ending.vertex, inputs=self._decided_inputs(ending.vertex.inputs))
         self._final = vertex
-        return self._frame(vertex), ending.finish
+        are_read_twice |= isinstance(ending.finish, Framed) and ending.finish.is_frame
+        return self._last_rows(vertex, are_read_twice), ending.finish
+
+    def _last_rows(self, vertex: Vertex, are_read_twice: bool) -> DataFrame | CarriedStage:
+        if are_read_twice or vertex.is_kept or len(vertex.inputs) != 1 or not isinstance(vertex.inputs[0], Splits):
+            return self._frame(vertex)
+        pieces = list(self._splits.pieces(vertex.inputs[0]))
+        return last_rows(pieces, vertex.output, vertex.first, self._cluster.counting_rows(False))
 
     # ---------------------------------------------------------------------------------------------------- decisions
 

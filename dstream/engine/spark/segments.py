@@ -22,9 +22,9 @@ from dstream.engine.worker.stage import FrameInput, Input, Piece, Reader, Shippe
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from dstream.engine.spark.cluster import Cluster
+    from dstream.engine.spark.cluster import CarriedStage, Cluster
 
-__all__ = ["Flow", "Frame", "Pieces", "Segment", "SplitSegment", "piece_rows", "rows_of", "segment_rows"]
+__all__ = ["Flow", "Frame", "Pieces", "Segment", "SplitSegment", "last_rows", "piece_rows", "rows_of", "segment_rows"]
 
 
 class Pieces:
@@ -140,6 +140,13 @@ def segment_rows(segment: Segment, sink: Sink, first_partition: int, cluster: Cl
         return piece_rows(list(segment.pieces), sink, first_partition, cluster)
     source: Input = FrameInput(segment.reader, segment.operations, first_partition, segment.sent)
     return cluster.stage(segment.frame, source, sink)
+
+
+def last_rows(pieces: Sequence[Piece], sink: Sink, first_partition: int, cluster: Cluster) -> DataFrame | CarriedStage:
+    """Return the same for a job that nothing comes behind."""
+    if sum(piece.size() for piece in pieces) > LARGEST_PASSENGER:
+        return piece_rows(pieces, sink, first_partition, cluster)
+    return cluster.last_stage(SplitInput(tuple(pieces), first_partition), sink)
 
 
 def piece_rows(pieces: Sequence[Piece], sink: Sink, first_partition: int, cluster: Cluster) -> DataFrame:

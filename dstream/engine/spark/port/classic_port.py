@@ -6,12 +6,13 @@ import os
 import sys
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 from dstream.engine.spark.port.forked_processes import is_forked
 from dstream.engine.spark.port.shipped_code import Code
 from dstream.engine.spark.port.spark_port import ArrowFunction, HowFar
+from dstream.engine.worker.carried_stage import CARRIED
 from dstream.engine.worker.sent_payloads import InBroadcast
 from dstream.values.contexts import contextmanager
 
@@ -100,11 +101,34 @@ class ClassicPort:
         applied = udf(*map(self.column, names))
         return type(frame)(java.mapInArrow(applied._jc, False, None), frame.sparkSession)
 
-    def batches(self, frame: DataFrame) -> list[pa.RecordBatch]:
+    def batches(self, frame: DataFrame, stage: str | None = None) -> list[pa.RecordBatch]:
         """Do what `toArrow` does (4.3), without asking Java for settings and the schema."""
         collecting: Any = frame
-        batches: list[pa.RecordBatch] = collecting._collect_as_arrow()
+        with nullcontext() if stage is None else self._carrying(stage):
+            batches: list[pa.RecordBatch] = collecting._collect_as_arrow()
         return batches
+
+    @contextmanager
+    def _carrying(self, stage: str) -> Iterator[None]:
+        """Let the jobs that start in this thread meanwhile carry a stage."""
+        context = self.session.sparkContext
+        context.setLocalProperty(CARRIED, stage)
+        try:
+            yield
+        finally:
+            with suppress(Exception):  # Spark may have died, which the job's own exception says.
+                context.setLocalProperty(CARRIED, None)  # type: ignore[arg-type]  # None removes it
+
+    def may_carry(self) -> bool:
+        """Look whether this thread has properties of its own (4.3), and whether Java has to send a broadcast along."""
+        from py4j.clientserver import ClientServer
+
+        context: Any = self.session.sparkContext
+        return (
+            self._code is None
+            and isinstance(context._gateway, ClientServer)
+            and not any(context._pickled_broadcast_vars)
+        )
 
     def pinned(self, frame: DataFrame) -> DataFrame:
         return frame.localCheckpoint(eager=False)

@@ -107,7 +107,10 @@ class ConnectPort:
         self._code.ship()
         return frame.mapInArrow(function, schema)
 
-    def batches(self, frame: DataFrame) -> list[pa.RecordBatch]:
+    def may_carry(self) -> bool:
+        return False
+
+    def batches(self, frame: DataFrame, stage: str | None = None) -> list[pa.RecordBatch]:
         batches: list[pa.RecordBatch] = frame.toArrow().to_batches()
         return batches
 

@@ -98,8 +98,17 @@ class Port(Protocol):
         """
         ...
 
-    def batches(self, frame: DataFrame) -> list[pa.RecordBatch]:
-        """Run a job and return the Arrow batches of `frame`, in order."""
+    def batches(self, frame: DataFrame, stage: str | None = None) -> list[pa.RecordBatch]:
+        """Run a job and return the Arrow batches of `frame`, in order.
+
+        Args:
+            frame: what is computed.
+            stage: what the job carries for its tasks.
+        """
+        ...
+
+    def may_carry(self) -> bool:
+        """Say whether a job may carry what was just pickled in this thread, which no plan has to know of."""
         ...
 
     def pinned(self, frame: DataFrame) -> DataFrame:

@@ -1,0 +1,96 @@
+"""Small stages that jobs carry, while Spark runs a plan that it has made before."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+import dstream as ds
+from collectors import joining, mapping
+from dstream.engine.worker.carried_stage import CARRIED, MOST_CARRIED
+
+
+@pytest.fixture
+def known(spark_context):
+    """Return how many plans are known, and how often one of them was asked for."""
+    cluster = spark_context.running_engine()._cluster
+
+    def read():
+        info = cluster._known.cache_info()
+        return info.currsize, info.hits + info.misses
+
+    return read
+
+
+def test_jobs_of_as_many_tasks_run_one_plan(spark_context, known):
+    """Whatever they do."""
+    assert spark_context.stream(range(10), 3).map(lambda n: n + 1).to_list() == list(range(1, 11))
+    plans, asked = known()
+    assert spark_context.stream("abc", 3).filter("b".__le__).to_list() == ["b", "c"]
+    assert spark_context.stream("abab", 3).collect(mapping(str.upper, joining())) == "ABAB"
+
+    assert known() == (plans, asked + 2)
+
+
+def test_each_thread_carries_its_own(spark_context):
+    """Jobs of several threads run one plan at the same time."""
+    found: dict[int, list[list[int]]] = {}
+
+    def run(number: int) -> None:
+        stream = spark_context.stream(range(5), 2)
+        found[number] = [stream.map(lambda n, each=each: 100 * number + 10 * each + n).to_list() for each in range(6)]
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert found == {
+        number: [[100 * number + 10 * each + n for n in range(5)] for each in range(6)] for number in range(4)
+    }
+
+
+def test_nothing_is_carried_on(spark_context):
+    """Jobs of the user's own have no stage of ours, also after a failure."""
+    spark = spark_context.spark.sparkContext
+    spark_context.stream([1], 2).to_list()
+    assert spark.getLocalProperty(CARRIED) is None
+    with pytest.raises(ZeroDivisionError) as caught:
+        spark_context.stream([1, 0], 2).map(lambda n: 1 / n).to_list()
+
+    assert spark.getLocalProperty(CARRIED) is None
+    assert ds.failure(caught.value).item == 0
+
+
+def test_a_large_stage_has_a_plan_of_its_own(spark_context, known):
+    """It would travel with each task."""
+    before, large = known(), "x" * MOST_CARRIED
+    assert spark_context.stream([1, 2], 2).map(lambda n: large[n]).to_list() == ["x", "x"]
+
+    assert known() == before
+
+
+def test_what_java_sends_along_needs_a_plan_of_its_own(spark_context, known):
+    """A broadcast of the user's is read on a worker, which gets it with the plan."""
+    before, words = known(), spark_context.spark.sparkContext.broadcast(["a", "b"])
+    assert spark_context.stream([1, 0], 2).map(lambda n: words.value[n]).to_list() == ["b", "a"]
+
+    assert known() == before
+
+
+def test_what_the_user_adds_up_is_added_up(spark_context):
+    """An accumulator is told by each task what to add."""
+    total = spark_context.spark.sparkContext.accumulator(0)
+    spark_context.stream(range(10), 2).map(lambda n: total.add(n)).to_list()
+
+    assert total.value == 45
+
+
+def test_two_ends_of_one_plan_are_read_again(spark_context):
+    """Rows that are read twice are kept where they are, and no job carries what makes them."""
+    frame = spark_context.stream([(1, "a"), (2, "b")], 2).to_df()
+
+    assert sorted(map(tuple, frame.collect())) == [(1, "a"), (2, "b")]
+    assert frame.count() == 2
