@@ -28,6 +28,7 @@ import dstream.engine.kernels.columns.column_ends as column_ends
 import dstream.engine.kernels.columns.column_items as column_items
 import dstream.engine.kernels.columns.column_row_groups as column_row_groups
 import dstream.engine.kernels.columns.tables_by_key as tables_by_key
+import dstream.engine.kernels.columns.text_functions as text_functions
 import dstream.engine.kernels.columns.text_groups as text_groups
 from collectors import averaging, counting, frequencies, grouping_by, max_by, min_by, summarizing, summing, top_n
 from collectors.of_entries import counted_entries, folded_values, values_of_each_key
@@ -486,6 +487,7 @@ def outcomes(made: Program, seed: int) -> list[tuple[Outcome, list[Outcome]]]:
     for end in ways_of_texts(made):
         with (
             patch.multiple(column_items, _FEWEST=1, _ROWS=rows, _WORTH_A_LIST=0, _NUMBERS=_ALL_KINDS),
+            patch.object(text_functions, "_MOST_MADE", 2**27 if seed % 8 else 20 * rows),
             patch.multiple(text_groups, _MOST_GROUPS=rows * 2, _MOST_BYTES=rows * 8),
             patch.object(column_ends, "_MOST_GROUPS", 1 + seed % 4),
             patch.object(tables_by_key, "_MOST_BYTES", bytes_together(end, seed)),

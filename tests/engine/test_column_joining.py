@@ -192,6 +192,17 @@ def test_long_texts_are_looked_up_a_few_at_a_time(monkeypatch):
     assert not column_joining.are_of_one_type(passing)
 
 
+def test_a_long_text_that_is_the_key_of_many_pairs_is_made_once():
+    """Arrow has no places for 3 GB of keys, where Python has one object."""
+    passing = column_joining._Passing(column_of(["x" * 30_000_000]), ["passes"])
+    rows = np.zeros(100, np.int64)
+
+    keys = [entry.key for entry in given(JoinedRows(passing, rows, ["held"], rows, False))]
+
+    assert len(keys) == 100
+    assert len({id(key) for key in keys}) == 1
+
+
 def test_keys_of_a_semi_join_go_once(task, step):
     """Each text of a block, without its item."""
     route = RouteSide(KeysAlone(unchanged, step), 1, True)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import tracemalloc
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -151,6 +153,49 @@ def test_texts_are_withheld_where_a_column_cannot_give_the_same(source: str, ite
     """What Python would do then, a column does not try."""
     with pytest.raises(Withheld, match=reason):
         evaluated(_expression(source), [column_of(items)])
+
+
+def _making_long_texts(long: str) -> list[Callable[[str], Any]]:
+    return [
+        lambda x: x if x > "5" else long,
+        lambda x: x + long,
+        lambda x: f"{x}{long}",
+        lambda x: x.replace("1", long),
+        lambda x: len(x.replace("1", long)),
+    ]
+
+
+@pytest.mark.parametrize("is_joined", [False, True])
+@pytest.mark.parametrize("number", range(5))
+def test_texts_that_take_much_memory_together_are_left_to_python(number: int, is_joined: bool) -> None:
+    """Python makes one of them at a time; beyond 2 GB the places of Arrow wrapped."""
+    short, long = (read(_making_long_texts("y" * size)[number]) for size in (10, 10_000))
+    texts = [str(number) for number in range(33_000)]
+    column = column_of(
+        EncodedLines("".join(f"{text}\n" for text in texts).encode(), is_ascii=True) if is_joined else texts
+    )
+
+    with pytest.raises(Withheld, match="much memory"):
+        evaluated(long, [column])  # type: ignore[arg-type]
+    assert items_of(evaluated(short, [column])) == list(map(_making_long_texts("y" * 10)[number], texts))  # type: ignore[arg-type]
+
+
+def test_slices_of_long_texts_take_no_place_for_each_byte() -> None:
+    """In bytes they took 24 times what the texts have."""
+    texts = [f"{number:01000000d}" for number in range(20)]
+    column, slices = column_of(texts), [_expression(source) for source in ("x[1:]", "x[-3:]", "x[2:-2]", "x[:5]")]
+    evaluated(slices[0], [column_of(["loads Arrow"])])
+
+    tracemalloc.start()
+    try:
+        found = [evaluated(each, [column]) for each in slices]
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert most < 60_000_000
+    expected = [[text[1:] for text in texts], [text[-3:] for text in texts], [text[2:-2] for text in texts]]
+    assert [items_of(each) for each in found] == [*expected, [text[:5] for text in texts]]
 
 
 def test_what_arrow_refuses_is_left_to_python(monkeypatch: pytest.MonkeyPatch) -> None:

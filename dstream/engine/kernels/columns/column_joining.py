@@ -226,8 +226,18 @@ class _Passing:
     """Keys and values of rows that pass by: values become objects once, when somebody asks for the first one."""
 
     def __init__(self, keys: Keys, values: list[Any] | Column) -> None:
-        self.keys = keys
+        self._keys = keys
         self._values = values
+        self._texts: list[str] | None = None
+
+    def keys_at(self, rows: Int64s) -> Iterable[Any]:
+        """Return the keys of some rows, of which one may be there many times: each text is made once."""
+        if not isinstance(self._keys, Texts):
+            ints: list[int] = self._keys.take(rows).tolist()
+            return ints
+        if self._texts is None:
+            self._texts = self._keys.tolist()
+        return map(self._texts.__getitem__, rows.tolist())
 
     def values(self) -> list[Any]:
         if not isinstance(self._values, list):
@@ -262,7 +272,7 @@ class JoinedRows(Unmade):
         others = map(self._held.__getitem__, self._held_rows.tolist())
         own = map(self._passing.values().__getitem__, self._rows.tolist())
         pairs = zip(others, own, strict=True) if self._holds_left else zip(own, others, strict=True)
-        yield map(as_entry, zip(keys_at(self._passing.keys, self._rows).tolist(), pairs, strict=True))
+        yield map(as_entry, zip(self._passing.keys_at(self._rows), pairs, strict=True))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Objects, (items_of(self),)

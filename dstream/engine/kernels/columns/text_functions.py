@@ -71,6 +71,22 @@ def _encoded(text: Any) -> bytes:
         raise Withheld("a surrogate") from None
 
 
+def _check_size(size: int) -> None:
+    """Look whether texts of so many bytes may be made at once.
+
+    Python makes one text after another, and may let go of each. Arrow's places have 32 bits, which wrap where a text
+    is repeated or replaced (pyarrow 26).
+
+    Raises:
+        Withheld: they are too large.
+    """
+    if size > _MOST_MADE:
+        raise Withheld("texts that take much memory together")
+
+
+_MOST_MADE = 2**27
+
+
 def _only_ascii(texts: Texts) -> None:
     if not texts.is_ascii:
         raise Withheld("a text beyond ASCII")
@@ -109,10 +125,18 @@ def _replaced(texts: Texts, old: Any, new: Any) -> Texts:
     before, after = _encoded(old), _encoded(new)
     if not before:
         raise Withheld("a replacement between all characters")
+    _check_replaced(texts, before, after)
     is_ascii = texts.is_ascii and after.isascii()
     if texts.is_joined and texts.joined is not None and b"\n" not in before + after:
         return Texts(None, is_ascii=is_ascii, joined=texts.joined.replace(before, after))
     return Texts(pc.replace_substring(texts.values, old, new), is_ascii=is_ascii)
+
+
+def _check_replaced(texts: Texts, before: bytes, after: bytes) -> None:
+    size, more = texts.nbytes(), len(after) - len(before)
+    if size + size // len(before) * max(more, 0) > _MOST_MADE:
+        data: Any = texts.joined if texts.is_joined else offsets_and_bytes(texts.values)[1].tobytes()
+        _check_size(size + data.count(before) * max(more, 0))
 
 
 def sliced_texts(texts: Texts, start: Any, stop: Any, step: Any) -> Texts:
@@ -127,10 +151,14 @@ def sliced_texts(texts: Texts, start: Any, stop: Any, step: Any) -> Texts:
         if bound is not None and (type(bound) is not int or abs(bound) >= _MOST_CHARACTERS):
             raise Withheld("a bound that is no int")
     values = texts.values
-    if texts.is_ascii:
+    if texts.is_ascii and texts.nbytes() <= _MOST_SLICED:
         return Texts(_slices_of_bytes(values, start, stop), is_ascii=True)
     # Of an end before the start Arrow (26) makes an empty text, as Python does.
-    return Texts(pc.utf8_slice_codeunits(values, start or 0, stop), is_ascii=False)
+    return Texts(pc.utf8_slice_codeunits(values, start or 0, stop), is_ascii=texts.is_ascii)
+
+
+_MOST_SLICED = 2**24
+"""Places of so many bytes, 24 for each, are few enough."""
 
 
 _MOST_CHARACTERS = 2**31
@@ -160,6 +188,7 @@ def joined_texts(columns: Given) -> Column:
         Withheld: one of the columns holds something else.
     """
     is_ascii, parts = True, []
+    _check_size(sum(map(_size, columns)))
     for each in columns:
         if isinstance(each, Texts):
             is_ascii = is_ascii and each.is_ascii
@@ -170,6 +199,13 @@ def joined_texts(columns: Given) -> Column:
         else:
             raise Withheld("a text beside something else")
     return Texts(pc.binary_join_element_wise(*parts, pa.scalar("", pa.string())), is_ascii=is_ascii)
+
+
+def _size(column: Column) -> int:
+    """Return how many bytes the texts of a column have, or one that stands in all rows in all of them."""
+    if isinstance(column, Texts):
+        return column.nbytes()
+    return len(_encoded(column.value)) * column.size if isinstance(column, Same) else 0
 
 
 def texts_of_ints(column: Ints) -> Texts:
@@ -287,6 +323,7 @@ def merged_texts(chosen: Any, first: Column, second: Column) -> Texts:
     Raises:
         Withheld: one of them holds something else than texts.
     """
+    _check_size(_size(first) + _size(second))
     parts = [_spread(each) for each in (first, second)]
     places = np.where(chosen, np.cumsum(chosen) - 1, len(parts[0]) + np.cumsum(~chosen) - 1)
     together = pa.concat_arrays([each.values for each in parts])
