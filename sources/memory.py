@@ -228,12 +228,15 @@ class _Tape(Generic[T]):
         _tapes.add(self)
 
     def chunk(self, start: int, size: int) -> list[T]:
-        """Return up to `size` items from position `start`; fewer mean that the iterator ended."""
+        """Return up to `size` items from position `start`; none mean that the iterator ended.
+
+        Those before one that cannot be made are returned: what comes of them comes before its failure, as in a loop.
+        """
         with self.lock:
             if len(self.pulled) < start + size and self.end is None:
                 self._pull(start + size - len(self.pulled))
             chunk = self.pulled[start : start + size]
-            if len(chunk) < size and self.end is not None and not isinstance(self.end, StopIteration):
+            if not chunk and self.end is not None and not isinstance(self.end, StopIteration):
                 raise self.end
             return chunk
 

@@ -137,6 +137,23 @@ def test_items_of_an_unsized_iterable_is_pulled_lazily_too():
     assert [next(iter(source.splits(1))).items for _ in range(2)] == [[0], [0]]
 
 
+def test_items_before_one_that_cannot_be_made_come_first(local_context):
+    """As in a loop: who wants no more never meets the failure, and a function that fails at one before it is blamed."""
+
+    def failing():
+        yield from range(4)
+        raise OSError("gone")
+
+    assert local_context.stream(failing()).limit(4).to_list() == [0, 1, 2, 3]
+    assert local_context.stream(failing()).any_match(lambda n: n == 3)
+    with pytest.raises(ZeroDivisionError):
+        local_context.stream(failing()).map(lambda n: 1 // (n - 3)).to_list()
+    seen: list[int] = []
+    with pytest.raises(OSError, match="gone"):
+        local_context.stream(failing()).for_each(seen.append)
+    assert seen == [0, 1, 2, 3]
+
+
 def test_items_of_a_failing_iterator_fails_again():
     """A generator that raised looks empty afterwards; the second reading must not be a short one."""
 
