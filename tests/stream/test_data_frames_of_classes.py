@@ -310,3 +310,22 @@ def test_a_map_that_has_a_key_twice_is_refused_with_its_row(local_context, hint)
 
     with pytest.raises(SourceError, match=r"Own\), row 2: column ages: a map has a key twice: \[\('b', 2\), \('b', 3"):
         local_context.from_df(pa.table({"ages": rows, "n": [1, 2]}), kind).map(lambda own: own.ages).to_list()
+
+
+def test_a_map_of_a_data_frame_that_has_a_key_twice_is_refused(spark_context, tmp_path):
+    """PySpark would keep the last of the two values."""
+    rows = pa.array([[("b", 2), ("b", 3)]], pa.map_(pa.string(), pa.int64()))
+    pyarrow.parquet.write_table(pa.table({"ages": rows}), tmp_path / "a.parquet")
+    kind = dataclasses.make_dataclass("Own", [("ages", dict[str, int])])
+
+    with pytest.raises(SourceError, match=r"column ages: a map has a key twice \(.*'b'"):
+        spark_context.from_df(spark_context.spark.read.parquet(str(tmp_path)), kind).to_list()
+
+
+def test_an_empty_map_of_a_data_frame_stays(spark_context):
+    """Also one whose types Spark does not know."""
+    kind = dataclasses.make_dataclass("Own", ["none", "empty"])
+    df = spark_context.spark.sql("select map() as none, array() as empty")
+
+    assert spark_context.from_df(df, kind).to_list() == [kind({}, [])]
+    assert spark_context.from_df(df).map(tuple).to_list() == [({}, [])]

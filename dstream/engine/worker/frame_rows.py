@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from dstream.errors import SourceError
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -39,22 +41,43 @@ def values_of_frame(batch: pa.RecordBatch, schema: Any) -> list[list[Any]]:
     Args:
         batch: the columns.
         schema: as for `rows_of_frame`.
+
+    Raises:
+        SourceError: a map has a key twice.
     """
     from pyspark.sql.types import StructType
 
-    places = [place for place, field in enumerate(schema.fields) if not _is_flat(field.dataType)]
+    places = [place for place, field in enumerate(schema.fields) if not _is_of_arrow(field.dataType)]
     rows = rows_of_frame(batch.select(places), StructType([schema[place] for place in places])) if places else []
-    nested = {place: [_plain(row[number]) for row in rows] for number, place in enumerate(places)}
+    of_spark = {place: [_plain(row[number]) for row in rows] for number, place in enumerate(places)}
     return [
-        nested[place] if place in nested else _in_utc(column).to_pylist() for place, column in enumerate(batch.columns)
+        of_spark[place] if place in of_spark else _values(column, schema[place].name)
+        for place, column in enumerate(batch.columns)
     ]
 
 
-def _is_flat(kind: Any) -> bool:
+def _values(column: pa.Array, name: str) -> list[Any]:
+    try:
+        values: list[Any] = _in_utc(column).to_pylist(maps_as_pydicts="strict")
+    except KeyError as error:  # PySpark would keep the last of the values.
+        raise SourceError(f"column {name}: a map has a key twice ({error.args[0]})") from None
+    return values
+
+
+def _is_of_arrow(kind: Any) -> bool:
+    """Say whether Arrow makes the values that Python has of a type."""
     from pyspark.sql import types
 
     of_spark_alone = types.VariantType | types.SpatialType | types.YearMonthIntervalType
-    return isinstance(kind, types.AtomicType) and not isinstance(kind, of_spark_alone)
+    if isinstance(kind, types.ArrayType):
+        return _is_of_arrow(kind.elementType)
+    if isinstance(kind, types.MapType):
+        return isinstance(kind.keyType, types.AtomicType | types.NullType) and all(
+            map(_is_of_arrow, (kind.keyType, kind.valueType))
+        )
+    if isinstance(kind, types.StructType):
+        return len(set(kind.names)) == len(kind) and all(_is_of_arrow(field.dataType) for field in kind)
+    return isinstance(kind, types.AtomicType | types.NullType) and not isinstance(kind, of_spark_alone)
 
 
 def _plain(value: Any) -> Any:
@@ -80,6 +103,8 @@ def _kind_in_utc(kind: pa.DataType) -> pa.DataType:
         return kind if kind.tz is None else pa.timestamp(kind.unit, "UTC")
     if types.is_list(kind):
         return pa.list_(kind.value_field.with_type(_kind_in_utc(kind.value_type)))
+    if types.is_map(kind) and types.is_null(kind.key_type):
+        return kind  # It is empty, and Arrow makes no such type (pyarrow 26).
     if types.is_map(kind):
         return pa.map_(_kind_in_utc(kind.key_type), kind.item_field.with_type(_kind_in_utc(kind.item_type)))
     if types.is_struct(kind):
