@@ -95,7 +95,7 @@ def test_rows_of_a_join_that_nobody_looks_at_make_no_entries(task, step, monkeyp
     payloads = [row.payload for row in RouteSide(Side(None, step), 1, True)(iter([(1, "a"), (1, "b"), (2, "c")]), task)]
     passing = ColumnItems(iter([column_of([(2, 20), (1, 10), (3, 30)])]))
     with monkeypatch.context() as patched:
-        patched.setattr(column_joining, "_entry", lambda pair: pytest.fail("an entry"))
+        patched.setattr(column_joining, "as_entry", lambda pair: pytest.fail("an entry"))
         joined = join_with(payloads, Matching.of("inner", False), step, Side(None, step), passing, task)
         (block, rest) = joined.blocks()
         chosen = rows_at(block, np.array([2, 0]))

@@ -12,7 +12,7 @@ import pytest
 
 import reducers
 from collectors import counting, grouping_by, to_bags
-from dstream.engine.spark.cluster import Cluster
+from dstream.engine.spark.cluster import CarriedStage, Cluster
 from dstream.engine.spark.port.classic_port import ClassicPort
 from dstream.gatherers import Gatherer, fold, map_concurrent, scan, window_sliding
 from dstream.plan.nodes_of_stages import HashJoin, Spread, Stateful
@@ -69,9 +69,10 @@ def measuring(spark: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Measured]
 
 
 def _counting(method: Callable[..., Any], measured: Measured) -> Callable[..., Any]:
-    def counted(where: Any, frame: Any) -> Any:
+    def counted(where: Any, rows: Any) -> Any:
+        frame = rows.plan if isinstance(rows, CarriedStage) else rows
         measured.python_stages += frame._jdf.queryExecution().executedPlan().toString().count("MapInArrow")
-        return method(where, frame)
+        return method(where, rows)
 
     return counted
 

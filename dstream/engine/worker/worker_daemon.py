@@ -23,7 +23,7 @@ MODULES = (
     "pyarrow",
     "pyspark.worker",
     "pyspark.sql.pandas.serializers",
-    "dstream.engine.worker.stage",
+    "dstream.engine.worker.carried_stage",
     "dstream.engine.worker.sinks",
     "dstream.engine.kernels.fused_steps",
     "dstream.session",
