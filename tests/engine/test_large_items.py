@@ -59,6 +59,15 @@ def _grouped(items, task, step):
     return partial_groups(items, grouping_by(_number, counting()), task.bound)
 
 
+@pytest.fixture
+def as_on_a_worker(monkeypatch):
+    """The allocator gives back what earlier tests have freed, so that what is held now can be seen."""
+    monkeypatch.setenv("PYTHONHASHSEED", "0")
+    give_back_large_blocks()
+    gc.collect()
+    give_back()
+
+
 def _portions(items, task, step):
     portions = Portions(items, 8192)
     while some := portions.take():
@@ -84,9 +93,8 @@ HOLDERS = {
 
 
 @pytest.mark.parametrize("holder", HOLDERS.values(), ids=HOLDERS)
-def test_few_large_items_are_held_at_once(watched, step, monkeypatch, holder):
+def test_few_large_items_are_held_at_once(as_on_a_worker, watched, step, holder):
     """Of eighty items of 2 MB half are let go of before the last ones are made, where all were held."""
-    monkeypatch.setenv("PYTHONHASHSEED", "0")
     items, most = watched
     deque(holder(items, StageTask(0, 2**60), step), maxlen=0)
 
@@ -94,15 +102,6 @@ def test_few_large_items_are_held_at_once(watched, step, monkeypatch, holder):
 
 
 FEW = 20
-
-
-@pytest.fixture
-def as_on_a_worker(monkeypatch):
-    """The allocator gives back what earlier tests have freed, so that what is held now can be seen."""
-    monkeypatch.setenv("PYTHONHASHSEED", "0")
-    give_back_large_blocks()
-    gc.collect()
-    give_back()
 
 
 def _suddenly_large():
