@@ -5,7 +5,6 @@ from __future__ import annotations
 import operator
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import CancelledError
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from dstream.windows import session, sliding, tumbling
 from reducers import to_ilist, to_imap
 from sources import Items
 from tests.connect.server import running_server
-from tests.jobs.unbounded.counting_processors import Numbers
+from tests.jobs.unbounded.restarted_graph import some_numbers_over_a_restart
 from tests.jobs.unbounded.streams import Feed, eventually, pipeline_of
 
 SOON = ds.JobConfig(epoch_length=0.05)
@@ -177,22 +176,9 @@ def test_a_graph_runs_on_a_server(connect_context: ds.Context, tmp_path: Path) -
 
 def test_a_graph_with_a_source_of_its_own_goes_on(connect_context: ds.Context, tmp_path: Path) -> None:
     """Behind a restart with what its processors have saved; exactly once."""
-    dag = DAG()
-    numbers = dag.new_vertex("numbers", Numbers).endless().local_parallelism(2)
-    few = dag.new_vertex("few", processors.filter(lambda pair: pair[1] % 500 == 0)).local_parallelism(1)
-    sink = dag.new_vertex("sink", processors.write(to_ilist(tmp_path.name)))
-    dag.edge(Edge.between(numbers, few)).edge(Edge.between(few, sink))
-    job = connect_context.new_job(dag, config=SOON)
-    eventually(lambda: job.epoch >= 2)
-    job.restart()
-    before = job.epoch
-    eventually(lambda: job.status is JobStatus.RUNNING and job.epoch >= before + 2)
-    job.cancel()
-    with pytest.raises(CancelledError):
-        job.join(60)
-    found = [[n for index, n in connect_context.get_list(tmp_path.name) if index == each] for each in range(2)]
+    found = some_numbers_over_a_restart(connect_context, tmp_path.name)
 
-    assert [sorted(each) for each in found] == [[500 * n for n in range(len(each))] for each in found]
+    assert found == [[500 * n for n in range(len(each))] for each in found]
     assert all(len(each) > 2 for each in found)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 import pytest
+from py4j.java_gateway import JavaGateway
 
 import dstream as ds
 from collectors import joining, mapping
@@ -94,3 +95,12 @@ def test_two_ends_of_one_plan_are_read_again(spark_context):
 
     assert sorted(map(tuple, frame.collect())) == [(1, "a"), (2, "b")]
     assert frame.count() == 2
+
+
+def test_threads_of_python_that_share_one_of_java_carry_nothing(spark_context, monkeypatch):
+    """A property of the one would be found by the jobs of the other."""
+    port, spark = spark_context.running_engine()._cluster.port, spark_context.spark.sparkContext
+    assert port.may_carry()
+    with monkeypatch.context() as patched:
+        patched.setattr(spark, "_gateway", JavaGateway.__new__(JavaGateway))
+        assert not port.may_carry()

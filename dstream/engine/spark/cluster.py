@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import copy
 import functools
-import os
-import sys
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias, Union
 from weakref import WeakKeyDictionary
 
 from dstream.engine.compiler import ColumnMode
@@ -42,6 +40,7 @@ from dstream.engine.worker.stage import (
     read_columns,
     read_tables,
     run,
+    search_path,
 )
 from dstream.errors import EngineError
 from dstream.values.attached_files import JobFiles
@@ -53,7 +52,7 @@ if TYPE_CHECKING:
 
     from dstream.plan.steps import Step
 
-__all__ = ["LARGEST_PASSENGER", "CarriedStage", "Cluster"]
+__all__ = ["LARGEST_PASSENGER", "CarriedStage", "Cluster", "LastRows"]
 
 _MOST_NUMBERS = 64
 
@@ -72,6 +71,10 @@ class CarriedStage:
 
     plan: DataFrame
     stage: str
+
+
+LastRows: TypeAlias = Union["DataFrame", CarriedStage]
+"""The rows of the last job of a run."""
 
 
 class Cluster:
@@ -223,7 +226,7 @@ class Cluster:
         names = Row._fields if isinstance(source, FrameInput) else None
         return self._mapped(frame, self._packed(source, sink), names)
 
-    def last_stage(self, source: SplitInput, sink: Sink) -> DataFrame | CarriedStage:
+    def last_stage(self, source: SplitInput, sink: Sink) -> LastRows:
         """Return the rows of a stage that reads sources only, and whose rows nobody reads but this process."""
         pickled, tasks = self._packed(source, sink), len(source.pieces)
         is_small = len(pickled) <= MOST_CARRIED and tasks <= _MOST_NUMBERS and self._files is None
@@ -252,7 +255,7 @@ class Cluster:
         return packed(stage)
 
     def _mapped(self, frame: DataFrame, pickled: bytes, names: Sequence[str] | None = None) -> DataFrame:
-        path = tuple(os.path.abspath(entry) for entry in sys.path)
+        path = search_path()
         files = self._files
 
         def dstream_stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -277,7 +280,7 @@ class Cluster:
     def columns(self, frame: DataFrame, schema: pa.Schema) -> DataFrame:
         """Return a DataFrame of the Arrow batches that the payloads of `frame` hold, in the columns of `schema`."""
         columns = columns_of_spark(schema)
-        path = tuple(os.path.abspath(entry) for entry in sys.path)
+        path = search_path()
 
         def dstream_columns(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             return read_columns(schema, path, batches)
@@ -288,7 +291,7 @@ class Cluster:
         """Return a DataFrame of the Arrow batches that splits read, one task for each."""
         columns = columns_of_spark(schema)
         pickled = [packed_split(split, "this collection") for split in splits]
-        path = tuple(os.path.abspath(entry) for entry in sys.path)
+        path = search_path()
 
         def dstream_table(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             return read_tables(pickled, path, batches)
@@ -312,7 +315,7 @@ class Cluster:
         with translated(), self._job():
             return self.port.partitions(pinned)
 
-    def rows(self, rows: DataFrame | CarriedStage) -> Iterator[Row]:
+    def rows(self, rows: LastRows) -> Iterator[Row]:
         """Run one job over all partitions and give its rows in order."""
         plan, stage = (rows.plan, rows.stage) if isinstance(rows, CarriedStage) else (rows, None)
         with translated(), self._job():

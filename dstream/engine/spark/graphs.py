@@ -46,7 +46,7 @@ from dstream.engine.kernels.cached_items import read_here
 from dstream.engine.kernels.core_operations import Operation
 from dstream.engine.spark.cached_rows import KeptRows
 from dstream.engine.spark.chosen_rows import chosen_rows
-from dstream.engine.spark.cluster import CarriedStage, Cluster
+from dstream.engine.spark.cluster import Cluster, LastRows
 from dstream.engine.spark.listed_splits import ListedSplits
 from dstream.engine.spark.ports import Ports
 from dstream.engine.spark.segments import Flow, Frame, Pieces, Segment, SplitSegment, last_rows, rows_of
@@ -101,7 +101,7 @@ class SparkGraphRun:
         """Return items of the graph, as far as jobs have to run to know where they are."""
         return self._flow(self._decided_inputs(items))
 
-    def last(self, are_read_twice: bool) -> tuple[DataFrame | CarriedStage, Finish]:
+    def last(self, are_read_twice: bool) -> tuple[LastRows, Finish]:
         """Return the rows that come to this process in the last job, and what is made of them here.
 
         Args:
@@ -116,11 +116,11 @@ class SparkGraphRun:
         are_read_twice |= isinstance(ending.finish, Framed) and ending.finish.is_frame
         return self._last_rows(vertex, are_read_twice), ending.finish
 
-    def _last_rows(self, vertex: Vertex, are_read_twice: bool) -> DataFrame | CarriedStage:
+    def _last_rows(self, vertex: Vertex, are_read_twice: bool) -> LastRows:
         if are_read_twice or vertex.is_kept or len(vertex.inputs) != 1 or not isinstance(vertex.inputs[0], Splits):
             return self._frame(vertex)
         pieces = list(self._splits.pieces(vertex.inputs[0]))
-        return last_rows(pieces, vertex.output, vertex.first, self._cluster.counting_rows(False))
+        return last_rows(pieces, vertex.output, vertex.first, self._cluster_of(vertex))
 
     # ---------------------------------------------------------------------------------------------------- decisions
 
@@ -251,14 +251,16 @@ class SparkGraphRun:
 
     def _made(self, vertex: Vertex) -> DataFrame:
         before = vertex.first if vertex.is_kept else 0  # What is not kept runs in the job of those before it.
-        # Of what is asked for, some rows are looked at: a failure that is a row would not be seen.
-        cluster = self._cluster.handing_failures_on(False) if id(vertex) in self._asked else self._cluster
-        cluster = cluster.counting_rows(cluster.counts_rows and vertex is not self._final)
-        made = rows_of(self._flow(vertex.inputs), vertex.output, cluster, vertex.first, before)
+        made = rows_of(self._flow(vertex.inputs), vertex.output, self._cluster_of(vertex), vertex.first, before)
         depth = 1 + max((self._depths[id(each)] for each in _read_by(vertex)), default=0)
         is_kept = vertex.is_kept or depth == _DEEPEST
         self._depths[id(vertex)] = 0 if is_kept else depth
         return self._cluster.port.pinned(made) if is_kept else made
+
+    def _cluster_of(self, vertex: Vertex) -> Cluster:
+        # Of what is asked for, some rows are looked at: a failure that is a row would not be seen.
+        cluster = self._cluster.handing_failures_on(False) if id(vertex) in self._asked else self._cluster
+        return cluster.counting_rows(cluster.counts_rows and vertex is not self._final)
 
     def _rows(self, taken: Taken, *, are_counted: bool) -> DataFrame:
         port = self._port(taken)

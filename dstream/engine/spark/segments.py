@@ -22,7 +22,7 @@ from dstream.engine.worker.stage import FrameInput, Input, Piece, Reader, Shippe
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from dstream.engine.spark.cluster import CarriedStage, Cluster
+    from dstream.engine.spark.cluster import Cluster, LastRows
 
 __all__ = ["Flow", "Frame", "Pieces", "Segment", "SplitSegment", "last_rows", "piece_rows", "rows_of", "segment_rows"]
 
@@ -142,7 +142,7 @@ def segment_rows(segment: Segment, sink: Sink, first_partition: int, cluster: Cl
     return cluster.stage(segment.frame, source, sink)
 
 
-def last_rows(pieces: Sequence[Piece], sink: Sink, first_partition: int, cluster: Cluster) -> DataFrame | CarriedStage:
+def last_rows(pieces: Sequence[Piece], sink: Sink, first_partition: int, cluster: Cluster) -> LastRows:
     """Return the same for a job that nothing comes behind."""
     if sum(piece.size() for piece in pieces) > LARGEST_PASSENGER:
         return piece_rows(pieces, sink, first_partition, cluster)

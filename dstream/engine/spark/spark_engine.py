@@ -17,7 +17,7 @@ from dstream.engine.kernels.arrow_columns import schema_of, table_of, unpacked_b
 from dstream.engine.kernels.guards import Recovered
 from dstream.engine.progress import Call, Progress
 from dstream.engine.spark.chosen_rows import chosen_rows
-from dstream.engine.spark.cluster import CarriedStage, Cluster
+from dstream.engine.spark.cluster import CarriedStage, Cluster, LastRows
 from dstream.engine.spark.loops import pulled
 from dstream.engine.spark.segments import SplitSegment, piece_rows, segment_rows
 from dstream.engine.spark.spark_errors import translating
@@ -149,7 +149,7 @@ def _of_each_end(several: Several, run: SparkRun) -> list[Any]:
     return [results[number] for number in range(len(results))]
 
 
-def _finished(rows: DataFrame | CarriedStage, finish: Finish, step: Step, run: SparkRun) -> Any:
+def _finished(rows: LastRows, finish: Finish, step: Step, run: SparkRun) -> Any:
     """Run the last job, and make the result of its rows."""
     match finish:
         case Listed():
@@ -189,7 +189,7 @@ def _partitions(inputs: Items, run: SparkRun) -> list[Iterator[Any]]:
     return run.together(iterators)
 
 
-def _combined(rows: DataFrame | CarriedStage, collector: Collector[Any, Any, Any], step: Step, run: SparkRun) -> Any:
+def _combined(rows: LastRows, collector: Collector[Any, Any, Any], step: Step, run: SparkRun) -> Any:
     """Combine the containers of the tasks in encounter order, and finish once."""
     containers = run.containers(rows)
     with naming(step):
@@ -198,9 +198,7 @@ def _combined(rows: DataFrame | CarriedStage, collector: Collector[Any, Any, Any
         return collector.finisher(combined)
 
 
-def _assembled(
-    rows: DataFrame | CarriedStage, collector: Collector[Any, Any, Any], is_ordered: bool, step: Step, run: SparkRun
-) -> Any:
+def _assembled(rows: LastRows, collector: Collector[Any, Any, Any], is_ordered: bool, step: Step, run: SparkRun) -> Any:
     """Put finished groups together."""
     assert collector.keyed is not None, "groups come from a keyed collector"
     finished = run.items(rows)
@@ -210,7 +208,7 @@ def _assembled(
         return collector.keyed.assemble((key, value) for _, key, value in finished)
 
 
-def _arrow(rows: DataFrame | CarriedStage, step: Step, run: SparkRun) -> pa.Table:
+def _arrow(rows: LastRows, step: Step, run: SparkRun) -> pa.Table:
     """Return columns as an Arrow table."""
     batches = [batch for payload in run.payloads(rows) for batch in unpacked_batches(payload)]
     with naming(step):

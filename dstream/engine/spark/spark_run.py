@@ -19,7 +19,7 @@ from dstream.engine.kernels.guards import Recovered
 from dstream.engine.kernels.item_batches import loads, loads_items
 from dstream.engine.kernels.supplied_graphs import supplied
 from dstream.engine.spark.chosen_rows import chosen_rows
-from dstream.engine.spark.cluster import CarriedStage, Cluster
+from dstream.engine.spark.cluster import CarriedStage, Cluster, LastRows
 from dstream.engine.spark.graphs import SparkGraphRun
 from dstream.engine.spark.port.forked_processes import is_forked
 from dstream.engine.spark.ports import Ports
@@ -115,7 +115,7 @@ class SparkRun:
         with self.cluster.waiting():
             return self._running.flow(items)
 
-    def last(self) -> tuple[DataFrame | CarriedStage, Finish]:
+    def last(self) -> tuple[LastRows, Finish]:
         """Return the rows of the last job, and what becomes of them; the jobs run that are needed before."""
         with self.cluster.waiting():
             return self._running.last(self.recovered.has_letters)
@@ -125,14 +125,14 @@ class SparkRun:
         """What the graph depends on."""
         return facts_of(self.end, self.cluster, in_small_pieces=self.in_small_pieces)
 
-    def items(self, frame: DataFrame | CarriedStage) -> list[Any]:
+    def items(self, frame: LastRows) -> list[Any]:
         """Run a job and return its items; then run the actions of the `peek` steps."""
         items: list[Any] = []
         for row in self._without_peeked(self._rows(frame)):
             items += loads_items(row.payload)
         return items
 
-    def items_by_target(self, frame: DataFrame | CarriedStage, targets: int) -> list[list[Any]]:
+    def items_by_target(self, frame: LastRows, targets: int) -> list[list[Any]]:
         """Run a job and return the items of each target; then run the actions of the `peek` steps."""
         items: list[list[Any]] = [[] for _ in range(targets)]
         for row in self._without_peeked(self._rows(frame)):
@@ -163,7 +163,7 @@ class SparkRun:
             for part in range(1, row.size + 1):
                 yield from self.cluster.rows(pinned.where(f"source = {row.source} and target = {part}"))
 
-    def payloads(self, frame: DataFrame | CarriedStage, channel: int = ITEMS) -> list[Any]:
+    def payloads(self, frame: LastRows, channel: int = ITEMS) -> list[Any]:
         """Run a job and return what its rows on one channel carry; then run the actions of the `peek` steps."""
         rows = list(self.cluster.rows(frame))
         list(self._without_peeked(rows))
@@ -183,7 +183,7 @@ class SparkRun:
         for row in self._without_peeked(self.cluster.rows_one_partition_at_a_time(frame)):
             yield from loads(row.payload)
 
-    def containers(self, frame: DataFrame | CarriedStage) -> Iterator[list[Any]]:
+    def containers(self, frame: LastRows) -> Iterator[list[Any]]:
         """Run a job and give the container of each partition, in order, each in a list of its own."""
         held = bytearray()
         for row in self._without_peeked(self._rows(frame)):
@@ -194,7 +194,7 @@ class SparkRun:
         if held:
             yield loads(held)
 
-    def _rows(self, frame: DataFrame | CarriedStage) -> Iterator[Row]:
+    def _rows(self, frame: LastRows) -> Iterator[Row]:
         """Run a job and give its rows; dead letters come behind the others."""
         if isinstance(frame, CarriedStage) or not self.recovered.has_letters:
             return self.cluster.rows(frame)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import base64
-import os
 import pickle
-import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from dstream.engine.worker.stage import run
+from dstream.engine.worker.stage import run, search_path
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,8 +22,7 @@ MOST_CARRIED = 32 * 1024
 
 def carried(stage: bytes) -> str:
     """Return a pickled stage as the text that a job carries, with the places where this process finds modules."""
-    path = tuple(os.path.abspath(entry) for entry in sys.path)
-    return base64.b64encode(pickle.dumps((stage, path), protocol=5)).decode()
+    return base64.b64encode(pickle.dumps((stage, search_path()), protocol=5)).decode()
 
 
 def run_carried(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import os
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -49,6 +50,7 @@ __all__ = [
     "read_columns",
     "read_tables",
     "run",
+    "search_path",
 ]
 
 
@@ -289,6 +291,11 @@ def _keep_from_garbage_collection() -> None:
     if TaskContext.get() is not None:  # A test may run a stage in its own process.
         gc.freeze()
         holding.allow()
+
+
+def search_path() -> tuple[str, ...]:
+    """Return where this process finds modules, for workers that look there behind what they have."""
+    return tuple(os.path.abspath(entry) for entry in sys.path)
 
 
 def _extend_search_path(path: Iterable[str]) -> None:

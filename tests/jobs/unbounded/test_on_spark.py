@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import CancelledError
-
 import pytest
 
 import dstream as ds
@@ -15,7 +13,8 @@ from dstream.testing.epochs_by_hand import epochs
 from dstream.windows import limiting_lag, tumbling
 from reducers import to_ilist, to_imap
 from sources import text_files
-from tests.jobs.unbounded.counting_processors import Numbers, Totals
+from tests.jobs.unbounded.counting_processors import Totals
+from tests.jobs.unbounded.restarted_graph import some_numbers_over_a_restart
 from tests.jobs.unbounded.streams import Feed, eventually, pipeline_of
 from tests.jobs.unbounded.summing import FrameSums, Lagging
 from tests.jobs.unbounded.timed_plans import summing_plan
@@ -185,20 +184,7 @@ def test_parts_of_a_graph_go_on_from_epoch_to_epoch(spark_context):
 
 def test_a_graph_with_a_source_of_its_own_goes_on_with_what_it_saved(spark_context, tmp_path):
     """In a job that is restarted, so that all its workers make their processors anew; exactly once."""
-    dag = DAG()
-    numbers = dag.new_vertex("numbers", Numbers).endless().local_parallelism(2)
-    few = dag.new_vertex("few", processors.filter(lambda pair: pair[1] % 500 == 0)).local_parallelism(1)
-    sink = dag.new_vertex("sink", processors.write(to_ilist(tmp_path.name)))
-    dag.edge(Edge.between(numbers, few)).edge(Edge.between(few, sink))
-    job = spark_context.new_job(dag, config=SOON)
-    eventually(lambda: job.epoch >= 2)
-    job.restart()
-    before = job.epoch
-    eventually(lambda: job.status is JobStatus.RUNNING and job.epoch >= before + 2)
-    job.cancel()
-    with pytest.raises(CancelledError):
-        job.join(60)
-    found = [[n for index, n in spark_context.get_list(tmp_path.name) if index == each] for each in range(2)]
+    found = some_numbers_over_a_restart(spark_context, tmp_path.name)
 
-    assert [sorted(each) for each in found] == [[500 * n for n in range(len(each))] for each in found]
+    assert found == [[500 * n for n in range(len(each))] for each in found]
     assert all(len(each) > 2 for each in found)
