@@ -16,7 +16,15 @@ from dstream.values.contexts import contextmanager
 from dstream.values.journal_events import JournalEvent, UseEvent
 from dstream.values.places import shown_place
 
-__all__ = ["Events", "Journal", "JournalSplit", "JournalStart", "NamedJournal", "TimestampedJournal"]
+__all__ = [
+    "Events",
+    "Journal",
+    "JournalSplit",
+    "JournalStart",
+    "NamedJournal",
+    "ProjectedJournal",
+    "TimestampedJournal",
+]
 
 Events: TypeAlias = Literal["puts", "all"]
 JournalStart: TypeAlias = 'Literal["oldest", "current"] | int | datetime.datetime'
@@ -85,13 +93,21 @@ class NamedJournal:
 
 
 class TimestampedJournal(NamedJournal):
-    """One that gives events, which have a time; what a projection makes of them has none."""
+    """One that gives events, which have a time."""
 
     __slots__ = ()
 
     def timestamp(self, item: JournalEvent) -> int | None:
         """Return when an event was committed, in milliseconds."""
         return item.timestamp
+
+
+class ProjectedJournal(NamedJournal):
+    """One with a projection, whose items do not say the time that their events had."""
+
+    __slots__ = ()
+
+    has_times_beside = True
 
 
 @dataclass(slots=True, repr=False)
@@ -205,13 +221,27 @@ class JournalSplit:
         Raises:
             SourceError: they are gone.
         """
+        return (made for _, made in self._made())
+
+    def read_timed(self) -> Iterator[tuple[int, Any]]:
+        """Give the same, each behind the time at which its event was committed, in milliseconds.
+
+        Raises:
+            SourceError: as `read`, or an event has no time.
+        """
+        for event, made in self._made():
+            if event.timestamp is None:
+                raise SourceError(f"{self.named.label}: the event at the offset {event.offset} has no timestamp")
+            yield event.timestamp, made
+
+    def _made(self) -> Iterator[tuple[JournalEvent, Any]]:
         named = self.named
         # An exception of the user's function names the event, which `dstream.failures` finds by the name `item`.
         for item in self.events():
             if named.wants(item) and (named.predicate is None or named.predicate(item)):
                 result = item if named.projection is None else named.projection(item)
                 if result is not None:
-                    yield result
+                    yield item, result
 
     def events(self) -> Iterator[JournalEvent]:
         """Read the events, all of them or up to an error."""

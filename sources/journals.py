@@ -10,7 +10,7 @@ from dstream.spi.stream_source import StreamSource
 from dstream.spi.wrong_arguments import checked_function
 from dstream.values.journal_events import JournalEvent
 from dstream.values.places import Place, checked_place
-from sources.journal_reading import Events, JournalStart, NamedJournal, TimestampedJournal
+from sources.journal_reading import Events, JournalStart, NamedJournal, ProjectedJournal, TimestampedJournal
 from sources.starts import checked_start
 
 __all__ = ["icache_journal", "imap_journal"]
@@ -47,8 +47,8 @@ def imap_journal(
 ) -> StreamSource[Any]:
     """Read the changes of the entries of the map `name`, which `get_map(name, journal=True)` made, one after another.
 
-    An event has the time of its commit, by the clock of who wrote it; what a projection makes of one has none,
-    unless it takes `event.timestamp` along.
+    An event has the time of its commit, by the clock of who wrote it, and `native_timestamps()` gives that to what a
+    projection makes of it, too.
 
     **Parallelism**: one task reads a range of events, since they have one order.
     **Guarantee**: exactly once, in the order in which the changes happened, as long as the journal reaches back so far.
@@ -154,7 +154,7 @@ def _named(
         refuse_one_that_would_not_run(predicate, "predicate")
     if events not in ("puts", "all"):
         raise ValueError(f"events must be 'puts' or 'all', not {events!r}")
-    journal = TimestampedJournal if projection is None else NamedJournal
+    journal = TimestampedJournal if projection is None else ProjectedJournal
     return journal(kind, name, _checked(start), predicate, projection, events, checked_place(storage))
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
 
+from dstream.errors import SourceError
 from dstream.spi.functions import shown_function
 from dstream.values.blaming import shown, stopped
 from dstream.values.kafka_settings import KafkaSettings
@@ -94,18 +95,36 @@ class KafkaRange(Generic[T]):
 
     def read_blocks(self) -> Iterator[Sequence[T]]:
         """Give the items in lists."""
+        for messages in self._messages():
+            yield [item for item in self._items(messages) if item is not None]
+
+    def read_timed(self) -> Iterator[tuple[int, T]]:
+        """Give the items, each behind the time of its record in milliseconds.
+
+        Raises:
+            SourceError: as `read`, or a message has no time.
+        """
+        for messages in self._messages():
+            for message, item in zip(messages, self._items(messages), strict=True):
+                if item is not None:
+                    yield self._time(message), item
+
+    def _messages(self) -> Iterator[Sequence[Message]]:
         if self.start >= self.stop:
             return
         with standing(self, self.is_followed) as client:
-            for messages in client.messages(self):
-                yield self._items(messages)
+            yield from client.messages(self)
 
-    def _items(self, messages: Sequence[Message]) -> list[Any]:
-        made = list(map(_RECORD, zip(*self._columns(messages), strict=True)))
-        if self.making.projection is None:
-            return made
-        projected = self._called("the record", self.making.projection, messages, made)
-        return [item for item in projected if item is not None]
+    def _items(self, messages: Sequence[Message]) -> Iterable[Any]:
+        """Return what becomes of each message; None for one that is dropped."""
+        records = list(map(_RECORD, zip(*self._columns(messages), strict=True)))
+        return self._called("the record", self.making.projection, messages, records)
+
+    def _time(self, message: Message) -> int:
+        time = _time(message.timestamp())
+        if time is None:
+            raise SourceError(f"{self.label}: the message at offset {message.offset()} of {self.name} has no timestamp")
+        return time
 
     def _columns(self, messages: Sequence[Message]) -> Iterator[Iterable[Any]]:
         kind = type(messages[0])

@@ -116,6 +116,7 @@ def kafka(
         key: makes a key of its bytes, such as `bytes.decode`; unset, keys are bytes. One that is missing stays None.
         value: the same for values, such as `json.loads`.
         projection: what to make of each record, where it is read; a record of which it makes None is dropped.
+            `native_timestamps()` gives each item the time of its record.
         start: where a new job begins: `"earliest"`, `"latest"`, at the first message that is not older than a
             datetime with a time zone, or at an offset for each partition, `{("orders", 0): 17}`; partitions that are
             not named begin at the earliest.
@@ -146,7 +147,8 @@ def kafka(
     settings = kafka_settings("kafka", config, "Consumer", [*FIXED, "error_cb"], {**DEFAULTS, **FIXED})
     written = [shown(topics.pattern) if isinstance(topics, re.Pattern) else shown(topics)]
     label = f"kafka({', '.join(written + (['until=' + repr(until)] if until else []))})"
-    source: KafkaTopics[Any] = KafkaTopics(label, Cluster(label, settings, names), checked, Making(**functions))
+    kind: type[KafkaTopics[Any]] = RecordTopics if projection is None else ProjectedTopics
+    source = kind(label, Cluster(label, settings, names), checked, Making(**functions))
     return source if until is None else KafkaUpToLatest(source)
 
 
@@ -188,7 +190,7 @@ def _checked_start(start: Any) -> Start:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class KafkaTopics(Generic[T]):
-    """What `kafka` returns: a source without an end. Its partitions are called `topic-number`.
+    """A source without an end. Its partitions are called `topic-number`.
 
     Attributes:
         label: the source as the user wrote it.
@@ -278,12 +280,26 @@ class KafkaTopics(Generic[T]):
         """Return the items of a partition from `start` up to `stop`."""
         return KafkaRange(self.label, self.cluster.settings, *place, start, stop, self.making, is_followed)
 
-    def timestamp(self, item: Any) -> int | None:
-        """Return the time of a record; None for what a projection has made of one."""
-        return item.timestamp if isinstance(item, KafkaRecord) else None
-
     def __repr__(self) -> str:
         return self.label
+
+
+class RecordTopics(KafkaTopics[KafkaRecord[Any, Any]]):
+    """What `kafka` returns without a projection: its items are records, which say their time."""
+
+    __slots__ = ()
+
+    def timestamp(self, item: KafkaRecord[Any, Any]) -> int | None:
+        """Return the time of a record."""
+        return item.timestamp
+
+
+class ProjectedTopics(KafkaTopics[T]):
+    """What `kafka` returns with a projection, whose items do not say the time that their records had."""
+
+    __slots__ = ()
+
+    has_times_beside = True
 
 
 def _name(place: Place) -> str:

@@ -10,11 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dstream as ds
+from collectors import to_list
 from dstream.errors import IllegalStateError, SourceError, UnsupportedError
 from dstream.pipeline import Pipeline
-from dstream.spi import OpenedLater, StreamSource, Timestamped
+from dstream.spi import OpenedLater, StreamSource, Timestamped, TimestampedBeside
 from dstream.values import JournalEvent
+from dstream.windows import tumbling
+from reducers import to_ilist
 from sources import icache_journal, imap_journal
+from tests.jobs.unbounded.streams import eventually
 
 
 @pytest.fixture(params=["lake", "memory"])
@@ -193,14 +197,39 @@ def test_a_job_may_begin_at_a_time(context, ages, follow):
 
 
 def test_events_have_timestamps(context, ages):
-    """Those of their commits; what a projection makes of one has none."""
+    """Those of their commits."""
     journal = imap_journal("ages")
     times = [event.timestamp for event in ages.journal()]
 
     assert isinstance(journal, Timestamped)
     assert [journal.timestamp(event) for event in ages.journal()] == times == sorted(times)
     assert abs(times[0] / 1000 - time.time()) < 60
-    assert not isinstance(imap_journal("ages", projection=repr), Timestamped)
+
+
+def test_what_a_projection_makes_has_the_time_of_its_event(context, ages):
+    """In `native_timestamps()`, though it does not say it, and in what windows are made of it."""
+    times = [event.timestamp for event in ages.journal()]
+    journal = imap_journal("ages", projection=lambda event: event.key if event.key == "Grace" else None)
+    opened = journal.opened(context)
+
+    assert isinstance(journal, TimestampedBeside)
+    assert not isinstance(journal, Timestamped)
+    assert list(opened.split("events", 0, opened.reach({})["events"]).read_timed()) == [(times[1], "Grace")]
+
+
+def test_windows_take_the_time_of_what_was_projected(context, ages):
+    """A window of a millisecond holds what was committed in it."""
+    first = next(iter(ages.journal()))
+    pipeline = Pipeline()
+    keys = pipeline.read_from(imap_journal("ages", projection=lambda event: event.key)).native_timestamps()
+    keys.window(tumbling(1)).aggregate(to_list()).write_to(to_ilist("windows"))
+    job = context.new_job(pipeline)
+    context.get_map("ages")["Barbara"] = 1
+    eventually(lambda: len(context.get_list("windows")) > 0 or job.status.has_ended)
+    job.cancel()
+
+    window = context.get_list("windows")[0]
+    assert (window.start, window.result[0]) == (first.timestamp, first.key)
 
 
 def test_caches_have_journals_too(context, follow):

@@ -13,9 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dstream as ds
+from collectors import to_list
 from dstream.errors import IllegalStateError, SourceError, SourceUnavailableError
 from dstream.pickling import dumps
-from dstream.spi.stream_source import StreamSource, Timestamped
+from dstream.spi.stream_source import StreamSource, Timestamped, TimestampedBeside
+from dstream.windows import tumbling
 from reducers import to_ilist
 from sources import kafka, kafka_clients
 from tests.jobs.unbounded.streams import eventually, pipeline_of
@@ -37,14 +39,42 @@ def read(source, partition, start, stop):
 
 
 def test_kafka_is_a_source_without_an_end(topic):
-    """It says what a record's time is; what a projection makes has none."""
+    """It says what a record's time is."""
     source = kafka(topic.name, topic.config)
     [record] = source.split(f"{topic.name}-0", 1, 2).read()
 
     assert isinstance(source, StreamSource)
     assert isinstance(source, Timestamped)
     assert (source.label, repr(source)) == (f"kafka('{topic.name}')",) * 2
-    assert (source.timestamp(record), source.timestamp(5)) == (record.timestamp, None)
+    assert source.timestamp(record) == record.timestamp
+
+
+def test_what_a_projection_makes_has_the_time_of_its_record(topic):
+    """Also where it drops some, though the items do not say it."""
+    records = list(kafka(topic.name, topic.config).split(f"{topic.name}-0", 0, 3).read())
+    source = kafka(topic.name, topic.config, projection=lambda each: None if each.value == b"b" else each.value)
+    split = pickle.loads(dumps(source.split(f"{topic.name}-0", 0, 3)))
+
+    assert isinstance(source, TimestampedBeside)
+    assert not isinstance(source, Timestamped)
+    assert list(split.read_timed()) == [(records[0].timestamp, b"a"), (records[2].timestamp, b"c")]
+    assert list(split.read()) == [b"a", b"c"]
+
+
+def test_windows_take_the_time_of_what_was_projected(local_context, broker):
+    """`native_timestamps()` stands behind a source with a projection."""
+    topic = Topic(broker.address)
+    for value, timestamp in [(b"a", 1_000), (b"b", 1_900), (b"c", 2_500), (b"d", 9_000)]:
+        topic.send([value], timestamp=timestamp)
+    values = kafka(topic.name, topic.config, projection=lambda each: each.value.decode())
+    pipeline, name = ds.Pipeline(), f"windows-{topic.name}"
+    windows = pipeline.read_from(values).native_timestamps().window(tumbling(1_000)).aggregate(to_list())
+    windows.write_to(to_ilist(name))
+    job = local_context.new_job(pipeline)
+    eventually(lambda: len(local_context.get_list(name)) == 2)
+    job.cancel()
+
+    assert [(each.start, each.result) for each in local_context.get_list(name)] == [(1_000, ["a", "b"]), (2_000, ["c"])]
 
 
 def test_kafka_says_how_far_it_reaches(topic):
