@@ -23,10 +23,12 @@ class Several(Core):
     Attributes:
         ends: in the order in which their receipts are given.
         is_epoch: the run is an epoch of a job over unbounded data.
+        is_small: one task is expected to take all items in less time than it takes to divide the work.
     """
 
     ends: tuple[Write, ...]
     is_epoch: bool = False
+    is_small: bool = False
 
     def inputs(self) -> tuple[Core, ...]:
         return self.ends

@@ -10,12 +10,10 @@ from typing import Any
 import pytest
 
 import dstream as ds
-from collectors import counting, grouping_by
-from dstream import Pipeline, Stream
-from dstream.core import DAG, Edge, processors, whole_item
+from dstream import Pipeline
 from dstream.engine.graph.output_ports import EVERYTHING
 from dstream.engine.kernels.item_batches import dumps_items
-from dstream.engine.spark import spark_engine
+from dstream.engine.spark import graphs, spark_engine
 from dstream.engine.spark.cluster import Cluster
 from dstream.engine.worker.behind_items import LAST
 from dstream.engine.worker.counted_rows import Sent, counting_sent
@@ -25,13 +23,11 @@ from dstream.engine.worker.routing import RouteInTurn
 from dstream.engine.worker.rows import COUNTS, ITEMS, SAMPLE, Row
 from dstream.engine.worker.stage_task import StageTask
 from dstream.errors import EngineError
-from dstream.gatherers import Gatherer, map_concurrent
-from dstream.plan import call_site
-from dstream.plan.nodes_of_stages import Spread
 from dstream.testing.epochs_by_hand import epochs
 from reducers import to_ilist, to_imap
 from sources import Items
 from tests.engine.epochs import step
+from tests.engine.shuffles import SHUFFLES, spread
 from tests.jobs.unbounded.streams import Feed, eventually, pipeline_of
 
 TARGETS = 2
@@ -129,124 +125,70 @@ def test_rows_of_a_bucket_are_counted_where_it_is_written() -> None:
 # ------------------------------------------------------------------------------------------------------------ on Spark
 
 
-def spread(context: ds.Context, count: int, is_ordered: bool) -> Any:
-    """Rebalance numbers."""
-    numbers = context.stream(range(12), 3)
-    numbers = numbers if is_ordered else numbers.unordered()
-    return Stream(Spread(numbers._node, count, where=call_site()), numbers._runtime).to_list()
+def losing(monkeypatch: pytest.MonkeyPatch, times: float = inf, **lost: int) -> None:
+    """Let so many shuffles lose rows from now on: those of Spark, and those that go through this process."""
+    shuffled, by_target, left = Cluster.shuffled, graphs.by_target, times
 
-
-def calling(context: ds.Context, **more: Any) -> Any:
-    """Make calls that share something, in several tasks."""
-    return context.stream(range(12), 4).gather(map_concurrent(2, abs, **more)).to_list()
-
-
-def written(context: ds.Context, pipeline: Pipeline | DAG) -> None:
-    """Run a pipeline, or a graph."""
-    context.new_job(pipeline).join(60)
-
-
-def results_in_buckets(context: ds.Context) -> None:
-    """Write the results of keys."""
-    pipeline = Pipeline()
-    keyed = pipeline.read_from(Items(range(12), 3)).grouping_key(lambda n: n % 4)
-    keyed.aggregate(counting()).write_to(to_imap("counted-rows"))
-    written(context, pipeline)
-
-
-def vertex_in_buckets(context: ds.Context) -> None:
-    """Write the results of the last vertex of a graph."""
-    dag = DAG()
-    numbers = dag.new_vertex("numbers", processors.read(Items(range(12), 3)))
-    counts = dag.new_vertex("counts", processors.aggregate_by_key([whole_item], counting())).local_parallelism(2)
-    sink = dag.new_vertex("sink", processors.write(to_imap("counted-rows")))
-    dag.edge(Edge.between(numbers, counts).partitioned(whole_item)).edge(Edge.between(counts, sink))
-    written(context, dag)
-
-
-def integrating() -> Gatherer[int, list[int], int]:
-    """Return a gatherer whose states travel as a summary, and arrive as items."""
-    return Gatherer.of(
-        list,
-        integrator=lambda state, item, out: state.append(item) or True,  # type: ignore[func-returns-value]
-        combiner=operator.iadd,
-        finisher=lambda state, out: out.push(len(state)),
-    )
-
-
-def graph_in_one_task(context: ds.Context) -> None:
-    """Run a graph of one processor behind a shuffle."""
-    pipeline = Pipeline()
-    distinct = pipeline.read_from(Items(range(12), 3)).distinct()
-    distinct.custom_transform("all", processors.map(abs)).set_local_parallelism(1).write_to(to_ilist("counted-rows"))
-    written(context, pipeline)
-
-
-SHUFFLES: dict[str, Callable[[ds.Context], Any]] = {
-    "a spread to one task": lambda context: spread(context, 1, True),
-    "a spread in turn": lambda context: spread(context, 3, False),
-    "a spread of neighbours": lambda context: spread(context, 3, True),
-    "buckets": lambda context: context.stream(range(12), 3).collect(to_imap("counted-rows", abs, abs, operator.add)),
-    "buckets of results": results_in_buckets,
-    "buckets of a vertex": vertex_in_buckets,
-    "calls at a rate": lambda context: calling(context, rate=1e6),
-    "calls that share a cache": lambda context: calling(context, cache=True),
-    "a graph in one task": graph_in_one_task,
-    "distinct": lambda context: context.stream(range(12), 3).distinct().to_list(),
-    "sorted": lambda context: context.stream(range(12), 3).sorted().to_list(),
-    "states of gatherers": lambda context: context.stream(range(12), 3).gather(integrating()).to_list(),
-    "sides that meet": lambda context: (
-        context.stream(range(12), 3).cogroup(context.stream(range(12), 3), on=abs).to_list()
-    ),
-    "groups": lambda context: context.stream(range(12), 3).collect(grouping_by(abs)),
-    "stretches of two sides": lambda context: context.stream(range(12), 3).zip(context.stream(range(12), 2)).to_list(),
-}
-
-
-def losing(monkeypatch: pytest.MonkeyPatch, lost: str, times: float = inf) -> None:
-    """Let so many shuffles lose rows from now on."""
-    shuffled, left = Cluster.shuffled, times
-
-    def lossy(cluster: Cluster, frame: Any, targets: int) -> Any:
+    def loses() -> bool:
         nonlocal left
         left -= 1
-        return shuffled(cluster, frame.where(f"not ({lost})") if left >= 0 else frame, targets)
+        return left >= 0
+
+    def lossy(cluster: Cluster, frame: Any, targets: int) -> Any:
+        condition = " and ".join(f"{name} = {value}" for name, value in lost.items())
+        return shuffled(cluster, frame.where(f"not ({condition})") if loses() else frame, targets)
+
+    def lossy_here(rows: Iterable[Row], targets: int) -> Any:
+        found = list(rows)
+        kept = [row for row in found if any(getattr(row, name) != value for name, value in lost.items())]
+        return by_target(kept if loses() else found, targets)
 
     monkeypatch.setattr(Cluster, "shuffled", lossy)
+    monkeypatch.setattr(graphs, "by_target", lossy_here)
+
+
+@pytest.fixture(params=["here", "Spark"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Whether shuffles of epochs go through this process where they can, or Spark moves the rows of all."""
+    if request.param == "Spark":
+        monkeypatch.setattr(Cluster, "folder_of_rows", lambda cluster: None)
+    return str(request.param)
 
 
 @pytest.mark.parametrize("shuffle", SHUFFLES.values(), ids=SHUFFLES)
 def test_a_shuffle_of_an_epoch_that_loses_rows_fails(
-    spark_context: ds.Context, monkeypatch: pytest.MonkeyPatch, shuffle: Callable[[ds.Context], Any]
+    spark_context: ds.Context, monkeypatch: pytest.MonkeyPatch, shuffle: Callable[[ds.Context], Any], way: str
 ) -> None:
     """Whatever the rows are for; also on the bounded sides of a pipeline without an end, whose plans an epoch runs."""
     monkeypatch.setattr(spark_engine, "is_of_epoch", lambda end: True)
     shuffle(spark_context)
-    losing(monkeypatch, f"source = 1 and channel = {ITEMS}")
+    losing(monkeypatch, source=1, channel=ITEMS)
     with pytest.raises(EngineError, match=r"lost rows: task 1 sent \d+, and \d+ arrived"):
         shuffle(spark_context)
 
 
-def test_a_target_to_which_nothing_comes_notices_it(spark_context: ds.Context, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_target_to_which_nothing_comes_notices_it(
+    spark_context: ds.Context, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
     """Spark runs tasks without rows, too."""
     monkeypatch.setattr(spark_engine, "is_of_epoch", lambda end: True)
-    losing(monkeypatch, "target = 1")
+    losing(monkeypatch, target=1)
     with pytest.raises(EngineError, match="0 of 3 tasks were heard of"):
         spread(spark_context, 2, False)
 
 
 def test_a_run_that_ends_counts_nothing(spark_context: ds.Context, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its shuffles carry the rows of items alone."""
-    losing(monkeypatch, f"channel = {COUNTS}")
+    losing(monkeypatch, channel=COUNTS)
     assert sorted(spread(spark_context, 3, False)) == list(range(12))
 
 
 def test_an_epoch_without_state_counts_what_goes_to_a_map(
-    spark_context: ds.Context, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+    spark_context: ds.Context, monkeypatch: pytest.MonkeyPatch, tmp_path: Any, way: str
 ) -> None:
     """The epoch whose rows were lost leaves nothing; the job starts again, and all is there once."""
     feed, name = Feed({"0": list(range(6)), "1": list(range(6, 12))}), tmp_path.name
-    losing(monkeypatch, f"source = 1 and channel = {ITEMS}", times=1)
+    losing(monkeypatch, times=1, source=1, channel=ITEMS)
     pipeline, config = pipeline_of(feed, to_imap(name, str, int)), ds.JobConfig(auto_restart=(1, 0.01))
     job = spark_context.new_job(pipeline, config=config)
     eventually(lambda: job.epoch == 1)
@@ -256,7 +198,9 @@ def test_an_epoch_without_state_counts_what_goes_to_a_map(
     assert job.metrics().runs == 2
 
 
-def test_an_epoch_counts_what_a_bounded_side_brings(spark_context: ds.Context, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_epoch_counts_what_a_bounded_side_brings(
+    spark_context: ds.Context, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
     """The right side of a hash join, whose equal items met before."""
     by_hand, pipeline = epochs(spark_context), Pipeline()
     letters = by_hand.source("letters", partitions=2)
@@ -264,7 +208,7 @@ def test_an_epoch_counts_what_a_bounded_side_brings(spark_context: ds.Context, m
     joined = pipeline.read_from(letters).inner_hash_join(names, (str, str), operator.add)
     joined.write_to(to_ilist("out"))
     assert by_hand.of(pipeline).cut({letters: {0: ["a"], 1: ["b"]}}) == {"write_to": ["aa", "bb"]}
-    losing(monkeypatch, f"source = 1 and channel = {ITEMS}")
+    losing(monkeypatch, source=1, channel=ITEMS)
     by_hand.of(pipeline)
     with pytest.raises(EngineError, match=r"the shuffle before .*distinct.* lost rows: task 1 sent \d, and \d arrived"):
         by_hand.cut({letters: {0: ["a"], 1: ["b"]}})

@@ -18,6 +18,7 @@ from dstream.engine.spark.cluster import Cluster
 from dstream.engine.spark.graphs import SparkGraphRun
 from dstream.engine.spark.loops import waves
 from dstream.engine.spark.ports import Ports
+from dstream.engine.spark.rows_here import FilesOfRows
 from dstream.engine.spark.segments import SplitSegment
 from dstream.engine.worker.rows import ITEMS, Row
 from dstream.plan import Filter, Limit, Map, Parallel, Partitions, Read, Sorted, rewrite
@@ -35,7 +36,7 @@ def pieces(root, *, in_small_pieces: bool) -> int:
     known = facts.facts_of(plan, CLUSTER, in_small_pieces=in_small_pieces)
     graph, _ = compiled(plan, known)
     assert isinstance(graph.ending, Each)
-    return SparkGraphRun(graph, known, CLUSTER, Ports({})).flow(graph.ending.inputs).count_partitions()
+    return SparkGraphRun(graph, known, CLUSTER, Ports({}), FilesOfRows()).flow(graph.ending.inputs).count_partitions()
 
 
 @pytest.mark.parametrize(

@@ -198,13 +198,15 @@ from dstream.gatherers import scan
 from dstream.engine.compiler import Facts, compiled
 from dstream.engine.spark.graphs import SparkGraphRun
 from dstream.engine.spark.ports import Ports
+from dstream.engine.spark.rows_here import FilesOfRows
 from dstream.plan import Partitions, rewrite
 stream = Stream.of(1, 2)
 for _ in range(60):
     stream = stream.map(abs) + stream.filter(bool)
 facts = Facts(2, 2, 0)
 graph, _ = compiled(rewrite(Partitions(stream._node)), facts)
-flow = SparkGraphRun(graph, facts, SimpleNamespace(counting=lambda: None), Ports({})).flow(graph.ending.inputs)
+run = SparkGraphRun(graph, facts, SimpleNamespace(counting=lambda: None), Ports({}), FilesOfRows())
+flow = run.flow(graph.ending.inputs)
 print(len(list(itertools.islice(flow.segments[0].pieces, 5))))
 """
 

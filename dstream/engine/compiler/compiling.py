@@ -56,7 +56,7 @@ class Facts:
 
     @property
     def is_sequential(self) -> bool:
-        """Whether the user asked for one task."""
+        """Whether one task does all work."""
         return self.parallelism == 1
 
     def targets(self, partitions: int) -> int:

@@ -45,6 +45,11 @@ class OutputPort:
     sources: range | None = None
     targets: range | None = None
 
+    def has(self, row: rows.Row) -> bool:
+        """Say whether a row is one of these."""
+        is_meant = row.channel in self.channels if row.channel <= rows.ITEMS else self.has_beside
+        return is_meant and _is_within(row.source, self.sources) and _is_within(row.target, self.targets)
+
     def of_sources(self, start: int, stop: int) -> OutputPort:
         """Return the same rows of some tasks."""
         return replace(self, name=f"{self.name} of tasks {start} to {stop - 1}", sources=range(start, stop))
@@ -64,6 +69,10 @@ class OutputPort:
     def without_beside(self) -> OutputPort:
         """Return these rows, for those to whom what is beside the items has been delivered."""
         return replace(self, has_beside=False)
+
+
+def _is_within(number: int, numbers: range | None) -> bool:
+    return numbers is None or number in numbers
 
 
 _UP_TO_ITEMS = frozenset(range(rows.FAILED, rows.ITEMS + 1))

@@ -16,11 +16,10 @@ from dstream.engine.kernels.caches import Caches
 from dstream.engine.kernels.core_operations import Operation
 from dstream.engine.memory_bound import DEFAULT_BROADCAST
 from dstream.engine.progress import Call
-from dstream.engine.spark.frame_columns import columns_of_spark
 from dstream.engine.spark.port.forked_processes import check_process, left_to_parent
 from dstream.engine.spark.port.spark_port import Port
 from dstream.engine.spark.service_home import ServiceHome
-from dstream.engine.spark.shipped_splits import packed, packed_split
+from dstream.engine.spark.shipped_splits import packed
 from dstream.engine.spark.spark_errors import stopped, translated
 from dstream.engine.spark.spark_jobs import Work
 from dstream.engine.worker.carried_stage import MOST_CARRIED, carried, run_carried
@@ -34,14 +33,14 @@ from dstream.engine.worker.stage import (
     FrameInput,
     Input,
     Piece,
+    RowsInput,
     Sink,
     SplitInput,
     Stage,
-    read_columns,
-    read_tables,
     run,
     search_path,
 )
+from dstream.engine.worker.stored_rows import Storing, handed_on
 from dstream.errors import EngineError
 from dstream.values.attached_files import JobFiles
 
@@ -87,6 +86,7 @@ class Cluster:
         broadcast_limit: how many bytes the right side of a hash join may have that does not say it itself.
         column_mode: whether functions are read, so that their expressions run in their place.
         counts_rows: whether stages say how many rows they have sent to each target, as those of an epoch do.
+        is_one_task: whether one task is to do all work, unless the plan says how many there are.
     """
 
     def __init__(
@@ -103,11 +103,13 @@ class Cluster:
         self.column_mode: ColumnMode = column_mode
         self.caches = Caches() if caches is None else caches
         self.counts_rows = False
+        self.is_one_task = False
         self._work: Work | None = None
         self._call: Call | None = None
         self._home: ServiceHome | None = None
         self._hands_failures_on = False
         self._files: SentFiles | None = None
+        self._storing: Storing | None = None
         self._archives: WeakKeyDictionary[JobFiles, Sent] = WeakKeyDictionary()
         self._numbers = functools.lru_cache(_MOST_NUMBERS)(self._new_numbers)
         self._places = functools.lru_cache(_MOST_NUMBERS)(self._new_places)
@@ -138,21 +140,40 @@ class Cluster:
             self._archives[files] = self.send_to_all(archived(files.folder), files)
         return self._archives[files]
 
-    def handing_failures_on(self, does: bool) -> Cluster:
-        """Return the same cluster, whose stages give an exception as a result, so that Spark runs no task again."""
-        if does == self._hands_failures_on:
-            return self
+    def of_epoch(self, *, is_small: bool) -> Cluster:
+        """Return the same cluster for an epoch: all that shuffles move is counted, and Spark runs no task again.
+
+        Exceptions of its stages are results. One task takes all items of a small one.
+        """
         cluster = copy.copy(self)
-        cluster._hands_failures_on = does
+        cluster._hands_failures_on = cluster.counts_rows = True
+        cluster.is_one_task = is_small
         return cluster
 
-    def counting_rows(self, does: bool) -> Cluster:
-        """Return the same cluster, whose stages say how many rows they have sent to each target."""
-        if does == self.counts_rows:
-            return self
+    def failing_tasks(self) -> Cluster:
+        """Return the same cluster, an exception in whose stages fails the task."""
         cluster = copy.copy(self)
-        cluster.counts_rows = does
+        cluster._hands_failures_on = False
         return cluster
+
+    def counting_no_rows(self) -> Cluster:
+        """Return the same cluster, whose stages say of no rows how many they have sent."""
+        cluster = copy.copy(self)
+        cluster.counts_rows = False
+        return cluster
+
+    def storing(self, storing: Storing) -> Cluster:
+        """Return the same cluster, whose stages put what is large of their rows into files."""
+        cluster = copy.copy(self)
+        cluster._storing = storing
+        return cluster
+
+    def folder_of_rows(self) -> str | None:
+        """Return where rows may stand whose shuffle goes through this process, as in epochs; None: Spark moves them.
+
+        The jobs of a run with files have plans of their own anyway.
+        """
+        return self.port.local_folder() if self.counts_rows and self._files is None else None
 
     def new_home(self) -> ServiceHome | None:
         """Return where workers may wait for the end of a run; None if they do not reach this process."""
@@ -226,9 +247,9 @@ class Cluster:
         names = Row._fields if isinstance(source, FrameInput) else None
         return self._mapped(frame, self._packed(source, sink), names)
 
-    def last_stage(self, source: SplitInput, sink: Sink) -> LastRows:
-        """Return the rows of a stage that reads sources only, and whose rows nobody reads but this process."""
-        pickled, tasks = self._packed(source, sink), len(source.pieces)
+    def last_stage(self, source: SplitInput | RowsInput, sink: Sink) -> LastRows:
+        """Return the rows of a stage that reads no other one's, and whose rows come to this process."""
+        pickled, tasks = self._packed(source, sink), source.tasks
         is_small = len(pickled) <= MOST_CARRIED and tasks <= _MOST_NUMBERS and self._files is None
         if is_small and self.port.may_carry():
             return CarriedStage(self._known(tasks), carried(pickled))
@@ -251,6 +272,7 @@ class Cluster:
             self._run_of_tasks(),
             self._hands_failures_on,
             self.counts_rows and not counts_itself(sink),
+            self._storing,
         )
         return packed(stage)
 
@@ -277,27 +299,6 @@ class Cluster:
             return NO_RUN
         return RunOfTask(self._work.tag, None if self._home is None else self._home.address())
 
-    def columns(self, frame: DataFrame, schema: pa.Schema) -> DataFrame:
-        """Return a DataFrame of the Arrow batches that the payloads of `frame` hold, in the columns of `schema`."""
-        columns = columns_of_spark(schema)
-        path = search_path()
-
-        def dstream_columns(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            return read_columns(schema, path, batches)
-
-        return self.port.mapped(frame, dstream_columns, columns)
-
-    def table(self, splits: Sequence[Any], schema: pa.Schema) -> DataFrame:
-        """Return a DataFrame of the Arrow batches that splits read, one task for each."""
-        columns = columns_of_spark(schema)
-        pickled = [packed_split(split, "this collection") for split in splits]
-        path = search_path()
-
-        def dstream_table(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            return read_tables(pickled, path, batches)
-
-        return self.port.mapped(self.numbers(len(pickled)), dstream_table, columns)
-
     def shuffled(self, frame: DataFrame, targets: int) -> DataFrame:
         """Return the rows each in the partition of its target, one target after another, in the order of their sources.
 
@@ -317,10 +318,17 @@ class Cluster:
 
     def rows(self, rows: LastRows) -> Iterator[Row]:
         """Run one job over all partitions and give its rows in order."""
+        return _for_driver(self._all_rows(rows))
+
+    def rows_to_hand_on(self, rows: LastRows) -> Iterator[Row]:
+        """Run one job and give its rows for the tasks of another one: with what these are told, and counted."""
+        return map(handed_on, _unfailed(self._all_rows(rows)))
+
+    def _all_rows(self, rows: LastRows) -> Iterator[Row]:
         plan, stage = (rows.plan, rows.stage) if isinstance(rows, CarriedStage) else (rows, None)
         with translated(), self._job():
             batches = self.port.batches(plan, stage)
-        return _for_driver(from_record_batches(batches))
+        return from_record_batches(batches)
 
     def places(self, frame: DataFrame) -> list[tuple[int, int, int, int]]:
         """Run one job and return (source, sequence, channel, size) of its rows, in order, without payloads."""
@@ -360,11 +368,15 @@ class Cluster:
 
 def _for_driver(rows: Iterator[Row]) -> Iterator[Row]:
     """Give the rows without those that tell tasks of watermarks, and of rows; raise the exception that ended a task."""
+    return (row for row in _unfailed(rows) if row.channel not in (WATERMARKS, COUNTS))
+
+
+def _unfailed(rows: Iterator[Row]) -> Iterator[Row]:
+    """Give the rows; raise the exception that ended a task."""
     for row in rows:
         if row.channel == FAILED:
             raise from_worker(bytes(row.payload).decode()) or EngineError("a task failed, and could not say how")
-        if row.channel not in (WATERMARKS, COUNTS):
-            yield row
+        yield row
 
 
 @functools.cache

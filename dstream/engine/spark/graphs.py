@@ -7,7 +7,7 @@ source is listed once. Everything is a loop: a plan may have 20,000 operations.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
@@ -48,16 +48,15 @@ from dstream.engine.spark.cached_rows import KeptRows
 from dstream.engine.spark.chosen_rows import chosen_rows
 from dstream.engine.spark.cluster import Cluster, LastRows
 from dstream.engine.spark.listed_splits import ListedSplits
+from dstream.engine.spark.pinned_tables import PinnedTables
 from dstream.engine.spark.ports import Ports
-from dstream.engine.spark.segments import Flow, Frame, Pieces, Segment, SplitSegment, last_rows, rows_of
+from dstream.engine.spark.rows_here import MOST_PAIRS, FilesOfRows, by_target, rows_taken
+from dstream.engine.spark.segments import Flow, Frame, Pieces, RowsHere, Segment, SplitSegment, last_rows, rows_of
 from dstream.engine.worker.counted_rows import Sent, counts_itself
 from dstream.engine.worker.rows import COUNTS, ITEMS, Row
 from dstream.engine.worker.side_channels import SideRows
-from dstream.engine.worker.sinks import WriteItems
-from dstream.engine.worker.stage import TableInput
-from dstream.errors import UnsupportedError
 from dstream.failures import naming
-from dstream.plan.core import Recall, Table
+from dstream.plan.core import Recall
 from dstream.plan.properties import is_ordered
 from dstream.plan.recalling import Cached
 from dstream.plan.walk import inputs_first
@@ -78,20 +77,25 @@ class SparkGraphRun:
     Args:
         graph: what runs.
         ports: take what comes beside the items of a job.
+        files: hold what is large of the rows that go through this process.
     """
 
-    def __init__(self, graph: Graph, facts: Facts, cluster: Cluster, ports: Ports) -> None:
+    def __init__(self, graph: Graph, facts: Facts, cluster: Cluster, ports: Ports, files: FilesOfRows) -> None:
         self._graph = graph
         self._facts = facts
         self._cluster = cluster
         self._ports = ports
+        self._files = files
         self._decided: dict[int, Items] = {}
         self._last: Last | None = None
         self._final: Vertex | None = None  # The rows of this one come to the caller, and no task reads them.
         self._splits = ListedSplits(cluster)
         self._frames: dict[int, DataFrame] = {}
         self._read_frames: dict[int, tuple[DataFrame, Sent | None]] = {}
-        self._tables: dict[int, Frame] = {}
+        self._come: dict[int, bool] = {}  # Of the rows that a shuffle moves, whether they come here.
+        self._handed_on: dict[int, list[Row]] = {}  # The rows of vertices that came here.
+        self._rows_here: dict[int, tuple[tuple[Row, ...], ...]] = {}
+        self._tables = PinnedTables(cluster)
         self._delivered: set[int] = set()  # Vertices of whose rows those beside the items have reached the caller.
         self._asked: set[int] = set()  # Vertices of which a decision wants to know something.
         self._depths: dict[int, int] = {}  # How many stages Spark plans together for a frame.
@@ -117,10 +121,30 @@ class SparkGraphRun:
         return self._last_rows(vertex, are_read_twice), ending.finish
 
     def _last_rows(self, vertex: Vertex, are_read_twice: bool) -> LastRows:
-        if are_read_twice or vertex.is_kept or len(vertex.inputs) != 1 or not isinstance(vertex.inputs[0], Splits):
+        segment = None if are_read_twice or vertex.is_kept else self._segment_without_plan(vertex)
+        if segment is None:
             return self._frame(vertex)
-        pieces = list(self._splits.pieces(vertex.inputs[0]))
-        return last_rows(pieces, vertex.output, vertex.first, self._cluster_of(vertex))
+        return last_rows(segment, vertex.output, vertex.first, self._cluster_of(vertex))
+
+    def _segment_without_plan(self, vertex: Vertex) -> SplitSegment | RowsHere | None:
+        """Return what the tasks of a vertex read, if that stands in no frame of Spark's; None if it does."""
+        match vertex.inputs:
+            case (Splits() as splits,):
+                return SplitSegment(Pieces(self._splits.pieces(splits)))
+            case (Rows() as rows,) if self._come_here(rows):
+                return self._brought(rows)
+        return None
+
+    def _needs_no_plan(self, vertex: Vertex, follow: int) -> bool:
+        """Say whether a vertex has such a segment, and its rows are read by one shuffle alone."""
+        if vertex.is_kept or id(vertex) in self._asked or id(vertex) in self._frames:
+            return False
+        match vertex.inputs:
+            case (Splits(),):
+                return True
+            case (Rows() as rows,):
+                return self._come_here(rows, follow + 1)
+        return False
 
     # ---------------------------------------------------------------------------------------------------- decisions
 
@@ -247,20 +271,25 @@ class SparkGraphRun:
     def _without_frame(self, vertex: Vertex) -> Sequence[Vertex]:
         """Return the vertices whose rows a vertex reads, as far as they have to be made for it."""
         is_made = id(vertex) in self._frames
-        return [] if is_made else [each for each in _read_by(vertex) if id(each) not in self._frames]
+        return [] if is_made else [each for each in self._read_by(vertex) if id(each) not in self._frames]
+
+    def _read_by(self, vertex: Vertex) -> list[Vertex]:
+        """Return the vertices whose frames a vertex reads."""
+        inputs = (each for each in vertex.inputs if isinstance(each, Rows) and not self._come_here(each))
+        return [taken.vertex for each in inputs for taken in each.taken]
 
     def _made(self, vertex: Vertex) -> DataFrame:
         before = vertex.first if vertex.is_kept else 0  # What is not kept runs in the job of those before it.
         made = rows_of(self._flow(vertex.inputs), vertex.output, self._cluster_of(vertex), vertex.first, before)
-        depth = 1 + max((self._depths[id(each)] for each in _read_by(vertex)), default=0)
+        depth = 1 + max((self._depths[id(each)] for each in self._read_by(vertex)), default=0)
         is_kept = vertex.is_kept or depth == _DEEPEST
         self._depths[id(vertex)] = 0 if is_kept else depth
         return self._cluster.port.pinned(made) if is_kept else made
 
     def _cluster_of(self, vertex: Vertex) -> Cluster:
         # Of what is asked for, some rows are looked at: a failure that is a row would not be seen.
-        cluster = self._cluster.handing_failures_on(False) if id(vertex) in self._asked else self._cluster
-        return cluster.counting_rows(cluster.counts_rows and vertex is not self._final)
+        cluster = self._cluster.failing_tasks() if id(vertex) in self._asked else self._cluster
+        return cluster.counting_no_rows() if vertex is self._final else cluster
 
     def _rows(self, taken: Taken, *, are_counted: bool) -> DataFrame:
         port = self._port(taken)
@@ -285,12 +314,16 @@ class SparkGraphRun:
             case Rows():
                 return (self._read(each),)
             case FromTable(node):
-                return (replace(self._table(node), operations=operations_of(each.applied)),)
+                return (replace(self._tables.frame(node), operations=operations_of(each.applied)),)
             case Kept(held):
                 return self._recalled(held, operations_of(each.applied))
         raise AssertionError("decisions are made before their items are read")
 
-    def _read(self, each: Rows) -> Frame:
+    def _read(self, each: Rows) -> Frame | RowsHere:
+        return self._brought(each) if self._come_here(each) else self._moved(each)
+
+    def _moved(self, each: Rows) -> Frame:
+        """Return rows that Spark brings to the tasks that read them, or that stay where they are."""
         if id(each.taken) not in self._read_frames:
             sent = self._sent(each)
             frames = (self._rows(taken, are_counted=sent is not None) for taken in each.taken)
@@ -300,6 +333,45 @@ class SparkGraphRun:
             self._held.append(each.taken)
         frame, sent = self._read_frames[id(each.taken)]
         return Frame(frame, self._count(each), each.reader, operations_of(each.applied), sent)
+
+    def _come_here(self, each: Rows, follow: int = 0) -> bool:
+        """Say whether rows go through this process on their way, behind at most so many shuffles that do."""
+        if id(each.taken) not in self._come:
+            self._come[id(each.taken)] = (
+                each.targets is not None
+                and self._cluster.folder_of_rows() is not None
+                and follow < _DEEPEST
+                and all(self._needs_no_plan(taken.vertex, follow) for taken in each.taken)
+                and sum(map(self._tasks, each.taken)) * each.targets <= MOST_PAIRS
+            )
+            self._held.append(each.taken)
+        return self._come[id(each.taken)]
+
+    def _brought(self, each: Rows) -> RowsHere:
+        """Run the jobs whose rows a shuffle moves, and return what the tasks read that get the rows."""
+        assert each.targets is not None, "what stays where it is comes through no shuffle"
+        sent = self._sent(each)
+        if id(each.taken) not in self._rows_here:
+            taken_rows = (self._taken_here(taken, are_counted=sent is not None) for taken in each.taken)
+            self._rows_here[id(each.taken)] = by_target(chain.from_iterable(taken_rows), each.targets)
+        return RowsHere(self._rows_here[id(each.taken)], each.reader, operations_of(each.applied), sent)
+
+    def _taken_here(self, taken: Taken, *, are_counted: bool) -> Iterator[Row]:
+        port = self._port(taken)
+        return rows_taken(self._rows_of(taken.vertex), taken, port.with_counts() if are_counted else port)
+
+    def _rows_of(self, vertex: Vertex) -> list[Row]:
+        """Run the job of a vertex, unless it has run, and return its rows for the tasks that read them."""
+        if id(vertex) not in self._handed_on:
+            segment = self._segment_without_plan(vertex)
+            assert segment is not None, "a frame of Spark's is moved by Spark"
+            folder, tasks = self._cluster.folder_of_rows() or "", self._partitions(vertex.inputs)
+            cluster = self._cluster_of(vertex).doing(vertex.step, "moving its results")
+            cluster = cluster.storing(self._files.storing(folder, tasks))
+            rows = last_rows(segment, vertex.output, vertex.first, cluster)
+            self._handed_on[id(vertex)] = list(cluster.rows_to_hand_on(rows))
+            self._held.append(vertex)
+        return self._handed_on[id(vertex)]
 
     def _sent(self, each: Rows) -> Sent | None:
         """Return what is sent to those who read rows; None: they stay where they are, or the run counts none."""
@@ -322,35 +394,6 @@ class SparkGraphRun:
         with naming(recall.step):
             kept: Frame = recall.items.frame(self._cluster.port)
         return (replace(kept, operations=operations),)
-
-    def _table(self, node: Table) -> Frame:
-        """Pin the rows, so that the number of their partitions is known; they are computed when a job needs them."""
-        if id(node) not in self._tables:
-            cluster = self._cluster
-            table, schema = _chosen(node)
-            if not cluster.port.reads(table):
-                with naming(node.step):
-                    raise UnsupportedError(
-                        "with Spark Connect, a DataFrame is read in its own session: make it with ctx.spark, and leave "
-                        "out configure(...), which gives a run a session of its own"
-                    )
-            rows = cluster.port.pinned(cluster.stage(table, TableInput(schema, node.made, node.step), WriteItems()))
-            self._tables[id(node)] = Frame(rows, cluster.partitions(rows))
-        return self._tables[id(node)]
-
-
-def _chosen(node: Table) -> tuple[Any, Any]:
-    """Return those columns of a DataFrame that are read, under names that need no quotes, and their schema."""
-    table, schema = node.table, node.table.schema
-    fields = schema.names if node.made is None else node.made.names
-    places = [schema.names.index(name) for name in fields]
-    numbered = table.toDF(*(f"c{place}" for place in range(len(schema.names))))
-    return numbered.select(*(f"c{place}" for place in places)), type(schema)([schema[place] for place in places])
-
-
-def _read_by(vertex: Vertex) -> list[Vertex]:
-    """Return the vertices whose rows a vertex reads."""
-    return [taken.vertex for each in vertex.inputs if isinstance(each, Rows) for taken in each.taken]
 
 
 def _pending(items: Items) -> list[int]:

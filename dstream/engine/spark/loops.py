@@ -16,7 +16,7 @@ from dstream.engine.compiler.compile_ends import FEW
 from dstream.engine.graph.results import Pulled
 from dstream.engine.kernels.core_operations import operation, some
 from dstream.engine.kernels.item_batches import loads
-from dstream.engine.spark.segments import Flow, Frame, SplitSegment, piece_rows, rows_of, segment_rows
+from dstream.engine.spark.segments import Flow, SplitSegment, piece_rows, rows_of, segment_rows
 from dstream.engine.spark.spark_run import SparkRun
 from dstream.engine.worker.sinks import WriteItems, WriteParts
 
@@ -55,7 +55,7 @@ def waves(run: SparkRun, ending: Pulled) -> Generator[Any, None, None]:
         # Few items come at once, so that what `peek` saw of them comes before the first is given.
         is_short = last is not None and last.count <= FEW
         for segment in flow.segments:
-            if isinstance(segment, Frame):
+            if not isinstance(segment, SplitSegment):
                 rows = segment_rows(segment, WriteItems(), 0, run.cluster)
                 yield from run.items(rows) if is_short else run.lazily(rows)
             elif is_short:
@@ -86,7 +86,7 @@ def endless(run: SparkRun, ending: Pulled) -> Iterator[Any]:
     """Give an infinite stream chunk by chunk; each chunk of an endless part is computed again from its start."""
     with run:
         for segment in run.flow(ending.inputs).segments:
-            if isinstance(segment, Frame):
+            if not isinstance(segment, SplitSegment):
                 yield from run.lazily(segment_rows(segment, WriteItems(), 0, run.cluster))
             else:
                 yield from _chunks(Flow((segment,)).in_one_task(), run)

@@ -1,8 +1,9 @@
 """Flows: partitions of items that a job has yet to compute, and how they become DataFrames.
 
-A `Flow` is a sequence of segments in encounter order. A segment reads pieces of sources (`SplitSegment`)
-or the rows of an earlier stage (`Frame`); operations that need one partition only are piped onto it
-and run in the stage that reads it. Nothing runs until the rows of a flow are asked for.
+A `Flow` is a sequence of segments in encounter order. A segment reads pieces of sources (`SplitSegment`), the rows of
+an earlier stage (`Frame`), or rows that an earlier job has brought here (`RowsHere`); operations that need one
+partition only are piped onto it and run in the stage that reads it. Nothing runs until somebody asks for the rows of
+a flow.
 """
 
 from __future__ import annotations
@@ -17,14 +18,26 @@ from dstream.engine.kernels.core_operations import Operation
 from dstream.engine.spark.cluster import LARGEST_PASSENGER
 from dstream.engine.worker.counted_rows import Sent
 from dstream.engine.worker.readers import read_items
-from dstream.engine.worker.stage import FrameInput, Input, Piece, Reader, ShippedInput, Sink, SplitInput
+from dstream.engine.worker.rows import Row
+from dstream.engine.worker.stage import FrameInput, Piece, Reader, RowsInput, ShippedInput, Sink, SplitInput
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from dstream.engine.spark.cluster import Cluster, LastRows
 
-__all__ = ["Flow", "Frame", "Pieces", "Segment", "SplitSegment", "last_rows", "piece_rows", "rows_of", "segment_rows"]
+__all__ = [
+    "Flow",
+    "Frame",
+    "Pieces",
+    "RowsHere",
+    "Segment",
+    "SplitSegment",
+    "last_rows",
+    "piece_rows",
+    "rows_of",
+    "segment_rows",
+]
 
 
 class Pieces:
@@ -75,7 +88,31 @@ class Frame:
         return replace(self, operations=(*self.operations, operation))
 
 
-Segment = SplitSegment | Frame
+@dataclass(frozen=True)
+class RowsHere:
+    """A segment that reads rows which an earlier job has brought to this process.
+
+    Attributes:
+        rows: those of each partition, in their order.
+        sent: what should be among them; None: nobody looks.
+    """
+
+    rows: tuple[tuple[Row, ...], ...]
+    reader: Reader = read_items
+    operations: tuple[Operation, ...] = field(default=())
+    sent: Sent | None = None
+
+    @property
+    def partitions(self) -> int:
+        """How many partitions it has."""
+        return len(self.rows)
+
+    def pipe(self, operation: Operation) -> RowsHere:
+        """Return the segment with `operation` at the end."""
+        return replace(self, operations=(*self.operations, operation))
+
+
+Segment = SplitSegment | Frame | RowsHere
 
 
 @dataclass(frozen=True)
@@ -93,9 +130,9 @@ class Flow:
         if len(self.segments) != 1:
             return False
         (segment,) = self.segments
-        if isinstance(segment, Frame):
-            return segment.partitions == 1
-        return len(list(islice(segment.pieces, 2))) == 1
+        if isinstance(segment, SplitSegment):
+            return len(list(islice(segment.pieces, 2))) == 1
+        return segment.partitions == 1
 
     def in_one_task(self) -> Flow:
         """Return the flow with all its pieces read by one task, one after another."""
@@ -113,7 +150,7 @@ class Flow:
 
 
 def _partitions(segment: Segment) -> int:
-    return segment.partitions if isinstance(segment, Frame) else sum(1 for _ in segment.pieces)
+    return sum(1 for _ in segment.pieces) if isinstance(segment, SplitSegment) else segment.partitions
 
 
 def rows_of(flow: Flow, sink: Sink, cluster: Cluster, first: int = 0, before: int = 0) -> DataFrame:
@@ -129,24 +166,35 @@ def rows_of(flow: Flow, sink: Sink, cluster: Cluster, first: int = 0, before: in
     frames = []
     for segment in flow.segments:
         # A task of a frame asks Spark for its number, which counts all the frames of a union.
-        frames.append(segment_rows(segment, sink, first if isinstance(segment, SplitSegment) else before, cluster))
+        frames.append(segment_rows(segment, sink, before if isinstance(segment, Frame) else first, cluster))
         first += _partitions(segment)
     return functools.reduce(lambda left, right: left.union(right), frames or [piece_rows((), sink, 0, cluster)])
 
 
 def segment_rows(segment: Segment, sink: Sink, first_partition: int, cluster: Cluster) -> DataFrame:
     """Return the rows that `sink` makes of one segment, whose partitions are numbered from `first_partition`."""
-    if isinstance(segment, SplitSegment):
-        return piece_rows(list(segment.pieces), sink, first_partition, cluster)
-    source: Input = FrameInput(segment.reader, segment.operations, first_partition, segment.sent)
-    return cluster.stage(segment.frame, source, sink)
+    match segment:
+        case SplitSegment(pieces):
+            return piece_rows(list(pieces), sink, first_partition, cluster)
+        case RowsHere():
+            return cluster.stage(cluster.numbers(segment.partitions), _rows_input(segment, first_partition), sink)
+        case Frame(frame):
+            source = FrameInput(segment.reader, segment.operations, first_partition, segment.sent)
+            return cluster.stage(frame, source, sink)
 
 
-def last_rows(pieces: Sequence[Piece], sink: Sink, first_partition: int, cluster: Cluster) -> LastRows:
-    """Return the same for a job that nothing comes behind."""
+def last_rows(segment: SplitSegment | RowsHere, sink: Sink, first_partition: int, cluster: Cluster) -> LastRows:
+    """Return the same for a job whose rows come here, and which no stage follows."""
+    if isinstance(segment, RowsHere):
+        return cluster.last_stage(_rows_input(segment, first_partition), sink)
+    pieces = tuple(segment.pieces)
     if sum(piece.size() for piece in pieces) > LARGEST_PASSENGER:
         return piece_rows(pieces, sink, first_partition, cluster)
-    return cluster.last_stage(SplitInput(tuple(pieces), first_partition), sink)
+    return cluster.last_stage(SplitInput(pieces, first_partition), sink)
+
+
+def _rows_input(segment: RowsHere, first_partition: int) -> RowsInput:
+    return RowsInput(segment.rows, segment.reader, segment.operations, first_partition, segment.sent)
 
 
 def piece_rows(pieces: Sequence[Piece], sink: Sink, first_partition: int, cluster: Cluster) -> DataFrame:

@@ -18,6 +18,7 @@ from dstream.engine.kernels.guards import Recovered
 from dstream.engine.progress import Call, Progress
 from dstream.engine.spark.chosen_rows import chosen_rows
 from dstream.engine.spark.cluster import CarriedStage, Cluster, LastRows
+from dstream.engine.spark.frames_of_columns import frame_of_rows, frame_of_splits
 from dstream.engine.spark.loops import pulled
 from dstream.engine.spark.segments import SplitSegment, piece_rows, segment_rows
 from dstream.engine.spark.spark_errors import translating
@@ -85,8 +86,8 @@ class SparkEngine:
         work = Work(self._cluster.port, self._progress, self._counts, call, cancellation.check)
         cancellation.by(work.cancel)
         cluster = self._cluster.having(files_here()).at_work(work).with_settings(configuration(end))
-        is_epoch = is_of_epoch(end)
-        cluster = cluster.handing_failures_on(is_epoch).counting_rows(is_epoch)
+        if is_of_epoch(end):
+            cluster = cluster.of_epoch(is_small=isinstance(end, Several) and end.is_small)
         in_small_pieces = isinstance(end, Loop) and is_bounded(end) and reads_only(end.upstream)
         operations = topological(end)
         is_shared = any(each.opened().shared for each in served_steps(operations))
@@ -96,7 +97,7 @@ class SparkEngine:
     def data_frame(self, splits: Sequence[Any], schema: Any) -> DataFrame:
         """Return a lazy DataFrame over splits with `read_arrow`; each is read by one task, whenever Spark asks."""
         self._cluster.check_running()
-        return self._cluster.table(splits, schema)
+        return frame_of_splits(splits, schema, self._cluster)
 
     def cores(self) -> int:
         """Return how many tasks run at the same time."""
@@ -220,4 +221,4 @@ def _data_frame(rows: DataFrame, step: Step, run: SparkRun) -> DataFrame:
     pinned = run.cluster.port.pinned(rows)
     schemas = run.payloads(chosen_rows(pinned, output_ports.SCHEMAS), COLUMNS)
     with naming(step):
-        return run.cluster.columns(chosen_rows(pinned, output_ports.ITEMS), schema_of(schemas))
+        return frame_of_rows(chosen_rows(pinned, output_ports.ITEMS), schema_of(schemas), run.cluster)

@@ -29,7 +29,7 @@ def facts_of(root: Core, cluster: Cluster, *, in_small_pieces: bool) -> Facts:
         cluster: where it runs, with the settings of the run.
         in_small_pieces: what the caller holds is divided so that a task gives few items, for a loop in the caller.
     """
-    asked, cores = parallelism(root), cluster.cores
+    asked, cores = parallelism(root) or (1 if cluster.is_one_task else None), cluster.cores
     bound = largest_small_side({BROADCAST: cluster.setting(BROADCAST)})
     few = _ITEMS_OF_A_SMALL_PIECE if in_small_pieces and asked is None else None
     return Facts(asked or cores, cores, bound, few, cluster.broadcast_limit, cluster.column_mode)

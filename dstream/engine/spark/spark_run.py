@@ -23,6 +23,7 @@ from dstream.engine.spark.cluster import CarriedStage, Cluster, LastRows
 from dstream.engine.spark.graphs import SparkGraphRun
 from dstream.engine.spark.port.forked_processes import is_forked
 from dstream.engine.spark.ports import Ports
+from dstream.engine.spark.rows_here import FilesOfRows
 from dstream.engine.spark.segments import Flow
 from dstream.engine.spark.service_home import ServiceHome
 from dstream.engine.spark.spark_facts import facts_of
@@ -45,6 +46,7 @@ class SparkRun:
 
     Attributes:
         home: where workers with shared services wait for its end; None if there are none.
+        files: hold what is large of the rows that go through this process.
     """
 
     end: End | Several
@@ -52,6 +54,7 @@ class SparkRun:
     recovered: Recovered
     in_small_pieces: bool = False
     home: ServiceHome | None = None
+    files: FilesOfRows = field(default_factory=FilesOfRows)
     _peeked_before: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -63,6 +66,7 @@ class SparkRun:
     def __exit__(self, *exc_info: Any) -> None:
         if is_forked():
             return  # What was noted is the parent's to deliver.
+        self.files.remove()
         self._end_services(*exc_info)
         self.recovered.__exit__(*exc_info)
 
@@ -108,7 +112,7 @@ class SparkRun:
     @functools.cached_property
     def _running(self) -> SparkGraphRun:
         # It has what a `cache()` keeps, which this run may still read when its context is closed.
-        return SparkGraphRun(self.graph, self.facts, self.cluster, self._ports)
+        return SparkGraphRun(self.graph, self.facts, self.cluster, self._ports, self.files)
 
     def flow(self, items: Items) -> Flow:
         """Return where items of the graph are; the jobs run that are needed to know that."""

@@ -22,6 +22,7 @@ __all__ = [
     "ITEMS",
     "SAMPLE",
     "STOPPED",
+    "STORED",
     "SUMMARY",
     "WAITING",
     "WATERMARKS",
@@ -57,6 +58,9 @@ FAILED = -7
 
 COUNTS = -8
 """The channel of how many rows a task has sent to a target, behind all of them; only epochs have it."""
+
+STORED = -9
+"""The channel of a row whose own channel is in its payload, with the place in a file where its own payload stands."""
 
 
 class Row(NamedTuple):

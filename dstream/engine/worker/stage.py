@@ -29,6 +29,7 @@ from dstream.engine.worker.rows import Row, from_record_batches, to_record_batch
 from dstream.engine.worker.sent_files import SentFiles
 from dstream.engine.worker.shared_services import NO_RUN, RunOfTask, leave_all
 from dstream.engine.worker.stage_task import StageTask
+from dstream.engine.worker.stored_rows import Storing, whole
 from dstream.engine.worker.tables_of_process import tables_of_run
 from dstream.failures import naming
 from dstream.plan.core import ItemsOfTable
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 __all__ = [
     "FrameInput",
     "Piece",
+    "RowsInput",
     "ShippedInput",
     "Sink",
     "SplitInput",
@@ -106,6 +108,11 @@ class SplitInput:
 
     pieces: tuple[Piece, ...]
     first_partition: int
+
+    @property
+    def tasks(self) -> int:
+        """How many there are."""
+        return len(self.pieces)
 
     def open(self, batches: Iterator[pa.RecordBatch], task_memory: int) -> Iterator[tuple[StageTask, Iterator[Any]]]:
         for batch in batches:
@@ -185,6 +192,34 @@ class FrameInput:
 
 
 @dataclass(frozen=True)
+class RowsInput:
+    """Reads rows that an earlier job has brought to the driver: the row with the id `i` stands for `rows[i]`.
+
+    Attributes:
+        rows: those of each task, in their order.
+        sent: what should come; None: nobody looks.
+    """
+
+    rows: tuple[tuple[Row, ...], ...]
+    reader: Reader
+    operations: tuple[Operation, ...]
+    first_partition: int
+    sent: Sent | None = None
+
+    @property
+    def tasks(self) -> int:
+        """How many there are."""
+        return len(self.rows)
+
+    def open(self, batches: Iterator[pa.RecordBatch], task_memory: int) -> Iterator[tuple[StageTask, Iterator[Any]]]:
+        for batch in batches:
+            for index in batch.column(0).to_pylist():
+                task = StageTask(self.first_partition + index, task_memory)
+                rows = task.reading(map(whole, self.rows[index]), self.sent)
+                yield task, operated(self.operations, self.reader(rows), task)
+
+
+@dataclass(frozen=True)
 class Stage:
     """What one `mapInArrow` runs.
 
@@ -192,6 +227,7 @@ class Stage:
         hands_failures_on: an exception is a row that ends every task that reads it, and is raised in the driver: Spark
             runs no task again for it. Otherwise the task fails.
         counts_rows: each task says how many rows it has sent to each target.
+        storing: takes what is large of the rows, which come to the driver to be handed on; None: all come whole.
     """
 
     input: Input
@@ -200,6 +236,7 @@ class Stage:
     run: RunOfTask = NO_RUN
     hands_failures_on: bool = False
     counts_rows: bool = False
+    storing: Storing | None = None
 
 
 def run(
@@ -226,8 +263,9 @@ def _run(pickled: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Recor
             task.run, task.reads_all = stage.run, stage.hands_failures_on
             with task.ending():
                 rows = _rows(stage.sink, items, task)
-                for row in counting_sent(rows, task.partition, stage.sink) if stage.counts_rows else rows:
-                    yield to_record_batch(row)
+                rows = counting_sent(rows, task.partition, stage.sink) if stage.counts_rows else rows
+                rows = rows if stage.storing is None else stage.storing.stored(rows)
+                yield from map(to_record_batch, rows)
     except Exception as error:
         if stage is not None and stage.hands_failures_on:
             yield from map(to_record_batch, rows_of_failure(error, stage.sink))

@@ -35,6 +35,7 @@ class InThisEpoch:
         take_time: takes what became of the time of partitions.
         take_step: takes the receipts of steps.
         kept: which reading of a side of a join counts, by the `id` of what keeps it; others count for good.
+        is_small: the epoch is expected to be so small that one task takes it.
     """
 
     ranges: Mapping[str, Sequence[Range]]
@@ -45,6 +46,7 @@ class InThisEpoch:
     take_time: Callable[[PartitionReceipt], object] | None = None
     take_step: Callable[[StepReceipt], object] | None = None
     kept: Mapping[int, CacheIdentity] = field(default_factory=dict)
+    is_small: bool = False
 
 
 def epoch_plan(plan: OpenPlan, epoch: InThisEpoch) -> Several:
@@ -87,7 +89,8 @@ class _Filling:
                 self._became[id(node)] = self._filled(node)
         several = cast(Several, self._became[id(self._plan.several)])
         ends = zip(several.ends, self._epoch.writers, strict=True)
-        return dataclasses.replace(several, ends=tuple(_written(end, writer) for end, writer in ends), is_epoch=True)
+        written = tuple(_written(end, writer) for end, writer in ends)
+        return dataclasses.replace(several, ends=written, is_epoch=True, is_small=self._epoch.is_small)
 
     def _filled(self, node: Core) -> Core:
         if isinstance(node, Stamped):

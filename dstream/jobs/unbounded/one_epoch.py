@@ -43,6 +43,9 @@ __all__ = ["EpochRunner", "Ran"]
 
 _log = logging.getLogger("dstream.jobs")
 
+_FEW, _QUICK = 1_000, 0.25
+"""An epoch of so many items that takes no more seconds is small: the tasks of Spark cost more than what they do."""
+
 
 @dataclass(slots=True)
 class Ran:
@@ -111,6 +114,7 @@ class EpochRunner:
         self._letters: list[StagedLetters] = []
         self._begun: dict[int, dict[str, WriteJob[Any]]] = {}
         self._number = 0
+        self._is_small = False  # As the epoch before was, so the next one is expected to be.
         self._ends: dict[str, End] = {}
         try:
             staging = plan.delivering(self._staging)
@@ -204,8 +208,9 @@ class EpochRunner:
         except BaseException:
             self.abort(number)
             raise
-        items = {stage: self._taken.counts[stage] for stage in news}
-        return Ran(record, after, items, perf_counter() - began)
+        items, seconds = {stage: self._taken.counts[stage] for stage in news}, perf_counter() - began
+        self._is_small = sum(items.values()) <= _FEW and seconds < _QUICK
+        return Ran(record, after, items, seconds)
 
     def _begin(self, number: int) -> list[WriteJob[Writer | MapWriter]]:
         self._taken, self._number = _Taken(), number
@@ -247,6 +252,7 @@ class EpochRunner:
     ) -> InThisEpoch:
         ends = {(source, each.partition): each.ends for source, some in news.items() for each in some.ranges}
         steps = self.open_plan.steps
+        is_small = self._is_small and not self._sides.are_due(now)
         return InThisEpoch(
             {source: some.ranges for source, some in news.items()},
             [counting(job.writer) for job in jobs],
@@ -256,6 +262,7 @@ class EpochRunner:
             self._taken.times.append,
             self._taken.steps.append,
             self._sides.at(now),
+            is_small,
         )
 
     def _results(self, epoch: InThisEpoch) -> dict[str, list[Receipt]]:

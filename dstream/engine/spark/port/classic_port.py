@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
+import tempfile
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
@@ -129,6 +131,15 @@ class ClassicPort:
             and isinstance(context._gateway, ClientServer)
             and not any(context._pickled_broadcast_vars)
         )
+
+    def local_folder(self) -> str | None:
+        return self._folder_of_blocks if self._code is None else None
+
+    @functools.cached_property
+    def _folder_of_blocks(self) -> str:
+        """Where Spark keeps what it shuffles, which is where the user has room for that."""
+        named = os.environ.get("SPARK_LOCAL_DIRS") or self.session.conf.get("spark.local.dir", None)
+        return (named or tempfile.gettempdir()).partition(",")[0]
 
     def pinned(self, frame: DataFrame) -> DataFrame:
         return frame.localCheckpoint(eager=False)

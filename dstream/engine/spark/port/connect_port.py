@@ -110,6 +110,9 @@ class ConnectPort:
     def may_carry(self) -> bool:
         return False
 
+    def local_folder(self) -> str | None:
+        return None
+
     def batches(self, frame: DataFrame, stage: str | None = None) -> list[pa.RecordBatch]:
         batches: list[pa.RecordBatch] = frame.toArrow().to_batches()
         return batches

@@ -111,6 +111,10 @@ class Port(Protocol):
         """Say whether a job may carry what was just pickled in this thread, which no plan has to know of."""
         ...
 
+    def local_folder(self) -> str | None:
+        """Return a folder for temporary files that all workers and this process see; None if there is none."""
+        ...
+
     def pinned(self, frame: DataFrame) -> DataFrame:
         """Return `frame` so that it is computed once, by the next job, and kept where it was computed."""
         ...

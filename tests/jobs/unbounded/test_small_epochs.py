@@ -1,0 +1,71 @@
+"""Which epochs are expected to be small, so that one task takes them."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import pytest
+
+from dstream import Pipeline
+from dstream.jobs.unbounded import one_epoch
+from dstream.jobs.unbounded.refreshed_sides import RefreshedSides
+from dstream.testing.epochs_by_hand import epochs
+from reducers import to_ilist
+from sources import Items
+
+
+@pytest.fixture
+def expected(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """What was expected of each epoch."""
+    found: list[bool] = []
+    plan = one_epoch.epoch_plan
+
+    def recording(is_open: Any, epoch: Any) -> Any:
+        found.append(epoch.is_small)
+        return plan(is_open, epoch)
+
+    monkeypatch.setattr(one_epoch, "epoch_plan", recording)
+    return found
+
+
+def test_an_epoch_is_expected_to_be_as_the_one_before(expected: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first one may be anything; time counts as well as items, and nothing is few items, too."""
+    by_hand, pipeline = epochs(), Pipeline()
+    numbers = by_hand.source("numbers")
+    pipeline.read_from(numbers).map(abs).write_to(to_ilist("out"))
+    by_hand.of(pipeline)
+    for count in (1000, 1001, 0, 5):
+        by_hand.cut({numbers: range(count)})
+    monkeypatch.setattr(one_epoch, "_QUICK", 0.0)
+    by_hand.cut({numbers: [1]})
+    by_hand.cut({numbers: [1]})
+
+    assert expected == [False, True, False, True, True, False]
+
+
+def test_an_epoch_that_reads_the_side_of_a_join_is_not_small(expected: list[bool]) -> None:
+    """Nobody knows how large that is."""
+    by_hand, pipeline = epochs(), Pipeline()
+    letters = by_hand.source("letters")
+    names = pipeline.read_from(Items("ab"))
+    joined = pipeline.read_from(letters).inner_hash_join(names, (str, str), operator.add, refresh_every=10)
+    joined.write_to(to_ilist("out"))
+    by_hand.of(pipeline)
+    for now in (0.0, 1.0, 10.0, 11.0):
+        assert by_hand.cut({letters: ["a"]}, now=now) == {"write_to": ["aa"]}
+
+    assert expected == [False, True, False, True]
+
+
+def test_a_side_is_due_when_its_time_is_over() -> None:
+    """Whether it is asked or not; reading it begins a new time."""
+    sides = RefreshedSides({1: 5.0, 2: 7.0})
+    assert sides.are_due(0.0)
+    first = sides.at(0.0)
+    assert not sides.are_due(4.9)
+    assert sides.are_due(5.0)
+    second = sides.at(5.0)
+
+    assert (first[1] is second[1], first[2] is second[2]) == (False, True)
+    assert sides.are_due(7.0)
