@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -36,11 +37,19 @@ HELPERS = """
         return word.upper() + "!"
 """
 
-SAME_RESULTS = """
-    import json, operator, os, sys
+# The driver's folder is gone before the pipelines run, so that workers cannot look there.
+CLUSTER = """
+    import json, operator, os, shutil, sys
+    folder = sys.argv[1]
+    sys.path.insert(0, folder)
     import dstream as ds
     from collectors import counting, grouping_by, to_list, to_map
+    import helpers_of_user
     from helpers_of_user import KEYS, shout
+    from reducers import to_ilist
+    from sources import items
+    from package_of_user.deep import inner
+    import dstream.engine.kernels.columns.column_transport  # It is loaded late, when the driver's folder is gone.
 
     def kind_of_key(pair):
         return type(pair[0]).__name__
@@ -73,58 +82,64 @@ SAME_RESULTS = """
     def who(_):
         return os.getpid(), sys.executable, os.environ["PYTHONHASHSEED"]
 
+    def told(word):
+        import package_of_job.rules, rules_of_job
+        return [len(ds.attached("words").read_text()), package_of_job.rules.answer(), rules_of_job.answer(), word]
+
+    def archives_on_path():
+        return [each for each in sys.path if each.endswith(".zip") and "python3" not in os.path.basename(each)]
+
     with ds.connect(engine="local") as ctx:
         expected = results(ctx)
-    config = {"spark.executor.extraJavaOptions": os.environ.get("SPARK_SUBMIT_OPTS", "")}
-    with ds.connect("local-cluster[2,1,1024]", config=config) as ctx:
-        found = results(ctx)
-        workers = sorted(set(ctx.stream(range(8), 8).map(who).to_list()))
-    print(json.dumps({"expected": expected, "found": found, "workers": workers}))
-"""
-
-# The driver's folder is gone before the first job, so that workers cannot look there.
-SHIPPED = """
-    import json, os, shutil, sys
-    folder = sys.argv[1]
-    sys.path.insert(0, folder)
-    import dstream as ds
-    from collectors import counting, grouping_by
-    import helpers_of_user
-    from reducers import to_ilist
-    from sources import items
-    from package_of_user.deep import inner
-
     fast_start = os.environ.get("SPARK_SUBMIT_OPTS", "")
     config = {"spark.executorEnv.PYTHONPATH": "", "spark.executor.extraJavaOptions": fast_start}
     with ds.connect("local-cluster[2,1,1024]", config=config, storage=sys.argv[2]) as ctx:
         words = ctx.stream(["a", "b", "a"], 2)
         words.to_list()
-
-        def told(word):
-            import package_of_job.rules, rules_of_job
-            return [len(ds.attached("words").read_text()), package_of_job.rules.answer(), rules_of_job.answer(), word]
-
         pipeline, carried = ds.Pipeline(), os.path.join(folder, "carried")
         pipeline.read_from(items("a")).map(told).write_to(to_ilist("told"))
-        config = ds.JobConfig(
-            files={"words": carried + "/words.txt"}, modules=["package_of_job", carried + "/rules_of_job.py"]
-        )
-        job = ctx.new_job(pipeline, config=config)
+        files = {"words": carried + "/words.txt"}
+        modules = ["package_of_job", carried + "/rules_of_job.py"]
+        job = ctx.new_job(pipeline, config=ds.JobConfig(files=files, modules=modules))
         shutil.rmtree(folder)
         job.join(100)
-        shouted = words.map(helpers_of_user.shout).distinct().to_list()
-        files = words.map(lambda word: helpers_of_user.__file__).distinct().to_list()
-        grouped = words.collect(grouping_by(inner.first, counting()))
-        own_path = [entry for entry in sys.path if entry.endswith(".zip") and "python3" not in os.path.basename(entry)]
-        print(json.dumps({"shouted": shouted, "files": files, "grouped": grouped, "path": own_path,
-            "told": ctx.get_list("told").copy()}))
+        print(json.dumps({
+            "expected": expected,
+            "found": results(ctx),
+            "workers": sorted(set(ctx.stream(range(8), 8).map(who).to_list())),
+            "shouted": words.map(helpers_of_user.shout).distinct().to_list(),
+            "files": words.map(lambda word: helpers_of_user.__file__).distinct().to_list(),
+            "grouped": words.collect(grouping_by(inner.first, counting())),
+            "told": ctx.get_list("told").copy(),
+            "path": archives_on_path(),
+        }))
 """
 
 
 @pytest.fixture(scope="module")
-def cluster(script: Script, spark_home: str) -> Any:
-    """What the same pipelines give in this process and on two workers."""
-    ended = script(SAME_RESULTS, env=environment(SPARK_HOME=spark_home), beside={"helpers_of_user.py": HELPERS})
+def cluster(script: Script, spark_home: str, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """What the same pipelines give in this process and on two workers that cannot look into the driver's folders."""
+    folder = tmp_path_factory.mktemp("only_the_driver_has_this")
+    for package in ("dstream", "collectors", "reducers", "sources"):
+        shutil.copytree(REPOSITORY / package, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / "helpers_of_user.py").write_text(textwrap.dedent(HELPERS))
+    inner = Path(folder, "package_of_user", "deep", "inner.py")
+    inner.parent.mkdir(parents=True)
+    for file in (inner.parent.parent / "__init__.py", inner.parent / "__init__.py"):
+        file.write_text("")
+    inner.write_text("def first(word):\n    return word[0]\n")
+    carried = folder / "carried"
+    carried.mkdir()
+    (carried / "words.txt").write_text("the whale " * 500_000)
+    for file, answer in ((carried / "rules_of_job.py", 1), (folder / "package_of_job/rules.py", 2)):
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(f"def answer():\n    return {answer}\n")
+    ended = script(
+        CLUSTER,
+        str(folder),
+        str(tmp_path_factory.mktemp("data")),
+        env=environment(SPARK_HOME=spark_home, PYTHONPATH=None),
+    )
     assert ended.stderr == ""
     return json.loads(ended.stdout)
 
@@ -157,45 +172,17 @@ def test_two_processes_run_the_interpreter_of_the_driver(cluster: Any) -> None:
     assert seeds == {"0"}
 
 
-@pytest.fixture(scope="module")
-def shipped(script: Script, spark_home: str, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """What workers find that cannot look into the driver's folders."""
-    folder = tmp_path_factory.mktemp("only_the_driver_has_this")
-    for package in ("dstream", "collectors", "reducers", "sources"):
-        shutil.copytree(REPOSITORY / package, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
-    (folder / "helpers_of_user.py").write_text("def shout(word):\n    return word.upper() + '!'\n")
-    inner = Path(folder, "package_of_user", "deep", "inner.py")
-    inner.parent.mkdir(parents=True)
-    for file in (inner.parent.parent / "__init__.py", inner.parent / "__init__.py"):
-        file.write_text("")
-    inner.write_text("def first(word):\n    return word[0]\n")
-    carried = folder / "carried"
-    carried.mkdir()
-    (carried / "words.txt").write_text("the whale " * 500_000)
-    for file, answer in ((carried / "rules_of_job.py", 1), (folder / "package_of_job/rules.py", 2)):
-        file.parent.mkdir(exist_ok=True)
-        file.write_text(f"def answer():\n    return {answer}\n")
-    ended = script(
-        SHIPPED,
-        str(folder),
-        str(tmp_path_factory.mktemp("data")),
-        env=environment(SPARK_HOME=spark_home, PYTHONPATH=None),
-    )
-    assert ended.stderr == ""
-    return json.loads(ended.stdout)
-
-
-def test_the_packages_and_the_modules_of_the_user_are_shipped(shipped: Any) -> None:
+def test_the_packages_and_the_modules_of_the_user_are_shipped(cluster: Any) -> None:
     """Workers that see none of the driver's folders import dstream and the user's modules and packages."""
-    assert shipped["shouted"] == ["A!", "B!"]
-    assert shipped["grouped"] == {"a": 2, "b": 1}
+    assert cluster["shouted"] == ["A!", "B!"]
+    assert cluster["grouped"] == {"a": 2, "b": 1}
 
 
-def test_what_travels_with_a_job_reaches_workers(shipped: Any) -> None:
+def test_what_travels_with_a_job_reaches_workers(cluster: Any) -> None:
     """A file, which is too large to travel with each task, and modules by name and by path."""
-    assert shipped["told"] == [[5_000_000, 2, 1, "a"]]
+    assert cluster["told"] == [[5_000_000, 2, 1, "a"]]
 
 
-def test_shipping_leaves_the_search_path_of_the_driver_alone(shipped: Any) -> None:
+def test_shipping_leaves_the_search_path_of_the_driver_alone(cluster: Any) -> None:
     """No archive stands on the driver's own search path, where it would hide the files that are edited."""
-    assert shipped["path"] == []
+    assert cluster["path"] == []
