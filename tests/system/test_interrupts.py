@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 START = """
-import os, signal, sys, threading, time, traceback
+import os, signal, threading, time, traceback
 import dstream as ds
 from collectors import counting
 from reducers import to_imap
@@ -15,8 +15,6 @@ numbers = ctx.stream(range(4), 4)
 assert numbers.count() == 4
 """
 INTERRUPTED = """
-if sys.argv[1] == "notebook":
-    signal.signal(signal.SIGINT, signal.default_int_handler)
 tracker = ctx.spark.sparkContext.statusTracker()
 
 
@@ -36,9 +34,11 @@ RUNS = {
     "collect": lambda: slowly.collect(counting()),
     "iterate": lambda: list(slowly),
     "reducer": lambda: slowly.collect(to_imap("m", str, str)),
+    "notebook": lambda: slowly.collect(counting()),
 }
-for name in sys.argv[2:]:
-    run = RUNS[name]
+for name, run in RUNS.items():
+    if name == "notebook":  # Its kernel takes the signal back from PySpark.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     threading.Thread(target=interrupt).start()
     started = time.monotonic()
     try:
@@ -53,6 +53,9 @@ for name in sys.argv[2:]:
 print("map:", dict(ctx.get_map("m")))
 """
 ENDING = """
+from pyspark import SparkContext
+
+
 def attempt(run):
     try:
         run()
@@ -60,46 +63,71 @@ def attempt(run):
         print(error, "|", error.__notes__[2], "|", error.__cause__ or error.__context__)
 
 
-if sys.argv[1] == "stopped":
-    ctx.spark.stop()
-else:
-    from pyspark import SparkContext
+def attempt_all(numbers):
+    attempt(numbers.to_list)
+    attempt(lambda: list(numbers))
+    attempt(numbers.map(str).count)
 
-    os.kill(SparkContext._jvm.java.lang.ProcessHandle.current().pid(), signal.SIGKILL)
-attempt(numbers.to_list)
-attempt(lambda: list(numbers))
-attempt(numbers.map(str).count)
+
+ctx.spark.stop()
+attempt_all(numbers)
 ctx.close()
-if sys.argv[1] == "stopped":
-    with ds.connect("local[2]", config={"spark.driver.memory": "512m"}) as again:
-        print(again.stream([1, 2]).to_list())
+with ds.connect("local[2]", config={"spark.driver.memory": "512m"}) as again:
+    numbers = again.stream(range(4), 4)
+    print(numbers.to_list())
+    os.kill(SparkContext._jvm.java.lang.ProcessHandle.current().pid(), signal.SIGKILL)
+    attempt_all(numbers)
 """
 
 
+@pytest.fixture(scope="module")
+def interrupted(script):
+    """What a script says of its runs: two lines of each, and one of what was written."""
+    done = script(START + INTERRUPTED)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
 @pytest.mark.parametrize(
-    ("where", "runs"), [("script", ["to_list", "collect", "iterate", "reducer"]), ("notebook", ["collect"])]
+    ("number", "run"), [(0, "to_list"), (1, "collect"), (2, "iterate"), (3, "reducer"), (4, "notebook")]
 )
-def test_ctrl_c_cancels_the_job_and_leaves_the_context_usable(script, where, runs):
-    """It arrives as a KeyboardInterrupt, soon, with the user's frames; no task runs on; nothing is written."""
-    done = script(START + INTERRUPTED, where, *runs)
+def test_ctrl_c_cancels_the_job_and_leaves_the_context_usable(interrupted, number, run):
+    """It arrives as a KeyboardInterrupt, soon, with the user's frames; no task runs on."""
+    assert interrupted[2 * number : 2 * number + 2] == [
+        f"{run} interrupted True frames of others: True None",
+        "jobs: [] then: ['0', '1', '2', '3']",
+    ]
 
-    expected = []
-    for name in runs:
-        expected += [f"{name} interrupted True frames of others: True None", "jobs: [] then: ['0', '1', '2', '3']"]
-    assert done.stdout.splitlines() == [*expected, "map: {}"], done.stderr
+
+def test_ctrl_c_writes_nothing(interrupted):
+    """The map of the reducer that was interrupted is empty."""
+    assert interrupted[10:] == ["map: {}"]
+
+
+@pytest.fixture(scope="module")
+def ended(script):
+    """What a script says whose Spark is stopped, and whose next one is killed."""
+    done = script(START + ENDING)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
 
 
 @pytest.mark.parametrize(
-    ("how", "words", "advice"),
+    ("first", "words", "advice"),
     [
-        ("stopped", "the Spark session of this context was stopped", "close this context and connect() again"),
-        ("killed", "Spark's Java process is gone", "start this process again"),
+        (0, "the Spark session of this context was stopped", "close this context and connect() again"),
+        (4, "Spark's Java process is gone", "start this process again"),
     ],
+    ids=["stopped", "killed"],
 )
-def test_a_spark_that_ended_is_told_in_plain_words(script, how, words, advice):
-    """By every operation; the context can be closed, and after a stop another one opened."""
-    done = script(START + ENDING, how)
-    lines = done.stdout.splitlines()
+def test_a_spark_that_ended_is_told_in_plain_words(ended, first, words, advice):
+    """By every operation; the context can be closed."""
+    lines = ended[first : first + 3]
 
-    assert all(words in line and f"What to do: {advice}" in line and line.endswith("| None") for line in lines[:3])
-    assert lines[3:] == (["[1, 2]"] if how == "stopped" else []), done.stderr
+    assert len(lines) == 3
+    assert all(words in line and f"What to do: {advice}" in line and line.endswith("| None") for line in lines)
+
+
+def test_a_context_can_be_opened_after_a_stop(ended):
+    """With another Spark, in the same process."""
+    assert (ended[3], len(ended)) == ("[0, 1, 2, 3]", 7)
