@@ -204,9 +204,9 @@ def test_explain_of_large_plans_is_bounded(unstarted, format):
     for _ in range(2_500):
         levels = levels.map(abs) + levels.filter(bool)
 
-    sizes = [len(stream.explain(format)) for stream in (fused, waves, parts, levels)]
-    assert max(sizes) < 100_000
-    assert all("more stages" in stream.explain(format) for stream in (waves, parts, levels))
+    pictures = [stream.explain(format) for stream in (fused, waves, parts, levels)]
+    assert max(map(len, pictures)) < 100_000
+    assert all("more stages" in picture for picture in pictures[1:])
 
 
 def test_explain_of_20000_steps_takes_a_moment(unstarted):

@@ -38,7 +38,7 @@ IN_A_PIPE = """
     import dstream as ds
 
     def slow(n):
-        time.sleep(0.3)
+        time.sleep(0.2)
         return n
 
     for asked in (None, True):
