@@ -4,7 +4,7 @@ Each shape runs in a program of its own, this module, with `worker_memory="128m"
 resident memory of every Python worker is sampled. How many items make ten times the bound follows from what one of
 them occupies where an operation would hold it, measured on CPython 3.11: 120 bytes for a group with its average, 160
 for a record, 100 for an id of a set, 440 for a record in the index of a join. The allowance above the bound is that of
-`tests/system`: what a worker occupies besides the items held are batches on their way.
+`tests/soak/scale.py`: what a worker occupies besides the items held are batches on their way.
 """
 
 from __future__ import annotations

@@ -26,6 +26,7 @@ _LONG: dict[str, Sequence[str]] = {
     "memory": ("--mb", "500"),
     "mutations": ("--runs", "2000"),
     "queues": ("--runs", "10000"),
+    "scale": ("--items", "10000000"),
     "stderr": ("--runs", "200"),
     "unbounded": ("--runs", "200"),
 }
@@ -40,6 +41,7 @@ _QUICK: dict[str, Sequence[str]] = {
     "memory": ("sorted", "grouping", "--mb", "20"),
     "mutations": ("--runs", "10"),
     "queues": ("--runs", "100"),
+    "scale": ("--items", "100000"),
     "stderr": ("--runs", "2"),
     "unbounded": ("--runs", "4", "--seconds", "10"),
 }
