@@ -75,6 +75,8 @@ MUTATIONS = of_columns([
     ("column_texts", "or np.any(data == _NEWLINE)", ""),
     ("column_texts", "if not np.any(data == ord(each))", "if True"),
     ("column_texts", "        return self.lengths() > 0\n", "        return self.lengths() >= 0\n"),
+    ("column_texts", "self.starts().take(places) - ends + lengths", "self.starts().take(places)"),
+    ("column_texts", "return _lists_that_end, (self.members, self.ends(), self.size)", "return _lists_that_end, (self.members, self.ends() - 1, self.size)"),
     ("column_texts", "[first : first + len(array) + 1]", "[: len(array) + 1]"),
     ("column_values", "\"\".join(items).isascii()", "True"),
     ("column_values", "    except (UnicodeEncodeError, pa.ArrowException):", "    except pa.ArrowException:"),

@@ -15,7 +15,15 @@ import pytest
 
 from dstream.engine.kernels.columns.column_texts import Lists, Texts
 from dstream.engine.kernels.columns.column_transport import packed_columns
-from dstream.engine.kernels.columns.column_values import NotYet, Tuples, Withheld, column_of, items_of, rows_of
+from dstream.engine.kernels.columns.column_values import (
+    NotYet,
+    Tuples,
+    Withheld,
+    column_of,
+    items_of,
+    rows_at,
+    rows_of,
+)
 from dstream.engine.kernels.columns.evaluating import evaluated
 from dstream.engine.kernels.columns.supported import unsupported, unsupported_in_flat_map
 from dstream.engine.kernels.columns.text_groups import (
@@ -27,9 +35,11 @@ from dstream.engine.kernels.columns.text_groups import (
 from dstream.engine.kernels.columns.text_runs import _OTHER_BLANKS, BLANKS, has_other_blanks
 from dstream.engine.kernels.item_batches import loads
 from dstream.engine.memory_bound import Bound
+from dstream.expressions import Argument, Choice, Constant, Indexed, Let, Local, Method
 from dstream.expressions.expression import Expression
 from dstream.expressions.function_reading import read
 from dstream.keys import stable_hash
+from dstream.pickling import dumps
 from dstream.values.encoded_lines import EncodedLines
 from tests.differential.text_programs import function_of
 
@@ -196,6 +206,25 @@ def test_slices_of_long_texts_take_no_place_for_each_byte() -> None:
     assert most < 60_000_000
     expected = [[text[1:] for text in texts], [text[-3:] for text in texts], [text[2:-2] for text in texts]]
     assert [items_of(each) for each in found] == [*expected, [text[:5] for text in texts]]
+
+
+def test_rows_of_lists_are_lists() -> None:
+    """In any order, and where they travel; some are empty."""
+    texts = ["a b", "", "c", "d e f", " "]
+    lists = evaluated(_expression("x.split()"), [column_of(texts)])
+
+    for places in ([0, 1, 2, 3, 4], [3, 4, 0], [1], [2, 2], []):
+        found = rows_at(lists, np.array(places, np.intp))
+        assert isinstance(found, Lists)
+        assert items_of(loads(dumps(found))) == items_of(found) == [texts[place].split() for place in places]
+
+
+def test_words_stay_lists_in_the_rows_that_have_some() -> None:
+    """As of `words[0] if words else "none"`."""
+    words = Local(1)
+    first = Let(Method(Argument(0), "split", ()), 1, Choice(words, Indexed(words, Constant(0)), Constant("none")))
+
+    assert items_of(evaluated(first, [column_of(["a b", "", "c"])])) == ["a", "none", "c"]
 
 
 def test_what_arrow_refuses_is_left_to_python(monkeypatch: pytest.MonkeyPatch) -> None:

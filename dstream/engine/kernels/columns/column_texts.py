@@ -142,6 +142,17 @@ class Lists:
         """Return where each list starts among the members."""
         return self.ends() - self.lengths()
 
+    def taken(self, places: NDArray[np.intp]) -> Lists:
+        """Return the lists at these places."""
+        lengths = self.lengths().take(places)
+        ends = np.cumsum(lengths)
+        # Each member that stays comes from so many places behind where it goes.
+        rows = np.repeat(self.starts().take(places) - ends + lengths, lengths) + np.arange(lengths.sum())
+        return Lists(self.members.taken(rows), lambda: ends, len(places))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _lists_that_end, (self.members, self.ends(), self.size)
+
     def tolist(self) -> list[list[str]]:
         """Return the lists as objects of Python."""
         texts, start, found = self.members.tolist(), 0, []
@@ -149,6 +160,10 @@ class Lists:
             found.append(texts[start:end])
             start = end
         return found
+
+
+def _lists_that_end(members: Texts, ends: NDArray[Any], size: int) -> Lists:
+    return Lists(members, lambda: ends, size)
 
 
 def array_of(offsets: NDArray[Any], data: Any) -> Any:

@@ -247,10 +247,9 @@ def rows_at(column: Column, places: NDArray[np.intp]) -> Column:
         return Same(column.value, len(places))
     if isinstance(column, Tuples):
         return Tuples(tuple(rows_at(each, places) for each in column.members), len(places))
-    if isinstance(column, Texts):
+    if isinstance(column, Texts | Lists):
         return column.taken(places)
-    values = column.tolist() if isinstance(column, Lists) else column.values
-    return Objects([values[place] for place in places.tolist()])
+    return Objects([column.values[place] for place in places.tolist()])
 
 
 def bytes_of_texts(column: Column) -> int:

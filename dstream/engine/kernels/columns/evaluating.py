@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from dstream.engine.kernels.columns.column_comparing import (
     truth,
 )
 from dstream.engine.kernels.columns.column_entries import Entries, entries_of, with_parts
+from dstream.engine.kernels.columns.column_identities import check_identities
 from dstream.engine.kernels.columns.column_records import Records, attribute_of, member_of
 from dstream.engine.kernels.columns.column_texts import Lists, Texts
 from dstream.engine.kernels.columns.column_values import (
@@ -70,6 +71,7 @@ from dstream.expressions import (
     Together,
 )
 from dstream.expressions.known_functions import KNOWN
+from dstream.expressions.shared_objects import may_share
 
 __all__ = ["evaluated"]
 
@@ -87,7 +89,7 @@ def evaluated(expression: Expression, columns: Sequence[Column]) -> Column:
     if isinstance(expression, ForTuples):
         return evaluated(expression.within, (with_parts(columns[0], expression.size), *columns[1:]))
     with np.errstate(all="ignore"):
-        return _value(expression, _Given(tuple(columns), {}, size_of_column(columns[0])))
+        return _value(expression, _Given(tuple(columns), {}, size_of_column(columns[0]), may_share(expression)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,17 +100,19 @@ class _Given:
         arguments: of the function.
         named: what each `Let` gave a name, by its number.
         size: how many rows there are.
+        may_share: one object may stand twice in a result.
     """
 
     arguments: tuple[Column, ...]
     named: Mapping[int, Column]
     size: int
+    may_share: bool
 
     def rows(self, chosen: NDArray[np.bool_]) -> _Given:
         """Return some of the rows."""
         arguments = tuple(rows_of(each, chosen) for each in self.arguments)
         named = {number: rows_of(each, chosen) for number, each in self.named.items()}
-        return _Given(arguments, named, int(np.count_nonzero(chosen)))
+        return _Given(arguments, named, int(np.count_nonzero(chosen)), self.may_share)
 
 
 def _value(expression: Expression, given: _Given) -> Column:
@@ -130,7 +134,7 @@ def _value(expression: Expression, given: _Given) -> Column:
         case Indexed(of, index):
             return _indexed(_value(of, given), _value(index, given))
         case Together(members):
-            return _together(tuple(_value(each, given) for each in members), given.size)
+            return _together(tuple(_value(each, given) for each in members), given)
         case Called("dstream.Entry", (pair,)):
             return entries_of(_value(pair, given))
         case Called(function, arguments):
@@ -143,15 +147,19 @@ def _value(expression: Expression, given: _Given) -> Column:
             return text_of(_value(of, given))
         case Let(value, number, within):
             named = {**given.named, number: _value(value, given)}
-            return _value(within, _Given(given.arguments, named, given.size))
+            return _value(within, replace(given, named=named))
         case Local(number):
             return given.named[number]
     raise Withheld(f"{type(expression).__name__} is left to Python")
 
 
-def _together(members: tuple[Column, ...], size: int) -> Column:
+def _together(members: tuple[Column, ...], given: _Given) -> Column:
     values = [each.value for each in members if isinstance(each, Same)]
-    return Same(tuple(values), size) if len(values) == len(members) else Tuples(members, size)
+    if len(values) == len(members):
+        return Same(tuple(values), given.size)
+    if given.may_share:
+        check_identities(members)
+    return Tuples(members, given.size)
 
 
 def _as_far_as_needed(word: str, operands: Sequence[Expression], given: _Given) -> Column:

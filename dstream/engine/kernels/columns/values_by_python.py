@@ -6,18 +6,29 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from dstream.engine.kernels.columns.column_values import Column, Same, Withheld, column_of, size_of_column
+import numpy as np
+
+from dstream.engine.kernels.columns.column_values import Column, Floats, Same, Withheld, column_of, size_of_column
 
 __all__ = ["OPERATORS", "by_python", "made"]
 
 
 def by_python(function: Callable[..., Any], columns: list[Column]) -> Column:
-    """Let Python say what one value in all rows gives."""
+    """Let Python say what one value in all rows gives; each row has a NaN of its own, which equals no other one.
+
+    Raises:
+        Withheld: Python raises.
+    """
     values = [each.value for each in columns if isinstance(each, Same)]
     try:
-        return Same(function(*values), size_of_column(columns[0]))
+        found = function(*values)
     except Exception as error:
         raise Withheld(f"Python raises {type(error).__name__}") from None
+    if found == found:
+        return Same(found, size_of_column(columns[0]))
+    if type(found) is not float:
+        raise Withheld("a NaN that is no float")
+    return Floats(np.full(size_of_column(columns[0]), found))
 
 
 def made(values: Callable[[], list[Any]]) -> Column:
