@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 import threading
+import zipfile
+from types import SimpleNamespace
 
 import pytest
 from py4j.java_gateway import JavaGateway
 
 import dstream as ds
 from collectors import joining, mapping
+from dstream.engine.spark.port.classic_port import ClassicPort
 from dstream.engine.worker.carried_stage import CARRIED, MOST_CARRIED
 
 
@@ -18,7 +22,7 @@ def known(spark_context):
     cluster = spark_context.running_engine()._cluster
 
     def read():
-        info = cluster._known.cache_info()
+        info = cluster._plans.carrying.cache_info()
         return info.currsize, info.hits + info.misses
 
     return read
@@ -97,10 +101,69 @@ def test_two_ends_of_one_plan_are_read_again(spark_context):
     assert frame.count() == 2
 
 
+def test_a_program_that_spark_brings_is_found_first(spark_context, tmp_path, monkeypatch):
+    """Also by jobs of as many tasks as one that has run before it was added."""
+    for version in ("installed", "added"):
+        (tmp_path / version).mkdir()
+        (tmp_path / version / "found_by_carried_stages.py").write_text(f"VERSION = '{version}'")
+    with zipfile.ZipFile(tmp_path / "added.zip", "w") as archive:
+        archive.write(tmp_path / "added" / "found_by_carried_stages.py", "found_by_carried_stages.py")
+    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path / "installed")])
+    spark = spark_context.spark.sparkContext
+    monkeypatch.setattr(spark, "_python_includes", [*spark._python_includes])
+    one = spark_context.stream([1], 1)
+    assert one.map(str).to_list() == ["1"]
+    spark.addPyFile(str(tmp_path / "added.zip"))
+
+    def version(n):
+        import found_by_carried_stages
+
+        return found_by_carried_stages.VERSION
+
+    assert one.map(version).to_list() == [version(1)] == ["added"]
+
+
+def test_an_interrupt_leaves_nothing_behind(spark_context, monkeypatch):
+    """Ctrl-C comes when Java has the stage, and before the job begins."""
+    spark = spark_context.spark.sparkContext
+    put = spark.setLocalProperty
+
+    def interrupted(key, value):
+        put(key, value)
+        if key == CARRIED and value is not None:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(spark, "setLocalProperty", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        spark_context.stream([1], 1).to_list()
+
+    assert spark.getLocalProperty(CARRIED) is None
+
+
 def test_threads_of_python_that_share_one_of_java_carry_nothing(spark_context, monkeypatch):
     """A property of the one would be found by the jobs of the other."""
-    port, spark = spark_context.running_engine()._cluster.port, spark_context.spark.sparkContext
-    assert port.may_carry()
-    with monkeypatch.context() as patched:
-        patched.setattr(spark, "_gateway", JavaGateway.__new__(JavaGateway))
-        assert not port.may_carry()
+    session = spark_context.spark
+    assert ClassicPort(session).may_carry()
+    monkeypatch.setattr(session.sparkContext, "_gateway", JavaGateway.__new__(JavaGateway))
+
+    assert not ClassicPort(session).may_carry()
+
+
+def test_workers_log_where_the_user_says_so(spark_context):
+    """Spark writes into the plan that they do, and for which session."""
+    session = spark_context.spark
+    assert ClassicPort(session).may_carry()
+    session.conf.set("spark.sql.pyspark.worker.logging.enabled", "true")
+    try:
+        assert not ClassicPort(session).may_carry()
+    finally:
+        session.conf.unset("spark.sql.pyspark.worker.logging.enabled")
+
+
+def test_what_spark_writes_into_its_event_log_carries_nothing(spark_context, monkeypatch):
+    """A stage knows what its functions know, such as a password."""
+    session = spark_context.spark
+    settings = {"spark.eventLog.enabled": "true"}
+    monkeypatch.setattr(session.sparkContext, "_conf", SimpleNamespace(get=settings.get))
+
+    assert not ClassicPort(session).may_carry()

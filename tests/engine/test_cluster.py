@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import sys
+import threading
 from types import SimpleNamespace
 
 import pyarrow as pa
@@ -48,6 +50,39 @@ def test_a_table_that_cannot_be_read_says_why_in_plain_text():
 
     with pytest.raises(TypeError, match="the value of 2 is 'two'"):
         list(read_tables([pickle.dumps(Refused())], (), iter([numbers])))
+
+
+def test_threads_that_define_functions_at_once_run_the_interpreter_of_the_driver(monkeypatch):
+    """In a session of the user's own, which goes on with its own."""
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+    spark = SimpleNamespace(pythonExec="python3")
+    port = ClassicPort(SimpleNamespace(sparkContext=spark))
+    second_begins, first_ended = threading.Event(), threading.Event()
+    ran: list[str] = []
+
+    class Frame:
+        def mapInArrow(self, function, schema):
+            if threading.current_thread() is first:
+                second_begins.wait(0.5)  # It waits for the first, where they take turns.
+            else:
+                second_begins.set()
+                first_ended.wait(0.5)
+            ran.append(spark.pythonExec)
+
+    def define():
+        port.mapped(Frame(), iter, "")
+
+    def define_first():
+        define()
+        first_ended.set()
+
+    first, second = threading.Thread(target=define_first), threading.Thread(target=define)
+    first.start()
+    second.start()
+    first.join()
+    second.join()
+
+    assert (ran, spark.pythonExec) == ([sys.executable] * 2, "python3")
 
 
 def test_what_a_dead_jvm_kept_needs_no_release():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import functools
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -16,16 +15,17 @@ from dstream.engine.kernels.caches import Caches
 from dstream.engine.kernels.core_operations import Operation
 from dstream.engine.memory_bound import DEFAULT_BROADCAST
 from dstream.engine.progress import Call
+from dstream.engine.spark.known_plans import MOST_PLANS, KnownPlans, schema_of_rows
 from dstream.engine.spark.port.forked_processes import check_process, left_to_parent
 from dstream.engine.spark.port.spark_port import Port
 from dstream.engine.spark.service_home import ServiceHome
 from dstream.engine.spark.shipped_splits import packed
 from dstream.engine.spark.spark_errors import stopped, translated
 from dstream.engine.spark.spark_jobs import Work
-from dstream.engine.worker.carried_stage import MOST_CARRIED, carried, run_carried
+from dstream.engine.worker.carried_stage import MOST_CARRIED, carried
 from dstream.engine.worker.counted_rows import counts_itself
 from dstream.engine.worker.exception_transport import from_worker
-from dstream.engine.worker.rows import COUNTS, FAILED, WATERMARKS, Row, arrow_schema, from_record_batches
+from dstream.engine.worker.rows import COUNTS, FAILED, WATERMARKS, Row, from_record_batches
 from dstream.engine.worker.sent_files import SentFiles, archived
 from dstream.engine.worker.sent_payloads import InFunction, Sent
 from dstream.engine.worker.shared_services import NO_RUN, RunOfTask
@@ -46,14 +46,11 @@ from dstream.values.attached_files import JobFiles
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import Column, DataFrame
-    from pyspark.sql.types import StructType
+    from pyspark.sql import DataFrame
 
     from dstream.plan.steps import Step
 
 __all__ = ["LARGEST_PASSENGER", "CarriedStage", "Cluster", "LastRows"]
-
-_MOST_NUMBERS = 64
 
 LARGEST_PASSENGER = 4 * 2**20
 """How many bytes of splits, or of what is sent to all, may travel with the function that needs them, to every task."""
@@ -111,9 +108,7 @@ class Cluster:
         self._files: SentFiles | None = None
         self._storing: Storing | None = None
         self._archives: WeakKeyDictionary[JobFiles, Sent] = WeakKeyDictionary()
-        self._numbers = functools.lru_cache(_MOST_NUMBERS)(self._new_numbers)
-        self._places = functools.lru_cache(_MOST_NUMBERS)(self._new_places)
-        self._known = functools.lru_cache(_MOST_NUMBERS)(self._new_known)
+        self._plans = KnownPlans(port)
 
     def at_work(self, work: Work) -> Cluster:
         """Return the same cluster, whose jobs belong to `work`."""
@@ -186,9 +181,7 @@ class Cluster:
             return self
         cluster = copy.copy(self)
         cluster.port = self.port.with_settings(settings)
-        cluster._numbers = functools.lru_cache(_MOST_NUMBERS)(cluster._new_numbers)
-        cluster._places = functools.lru_cache(_MOST_NUMBERS)(cluster._new_places)
-        cluster._known = functools.lru_cache(_MOST_NUMBERS)(cluster._new_known)
+        cluster._plans = KnownPlans(cluster.port)
         return cluster
 
     def doing(self, step: Step, purpose: str) -> Cluster:
@@ -224,14 +217,7 @@ class Cluster:
     def numbers(self, count: int) -> DataFrame:
         """Return `count` partitions with their number in each; Spark plans them once."""
         check_process()
-        return self._numbers(count)
-
-    def _new_numbers(self, count: int) -> DataFrame:
-        return self.port.session.range(0, count, 1, max(count, 1))
-
-    def _new_places(self, targets: int) -> Column:
-        """Return the partition of each row, as a column."""
-        return self.port.column("target") % targets
+        return self._plans.numbers(count)
 
     def shipped(self, pieces: Sequence[Piece]) -> DataFrame:
         """Return one partition for each piece, with the piece in it."""
@@ -250,18 +236,10 @@ class Cluster:
     def last_stage(self, source: SplitInput | RowsInput, sink: Sink) -> LastRows:
         """Return the rows of a stage that reads no other one's, and whose rows come to this process."""
         pickled, tasks = self._packed(source, sink), source.tasks
-        is_small = len(pickled) <= MOST_CARRIED and tasks <= _MOST_NUMBERS and self._files is None
+        is_small = len(pickled) <= MOST_CARRIED and tasks <= MOST_PLANS and self._files is None
         if is_small and self.port.may_carry():
-            return CarriedStage(self._known(tasks), carried(pickled))
+            return CarriedStage(self._plans.carrying(tasks, search_path()), carried(pickled))
         return self._mapped(self.numbers(tasks), pickled)
-
-    def _new_known(self, tasks: int) -> DataFrame:
-        """Return a plan of so many tasks, which Spark plans once, for stages that jobs carry."""
-
-        def dstream_stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            return run_carried(batches)
-
-        return self.port.mapped(self.numbers(tasks), dstream_stage, _schema())
 
     def _packed(self, source: Input, sink: Sink) -> bytes:
         check_process()
@@ -283,7 +261,7 @@ class Cluster:
         def dstream_stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             return run(pickled, path, batches, files)
 
-        return self.port.mapped(frame, dstream_stage, _schema(), names)
+        return self.port.mapped(frame, dstream_stage, schema_of_rows(), names)
 
     def send_to_all(self, payloads: Sequence[Any], holder: object) -> Sent:
         """Have payloads at hand in every process of the workers, for as long as `holder` lives or longer."""
@@ -304,7 +282,7 @@ class Cluster:
 
         Several targets share a partition if there are more of them than partitions.
         """
-        placed = frame.repartitionById(targets, self._places(targets))
+        placed = frame.repartitionById(targets, self._plans.places(targets))
         return placed.sortWithinPartitions(*map(self.port.column, ("target", "source", "sequence")))
 
     def beside(self, frame: DataFrame, targets: int) -> DataFrame:
@@ -377,11 +355,3 @@ def _unfailed(rows: Iterator[Row]) -> Iterator[Row]:
         if row.channel == FAILED:
             raise from_worker(bytes(row.payload).decode()) or EngineError("a task failed, and could not say how")
         yield row
-
-
-@functools.cache
-def _schema() -> StructType:
-    """Return the schema of rows, parsed; Spark would parse a text for every stage."""
-    from pyspark.sql.pandas.types import from_arrow_schema
-
-    return from_arrow_schema(arrow_schema())

@@ -3,16 +3,8 @@
 from __future__ import annotations
 
 import base64
-import pickle
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from dstream.engine.worker.stage import run, search_path
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-__all__ = ["CARRIED", "MOST_CARRIED", "carried", "run_carried"]
+__all__ = ["CARRIED", "MOST_CARRIED", "carried", "carried_stage"]
 
 CARRIED = "dstream.stage"
 """The property of a job that holds its stage, for each of its tasks."""
@@ -21,16 +13,15 @@ MOST_CARRIED = 32 * 1024
 
 
 def carried(stage: bytes) -> str:
-    """Return a pickled stage as the text that a job carries, with the places where this process finds modules."""
-    return base64.b64encode(pickle.dumps((stage, search_path()), protocol=5)).decode()
+    """Return a pickled stage as the text that a job carries."""
+    return base64.b64encode(stage).decode()
 
 
-def run_carried(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Run the stage that the job of this task carries."""
+def carried_stage() -> bytes:
+    """Return the pickled stage that the job of this task carries."""
     from pyspark import TaskContext
 
     context = TaskContext.get()
     text = None if context is None else context.getLocalProperty(CARRIED)
     assert text is not None, "who runs the plan sets the property"
-    stage, path = pickle.loads(base64.b64decode(text))
-    return run(stage, path, batches)
+    return base64.b64decode(text)

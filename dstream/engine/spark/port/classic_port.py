@@ -17,6 +17,7 @@ from dstream.engine.spark.port.spark_port import ArrowFunction, HowFar
 from dstream.engine.worker.carried_stage import CARRIED
 from dstream.engine.worker.sent_payloads import InBroadcast
 from dstream.values.contexts import contextmanager
+from dstream.values.forked_locks import RenewedLock
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,6 +29,9 @@ __all__ = ["ClassicPort"]
 
 _DESCRIPTION = "spark.job.description"
 _GROUP = "spark.jobGroup.id"
+_WORKER_LOGS = "spark.sql.pyspark.worker.logging.enabled"
+_defining = RenewedLock()
+"""Held while a function is defined: all threads share the place that says which interpreter runs it."""
 
 
 class ClassicPort:
@@ -44,8 +48,9 @@ class ClassicPort:
         self._columns: dict[str, Column] = {}
 
     def cores(self) -> int:
-        """Ask anew each time: executors come and go."""
-        return self.session.sparkContext.defaultParallelism
+        """Ask anew each time: executors come and go. PySpark (4.3) would ask twice for it."""
+        java: Any = self.session.sparkContext._jsc
+        return int(java.defaultParallelism())
 
     def is_running(self) -> bool:
         return not is_forked() and self.session.sparkContext._jsc is not None
@@ -114,23 +119,34 @@ class ClassicPort:
     def _carrying(self, stage: str) -> Iterator[None]:
         """Let the jobs that start in this thread meanwhile carry a stage."""
         context = self.session.sparkContext
-        context.setLocalProperty(CARRIED, stage)
         try:
+            context.setLocalProperty(CARRIED, stage)
             yield
         finally:
             with suppress(Exception):  # Spark may have died, which the job's own exception says.
                 context.setLocalProperty(CARRIED, None)  # type: ignore[arg-type]  # None removes it
 
     def may_carry(self) -> bool:
-        """Look whether this thread has properties of its own (4.3), and whether Java has to send a broadcast along."""
+        """Look whether Java has to send a broadcast along, and whether a plan has to say where workers log (4.3)."""
+        context: Any = self.session.sparkContext
+        return (
+            self._lets_carry
+            and not any(context._pickled_broadcast_vars)
+            and self.session.conf.get(_WORKER_LOGS, "false") != "true"
+        )
+
+    @functools.cached_property
+    def _lets_carry(self) -> bool:
+        """Whether workers get modules without a plan, threads have properties of their own, and nobody writes them.
+
+        Spark writes the properties of each job into its event log, as they are (4.3): what the functions and the source
+        of a stage know, such as the password of a database, and tens of kilobytes for each job.
+        """
         from py4j.clientserver import ClientServer
 
         context: Any = self.session.sparkContext
-        return (
-            self._code is None
-            and isinstance(context._gateway, ClientServer)
-            and not any(context._pickled_broadcast_vars)
-        )
+        are_written = context._conf.get("spark.eventLog.enabled", "false").lower() == "true"
+        return self._code is None and isinstance(context._gateway, ClientServer) and not are_written
 
     def local_folder(self) -> str | None:
         return self._folder_of_blocks if self._code is None else None
@@ -248,10 +264,12 @@ def _interpreter_of_the_driver(context: SparkContext) -> Iterator[None]:
 
     PySpark would take the first `python3` on the PATH, which may know nothing of this environment.
     """
-    theirs = context.pythonExec
-    if "PYSPARK_PYTHON" not in os.environ:
-        context.pythonExec = sys.executable
-    try:
+    if "PYSPARK_PYTHON" in os.environ:
         yield
-    finally:
-        context.pythonExec = theirs
+        return
+    with _defining:
+        theirs, context.pythonExec = context.pythonExec, sys.executable
+        try:
+            yield
+        finally:
+            context.pythonExec = theirs

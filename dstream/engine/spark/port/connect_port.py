@@ -114,6 +114,7 @@ class ConnectPort:
         return None
 
     def batches(self, frame: DataFrame, stage: str | None = None) -> list[pa.RecordBatch]:
+        assert stage is None, "a job may carry none"
         batches: list[pa.RecordBatch] = frame.toArrow().to_batches()
         return batches
 
