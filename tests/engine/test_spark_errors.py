@@ -17,7 +17,7 @@ ABORTED = "Job aborted due to stage failure: Task 0 in stage 1.0 failed 1 times,
 TEXTS = {
     "org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)": "a Python worker died",
     "java.lang.OutOfMemoryError: Java heap space": "Spark's Java process ran out of memory",
-    "Total size of serialized results of 8 tasks (1.2 GiB) is bigger than spark.driver": "ran out of memory",
+    "Total size of serialized results of 8 tasks (1.2 GiB) is bigger than spark.driver": "the results are larger",
     "java.io.IOException: No space left on device": "a disk is full",
     "ExecutorLostFailure (executor 1 exited caused by one of the running tasks)": "a machine that ran",
     "Checkpoint block rdd_3_1 not found! Either the executor is gone": "a machine that ran",

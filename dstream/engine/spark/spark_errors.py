@@ -76,7 +76,13 @@ _TROUBLES = (
         "give each worker less at a time",
     ),
     _Trouble(
-        r"OutOfMemoryError|Total size of serialized results .* is bigger than",
+        r"Total size of serialized results .* is bigger than",
+        "the results are larger than Spark lets a job bring to the caller",
+        "write with a reducer, or iterate in place of to_list(); or let more come with "
+        "connect(config={'spark.driver.maxResultSize': '4g'}), and as much 'spark.driver.memory'",
+    ),
+    _Trouble(
+        r"OutOfMemoryError",
         "Spark's Java process ran out of memory",
         "give it more with connect(config={'spark.driver.memory': '4g'}) (on a cluster 'spark.executor.memory' too), "
         "or bring less to the caller: write with a reducer, or iterate in place of to_list()",
