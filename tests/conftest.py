@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
@@ -54,6 +55,12 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Doctests(), "dstream-doctests")
 
 
+def pytest_collection_finish() -> None:
+    """Let no look for garbage go through what was collected, which stays: a forked process would copy all of it."""
+    gc.collect()
+    gc.freeze()
+
+
 _MANY_TESTS = 1000
 _ARCHIVING = """
 import dstream as ds
@@ -67,15 +74,29 @@ SparkContext._gateway.proc.wait()
 
 
 @pytest.fixture(scope="session", autouse=True)
-def archived_classes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def kept_byte_code(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Let the programs that a long run starts compile a module once: hundreds of them load all of dstream.
+
+    What they compile stands in a folder of the run: the checkout may be read-only.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        if len(request.session.items) >= _MANY_TESTS:
+            patch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+            patch.setenv("PYTHONPYCACHEPREFIX", str(_folder_of_the_run(tmp_path_factory) / "byte-code"))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def archived_classes(
+    kept_byte_code: None, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[None]:
     """Let the Java processes of a long run map the classes that one of them has loaded: each takes half as long.
 
     Making the archive takes as long as it saves five of them, so the first process of the run makes it for all. Without
     one, as before it is there and with an older Java, they load classes.
     """
     options, process = os.environ["SPARK_SUBMIT_OPTS"], os.environ.get("PYTEST_XDIST_WORKER")
-    folder = tmp_path_factory.getbasetemp()
-    archive = (folder if process is None else folder.parent) / "classes.jsa"
+    archive = _folder_of_the_run(tmp_path_factory) / "classes.jsa"
     if len(request.session.items) >= _MANY_TESTS:
         if process in (None, "gw0"):
             with suppress(subprocess.TimeoutExpired):
@@ -86,6 +107,12 @@ def archived_classes(request: pytest.FixtureRequest, tmp_path_factory: pytest.Te
     yield
     os.environ["SPARK_SUBMIT_OPTS"] = options
     archive.unlink(missing_ok=True)
+
+
+def _folder_of_the_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder that all processes of the run share."""
+    folder = tmp_path_factory.getbasetemp()
+    return folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
 
 
 def _archive(archive: Path, options: str) -> None:
