@@ -14,6 +14,7 @@ import dstream as ds
 from collectors import joining, mapping
 from dstream.engine.spark.port.classic_port import ClassicPort
 from dstream.engine.worker.carried_stage import CARRIED, MOST_CARRIED
+from reducers import to_ilist
 
 
 @pytest.fixture
@@ -36,6 +37,35 @@ def test_jobs_of_as_many_tasks_run_one_plan(spark_context, known):
     assert spark_context.stream("abab", 3).collect(mapping(str.upper, joining())) == "ABAB"
 
     assert known() == (plans, asked + 2)
+
+
+def test_a_first_job_runs_the_plan_of_the_one_that_warms_up(spark_context, known):
+    """So it is planned before anybody waits for it, where it has as many tasks."""
+    spark_context.running_engine()._cluster._plans.carrying.cache_clear()
+    spark_context.running_engine().warm_up()
+    plans, asked = known()
+    assert spark_context.stream([1, 2], 2).map(str).to_list() == ["1", "2"]
+
+    assert (plans, known()) == (1, (1, asked + 1))
+
+
+def test_a_first_item_needs_no_plan(spark_context, known):
+    """Few items are looked for in one task, then in four: each such job carries what it does."""
+    numbers = spark_context.stream(range(20), 5)
+    assert numbers.filter(lambda n: n > 15).first().get() == 16
+    plans, asked = known()
+    assert numbers.map(lambda n: -n).filter(lambda n: n < -15).first().get() == -16
+
+    assert known() == (plans, asked + 2)
+
+
+def test_dead_letters_of_a_first_item_come_by_a_job_of_their_own(spark_context, known):
+    """Which reads the rows of the first one."""
+    before, name = known(), "letters of a first item"
+    halves = spark_context.stream([0, 2], 2).map(lambda n: 2 // n).on_error(ZeroDivisionError, into=to_ilist(name))
+    assert halves.first().get() == 1
+
+    assert (known(), [letter.item for letter in spark_context.get_list(name)]) == (before, [0])
 
 
 def test_each_thread_carries_its_own(spark_context):

@@ -16,7 +16,7 @@ from dstream.engine.compiler.compile_ends import FEW
 from dstream.engine.graph.results import Pulled
 from dstream.engine.kernels.core_operations import operation, some
 from dstream.engine.kernels.item_batches import loads
-from dstream.engine.spark.segments import Flow, SplitSegment, piece_rows, rows_of, segment_rows
+from dstream.engine.spark.segments import Flow, SplitSegment, last_rows, piece_rows, rows_of, segment_rows
 from dstream.engine.spark.spark_run import SparkRun
 from dstream.engine.worker.sinks import WriteItems, WriteParts
 
@@ -65,9 +65,10 @@ def waves(run: SparkRun, ending: Pulled) -> Generator[Any, None, None]:
 
 
 def _all_of_few(run: SparkRun, segment: SplitSegment) -> Iterator[Any]:
+    rows_of_wave = segment_rows if run.recovered.has_letters else last_rows  # Dead letters come by a job of their own.
     pieces, size = iter(segment.pieces), 1
     while wave := list(islice(pieces, size)):
-        yield from run.items(piece_rows(wave, WriteItems(), 0, run.cluster))
+        yield from run.items(rows_of_wave(SplitSegment(wave), WriteItems(), 0, run.cluster))
         size *= _GROWTH
 
 

@@ -20,7 +20,7 @@ from dstream.engine.spark.chosen_rows import chosen_rows
 from dstream.engine.spark.cluster import CarriedStage, Cluster, LastRows
 from dstream.engine.spark.frames_of_columns import frame_of_rows, frame_of_splits
 from dstream.engine.spark.loops import pulled
-from dstream.engine.spark.segments import SplitSegment, piece_rows, segment_rows
+from dstream.engine.spark.segments import SplitSegment, last_rows, piece_rows, segment_rows
 from dstream.engine.spark.spark_errors import translating
 from dstream.engine.spark.spark_jobs import ItemCounts, Work
 from dstream.engine.spark.spark_run import SparkRun
@@ -106,7 +106,7 @@ class SparkEngine:
     def warm_up(self) -> None:
         """Run a job without items, so that workers are there, and what a first job needs is loaded."""
         nothing = [Piece(None, (), (), None)] * min(self.cores(), 2)
-        list(self._cluster.rows(piece_rows(nothing, WriteItems(), 0, self._cluster)))
+        list(self._cluster.rows(last_rows(SplitSegment(nothing), WriteItems(), 0, self._cluster)))
 
     def is_lost(self) -> bool:
         """Say whether Spark was stopped, or its process is gone."""
