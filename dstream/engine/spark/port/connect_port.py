@@ -86,6 +86,8 @@ class ConnectPort:
         clone.client.set_retry_policies(self.session.client.get_retry_policies())
         self.clones.add(clone)
         weakref.finalize(clone, _end, clone.client).atexit = False
+        # So it ends by Python's collector, which tells `_end` first; its `__del__` closes the way to the server (4.3).
+        clone.dstream_itself = clone
         for name, value in settings.items():
             clone.conf.set(name, value)
         return ConnectPort(clone, self)
