@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from dstream.spi import ArrowRows
 from sources.arrow_items import Column, rows_maker
 from sources.arrow_times import has_nanoseconds, in_microseconds
+from sources.file_access import reading
 from sources.forms import FormOfItem
 from sources.parquet_reading import RowGroup, batches, opened_parquet
 
@@ -36,11 +38,29 @@ def rows_of_group(
     if rows is None or not whole.has_times_of_python(names):
         return None
     if whole.bytes <= _GROUP_BYTES:
-        return (
+        found = (
             rows(partial(_slice, whole.column, start, size), size, group.batch_rows)
             for start, size in _blocks(whole.rows)
         )
-    return (rows(batch.column, batch.num_rows, group.batch_rows) for batch in batches(parquet, [group], names))
+    else:
+        found = (rows(batch.column, batch.num_rows, group.batch_rows) for batch in batches(parquet, [group], names))
+    return map(partial(_of_file, group.file.name), found)
+
+
+def _of_file(name: str, rows: ArrowRows) -> ArrowRows:
+    """Return rows whose parts and items say in which file they stand if they cannot be made, whenever that is."""
+    parts = {each: partial(_part, name, part) for each, part in rows.parts.items()}
+    return replace(rows, parts=parts, items=partial(_items, name, rows.items))
+
+
+def _part(name: str, part: Callable[[], Any]) -> Any:
+    with reading(name):
+        return part()
+
+
+def _items(name: str, items: Callable[[Any], Iterable[Any]], places: Any) -> Iterator[Any]:
+    with reading(name):
+        yield from items(places)
 
 
 class _ColumnsOfGroup:

@@ -107,25 +107,26 @@ class Workshop:
     """
 
     def __init__(self, ctx: ds.Context, folder: Path) -> None:
-        self._ctx = ctx
+        self.ctx = ctx
         self._folder = folder
         self._numbers = count()
 
     def program(self, seed: int) -> Program:
         """Make a program."""
         random = Random(seed)
-        choice = random.random()
-        if choice < 0.08:
-            source, form, shown = self._map(random)
-        elif choice < 0.14:
-            source, form, shown = self._list(random)
-        elif choice < 0.25:
-            source, form, shown = self._table(random)
-        else:
-            source, form, shown = self._parquet(random)
+        source, form, shown = self.source(random)
         parts = [Reading(split, True) for split in source.splits(random.randrange(1, 4))]
         made = program_on(parts, form, random, shown)
         return RecordProgram(made.parts, made.ops, made.collector, made.text)
+
+    def source(self, random: Random) -> tuple[Any, Form, str]:
+        """Make a source, the form of its items, and what is shown of it."""
+        choice = random.random()
+        if choice < 0.08:
+            return self._map(random)
+        if choice < 0.14:
+            return self._list(random)
+        return self._table(random) if choice < 0.25 else self._parquet(random)
 
     # --------------------------------------------------------------------------------------------------------- files
 
@@ -153,7 +154,7 @@ class Workshop:
     # ------------------------------------------------------------------------------------------------------ the lake
 
     def _map(self, random: Random) -> tuple[Any, Form, str]:
-        found = self._ctx.get_map(f"map {next(self._numbers)}")
+        found = self.ctx.get_map(f"map {next(self._numbers)}")
         value, names, kinds = random.choice(_VALUES)
         entries: dict[Any, Any] = {}
         for _ in range(random.randrange(1, 4)):
@@ -169,7 +170,7 @@ class Workshop:
         return found.source, form, f"map {entries}"
 
     def _list(self, random: Random) -> tuple[Any, Form, str]:
-        found = self._ctx.get_list(f"list {next(self._numbers)}")
+        found = self.ctx.get_list(f"list {next(self._numbers)}")
         value, names, kinds = random.choice(_VALUES)
         items: list[Any] = []
         for _ in range(random.randrange(1, 4)):

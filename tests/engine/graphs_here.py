@@ -59,14 +59,14 @@ class GraphHere:
     def ran(self) -> list[Vertex]:
         return [vertex for vertex, _ in self._rows.values()]
 
-    def run(self) -> None:
-        """Run all jobs of the graph."""
+    def run(self) -> list[Row]:
+        """Run all jobs of the graph; return what the tasks of the last one give."""
         ending = self._graph.ending
         if isinstance(ending, Pending):
             self._settled((ending,))
             ending = self._last or ending
         assert isinstance(ending, Last), "a program of the tests has a last job"
-        self._rows_of(replace(ending.vertex, inputs=self._settled(ending.vertex.inputs)))
+        return self._rows_of(replace(ending.vertex, inputs=self._settled(ending.vertex.inputs)))
 
     def _settled(self, items: Items) -> Items:
         """Make the decisions that stand in the place of inputs."""

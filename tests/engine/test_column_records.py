@@ -24,7 +24,7 @@ from dstream.engine.kernels.columns.column_records import (
     member_of,
 )
 from dstream.engine.kernels.columns.column_texts import Texts
-from dstream.engine.kernels.columns.column_values import Floats, Ints, Objects, Withheld, items_of
+from dstream.engine.kernels.columns.column_values import Floats, Ints, Objects, Tuples, Withheld, items_of
 from dstream.engine.kernels.columns.evaluating import evaluated
 from dstream.engine.kernels.core_operations import operation
 from dstream.engine.kernels.item_batches import Batcher, loads_items
@@ -33,6 +33,7 @@ from dstream.engine.worker.stage_task import StageTask
 from dstream.errors import SourceError
 from dstream.expressions import Applied, Argument, Choice, Constant, Indexed
 from dstream.failures.known import known_of
+from dstream.pickling import dumps
 from dstream.plan.core import Chain, Limit
 from dstream.plan.steps import Op, Step
 from dstream.spi import ArrowRows
@@ -141,6 +142,15 @@ def test_rows_that_are_sent_are_items() -> None:
 
     for items, expected in ((chosen, ALL[:3]), (pairs, [(sale.price, sale, sale.name) for sale in ALL])):
         assert [item for _, data in Batcher().batches(items) for item in loads_items(data)] == expected
+
+
+def test_rows_that_travel_as_they_are_leave_behind_what_they_are_made_of() -> None:
+    """A sort and a join send rows between others; those of Parquet hang on an open file."""
+    rows = Records(Watched().rows("key"), _STEP).at(np.array([2, 0]))
+    rows.rows.parts["file"] = (each for each in ())  # type: ignore[index,assignment]  # It cannot be pickled.
+    pairs = Tuples((Ints(np.array([5, 7]), 5, 7), rows), 2)
+
+    assert items_of(loads_items(dumps(pairs))) == [(5, ALL[2]), (7, ALL[0])]
 
 
 def test_counting_looks_at_no_part() -> None:
@@ -330,9 +340,9 @@ def test_texts_that_may_be_none_are_objects():
     assert column_of_array(pa.array(["a", None])).values == ["a", None]
 
 
-def test_bytes_that_are_no_utf_8_fail_where_somebody_looks_at_them():
-    """As when items are made; rows that are left out are not looked at."""
-    with pytest.raises(UnicodeDecodeError):
+def test_bytes_that_are_no_utf_8_are_left_to_whoever_makes_the_items():
+    """They say in which file that is; rows that are left out are not looked at."""
+    with pytest.raises(Withheld, match="no text"):
         column_of_array(_INVALID)
     rows = Records(Watched(name=_INVALID).rows("key"), _STEP)
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from operator import itemgetter
 
+import numpy as np
 import pytest
 
 import dstream.engine.kernels.columns.column_sorting as column_sorting
 import dstream.engine.kernels.columns.column_top as column_top
+from dstream.engine.kernels.columns.column_entries import Entries
 from dstream.engine.kernels.columns.column_items import ColumnItems
-from dstream.engine.kernels.columns.column_sorting import SortedBatch, ranks_of_items
+from dstream.engine.kernels.columns.column_sorting import SortedBatch, ranks_of_items, run_in_order
 from dstream.engine.kernels.columns.column_values import Ints, Tuples, column_of, items_of
+from dstream.engine.kernels.columns.unmade import Unmade
 from dstream.engine.kernels.core_operations import operation
 from dstream.engine.kernels.item_batches import loads
 from dstream.engine.worker.readers import read_batches
@@ -19,6 +22,7 @@ from dstream.engine.worker.rows import ITEMS, SAMPLE
 from dstream.engine.worker.sorting import RouteByRange, SortRuns, merge_ranges
 from dstream.errors import EngineError
 from dstream.expressions import Argument, Constant, Indexed
+from dstream.pickling import dumps
 from dstream.plan.core import Limit, Top
 from dstream.plan.steps import KeyInColumns
 
@@ -155,3 +159,38 @@ def test_rows_with_the_key_of_the_last_that_is_held_are_not_made(task, step, mon
 
     assert list(operation(top)(ColumnItems(iter(blocks)), task)) == [1, 1]
     assert made == [[1, 2], [1]]
+
+
+class _Rows(Unmade):
+    """Rows whose items are texts."""
+
+    def __init__(self, items):
+        self.size = len(items)
+        self.items = items
+
+    def portions(self):
+        yield self.items
+
+    def at(self, places):
+        return _Rows([self.items[place] for place in places])
+
+
+@pytest.mark.parametrize("form", [lambda *members: Tuples(members, 3), lambda *members: Entries(members)])
+def test_rows_that_are_not_made_are_sorted_as_items(form):
+    """Those of Parquet hang on an open file, and may be large: they travel some at a time."""
+    rows = form(Ints(np.array([3, 1, 2]), 1, 3), _Rows(["c", "a", "b"]))
+    columns = KeyInColumns(Indexed(Argument(0), Constant(0)), True)
+
+    found, _ = run_in_order(rows, itemgetter(0), False, columns, "sorted")
+
+    assert found == [(1, "a"), (2, "b"), (3, "c")]
+
+
+def test_entries_of_columns_are_sorted_as_columns():
+    """Their parts travel without an object for each."""
+    rows = Entries((Ints(np.array([3, 1, 2]), 1, 3), Ints(np.array([7, 8, 9]), 7, 9)))
+
+    found, _ = run_in_order(rows, None, False, KeyInColumns(Indexed(Argument(0), Constant(0)), False), "sorted")
+
+    assert isinstance(found, Entries)
+    assert items_of(loads(dumps(found))) == [(1, 8), (2, 9), (3, 7)]

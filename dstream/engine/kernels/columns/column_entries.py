@@ -18,7 +18,7 @@ from dstream.engine.kernels.columns.unmade import Unmade
 from dstream.values import Entry
 from dstream.values.entry import as_entry
 
-__all__ = ["Entries", "entries_of", "with_parts"]
+__all__ = ["Entries", "are_unmade", "entries_of", "with_parts"]
 
 
 class Entries(Unmade):
@@ -49,6 +49,13 @@ class Entries(Unmade):
         if name not in Entry._fields:
             raise Withheld(f"a part {name} that entries do not have")
         return self.members[Entry._fields.index(name)]
+
+
+def are_unmade(rows: Column) -> bool:
+    """Say whether rows, or parts of them, are items that are not made and stand in no columns either."""
+    if isinstance(rows, Tuples | Entries):
+        return any(map(are_unmade, rows.members))
+    return isinstance(rows, Unmade)
 
 
 def entries_of(pairs: Column) -> Column:

@@ -61,6 +61,10 @@ class Records(Unmade):
                 few = slice(start, min(start + self.rows.most, self.size))
                 yield self.rows.items(few if self._places is None else self._places[few])
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # What they are made of may be an open file, or far more rows than these.
+        return Objects, (list(chain.from_iterable(self.portions())),)
+
     def part(self, name: str) -> Column:
         """Return the column of a part.
 
@@ -147,7 +151,7 @@ def column_of_array(array: Any) -> Column:
     """Return an array of Arrow as a column.
 
     Raises:
-        Withheld: its values are neither numbers of 64 bits, nor bools, texts or bytes.
+        Withheld: its values are neither numbers of 64 bits, nor bools, texts or bytes; or one of them is no text.
     """
     if not array.null_count and _is_number(array.type):
         return _numbers(array)
@@ -156,7 +160,10 @@ def column_of_array(array: Any) -> Column:
         if texts is not None:
             return texts
     if _is_number(array.type) or _is_text(array.type):
-        return Objects(array.to_pylist())
+        try:
+            return Objects(array.to_pylist())
+        except UnicodeDecodeError:  # Whoever makes the items says where they stand.
+            raise Withheld("bytes that are no text") from None
     raise Withheld(f"a column of {array.type}")
 
 

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from dstream.engine.kernels.columns.column_entries import are_unmade
 from dstream.engine.kernels.columns.column_items import Block
 from dstream.engine.kernels.columns.column_stacking import stacked
 from dstream.engine.kernels.columns.column_values import (
@@ -157,6 +158,8 @@ def run_in_order(
         return None
     places = np.argsort(ranks.values, kind="stable")
     found = [*map(run.__getitem__, places.tolist())] if isinstance(run, list) else rows_at(run, places)
+    if not isinstance(found, list) and are_unmade(found):
+        found = items_of(found)  # They travel as such: some at a time, as many as fit.
     if columns.is_verified:
         _compare_order(step, run, key, reverse, found)
     return found, Ranks(ranks.kind, ranks.values.take(places))

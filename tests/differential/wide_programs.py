@@ -1,0 +1,179 @@
+"""Programs of operations that move items, by chance: sorts, joins, distinct items and windows, in columns and not.
+
+The tasks of each run in this process, one after another, and what they send to each other is pickled.
+`python -m tests.differential.wide_programs 0 20000` runs many and says how many blocks stood in columns.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from itertools import chain
+from operator import itemgetter
+from random import Random
+from typing import Any
+from unittest.mock import patch
+
+import dstream.engine.compiler.compile_by_place as compile_by_place
+import dstream.engine.kernels.columns.column_items as column_items
+from dstream.engine.compiler import Facts
+from dstream.engine.kernels.item_batches import loads_items
+from dstream.plan import ToList, rewrite
+from dstream.stream import Stream
+from sources import file_splits, parquet_columns
+from tests.differential.column_programs import _step, watched
+from tests.differential.random_functions import FORMS, items_of_form, source_of
+from tests.differential.record_programs import Workshop, workshop
+from tests.differential.text_programs import function_of
+from tests.engine.graphs_here import GraphHere
+
+__all__ = ["WideProgram", "outcome", "program", "small_blocks"]
+
+_KINDS = frozenset({int, float, bool, tuple, str, type(None)})
+_OTHERS = [(number, str(number)) for number in range(-5, 25, 2)]
+
+
+@dataclass(frozen=True)
+class WideProgram:
+    """A stream that is run.
+
+    Attributes:
+        stream: gives the items.
+        is_ordered: whether they have an order.
+        text: all of it, for messages.
+        largest_small_side: how many bytes of one side of a join may travel to every task; below 0, none.
+    """
+
+    stream: Stream[Any]
+    is_ordered: bool
+    text: str
+    largest_small_side: int
+
+
+def program(seed: int, made_by: Workshop) -> WideProgram:
+    """Make a program."""
+    random = Random(seed)
+    if random.random() < 0.6:
+        source, form, shown = made_by.source(random)
+        stream = made_by.ctx.read(source)
+    else:
+        form = random.choice(FORMS)
+        items = items_of_form(form, random, random.randrange(0, 40))
+        stream, shown = made_by.ctx.stream(items, random.randrange(1, 4)), str(items)
+    texts = [shown]
+    for number in range(random.randrange(0, 3)):
+        action = random.choice(("map", "filter")) if number else "map"
+        written, form = _step(action, form, random)
+        texts.append(f"{action}({written})")
+        stream = getattr(stream, action)(function_of(written))
+    name, move = random.choice(_MOVES)
+    written = source_of(form, random, random.choice("iiiffb"))
+    made = move(stream, written, random)
+    if random.random() < 0.4:
+        made, name = made.map(_looked_into), f"{name}.looked_into"
+    limit = random.choice((-1, 2**22))
+    return WideProgram(made, not name.startswith("by key"), f"{' '.join(texts)} {name} {written}", limit)
+
+
+def _looked_into(item: Any) -> Any:
+    """Look for what only Python sees, such as one NaN that stands twice; change what can be changed."""
+    if not isinstance(item, tuple) or not item:
+        return item
+    for part in item:
+        if isinstance(part, dict):
+            part["more"] = len(part)
+    return item.count(item[0]), item
+
+
+def _pairs(form: str) -> Callable[[str], Callable[[Any], Any]]:
+    return lambda written: function_of(f"lambda x: {form}".replace("KEY", written.removeprefix("lambda x: ")))
+
+
+_KEY_AND_ITEM, _ITEM_TWICE, _KEY_TWICE = map(_pairs, ("(KEY, x)", "(x, x)", "(KEY, KEY, x)"))
+_HOW: tuple[Any, ...] = ("inner", "left", "right", "full")
+_Move = Callable[[Stream[Any], str, Random], Stream[Any]]
+_MOVES: list[tuple[str, _Move]] = [
+    ("sorted", lambda stream, key, random: stream.sorted(function_of(key), reverse=random.random() < 0.5)),
+    ("sorted", lambda stream, key, random: stream.sorted(function_of(key)).filter(function_of(key))),
+    ("sorted pairs", lambda stream, key, _: stream.map(_KEY_AND_ITEM(key)).sorted(itemgetter(0))),
+    ("sorted results", lambda stream, key, random: stream.map(function_of(key)).sorted(reverse=random.random() < 0.5)),
+    ("top", lambda stream, key, random: stream.top(random.randrange(1, 5), function_of(key))),
+    ("distinct", lambda stream, key, _: stream.distinct()),
+    ("distinct results", lambda stream, key, _: stream.map(function_of(key)).distinct()),
+    ("item twice", lambda stream, key, _: stream.map(_ITEM_TWICE(key))),
+    ("key twice", lambda stream, key, _: stream.map(_KEY_TWICE(key))),
+    ("key_by", lambda stream, key, _: stream.key_by(function_of(key))),
+    ("pairwise", lambda stream, key, _: stream.pairwise()),
+    ("pairwise results", lambda stream, key, _: stream.map(function_of(key)).pairwise().filter(_differ)),
+    ("by key: join", lambda stream, key, random: _joined(stream.map(_KEY_AND_ITEM(key)), random)),
+    ("by key: join", lambda stream, key, random: _joined(stream.key_by(function_of(key)), random)),
+    ("by key: semi_join", lambda stream, key, _: stream.map(_KEY_AND_ITEM(key)).semi_join(_OTHERS)),
+    ("by key: subtract", lambda stream, key, _: stream.map(function_of(key)).subtract(range(-3, 9, 2))),
+]
+_differ = function_of("lambda x: x[0] != x[1]")
+
+
+def _joined(pairs: Stream[Any], random: Random) -> Stream[Any]:
+    return pairs.join(_OTHERS, how=random.choice(_HOW))
+
+
+def outcome(made: WideProgram, columns: Any) -> Any:
+    """Return what a program gives, or that it fails: where items are wrong for two steps, either may be told."""
+    end = rewrite(ToList(made.stream._node))
+    try:
+        rows = GraphHere(end, Facts(3, 2, made.largest_small_side, columns=columns)).run()
+    except Exception:
+        return ("fails",)
+    found = list(map(_told, chain.from_iterable(loads_items(row.payload) for row in rows)))
+    return "gives", found if made.is_ordered else sorted(found, key=repr)
+
+
+def _told(value: Any) -> Any:
+    """Return what tells values apart: types, and digits of floats."""
+    if isinstance(value, tuple | list):
+        return type(value).__name__, *map(_told, value)
+    if isinstance(value, dict):
+        return type(value).__name__, *((key, _told(each)) for key, each in value.items())
+    return type(value).__name__, repr(value)
+
+
+@contextmanager
+def small_blocks() -> Iterator[None]:
+    """Let few items of any kind stand in columns, in several tasks."""
+    with ExitStack() as patches:
+        few = {"_FEWEST": 1, "_ROWS": 5, "_WORTH_A_LIST": 0, "_NUMBERS": _KINDS}
+        patches.enter_context(patch.multiple(column_items, **few))
+        patches.enter_context(patch.multiple(parquet_columns, _FIRST_ROWS=3, _ROWS=5))
+        patches.enter_context(patch.object(file_splits, "SMALLEST_SPLIT", 1))
+        patches.enter_context(patch.object(compile_by_place, "_ITEMS_WORTH_A_TARGET", 4))
+        yield
+
+
+def main(first: int, last: int) -> None:
+    """Run programs; tell those that differ, and what became of all."""
+    counts: Counter[str] = Counter()
+    with watched(counts), small_blocks():
+        for start in range(first, last, 500):
+            with workshop() as made_by:
+                for seed in range(start, min(start + 500, last)):
+                    made = program(seed, made_by)
+                    found, expected = (outcome(made, columns) for columns in ("auto", "off"))
+                    counts["programs"] += 1
+                    counts[expected[0]] += 1
+                    if found != expected:
+                        counts["DIFFERS"] += 1
+                        text = f"seed {seed}: {made.text}\n  columns: {found}\n  Python:  {expected}"
+                        print(text[:4000], flush=True)
+            print(dict(counts), flush=True)
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("PYTHONHASHSEED", "0")
+    warnings.simplefilter("ignore", SyntaxWarning)
+    sys.set_int_max_str_digits(0)
+    main(int(sys.argv[1]), int(sys.argv[2]))
