@@ -6,7 +6,7 @@ import dataclasses
 import operator
 import re
 from collections.abc import Callable, Sequence
-from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, MethodDescriptorType
+from types import BuiltinFunctionType, MemberDescriptorType, MethodDescriptorType
 from typing import Any
 
 from dstream.expressions.expression import (
@@ -24,6 +24,7 @@ from dstream.expressions.known_functions import CHANGING_NOTHING, OPERATORS, nam
 from dstream.expressions.names_of_function import CannotRead, constant_of
 from dstream.expressions.order_of_evaluation import is_leaf
 from dstream.values.entry import Entry
+from dstream.values.fields import is_of_dataclass, is_of_named_tuple
 
 __all__ = ["known_call", "object_read"]
 
@@ -101,8 +102,7 @@ def _is_named_tuple(kind: type) -> bool:
     return (
         issubclass(kind, tuple)
         and isinstance(getattr(kind, "_fields", None), tuple)
-        and isinstance(new, FunctionType)
-        and str(new.__globals__.get("__name__", "")).startswith("namedtuple_")
+        and is_of_named_tuple(new)
         and init is object.__init__
     )
 
@@ -116,8 +116,7 @@ def _is_dataclass(kind: type) -> bool:
             each.init and not each.kw_only and not _is_computed(kind, each.name) for each in dataclasses.fields(kind)
         )
         and len(vars(kind)["__dataclass_fields__"]) == len(dataclasses.fields(kind))
-        and isinstance(init, FunctionType)
-        and init.__code__.co_filename == "<string>"
+        and is_of_dataclass(init)
         and "__init__" in vars(kind)
         and not hasattr(kind, "__post_init__")
         and new is object.__new__

@@ -11,7 +11,7 @@ import typing
 import unicodedata
 from collections.abc import Callable, Sequence
 from types import FunctionType, MemberDescriptorType
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeGuard, cast
 
 __all__ = [
     "columns_of_fields",
@@ -19,6 +19,8 @@ __all__ = [
     "has_default",
     "has_plain_fields",
     "is_missing",
+    "is_of_dataclass",
+    "is_of_named_tuple",
     "is_required_key",
     "is_typed_dict",
 ]
@@ -98,7 +100,7 @@ def _has_plain_fields(kind: Any) -> bool:
     held = [inspect.getattr_static(kind, name, None) for name in names]
     if issubclass(kind, tuple):
         return (
-            _own_code(kind.__new__).startswith("namedtuple_")
+            is_of_named_tuple(kind.__new__)
             and kind.__init__ is object.__init__
             and kind.__getattribute__ is tuple.__getattribute__
             and kind.__getitem__ is tuple.__getitem__
@@ -107,8 +109,7 @@ def _has_plain_fields(kind: Any) -> bool:
         )
     init = vars(kind).get("__init__")
     return (
-        isinstance(init, FunctionType)
-        and init.__code__.co_filename == "<string>"
+        is_of_dataclass(init)
         and init.__code__.co_varnames[1 : init.__code__.co_argcount + init.__code__.co_kwonlyargcount] == names
         and not hasattr(kind, "__post_init__")
         and kind.__new__ is object.__new__
@@ -118,8 +119,26 @@ def _has_plain_fields(kind: Any) -> bool:
     )
 
 
-def _own_code(function: Any) -> str:
-    return str(function.__globals__.get("__name__", "")) if isinstance(function, FunctionType) else ""
+def is_of_dataclass(method: Any) -> TypeGuard[FunctionType]:
+    """Say whether `dataclasses` wrote a method; one of the user's may come out of a text, too, as with `python -c`.
+
+    Example:
+        >>> from dstream.values.fields import is_of_dataclass
+        >>> is_of_dataclass(dataclasses.make_dataclass("Sale", ["price"]).__init__), is_of_dataclass(has_default)
+        (True, False)
+    """
+    return isinstance(method, FunctionType) and method.__code__.co_qualname.startswith("__create_fn__.")
+
+
+def is_of_named_tuple(new: Any) -> bool:
+    """Say whether `collections.namedtuple` wrote what makes the objects of a class.
+
+    Example:
+        >>> from dstream.values.fields import is_of_named_tuple
+        >>> is_of_named_tuple(Entry.__new__), is_of_named_tuple(has_default)
+        (True, False)
+    """
+    return isinstance(new, FunctionType) and new.__code__.co_names == ("_tuple_new",)
 
 
 class _Pair(NamedTuple):

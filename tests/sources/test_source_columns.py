@@ -16,9 +16,10 @@ import pytest
 
 import dstream as ds
 from collectors import grouping_by, summing
+from dstream.errors import SourceError
 from dstream.spi import ArrowRows, InArrow
 from dstream.testing.engines import MASTER, SETTINGS
-from sources import parquet_columns, parquet_rows
+from sources import file_splits, parquet_columns, parquet_rows
 from sources.tables import rows_of_table
 
 TABLE = pa.table(
@@ -203,12 +204,32 @@ class _Property:
         pass
 
 
+_OF_A_TEXT: dict[str, Any] = {"__name__": "namedtuple_of_ours"}
+_TEXT = """
+import dataclasses, collections
+
+@dataclasses.dataclass
+class Doubled:
+    n: int
+
+    def __init__(self, n):
+        self.n = n * 2
+
+class Next(collections.namedtuple("Next", "n")):
+    def __new__(cls, n):
+        return super().__new__(cls, n + 1)
+"""
+exec(compile(_TEXT, "<string>", "exec", dont_inherit=True), _OF_A_TEXT)  # As of `python -c`.
 _Computed = dataclasses.make_dataclass("_Computed", [("n", int)], bases=(_Property,))
 _Given = dataclasses.make_dataclass("_Given", [("n", int), ("m", dataclasses.InitVar[int], 3)])
 
 
 @pytest.mark.parametrize(
-    "kind", [_OwnPlaces, _OwnField, _OwnNew, _PostInit, _Checks, _Looks, _Keeps, _Made, _Computed, _Given]
+    "kind",
+    [
+        *(_OwnPlaces, _OwnField, _OwnNew, _PostInit, _Checks, _Looks, _Keeps, _Made, _Computed, _Given),
+        *(_OF_A_TEXT["Doubled"], _OF_A_TEXT["Next"]),
+    ],
 )
 def test_classes_that_do_more_than_to_keep_their_fields_have_no_columns(kind: Any, path: Path) -> None:
     """Each object may be something else."""
@@ -306,6 +327,52 @@ def test_functions_run_over_columns_of_sources_on_spark(
             assert chosen.collect(grouping_by(lambda row: row.n % 2, summing(lambda row: row.n))) == {0: 16, 1: 17}
             chosen.explain(routes=True)
             assert ("# columns" in capsys.readouterr().out) is (columns != "off")
+
+
+@pytest.mark.parametrize("kind", [Pair, None])
+@pytest.mark.parametrize("columns", ["auto", "verify"])
+def test_rows_of_parquet_are_sorted_and_joined_on_spark(
+    columns: Any, kind: Any, path: Path, spark_context: ds.Context, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By several tasks, which send rows to each other: whole, and beside their key."""
+    monkeypatch.setattr(file_splits, "SMALLEST_SPLIT", 1)
+    rows = _items(parquet_rows(path, kind=kind))
+    number: Any = (lambda row: row["n"]) if kind is None else (lambda row: row.n)
+    with ds.connect(MASTER, config=SETTINGS, storage=data, columns=columns) as ctx:
+        stream = ctx.read(parquet_rows(path, kind=kind))
+        pairs = stream.map(lambda row: (number(row), row))
+
+        assert len(stream.partitions()) > 1
+        assert stream.sorted(key=number, reverse=True).to_list() == rows[::-1]
+        assert pairs.sorted(key=lambda pair: -pair[0]).to_list() == [(number(row), row) for row in rows[::-1]]
+        joined = pairs.join([(each, str(each)) for each in range(10)], how="full")
+        assert joined.sorted(key=lambda entry: entry.key).to_list() == [
+            (number(row), (row, str(number(row)))) for row in rows
+        ]
+
+
+def test_texts_that_are_none_are_told_with_their_file(tmp_path: Path) -> None:
+    """As where rows are read one by one, whenever they are made."""
+    places = pa.py_buffer(b"\0\0\0\0\1\0\0\0")
+    texts = pa.Array.from_buffers(pa.string(), 1, [None, places, pa.py_buffer(b"\xff")])
+    pyarrow.parquet.write_table(pa.table({"text": texts}), tmp_path / "a.parquet")
+    (found,) = _rows(parquet_rows(tmp_path / "a.parquet"))
+
+    with pytest.raises(SourceError, match=r"cannot read .*a.parquet: UnicodeDecodeError"):
+        list(found.items(slice(0, 1)))
+
+
+def test_columns_that_cannot_be_read_are_told_with_their_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a file that is torn."""
+
+    def fail(*arguments: Any) -> Any:
+        raise OSError("torn")
+
+    monkeypatch.setattr(parquet_columns._ColumnsOfGroup, "_read", fail)
+    found = _rows(parquet_rows(path))
+
+    with pytest.raises(SourceError, match=r"cannot read .*a.parquet: .*torn"):
+        found[0].parts["n"]()
 
 
 def test_columns_beside_those_of_the_fields_are_left_out(path: Path) -> None:
