@@ -23,7 +23,7 @@ import dstream.engine.compiler.compile_by_place as compile_by_place
 import dstream.engine.kernels.columns.column_items as column_items
 from dstream.engine.compiler import Facts
 from dstream.engine.kernels.item_batches import loads_items
-from dstream.plan import ToList, rewrite
+from dstream.plan import ToList, is_ordered, rewrite
 from dstream.stream import Stream
 from sources import file_splits, parquet_columns
 from tests.differential.column_programs import _step, watched
@@ -77,7 +77,7 @@ def program(seed: int, made_by: Workshop) -> WideProgram:
     if random.random() < 0.4:
         made, name = made.map(_looked_into), f"{name}.looked_into"
     limit = random.choice((-1, 2**22))
-    return WideProgram(made, not name.startswith("by key"), f"{' '.join(texts)} {name} {written}", limit)
+    return WideProgram(made, is_ordered(rewrite(made._node)), f"{' '.join(texts)} {name} {written}", limit)
 
 
 def _looked_into(item: Any) -> Any:
@@ -110,10 +110,10 @@ _MOVES: list[tuple[str, _Move]] = [
     ("key_by", lambda stream, key, _: stream.key_by(function_of(key))),
     ("pairwise", lambda stream, key, _: stream.pairwise()),
     ("pairwise results", lambda stream, key, _: stream.map(function_of(key)).pairwise().filter(_differ)),
-    ("by key: join", lambda stream, key, random: _joined(stream.map(_KEY_AND_ITEM(key)), random)),
-    ("by key: join", lambda stream, key, random: _joined(stream.key_by(function_of(key)), random)),
-    ("by key: semi_join", lambda stream, key, _: stream.map(_KEY_AND_ITEM(key)).semi_join(_OTHERS)),
-    ("by key: subtract", lambda stream, key, _: stream.map(function_of(key)).subtract(range(-3, 9, 2))),
+    ("join", lambda stream, key, random: _joined(stream.map(_KEY_AND_ITEM(key)), random)),
+    ("join", lambda stream, key, random: _joined(stream.key_by(function_of(key)), random)),
+    ("semi_join", lambda stream, key, _: stream.map(_KEY_AND_ITEM(key)).semi_join(_OTHERS)),
+    ("subtract", lambda stream, key, _: stream.map(function_of(key)).subtract(range(-3, 9, 2))),
 ]
 _differ = function_of("lambda x: x[0] != x[1]")
 

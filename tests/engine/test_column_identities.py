@@ -111,6 +111,15 @@ def test_a_nan_in_an_entry_is_left_to_python() -> None:
         evaluated(Together((entry, Argument(0))), [column_of([_NAN])])
 
 
+def test_entries_with_equal_numbers_stay_columns() -> None:
+    """They are looked into: the numbers in them are no objects that could be changed."""
+    entries = [Called("dstream.Entry", (Together((_ITEM, Constant(each))),)) for each in "ab"]
+
+    found = items_of(evaluated(Together(tuple(entries)), [column_of([1, 2])]))
+
+    assert found == [((1, "a"), (1, "b")), ((2, "a"), (2, "b"))]
+
+
 @pytest.mark.parametrize("source", ["float('nan')", "(float('nan'), 1)", "1e400 - 1e400"])
 def test_a_nan_that_is_no_item_is_another_one_for_each(source: str) -> None:
     """Two rows with one NaN would be equal tuples."""
