@@ -12,7 +12,7 @@ SECONDS = 300
 
 @pytest.fixture(scope="module")
 def scale() -> Scale:
-    """What came of each shape, on workers that have so little memory that they move what they hold to disk."""
+    """What came of each shape, with workers whose operations may hold 64 MB."""
     return measured(list(SHAPES), ITEMS, memory="64m")
 
 
