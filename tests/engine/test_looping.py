@@ -26,7 +26,12 @@ from reducers import to_ilist
 from sources import Items
 
 CLUSTER = SimpleNamespace(
-    cores=2, counting=lambda: None, setting=lambda name: "10m", broadcast_limit=2**20, column_mode="auto"
+    cores=2,
+    counting=lambda: None,
+    setting=lambda name: "10m",
+    broadcast_limit=2**20,
+    column_mode="auto",
+    is_one_task=False,
 )
 
 

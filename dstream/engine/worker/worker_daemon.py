@@ -24,6 +24,7 @@ MODULES = (
     "pyspark.worker",
     "pyspark.sql.pandas.serializers",
     "dstream.engine.worker.carried_stage",
+    "dstream.engine.worker.stage",
     "dstream.engine.worker.sinks",
     "dstream.engine.kernels.fused_steps",
     "dstream.session",

@@ -7,6 +7,7 @@ import pytest
 import dstream as ds
 from dstream.engine.compiler import compile_epochs
 from dstream.engine.spark.cluster import Cluster
+from dstream.jobs.unbounded import one_epoch
 from tests.jobs.unbounded.changing import counts, written
 from tests.jobs.unbounded.streams import Feed, eventually
 
@@ -15,7 +16,7 @@ WORDS = "abcdefghij"
 
 @pytest.fixture
 def tasks(monkeypatch):
-    """In how many tasks each epoch on Spark had its state."""
+    """In how many tasks each epoch on Spark had its state, where no epoch is so small that one task takes it."""
     seen, routing = [], compile_epochs.RouteToShards
 
     def route(targets, *given):
@@ -23,6 +24,7 @@ def tasks(monkeypatch):
         return routing(targets, *given)
 
     monkeypatch.setattr(compile_epochs, "RouteToShards", route)
+    monkeypatch.setattr(one_epoch, "_QUICK", 0.0)
     monkeypatch.setattr(Cluster, "cores", property(lambda cluster: 3))
     return seen
 
