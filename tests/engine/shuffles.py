@@ -32,8 +32,8 @@ def calling(context: ds.Context, **more: Any) -> Any:
 
 
 def written(context: ds.Context, pipeline: Pipeline | DAG) -> None:
-    """Run a pipeline, or a graph."""
-    context.new_job(pipeline).join(60)
+    """Run a pipeline, or a graph; one that fails is not run again."""
+    context.new_job(pipeline, config=ds.JobConfig(auto_restart=False)).join(60)
 
 
 def results_in_buckets(context: ds.Context) -> None:
