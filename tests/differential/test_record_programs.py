@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
 from collections import Counter
 from collections.abc import Iterator
 
@@ -13,16 +11,7 @@ from dstream.errors import EngineError
 from tests.differential.column_programs import watched
 from tests.differential.record_programs import Workshop, outcomes_of_records, workshop
 
-
-@pytest.fixture(autouse=True)
-def _long_ints_are_shown(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("PYTHONHASHSEED", "0")  # This one process routes keys to itself.
-    most = sys.get_int_max_str_digits()
-    sys.set_int_max_str_digits(0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SyntaxWarning)
-        yield
-    sys.set_int_max_str_digits(most)
+pytestmark = pytest.mark.usefixtures("large_ints_as_text")
 
 
 @pytest.fixture(scope="module")

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
 from collections import Counter
-from collections.abc import Iterator
 
 import pytest
 
@@ -13,16 +10,7 @@ from tests.differential.column_programs import watched
 from tests.differential.record_programs import workshop
 from tests.differential.wide_programs import outcome, program, small_blocks
 
-
-@pytest.fixture(autouse=True)
-def _long_ints_are_shown(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("PYTHONHASHSEED", "0")  # This one process routes keys to itself.
-    most = sys.get_int_max_str_digits()
-    sys.set_int_max_str_digits(0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SyntaxWarning)
-        yield
-    sys.set_int_max_str_digits(most)
+pytestmark = pytest.mark.usefixtures("large_ints_as_text")
 
 
 def test_wide_operations_give_with_columns_what_they_give_without() -> None:
