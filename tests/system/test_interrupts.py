@@ -71,12 +71,12 @@ def attempt_all(numbers):
 
 ctx.spark.stop()
 attempt_all(numbers)
-ctx.close()
 with ds.connect("local[2]", config={"spark.driver.memory": "512m"}) as again:
     numbers = again.stream(range(4), 4)
     print(numbers.to_list())
     os.kill(SparkContext._jvm.java.lang.ProcessHandle.current().pid(), signal.SIGKILL)
     attempt_all(numbers)
+ctx.close()
 """
 
 
@@ -129,5 +129,5 @@ def test_a_spark_that_ended_is_told_in_plain_words(ended, first, words, advice):
 
 
 def test_a_context_can_be_opened_after_a_stop(ended):
-    """With another Spark, in the same process."""
+    """With another Spark, in the same process, also while the context of the first one is open."""
     assert (ended[3], len(ended)) == ("[0, 1, 2, 3]", 7)

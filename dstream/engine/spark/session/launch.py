@@ -176,7 +176,7 @@ def _guest_session(theirs: SparkSession, settings: Settings) -> SparkSession:
 
 def _shared_session(settings: Settings) -> _Running:
     global _running
-    if _running is not None and _has_died(_running):
+    if _running is not None and not ClassicPort(_running.spark).is_alive():  # Contexts may still hold it.
         _stop(_running)
         _running = None
     if _running is None:
@@ -195,7 +195,7 @@ def _shared_session(settings: Settings) -> _Running:
 
 
 def _has_died(running: _Running) -> bool:
-    """Say whether the Java process of a session is gone, which contexts may still hold."""
+    """Say whether the Java process of a session is gone."""
     process = getattr(getattr(running.spark.sparkContext, "_gateway", None), "proc", None)
     return process is not None and process.poll() is not None
 
