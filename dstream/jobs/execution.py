@@ -285,7 +285,7 @@ class Execution:
         assert run.stop is not None, "somebody has asked"
         match run.stop.want:
             case "cancel":
-                self._end(JobStatus.CANCELLED, CancelledError())
+                self._end(JobStatus.CANCELLED, CancelledError(f"{self.lease.state.title} was cancelled"))
                 return True
             case "leave":
                 self._leave()

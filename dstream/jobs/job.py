@@ -22,7 +22,7 @@ from dstream.jobs.job_metrics import JobMetrics
 from dstream.jobs.job_records import JobRecords
 from dstream.jobs.job_state import FailureText, JobState
 from dstream.jobs.job_status import JobStatus
-from dstream.jobs.job_watch import Watch, title
+from dstream.jobs.job_watch import Watch
 from dstream.jobs.plan_of_job import plan_of
 from dstream.pickling import dumps
 from dstream.pipeline.pipeline_plan import PipelinePlan
@@ -152,10 +152,10 @@ class Job:
             return self._execution.plan
         pickle = self._records.pickle(self._id, "plan")
         if pickle is None:
-            raise IllegalStateError(f"the pipeline of {title(self._state())} is not in the storage")
+            raise IllegalStateError(f"the pipeline of {self._state().title} is not in the storage")
         plan = self._load(pickle)
         if not isinstance(plan, PipelinePlan):
-            raise IllegalStateError(f"the pipeline of {title(self._state())} is damaged: it is {type(plan).__name__}")
+            raise IllegalStateError(f"the pipeline of {self._state().title} is damaged: it is {type(plan).__name__}")
         return plan
 
     def join(self, timeout: float | None = None) -> None:
@@ -176,7 +176,7 @@ class Job:
         patience = _patience(timeout)
         future = self._ending()
         if not wait([future], patience).done:
-            raise TimeoutError(f"{title(self._state())} has not ended within {timeout} seconds; it goes on")
+            raise TimeoutError(f"{self._state().title} has not ended within {timeout} seconds; it goes on")
         future.was_asked = True
         if future.error is not None:
             # Whoever raises an exception again adds to its traceback.
@@ -213,10 +213,10 @@ class Job:
         until = math.inf if patience is None else monotonic() + patience
         while (status := self.status) not in statuses:
             if status.has_ended or status is JobStatus.NOT_RUNNING:
-                raise IllegalStateError(f"{title(self._state())} is {status.name}, not {wanted}") from self.failure
+                raise IllegalStateError(f"{self._state().title} is {status.name}, not {wanted}") from self.failure
             if monotonic() >= until:
                 raise TimeoutError(
-                    f"{title(self._state())} is {status.name}, not {wanted}, after {timeout} seconds; it goes on"
+                    f"{self._state().title} is {status.name}, not {wanted}, after {timeout} seconds; it goes on"
                 )
             sleep(_BETWEEN_LOOKS if self._is_here() else _BETWEEN_LOOKS_ELSEWHERE)
         return status
@@ -253,9 +253,9 @@ class Job:
         if call != "restart" and not state.is_unbounded:
             self._refuse(call)
         if state.status.has_ended:
-            raise IllegalStateError(f"{title(state)} has ended: it is {state.status.name}; submit its pipeline again")
+            raise IllegalStateError(f"{state.title} has ended: it is {state.status.name}; submit its pipeline again")
         if is_lost:
-            raise IllegalStateError(f"the driver of {title(state)} is gone; submit its pipeline under its name again")
+            raise IllegalStateError(f"the driver of {state.title} is gone; submit its pipeline under its name again")
 
     def metrics(self) -> JobMetrics:
         """Return what is known of the job in numbers: as attributes, as a dictionary, as a table, as OpenMetrics."""
@@ -388,7 +388,7 @@ class Job:
             self._refuse(call)
         plan = plan_of(pipeline, call)
         if not plan.is_unbounded:
-            raise UnsupportedError(f"{call}(): {title(state)} has no end, and this pipeline has one")
+            raise UnsupportedError(f"{call}(): {state.title} has no end, and this pipeline has one")
         check_sinks(plan, call)
         memory = Memory.of(EpochLog(self._records.all, self._id, state.driver.token), state.log)
         return plan, upgrade_plan(plan, state.shape, memory)
@@ -413,10 +413,10 @@ class Job:
         self._check_drives("update")
         from dstream.jobs.upgrade_plan import check_nothing_is_refused  # here: few jobs are changed
 
-        check_nothing_is_refused(verdicts, title(self._state()))
+        check_nothing_is_refused(verdicts, self._state().title)
         if not self._updated(plan):
             raise IllegalStateError(
-                f"{title(self._state())} goes on with the pipeline that it had: it is being stopped, or its driver "
+                f"{self._state().title} goes on with the pipeline that it had: it is being stopped, or its driver "
                 "cannot load or open this one; the log of the driver says more"
             )
         return verdicts
@@ -500,7 +500,7 @@ class Job:
     def __repr__(self) -> str:
         state, is_lost = self._looked_at()
         status = JobStatus.NOT_RUNNING if is_lost else state.status
-        return f"<{title(state).removeprefix('the ')}, {status.name}>"
+        return f"<{state.title.removeprefix('the ')}, {status.name}>"
 
 
 _BETWEEN_LOOKS = 0.01

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from concurrent.futures import CancelledError, Future
+from contextlib import contextmanager
 from types import TracebackType
 
 __all__ = ["JobFuture"]
@@ -32,12 +34,22 @@ class JobFuture(Future[None]):
     def result(self, timeout: float | None = None) -> None:
         """Wait for the end of the job; raise what it failed with."""
         self.was_asked = True
-        super().result(timeout)
+        with self._named():
+            super().result(timeout)
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
         """Wait for the end of the job; return what it failed with."""
         self.was_asked = True
-        return super().exception(timeout)
+        with self._named():
+            return super().exception(timeout)
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """Let the error of a cancelled job name the job, which that of a future does not."""
+        try:
+            yield
+        except CancelledError:
+            raise CancelledError(*(self.error.args if self.error else ())) from None
 
     def end(self, error: BaseException | None) -> None:
         """Say how the job ended; a second call does nothing."""

@@ -69,6 +69,11 @@ class JobState:
     is_unbounded: bool = False
     log: int = 0
 
+    @property
+    def title(self) -> str:
+        """What messages call the job."""
+        return f"the job {self.id}" if self.name is None else f"the job {self.name!r}"
+
     def starting(self, now: float) -> JobState:
         """Return the state of the same job at the moment in which a driver starts it."""
         started = JobStatus.STARTING

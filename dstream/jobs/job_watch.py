@@ -18,7 +18,7 @@ from dstream.jobs.job_records import Held, JobRecords, Request, Want
 from dstream.jobs.job_state import JobState
 from dstream.jobs.job_status import JobStatus
 
-__all__ = ["Watch", "title"]
+__all__ = ["Watch"]
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 0.5
 
@@ -134,7 +134,7 @@ class Watch:
                 case JobStatus.COMPLETED:
                     future.end(None)
                 case JobStatus.CANCELLED:
-                    future.end(CancelledError())
+                    future.end(CancelledError(f"{state.title} was cancelled"))
                 case _:
                     future.end(failed(state))
         except BaseException as problem:  # Whatever it is, somebody waits for it.
@@ -147,15 +147,10 @@ class Watch:
             now = monotonic()
             lost_since = (lost_since or now) if self.is_lost(state) else None
             if lost_since is not None and now - lost_since > self._rhythm.lost_after:
-                raise IllegalStateError(f"the driver of {title(state)} is gone; {_AGAIN}")
+                raise IllegalStateError(f"the driver of {state.title} is gone; {_AGAIN}")
             sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
         return state
 
 
 _AGAIN = "submit its pipeline under its name again, and the job goes on"
-
-
-def title(state: JobState) -> str:
-    """Return what messages call a job."""
-    return f"the job {state.id}" if state.name is None else f"the job {state.name!r}"

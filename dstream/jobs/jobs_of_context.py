@@ -30,7 +30,7 @@ from dstream.jobs.job_lease import Lease
 from dstream.jobs.job_records import Held, JobRecords, new_id
 from dstream.jobs.job_state import JobState, shape_of
 from dstream.jobs.job_status import JobStatus
-from dstream.jobs.job_watch import Watch, title
+from dstream.jobs.job_watch import Watch
 from dstream.jobs.plan_of_job import plan_of
 from dstream.jobs.unbounded.epoch_log import EpochLog
 from dstream.jobs.unbounded.sinks_of_epochs import check_sinks
@@ -145,7 +145,7 @@ class Jobs:
             return self._job(held.state.id)
         driver = held.state.driver
         raise JobExistsError(
-            f"{title(held.state)} is running already, in process {driver.process} on {driver.host}: "
+            f"{held.state.title} is running already, in process {driver.process} on {driver.host}: "
             f"ctx.job({config.name!r}) is it, to be joined or cancelled; new_job_if_absent() would return it"
         )
 
@@ -217,7 +217,7 @@ class Jobs:
         """Refuse a pipeline with which a job without an end cannot go on where it was."""
         if not (state.is_unbounded and plan.is_unbounded):
             raise IllegalStateError(
-                f"{title(state)} goes on where its driver ended, and this is another pipeline: one of the two has an "
+                f"{state.title} goes on where its driver ended, and this is another pipeline: one of the two has an "
                 "end; submit it as it was, or under another name"
             )
         log = EpochLog(self._records.all, state.id, state.driver.token)
@@ -231,14 +231,14 @@ class Jobs:
         if not config.force:
             memory = Memory.of(log, state.log)
             verdicts = upgrade_plan(plan, state.shape, memory)
-            check_nothing_is_lost(verdicts, memory, title(state), "goes on where its driver ended")
+            check_nothing_is_lost(verdicts, memory, state.title, "goes on where its driver ended")
 
     def _start(self, plan: PipelinePlan, lease: Lease, epoch: EpochRecord) -> Job:
         execution = Execution(self._context, self._records, lease, epoch, plan, call_site(), self._load, self._clock)
         identity = lease.state.id
         self._here[identity] = execution
         self._ends = [(job, end) for job, end in self._ends if _is_news(end)]
-        self._ends.append((title(lease.state), execution.future))
+        self._ends.append((lease.state.title, execution.future))
         execution.start()
         self._heart.add(execution)
         return self._job(identity)
@@ -315,7 +315,7 @@ def _check_is_published(log: EpochLog, state: JobState) -> None:
     last = log.last(state.log)
     if last is not None and log.last_run(last).number > state.log:
         raise IllegalStateError(
-            f"{title(state)} may have still to publish what its last epoch wrote before its driver ended, and this is "
+            f"{state.title} may have still to publish what its last epoch wrote before its driver ended, and this is "
             "another pipeline: submit it as it was, which ctx.job(...).pipeline is, and then update() it"
         )
 
@@ -325,7 +325,7 @@ def _check_has_no_state(memory: Memory, state: JobState, config: JobConfig) -> N
     if any(index.keys for index in memory.steps.values()):
         was, is_now = (each.files_at or "the storage of the job" for each in (state.config, config))
         raise IllegalStateError(
-            f"{title(state)} has the state of its steps in {was}, and is submitted with {is_now} for it: say the same "
+            f"{state.title} has the state of its steps in {was}, and is submitted with {is_now} for it: say the same "
             "JobConfig(files_at=...) as before; with force=True as well it is looked for there, if it was moved"
         )
 
@@ -334,7 +334,7 @@ def _check_pipeline(plan: PipelinePlan, state: JobState, receipts: Receipts | No
     """Refuse a pipeline that is not the one whose receipts these are."""
     if receipts is not None and shape_of(plan) != state.shape:
         raise IllegalStateError(
-            f"{title(state)} has still to publish what it wrote before its driver ended, and this is another "
+            f"{state.title} has still to publish what it wrote before its driver ended, and this is another "
             "pipeline: its stages have other names, kinds or sinks; submit it as it was, or under another name"
         )
 

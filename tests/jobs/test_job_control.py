@@ -21,7 +21,7 @@ def test_cancel_is_true_for_the_call_that_did_it(ctx, gate):
     job = ctx.new_job(plan_of(ctx.stream([1]).map(gate), to_ilist("a"), to_ilist("b")))
     assert gate.was_reached.wait(10)
     assert [job.cancel(), job.cancel()] == [True, False]
-    with pytest.raises(CancelledError):
+    with pytest.raises(CancelledError, match=rf"^the job {job.id} was cancelled$"):
         job.join(5)
     gate.is_open.set()
 
@@ -62,7 +62,7 @@ def test_cancel_from_elsewhere_reaches_the_driver(connect, gate):
     assert gate.was_reached.wait(10)
     seen = other.job("one")
     assert [seen.cancel(), seen.cancel()] == [True, False]
-    with pytest.raises(CancelledError):
+    with pytest.raises(CancelledError, match=r"^the job 'one' was cancelled$"):
         seen.join(10)
 
     assert (seen.status, job.status) == (ds.JobStatus.CANCELLED, ds.JobStatus.CANCELLED)
