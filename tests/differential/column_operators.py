@@ -422,8 +422,8 @@ def watched(counts: Counter[str]) -> Iterator[None]:
         yield
 
 
-def main(first: int, last: int) -> None:
-    """Run programs; tell those that differ, and what became of all."""
+def main(first: int, last: int) -> Counter[str]:
+    """Run programs; print those that differ, and return what became of all."""
     counts: Counter[str] = Counter()
     with watched(counts):
         for seed in range(first, last):
@@ -435,6 +435,7 @@ def main(first: int, last: int) -> None:
                 counts["DIFFERS"] += 1
                 print(f"seed {seed}: {made.text}\n  columns: {found}\n  Python:  {expected}"[:3000], flush=True)
     print(dict(counts))
+    return counts
 
 
 if __name__ == "__main__":

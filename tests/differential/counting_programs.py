@@ -125,18 +125,20 @@ def _cut(most: int) -> Callable[[Program, list[Any]], Any]:
 _OPEN: list[Iterator[Any]] = []
 
 
-def main(first: int, last: int) -> None:
-    """Run programs; tell those that differ, and what became of all."""
+def main(first: int, last: int) -> Counter[str]:
+    """Run programs; print those that differ, and return what became of all."""
     counts: Counter[str] = Counter()
     with watched(counts):
         for seed in range(first, last):
             made = counted_program(seed)
+            counts["programs"] += 1
             for found, possible in outcomes(made, seed, verified=seed % 4 == 0):
                 counts[found[0][0]] += 1
                 if found not in possible:
                     counts["DIFFERS"] += 1
                     print(f"seed {seed}: {made.text}\n  columns: {found}\n  Python:  {possible}"[:1500], flush=True)
     print(dict(counts))
+    return counts
 
 
 if __name__ == "__main__":

@@ -365,8 +365,8 @@ def workshop() -> Iterator[Workshop]:
         yield Workshop(ctx, Path(folder))
 
 
-def main(first: int, last: int) -> None:
-    """Run programs; tell those that differ, and what became of all."""
+def main(first: int, last: int) -> Counter[str]:
+    """Run programs; print those that differ, and return what became of all."""
     counts: Counter[str] = Counter()
     with watched(counts):
         for start in range(first, last, 500):
@@ -381,6 +381,7 @@ def main(first: int, last: int) -> None:
                             text = f"seed {seed}: {made.text}\n  columns: {found}\n  Python:  {possible}"
                             print(text[:4000], flush=True)
             print(dict(counts), flush=True)
+    return counts
 
 
 if __name__ == "__main__":

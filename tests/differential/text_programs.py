@@ -498,8 +498,8 @@ def outcomes(made: Program, seed: int) -> list[tuple[Outcome, list[Outcome]]]:
     return found
 
 
-def main(first: int, last: int) -> None:
-    """Run programs; tell those that differ, and what became of all."""
+def main(first: int, last: int) -> Counter[str]:
+    """Run programs; print those that differ, and return what became of all."""
     counts: Counter[str] = Counter()
     with watched(counts):
         for seed in range(first, last):
@@ -513,6 +513,7 @@ def main(first: int, last: int) -> None:
                     counts["DIFFERS"] += 1
                     print(f"seed {seed}: {made.text}\n  columns: {found}\n  Python:  {possible}"[:3000], flush=True)
     print(dict(counts))
+    return counts
 
 
 if __name__ == "__main__":

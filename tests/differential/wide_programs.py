@@ -154,8 +154,8 @@ def small_blocks() -> Iterator[None]:
         yield
 
 
-def main(first: int, last: int) -> None:
-    """Run programs; tell those that differ, and what became of all."""
+def main(first: int, last: int) -> Counter[str]:
+    """Run programs; print those that differ, and return what became of all."""
     counts: Counter[str] = Counter()
     with watched(counts), small_blocks():
         for start in range(first, last, 500):
@@ -170,6 +170,7 @@ def main(first: int, last: int) -> None:
                         text = f"seed {seed}: {made.text}\n  columns: {found}\n  Python:  {expected}"
                         print(text[:4000], flush=True)
             print(dict(counts), flush=True)
+    return counts
 
 
 if __name__ == "__main__":

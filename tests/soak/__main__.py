@@ -17,6 +17,7 @@ __all__ = ["main", "names", "run"]
 
 _ROOT = Path(__file__).parents[2]
 _LONG: dict[str, Sequence[str]] = {
+    "columns": ("--programs", "200000"),
     "contention": ("--runs", "200"),
     "epochs": ("--programs", "5000"),
     "hostile": ("--runs", "5000"),
@@ -32,6 +33,7 @@ _LONG: dict[str, Sequence[str]] = {
 }
 """What a soak is given to be long; one that is not here has no shorter size."""
 _QUICK: dict[str, Sequence[str]] = {
+    "columns": ("--programs", "200"),
     "contention": ("--runs", "5"),
     "epochs": ("--programs", "50"),
     "hostile": ("--runs", "20"),
