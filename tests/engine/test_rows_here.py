@@ -43,27 +43,26 @@ def rows_with(*payloads: bytes) -> list[Row]:
 def test_what_is_large_of_the_rows_of_a_task_stands_in_a_file(tmp_path: Path) -> None:
     """So many bytes travel as they are; the rows are the same again for those who read them."""
     rows = rows_with(SMALL, LARGE, SMALL, LARGE, b"")
-    stored = list(Storing(str(tmp_path / "rows"), 12).stored(iter(rows)))
+    stored = list(Storing(str(tmp_path), 12).stored(iter(rows)))
 
     assert [row.channel for row in stored] == [0, STORED, 0, STORED, 0]
     assert [whole(handed_on(row)) for row in stored] == rows
-    assert [path.stat().st_size for path in (tmp_path / "rows").iterdir()] == [2 * len(LARGE)]
+    assert [path.stat().st_size for path in tmp_path.iterdir()] == [2 * len(LARGE)]
 
 
-def test_few_bytes_need_no_folder(tmp_path: Path) -> None:
-    """A task makes it when it needs it, and nobody else may look into it."""
-    assert list(Storing(str(tmp_path / "rows"), 12).stored(iter(rows_with(SMALL)))) == rows_with(SMALL)
-    assert not (tmp_path / "rows").exists()
-    list(Storing(str(tmp_path / "rows"), 0).stored(iter(rows_with(SMALL))))
-
-    assert (tmp_path / "rows").stat().st_mode & 0o777 == 0o700
+def test_few_bytes_need_no_file(tmp_path: Path) -> None:
+    """What travels stands nowhere else."""
+    assert list(Storing(str(tmp_path), 12).stored(iter(rows_with(SMALL)))) == rows_with(SMALL)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_cannot_be_written_to_is_named(tmp_path: Path) -> None:
-    """As where its disk is full."""
+    """As where its disk is full, in the task and before it."""
     (tmp_path / "rows").write_text("no folder")
-    with pytest.raises(EngineError, match=r"between two tasks cannot be written into .*rows: .*exists"):
+    with pytest.raises(EngineError, match=r"between two tasks cannot be written into .*rows: .*Not a directory"):
         list(Storing(str(tmp_path / "rows"), 0).stored(iter(rows_with(SMALL))))
+    with pytest.raises(EngineError, match=r"between two tasks cannot be written into .*rows/dstream-.*: .*Not a dir"):
+        FilesOfRows().storing(str(tmp_path / "rows"), 1)
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no device that is always full")
@@ -88,13 +87,31 @@ def test_a_file_that_is_cut_off_or_gone_is_an_error(tmp_path: Path) -> None:
 
 
 def test_files_of_a_run_go_with_it(tmp_path: Path) -> None:
-    """Its tasks share a folder, and what may travel with the rows."""
+    """Its tasks share a folder, into which nobody else may look, and what may travel with the rows."""
     files = FilesOfRows()
-    first, second = files.storing(str(tmp_path), 2), files.storing(str(tmp_path), 4)
+    first, second = files.storing(str(tmp_path / "made"), 2), files.storing(str(tmp_path / "made"), 4)
     list(first.stored(iter(rows_with(b"x" * 5000))))
     assert first.folder == second.folder
     assert first.most == 2 * second.most
+    assert os.stat(first.folder).st_mode & 0o777 == 0o700
     files.remove()
+
+    assert list((tmp_path / "made").iterdir()) == []
+
+
+def test_a_task_that_goes_on_behind_the_end_of_its_run_leaves_no_file(tmp_path: Path) -> None:
+    """As where the run was cancelled, or another attempt of the task was faster."""
+    files = FilesOfRows()
+    storing = files.storing(str(tmp_path), 8)
+    writing = storing.stored(iter(rows_with(LARGE, b"x" * 5000)))
+    next(writing)
+    begun = storing.stored(iter(rows_with(b"x" * 5000)))
+    next(begun)
+    files.remove()
+    assert list(tmp_path.iterdir()) == []
+    list(begun)
+    with pytest.raises(EngineError, match="No such file or directory"):
+        list(writing)
 
     assert list(tmp_path.iterdir()) == []
 
@@ -141,6 +158,14 @@ def test_rows_come_to_their_targets_as_spark_brings_them(
     # A port of everything asks Spark for no channel, and whoever reads rows leaves out those that count.
     is_counted = COUNTS in port.channels
     assert [row for each in placed for row in each] == [row for row in by_spark if is_counted or row.channel != COUNTS]
+
+
+def test_java_removes_what_a_driver_leaves_that_is_killed(spark_context: ds.Context) -> None:
+    """It ends with its driver, and has the folder of such files among those that it removes then."""
+    port: Any = spark_context.running_engine()._cluster.port  # type: ignore[attr-defined]
+    java, folder = port.session._jvm, port.local_folder()
+
+    assert java.org.apache.spark.util.ShutdownHookManager.hasShutdownDeleteDir(java.java.io.File(folder))
 
 
 def seen(context: ds.Context, shuffle: Callable[[ds.Context], Any]) -> Any:

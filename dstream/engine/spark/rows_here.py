@@ -10,12 +10,13 @@ import os
 import shutil
 import uuid
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from operator import attrgetter
 
 from dstream.engine.graph.output_ports import OutputPort
 from dstream.engine.graph.vertices import Taken
 from dstream.engine.worker.rows import COUNTS, ITEMS, Row
-from dstream.engine.worker.stored_rows import Storing
+from dstream.engine.worker.stored_rows import Storing, not_written
 
 __all__ = ["MOST_PAIRS", "FilesOfRows", "by_target", "rows_taken"]
 
@@ -38,15 +39,34 @@ class FilesOfRows:
         Args:
             parent: a folder for temporary files, in which that of this run will be.
             tasks: how many there are.
+
+        Raises:
+            EngineError: that folder cannot be written to.
         """
         if self._folder is None:
-            self._folder = os.path.join(parent, f"dstream-rows-{uuid.uuid4().hex}")
+            self._folder = _made(os.path.join(parent, f"dstream-rows-{uuid.uuid4().hex}"))
         return Storing(self._folder, _TRAVELLING // max(tasks, 1))
 
     def remove(self) -> None:
-        """Remove all of them; nobody reads them any more."""
+        """Remove all of them; nobody reads them any more.
+
+        Tasks may still write: those of a run that was cancelled, or that others have overtaken. They find the folder no
+        more under its name, so none of them puts a file into it while it goes.
+        """
         if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            ended = f"{self._folder}-ended"
+            with suppress(OSError):
+                os.rename(self._folder, ended)
+            shutil.rmtree(ended, ignore_errors=True)
+
+
+def _made(folder: str) -> str:
+    """Make a folder that only this user may enter; tasks make none, which might come behind the end of their run."""
+    try:
+        os.makedirs(folder, mode=0o700)  # Whoever cleans temporary folders may have removed those above.
+    except OSError as error:
+        raise not_written(folder, error) from error
+    return folder
 
 
 def rows_taken(rows: Iterable[Row], taken: Taken, port: OutputPort) -> Iterator[Row]:

@@ -18,7 +18,7 @@ from dstream.engine.worker.rows import STORED, Row
 from dstream.errors import EngineError
 from dstream.pickling import dumps
 
-__all__ = ["Storing", "handed_on", "whole"]
+__all__ = ["Storing", "handed_on", "not_written", "whole"]
 
 
 class _Place(NamedTuple):
@@ -45,7 +45,7 @@ class Storing:
     """Puts what is large of the rows of a task into a file.
 
     Attributes:
-        folder: of such files; the first task that needs it makes it.
+        folder: of such files; it is there as long as somebody wants them.
         most: so many bytes of a task travel with its rows.
     """
 
@@ -77,10 +77,9 @@ class Storing:
 
     def _opened(self) -> BinaryIO:
         try:
-            os.makedirs(self.folder, mode=0o700, exist_ok=True)
             return open(os.path.join(self.folder, uuid.uuid4().hex), "xb")
         except OSError as error:
-            raise self._failure(error) from error
+            raise not_written(self.folder, error) from error
 
     def _write(self, file: BinaryIO, payload: bytes, *, is_last: bool = False) -> None:
         try:
@@ -88,10 +87,12 @@ class Storing:
             if is_last:
                 file.flush()
         except OSError as error:
-            raise self._failure(error) from error
+            raise not_written(self.folder, error) from error
 
-    def _failure(self, error: OSError) -> EngineError:
-        return EngineError(f"rows on their way between two tasks cannot be written into {self.folder}: {error}")
+
+def not_written(folder: str, error: OSError) -> EngineError:
+    """Return the error that says so of rows."""
+    return EngineError(f"rows on their way between two tasks cannot be written into {folder}: {error}")
 
 
 def _close(file: BinaryIO) -> None:

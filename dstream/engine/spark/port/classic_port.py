@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import os
 import sys
-import tempfile
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
@@ -149,13 +148,10 @@ class ClassicPort:
         return self._code is None and isinstance(context._gateway, ClientServer) and not are_written
 
     def local_folder(self) -> str | None:
-        return self._folder_of_blocks if self._code is None else None
-
-    @functools.cached_property
-    def _folder_of_blocks(self) -> str:
-        """Where Spark keeps what it shuffles, which is where the user has room for that."""
-        named = os.environ.get("SPARK_LOCAL_DIRS") or self.session.conf.get("spark.local.dir", None)
-        return (named or tempfile.gettempdir()).partition(",")[0]
+        """Return the folder in which PySpark (4.3) has files of its own: Java removes it, also if this process dies."""
+        context: Any = self.session.sparkContext
+        folder: str = context._temp_dir
+        return folder if self._code is None else None
 
     def pinned(self, frame: DataFrame) -> DataFrame:
         return frame.localCheckpoint(eager=False)
