@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import re
+from collections import OrderedDict
 from itertools import pairwise
+from unittest.mock import patch
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
@@ -181,7 +184,7 @@ def test_kafka_says_that_a_topic_goes_while_it_is_read(topic, monkeypatch):
 
 
 def test_kafka_goes_on_with_the_client_that_is_there(topic):
-    """One that stands where the range begins is kept; one that stands elsewhere is of no use."""
+    """One that stands where the range begins is kept; one that stands behind that is of no use."""
     source, name = kafka(topic.name, topic.config), f"{topic.name}-0"
     here = kafka_clients._OPEN.here()
     here.clear()
@@ -194,6 +197,51 @@ def test_kafka_goes_on_with_the_client_that_is_there(topic):
     assert read(source, name, 0, 1) == ["a"]
 
 
+def test_kafka_passes_over_what_other_workers_have_read(topic, monkeypatch):
+    """With the client that stands a little before the range, and was used of late."""
+    source, name = kafka(topic.name, topic.config), f"{topic.name}-0"
+    here = kafka_clients._OPEN.here()
+    here.clear()
+    assert read(source, name, 0, 1) == ["a"]
+    [client] = here.values()
+    topic.send([b"d", b"e"])
+    assert read(source, name, 3, 4) == ["d"]
+    assert list(here.values()) == [client]
+
+    monkeypatch.setattr(kafka_clients, "_RECENT", 0.0)
+    topic.send([b"f"])
+    assert read(source, name, 5, 6) == ["f"]
+    assert len(here) == 2
+
+
+def test_kafka_passes_over_what_is_gone_and_was_read_before(topic):
+    """Kafka has removed messages that another worker has read, and that a client of this one would fetch."""
+    source, name = kafka(topic.name, topic.config), f"{topic.name}-0"
+    kafka_clients._OPEN.here().clear()
+    topic.drop_before(2)
+    behind = kafka_clients.Client(source.split(name, 0, 1))
+    kafka_clients._OPEN.keep(source.split(name, 0, 1), behind)
+
+    assert read(source, name, 2, 3) == ["c"]
+    assert list(kafka_clients._OPEN.here().values()) == [behind]
+
+
+def test_kafka_keeps_the_client_of_each_of_many_partitions(broker):
+    """One task reads all of them in a small epoch; the last ones fetch less ahead."""
+    topic, here = Topic(broker.address, 12), kafka_clients._OPEN.here()
+    here.clear()
+    source = kafka(topic.name, topic.config)
+    for number in range(12):
+        topic.send([b"a", b"b"], partition=number)
+        assert read(source, f"{topic.name}-{number}", 0, 1) == ["a"]
+    clients = list(here.values())
+    for number in range(12):
+        assert read(source, f"{topic.name}-{number}", 1, 2) == ["b"]
+
+    assert list(here.values()) == clients
+    kafka_clients._OPEN.close()
+
+
 @pytest.fixture(scope="module")
 def mixed(broker):
     """A topic of plain messages and transactions, a last one among them that was given up."""
@@ -204,14 +252,22 @@ def mixed(broker):
 
 
 @settings(max_examples=20)
-@given(cuts=st.lists(st.integers(0, 14), max_size=4))
-def test_kafka_gives_each_message_once_in_any_ranges(mixed, cuts):
-    """Cut anywhere, also between a message and the end of its transaction; that end, too, is an offset."""
+@given(cuts=st.lists(st.integers(0, 14), max_size=4), workers=st.lists(st.integers(0, 1), min_size=5, max_size=5))
+def test_kafka_gives_each_message_once_in_any_ranges(mixed, cuts, workers):
+    """Cut anywhere, also between a message and the end of its transaction; that end, too, is an offset.
+
+    Whichever of two workers reads a range: its client has missed those of the other one.
+    """
     source, name = kafka(mixed.name, mixed.config), f"{mixed.name}-0"
     assert source.reach({name: 0}) == {name: 14}
-    borders = [0, *sorted(cuts), 14]
+    clients, found = [OrderedDict(), OrderedDict()], ""
+    for (start, stop), worker in zip(pairwise([0, *sorted(cuts), 14]), workers, strict=False):
+        with patch.dict(kafka_clients._OPEN._by_process, {os.getpid(): clients[worker]}):
+            found += "".join(read(source, name, start, stop))
+    for client in (*clients[0].values(), *clients[1].values()):
+        client.close()
 
-    assert "".join(item for start, stop in pairwise(borders) for item in read(source, name, start, stop)) == "abcdefg"
+    assert found == "abcdefg"
 
 
 def test_kafka_reads_on_when_the_broker_is_back(broker, topic, monkeypatch):
