@@ -23,6 +23,7 @@ from dstream.jobs.unbounded.log_record import LogRecord, Place
 from dstream.jobs.unbounded.open_plan import OpenPlan, open_plan
 from dstream.jobs.unbounded.ranges import News
 from dstream.jobs.unbounded.refreshed_sides import RefreshedSides
+from dstream.jobs.unbounded.small_epochs import SmallEpochs
 from dstream.jobs.unbounded.source_marks import SameSources
 from dstream.jobs.unbounded.source_times import EventTime
 from dstream.jobs.unbounded.state_of_steps import StatesOfSteps
@@ -114,7 +115,7 @@ class EpochRunner:
         self._letters: list[StagedLetters] = []
         self._begun: dict[int, dict[str, WriteJob[Any]]] = {}
         self._number = 0
-        self._is_small = False  # As the epoch before was, so the next one is expected to be.
+        self._small = SmallEpochs()
         self._ends: dict[str, End] = {}
         try:
             staging = plan.delivering(self._staging)
@@ -209,7 +210,7 @@ class EpochRunner:
             self.abort(number)
             raise
         items, seconds = {stage: self._taken.counts[stage] for stage in news}, perf_counter() - began
-        self._is_small = sum(items.values()) <= _FEW and seconds < _QUICK
+        self._small.end(has_few=sum(items.values()) <= _FEW, is_quick=seconds < _QUICK)
         return Ran(record, after, items, seconds)
 
     def _begin(self, number: int) -> list[WriteJob[Writer | MapWriter]]:
@@ -252,7 +253,7 @@ class EpochRunner:
     ) -> InThisEpoch:
         ends = {(source, each.partition): each.ends for source, some in news.items() for each in some.ranges}
         steps = self.open_plan.steps
-        is_small = self._is_small and not self._sides.are_due(now)
+        is_small = self._small.begin(may_be=not self._sides.are_due(now))
         return InThisEpoch(
             {source: some.ranges for source, some in news.items()},
             [counting(job.writer) for job in jobs],

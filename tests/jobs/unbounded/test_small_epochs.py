@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from dstream import Pipeline
 from dstream.jobs.unbounded import one_epoch
 from dstream.jobs.unbounded.refreshed_sides import RefreshedSides
+from dstream.jobs.unbounded.small_epochs import SmallEpochs
 from dstream.testing.epochs_by_hand import epochs
 from reducers import to_ilist
 from sources import Items
@@ -42,6 +44,38 @@ def test_an_epoch_is_expected_to_be_as_the_one_before(expected: list[bool], monk
     by_hand.cut({numbers: [1]})
 
     assert expected == [False, True, False, True, True, False]
+
+
+def runs_of(small: SmallEpochs, count: int, *, is_slow_in_one_task: bool) -> list[int]:
+    """Run so many epochs of few items, and return which of them one task took."""
+    found = []
+    for number in range(count):
+        in_one_task = small.begin(may_be=True)
+        found += [number] * in_one_task
+        small.end(has_few=True, is_quick=not (in_one_task and is_slow_in_one_task))
+    return found
+
+
+def test_one_task_that_took_long_is_tried_again_less_and_less_often() -> None:
+    """Divided, the epochs are quick: their functions wait, in several tasks at once. One that is quick is believed."""
+    small = SmallEpochs()
+    slow = runs_of(small, 300, is_slow_in_one_task=True)
+    assert [later - earlier for earlier, later in pairwise(slow)] == [2, 3, 5, 9, 17, 33, 65, 65, 65]
+    (first, *others) = runs_of(small, 100, is_slow_in_one_task=False)
+    assert others == list(range(first + 1, 100))
+
+    assert runs_of(small, 6, is_slow_in_one_task=True) == [0, 2, 5]
+
+
+def test_an_epoch_that_may_not_be_small_says_nothing_of_one_task() -> None:
+    """It is divided, and how long it takes is no reason to divide others."""
+    small = SmallEpochs()
+    for _ in range(3):
+        small.end(has_few=True, is_quick=True)
+        assert not small.begin(may_be=False)
+        small.end(has_few=True, is_quick=False)
+
+    assert runs_of(small, 6, is_slow_in_one_task=True) == [1, 3]
 
 
 def test_an_epoch_that_reads_the_side_of_a_join_is_not_small(expected: list[bool]) -> None:
