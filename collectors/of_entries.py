@@ -82,7 +82,9 @@ def folded_values(op: Callable[[Any, Any], Any]) -> Collector[Any, Any, Groups]:
         partial(_combine, op),
         accumulate_all=fold_all,
         keyed=Keyed(key_of, one, dict),
-        in_columns=None if sums is None else InColumns("groups", of=key_of, downstream=sums, same_as=fold_all),
+        in_columns=None
+        if sums is None
+        else InColumns("groups", of=key_of, downstream=sums, same_as=fold_all, is_fold=True),
         functions=(("op", op),),
     )
 

@@ -80,7 +80,7 @@ def _added(
     """Return how ints are added up by key."""
     if key is None or value is None:
         key, value = key_of, value_of
-    return InColumns("groups", of=key, downstream=added_ints(value), same_as=same_as)
+    return InColumns("groups", of=key, downstream=added_ints(value), same_as=same_as, is_fold=True)
 
 
 def _parts(items: list[Any]) -> tuple[list[Any], list[Any]]:

@@ -169,6 +169,13 @@ def test_a_refused_key_of_pairs_of_one_value_is_told_with_its_pair(local_context
     assert ds.failure(caught.value).item == (refused, 1)
 
 
+def test_reduce_by_key_adds_one_int_after_another_to_a_float(engine):
+    """As a loop over the values of a key: 2.0**53 stays what it is with each 1, and with all of them together not."""
+    ones = engine.stream(range(20_000), partitions=1).map(lambda n: (n % 2, 2.0**53 if n < 2 else 1))
+
+    assert ones.reduce_by_key(operator.add).to_set() == {Entry(0, 2.0**53), Entry(1, 2.0**53)}
+
+
 def test_reduce_by_key_takes_what_op_gives_also_none(engine):
     """None is a value: `functools.reduce` takes it, too."""
     entries = engine.stream([(1, 5), (1, 6), (1, 7)], 3)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import chain
-from typing import Any, TypeAlias, TypeGuard
+from typing import Any, TypeAlias, TypeGuard, cast
 
 import numpy as np
 
 from dstream.engine.kernels.columns.column_first_of_groups import first_of_groups
+from dstream.engine.kernels.columns.column_folding import FoldedGroups, Table, folded
 from dstream.engine.kernels.columns.column_groups import GroupTable, grouped, sum_of_ints
 from dstream.engine.kernels.columns.column_items import Block, given
 from dstream.engine.kernels.columns.column_row_groups import HeldRows, RowGroups, shape_of
@@ -40,7 +42,7 @@ __all__ = ["accumulated_blocks", "added_table", "group_tables", "take_of_groups"
 _MOST_ROWS = 2**22
 """So many rows are grouped at once: keys and numbers of them take 64 MB."""
 
-Groups: TypeAlias = "GroupTable | TextGroupTable | RowGroups"
+Groups: TypeAlias = "GroupTable | TextGroupTable | RowGroups | FoldedGroups"
 Values: TypeAlias = Ints | Floats | Same | None
 
 
@@ -50,7 +52,7 @@ def accumulated_blocks(
     """Return the container that holds what it held and then the items of the blocks."""
     if known.finds == "groups":
         for each in group_tables(collector, known, blocks, Bound()):  # The container holds all groups anyway.
-            if isinstance(each, GroupTable | TextGroupTable | RowGroups):
+            if isinstance(each, GroupTable | TextGroupTable | RowGroups | FoldedGroups):
                 container = added_table(collector, known, container, each)
             else:
                 container = collector.accumulated(container, each)
@@ -137,12 +139,13 @@ def group_tables(
     assert known.downstream is not None, "groups have one"
     if known.downstream.finds == "first":
         return iter((first_of_groups(collector, known, blocks),))
-    return with_texts_together(_group_tables(collector, known, blocks), bound)
+    found: Iterator[Table | Iterable[Any]] = with_texts_together(_group_tables(collector, known, blocks), bound)
+    return folded(collector, partial(added_table, collector, known), found, blocks, bound) if known.is_fold else found
 
 
 def _group_tables(
     collector: Collector[Any, Any, Any], known: InColumns, blocks: Iterator[Block]
-) -> Iterator[Groups | Iterable[Any]]:
+) -> Iterator[Table | Iterable[Any]]:
     assert known.downstream is not None, "groups have one"
     held, held_rows = _HeldInts(), HeldRows(known.downstream)
     for block in blocks:
@@ -295,6 +298,8 @@ def added_table(
     supplier = known.downstream.supplier or collector.keyed.downstream.supplier
     if isinstance(table, RowGroups):
         return table.taken(known.downstream, supplier, groups)
+    if isinstance(table, FoldedGroups):
+        return cast("dict[Any, Any]", collector.combined(groups, table.groups))
     take = take_of_groups(known)
     for key, *found in table.lines():
         groups[key] = take(groups[key] if key in groups else supplier(), *found)

@@ -10,8 +10,8 @@ from dstream.engine.memory_bound import Bound
 from dstream.spi import Collector, InColumns
 
 if TYPE_CHECKING:
+    from dstream.engine.kernels.columns.column_collecting import Groups
     from dstream.engine.kernels.columns.column_groups import GroupTable
-    from dstream.engine.kernels.columns.column_row_groups import RowGroups
     from dstream.engine.kernels.columns.text_groups import TextGroupTable
 
 __all__ = ["collected", "groups_of_table", "is_table", "table_as_lists", "tables_of_groups"]
@@ -36,7 +36,7 @@ def collected(collector: Collector[Any, Any, Any], items: Iterable[Any]) -> Any:
 
 def tables_of_groups(
     collector: Collector[Any, Any, Any], items: Iterator[Any], bound: Bound
-) -> Iterator[GroupTable | TextGroupTable | RowGroups | Iterable[Any]] | None:
+) -> Iterator[Groups | Iterable[Any]] | None:
     """Give the groups of items in columns, and in their places the items that make none; None if no items do.
 
     Groups of many blocks are put together as far as the memory bound allows it.
@@ -49,16 +49,15 @@ def tables_of_groups(
     return group_tables(collector, known, items.blocks(), bound)
 
 
-def is_table(groups: GroupTable | TextGroupTable | RowGroups) -> TypeGuard[GroupTable | TextGroupTable]:
+def is_table(groups: Groups) -> TypeGuard[GroupTable | TextGroupTable]:
     """Say whether groups stand in columns, as which they can travel."""
-    from dstream.engine.kernels.columns.column_row_groups import RowGroups  # loads NumPy, which made the groups
+    from dstream.engine.kernels.columns.column_groups import GroupTable  # loads NumPy, which made the groups
+    from dstream.engine.kernels.columns.text_groups import TextGroupTable
 
-    return not isinstance(groups, RowGroups)
+    return isinstance(groups, GroupTable | TextGroupTable)
 
 
-def groups_of_table(
-    collector: Collector[Any, Any, Any], table: GroupTable | TextGroupTable | RowGroups
-) -> Iterator[dict[Any, Any]]:
+def groups_of_table(collector: Collector[Any, Any, Any], table: Groups) -> Iterator[dict[Any, Any]]:
     """Give containers that hold the groups of a table, each of them some of the groups, in order."""
     from dstream.engine.kernels.columns.column_collecting import added_table
 

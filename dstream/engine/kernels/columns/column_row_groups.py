@@ -45,6 +45,8 @@ _MOST_WEIGHT = 2**18
 """So many rows are grouped at once, or fewer of long texts."""
 _FEWEST_ROWS = 3
 """With fewer rows for each group, on average, it costs less to take one item after another."""
+_COST = 160
+"""What a group takes in a dictionary, about."""
 
 _MANY_ROWS = 16
 """With fewer rows for each group, on average, a list of their ints costs less than an object that has their ends."""
@@ -68,6 +70,10 @@ class RowGroups:
 
     def __len__(self) -> int:
         return len(self.keys)
+
+    def cost(self) -> int:
+        """Return how many bytes it takes to put the groups into a dictionary, about."""
+        return _COST * len(self)
 
     @property
     def are_many(self) -> bool:
