@@ -182,6 +182,16 @@ def test_named_tuples_without_types_take_anything(written, read):
     assert math.isnan(read(json_lines(written('{"a": NaN}'), pair))[0].a)
 
 
+@pytest.mark.parametrize("line", ["5", "[]", '"text"', "null"])
+def test_what_is_no_object_becomes_no_kind_without_fields(written, read, line):
+    """Also where no field of the kind would be looked for in it."""
+    made = dataclasses.make_dataclass("Nothing", [])
+
+    assert read(json_lines(written("{}", '{"more": 1}'), made)) == [made(), made()]
+    with pytest.raises(SourceError, match="line 2: expected Nothing"):
+        read(json_lines(written("{}", line), made))
+
+
 def test_a_kind_that_is_none_is_refused_at_the_call():
     """Also one with a field that nothing becomes; the field is named."""
 
