@@ -58,9 +58,9 @@ def _part(name: str, part: Callable[[], Any]) -> Any:
         return part()
 
 
-def _items(name: str, items: Callable[[Any], Iterable[Any]], places: Any) -> Iterator[Any]:
-    with reading(name):
-        yield from items(places)
+def _items(name: str, items: Callable[[Any], Iterable[Any]], places: Any) -> Iterable[Any]:
+    with reading(name):  # What cannot be decoded fails here: behind it, rows become items one by one.
+        return items(places)
 
 
 class _ColumnsOfGroup:

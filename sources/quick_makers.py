@@ -24,9 +24,7 @@ __all__ = ["maker_of_objects", "maker_of_rows", "takes_in_order"]
 
 def maker_of_objects(form: FormOfItem) -> Callable[[Any], Any]:
     """Return a function that makes the item of a dictionary, as `form.made` does."""
-    if (
-        isinstance(form, Modelled) or not form.fields
-    ):  # Where no field is taken, nothing tells that it is no dictionary.
+    if isinstance(form, Modelled) or not form.fields:  # If no field is taken, nothing tells what is no dictionary.
         return form.made
     forms = {name: each for name, _, each, _ in form.fields}
     taking = [f"a{index} = value[a{index}_name]" for index in range(len(forms))]

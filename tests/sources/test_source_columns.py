@@ -6,6 +6,7 @@ import dataclasses
 import datetime
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypedDict
 from uuid import uuid4
@@ -16,7 +17,11 @@ import pytest
 
 import dstream as ds
 from collectors import grouping_by, summing
+from dstream.engine.kernels.columns.column_items import given
+from dstream.engine.kernels.reading import items_of
 from dstream.errors import SourceError
+from dstream.failures.known import known_of
+from dstream.plan.steps import Step
 from dstream.spi import ArrowRows, InArrow
 from dstream.testing.engines import MASTER, SETTINGS
 from sources import file_splits, parquet_columns, parquet_rows
@@ -360,6 +365,23 @@ def test_texts_that_are_none_are_told_with_their_file(tmp_path: Path) -> None:
 
     with pytest.raises(SourceError, match=r"cannot read .*a.parquet: UnicodeDecodeError"):
         list(found.items(slice(0, 1)))
+
+
+@pytest.mark.parametrize("kind", [None, Row])
+def test_a_value_that_python_has_not_names_the_step_that_reads(kind: Any, tmp_path: Path) -> None:
+    """As where rows do not stand in columns: the source, and no step behind it."""
+    days = pa.array([0, 3_000_000], pa.int32()).cast(pa.date32())
+    pyarrow.parquet.write_table(pa.table({"text": ["a", "b"], "n": [1, 2], "day": days}), tmp_path / "a.parquet")
+    (split,), step = parquet_rows(tmp_path / "a.parquet", kind=kind).splits(1), Step("read(...)", None, 0, 1)
+
+    for may_be_columns in (False, True):
+        items: Any = items_of(split, step, may_be_columns=may_be_columns)
+        blocks = items.blocks() if may_be_columns else iter((items,))
+        with pytest.raises(SourceError, match="date value out of range") as caught:
+            list(chain.from_iterable(map(given, blocks)))
+        failure = known_of(caught.value)
+        assert failure is not None
+        assert failure.step is step
 
 
 def test_columns_that_cannot_be_read_are_told_with_their_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
