@@ -6,7 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.differential import column_mutations, endless_mutations, text_mutations
+from tests.differential import (
+    column_mutations,
+    counting_mutations,
+    endless_mutations,
+    expression_mutations,
+    text_mutations,
+)
 from tests.differential.mutating import Outcome, outcome_of, path_of
 
 _TEST = "from toy import value\n\ndef test_value():\n    assert value() == 1\n"
@@ -40,7 +46,14 @@ def test_mutation_of_a_module_that_no_test_imports_is_not_run(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    "mutation", [*column_mutations.MUTATIONS, *endless_mutations.MUTATIONS, *text_mutations.MUTATIONS]
+    "mutation",
+    [
+        *column_mutations.MUTATIONS,
+        *counting_mutations.MUTATIONS,
+        *endless_mutations.MUTATIONS,
+        *expression_mutations.MUTATIONS,
+        *text_mutations.MUTATIONS,
+    ],
 )
 def test_mutations_are_python_that_differs(mutation: tuple[str, str, str]) -> None:
     """A guard that was rewritten takes its mutation along."""

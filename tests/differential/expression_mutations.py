@@ -1,0 +1,65 @@
+"""Break what reads functions on purpose: `python -m tests.differential.expression_mutations`."""
+
+from __future__ import annotations
+
+from tests.differential.mutating import Mutation, run_all
+
+__all__ = ["MUTATIONS"]
+
+_READING = "dstream.expressions.function_reading"
+_CALLS = "dstream.expressions.readable_calls"
+_NAMES = "dstream.expressions.names_of_function"
+_ORDER = "dstream.expressions.order_of_evaluation"
+_SOURCE = "dstream.expressions.source_of_function"
+_SYNTAX = "dstream.expressions.syntax_reading"
+
+MUTATIONS: list[Mutation] = [
+    (_CALLS, "        and not hasattr(kind, \"__post_init__\")\n", ""),
+    (_CALLS, "        and new is object.__new__\n", ""),
+    (_CALLS, "        and (getattr(kind, \"__setattr__\", None) is object.__setattr__ or parameters.frozen)\n", ""),
+    (_CALLS, "each.init and not each.kw_only and not _is_computed(kind, each.name)", "each.init and not each.kw_only"),
+    (_CALLS, "each.init and not each.kw_only and", "each.init and"),
+    (_CALLS, "        and len(vars(kind)[\"__dataclass_fields__\"]) == len(dataclasses.fields(kind))\n", ""),
+    (_CALLS, "        and is_of_dataclass(init)\n", ""),
+    (_CALLS, "        and is_of_named_tuple(new)\n", ""),
+    (_CALLS, "        and init is object.__init__\n", ""),
+    (_CALLS, "    if type(kind) is not type:\n        return None\n", ""),
+    (_CALLS, "and all(map(is_leaf, arguments)):", ":"),
+    (_CALLS, "or name not in CHANGING_NOTHING or", "or"),
+    (_CALLS, "and fn.__name__ in CHANGING_NOTHING else None", "else None"),
+    (_CALLS, "    if keywords:\n        return None\n    return _operated", "    return _operated"),
+    (_READING, "    if is_watched():", "    if False:"),
+    (_READING, "or fn.__code__.co_flags & _GENERATOR", ""),
+    (_READING, "        if is_by_reference(fn) and not is_as_imported(fn):", "        if False:"),
+    (_READING, "    if is_by_reference(fn):\n        raise CannotRead(f\"has a default", "    if False:\n        raise CannotRead(f\"has a default"),
+    (_READING, "    if fn.__defaults__ or fn.__kwdefaults__:\n        return _read(fn, arguments, namespaces)\n", ""),
+    (_READING, "    if code.co_flags & 0x0C or code.co_kwonlyargcount:", "    if False:"),
+    (_READING, "    if set(keywords) & set(code.co_varnames[: code.co_posonlyargcount]):", "    if False:"),
+    (_READING, "is_used_once and stands_first(local, result) and not asks_for_truth(value)", "is_used_once and not asks_for_truth(value)"),
+    (_READING, "is_used_once and stands_first(local, result) and not asks_for_truth(value)", "is_used_once and stands_first(local, result)"),
+    (_READING, "is_used_once and stands_first(local, result) and not asks_for_truth(value)", "stands_first(local, result) and not asks_for_truth(value)"),
+    (_READING, "if not self.inside or not asks_for_truth(result):", "if True:"),
+    (_READING, "each.__code__ is not code or each.__defaults__ is not defaults", "each.__defaults__ is not defaults"),
+    (_READING, "each.__code__ is not code or each.__defaults__ is not defaults", "each.__code__ is not code"),
+    (_READING, "value_of_name(fn if of is None else of, name, namespaces) is value", "True"),
+    (_READING, "if self.size > _MOST_VALUES or depth > _DEEPEST_VALUE:", "if False:"),
+    (_READING, "len(parts) > _MOST_PARTS or ", ""),
+    (_READING, " or sum(isinstance(each, ast.If) for each in parts) > _MOST_CHOICES", ""),
+    (_READING, "len(constants) < len(given) or set(fn.keywords) & set(keywords)", "set(fn.keywords) & set(keywords)"),
+    (_NAMES, "        return value == value\n", "        return True\n"),
+    (_NAMES, "        return all(map(is_same_constant_everywhere, value))\n", "        return True\n"),
+    (_NAMES, "return fn.__globals__ is vars(module) and fn.__code__.co_qualname == fn.__qualname__", "return fn.__code__.co_qualname == fn.__qualname__"),
+    (_NAMES, "return fn.__globals__ is vars(module) and fn.__code__.co_qualname == fn.__qualname__", "return fn.__globals__ is vars(module)"),
+    (_SOURCE, "    return type(constant), repr(constant)", "    return type(constant), constant"),
+    (_SYNTAX, "    if not is_known or value is not _FIRST[module.__name__].get(name):", "    if not is_known:"),
+    (_ORDER, "    if is_shortened or isinstance(expression, Choice | Method | Let):", "    if isinstance(expression, Choice | Method | Let):"),
+    (_ORDER, "    if is_shortened or isinstance(expression, Choice | Method | Let):", "    if is_shortened:"),
+]  # fmt: skip
+
+
+def _tests_of(mutation: Mutation) -> list[str]:
+    return ["tests/expressions"]
+
+
+if __name__ == "__main__":
+    run_all(MUTATIONS, _tests_of)
