@@ -20,6 +20,7 @@ from dstream.stream import Stream
 from dstream.testing.engines import MASTER, SETTINGS
 
 if TYPE_CHECKING:
+    from tests.servers.java_of_programs import JavaOfPrograms
     from tests.servers.kafka_broker import Broker
 
 # A machine that does other work meanwhile is no failure; a test that hangs says where (`faulthandler_timeout`).
@@ -160,6 +161,15 @@ def local_context(data: Path) -> Iterator[ds.Context]:
     """The local context of the test run."""
     with ds.connect(engine="local", storage=data) as context:
         yield context
+
+
+@pytest.fixture(scope="session")
+def java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaOfPrograms]:
+    """The one Java of the test run in which programs start their Spark: `java()` has the variables for the next one."""
+    from tests.servers.java_of_programs import running_java
+
+    with running_java(tmp_path_factory.mktemp("java")) as java:
+        yield java
 
 
 @pytest.fixture(scope="session")

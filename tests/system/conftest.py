@@ -1,4 +1,7 @@
-"""Scripts that run in a process of their own: each starts, and ends, a Spark of its own."""
+"""Scripts that run in a process of their own: each starts, and ends, a Spark of its own.
+
+Where the environment has `**java()`, it does so in the Java that programs share.
+"""
 
 from __future__ import annotations
 
@@ -48,14 +51,3 @@ def script(tmp_path_factory: pytest.TempPathFactory) -> Script:
         )
 
     return run
-
-
-@pytest.fixture(scope="module")
-def spark_home(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A home of Spark made of links, since a cluster on one machine writes its logs there."""
-    pyspark = pytest.importorskip("pyspark")
-    home = tmp_path_factory.mktemp("spark_home")
-    for entry in Path(pyspark.__file__).parent.iterdir():
-        if entry.name != "work":
-            (home / entry.name).symlink_to(entry)
-    return str(home)

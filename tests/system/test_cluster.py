@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.servers.java_of_programs import JavaOfPrograms
 from tests.system.conftest import REPOSITORY, Script, environment
 
 HELPERS = """
@@ -117,7 +118,7 @@ CLUSTER = """
 
 
 @pytest.fixture(scope="module")
-def cluster(script: Script, spark_home: str, tmp_path_factory: pytest.TempPathFactory) -> Any:
+def cluster(script: Script, java: JavaOfPrograms, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """What the same pipelines give in this process and on two workers that cannot look into the driver's folders."""
     folder = tmp_path_factory.mktemp("only_the_driver_has_this")
     for package in ("dstream", "collectors", "reducers", "sources"):
@@ -138,7 +139,7 @@ def cluster(script: Script, spark_home: str, tmp_path_factory: pytest.TempPathFa
         CLUSTER,
         str(folder),
         str(tmp_path_factory.mktemp("data")),
-        env=environment(SPARK_HOME=spark_home, PYTHONPATH=None),
+        env=environment(PYTHONPATH=None, **java()),
     )
     assert ended.stderr == ""
     return json.loads(ended.stdout)

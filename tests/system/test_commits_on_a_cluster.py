@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import socket
-import subprocess
-import time
 from collections.abc import Iterator
-from contextlib import closing
-from pathlib import Path
 
 import pytest
 
+from tests.servers.java_of_programs import JavaOfPrograms
 from tests.system.conftest import Script, environment
 
 # The writer of the job is wrapped, so that attempts fail and linger at chosen moments.
@@ -84,65 +78,33 @@ COLLIDING = """
 """
 
 
-def _free_port() -> int:
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def _is_open(port: int) -> bool:
-    with closing(socket.socket()) as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
-
-
 @pytest.fixture(scope="module")
-def master(spark_home: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def master(java: JavaOfPrograms, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Start a master and two workers, each with an address of its own: a copy of a task runs on another host."""
-    port, logs = _free_port(), tmp_path_factory.mktemp("cluster")
-    classes = "org.apache.spark.deploy"
-    url = f"spark://127.0.0.1:{port}"
-    commands = [[f"{classes}.master.Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", "0"]]
-    commands += [
-        [f"{classes}.worker.Worker", "--host", host, "--cores", "1", "--memory", "700m", "--webui-port", "0", url]
-        for host in ("127.0.0.2", "127.0.0.3")
-    ]
-    fast_start = os.environ.get("SPARK_SUBMIT_OPTS", "")
-    env = environment(
-        SPARK_HOME=spark_home,
-        SPARK_NO_DAEMONIZE="1",
-        SPARK_WORKER_DIR=str(logs / "work"),
-        SPARK_DAEMON_JAVA_OPTS=fast_start,
-    )
-    processes = []
+    jvm, folder = java.gateway.jvm, tmp_path_factory.mktemp("cluster")
+    deploy, none, conf = jvm.org.apache.spark.deploy, jvm.scala.Option.empty(), jvm.SparkConf(False)
+    conf.set("spark.master.rest.enabled", "false")
+    started = [deploy.master.Master.startRpcEnvAndEndpoint("127.0.0.1", 0, 0, conf)._1()]
+    urls = java.gateway.new_array(jvm.java.lang.String, 1)
+    urls[0] = f"spark://127.0.0.1:{started[0].address().port()}"
     try:
-        for number, command in enumerate(commands):
-            with open(logs / f"{number}.log", "wb") as log:
-                processes.append(
-                    subprocess.Popen(
-                        [str(Path(spark_home) / "bin" / "spark-class"), *command],
-                        env=env,
-                        stdout=log,
-                        stderr=log,
-                        start_new_session=True,
-                    )
-                )
-            deadline = time.monotonic() + 60
-            while not _is_open(port) and time.monotonic() < deadline:
-                time.sleep(0.1)
-        yield url
+        for host in ("127.0.0.2", "127.0.0.3"):
+            place = (host, 0, 0, 1, 700, urls, str(folder), none, conf, none)
+            started.append(deploy.worker.Worker.startRpcEnvAndEndpoint(*place))
+        yield urls[0]
     finally:
-        for process in processes:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+        for each in reversed(started):
+            each.shutdown()
+            each.awaitTermination()
 
 
 @pytest.fixture(scope="module")
 def collided(
-    script: Script, master: str, spark_home: str, tmp_path_factory: pytest.TempPathFactory
+    script: Script, master: str, java: JavaOfPrograms, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, object]:
     """Run the two jobs, and return what came of them."""
     marks, storage = tmp_path_factory.mktemp("marks"), tmp_path_factory.mktemp("storage")
-    done = script(COLLIDING, master, str(storage), str(marks), env=environment(SPARK_HOME=spark_home))
+    done = script(COLLIDING, master, str(storage), str(marks), env=environment(**java()))
     assert done.returncode == 0, done.stderr[-3000:]
     found: dict[str, object] = json.loads(done.stdout.splitlines()[-1])
     return found

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.servers.java_of_programs import JavaOfPrograms
 from tests.system.conftest import Script, environment
 
 HELPERS = """
@@ -72,17 +73,17 @@ JOB = """
 """
 
 
-def ran(script: Script, spark_home: str, folder: Any, **config: str) -> Any:
+def ran(script: Script, java: JavaOfPrograms, folder: Any, **config: str) -> Any:
     """Return what a job on two executors wrote, one of which was killed between two tasks behind a shuffle."""
-    env = environment(SPARK_HOME=spark_home)
+    env = environment(**java())
     ended = script(JOB, str(folder), json.dumps(config), env=env, beside={"helpers_of_user.py": HELPERS})
     assert ended.returncode == 0, ended.stderr
     return json.loads(ended.stdout.splitlines()[-1])
 
 
-def test_a_part_that_is_computed_again_is_never_seen_twice(script: Script, spark_home: str, tmp_path: Any) -> None:
+def test_a_part_that_is_computed_again_is_never_seen_twice(script: Script, java: JavaOfPrograms, tmp_path: Any) -> None:
     """Tasks had read its first result already; it came out in another way, so the epoch ran again as a whole."""
-    found = ran(script, spark_home, tmp_path)
+    found = ran(script, java, tmp_path)
     if not found["killed"]:
         pytest.skip("one executor had all tasks")
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.system.conftest import environment
+
 JOBS = """
 import dstream as ds
 
@@ -64,9 +66,9 @@ print(numbers.map(jobs.local).to_list(), numbers.flat_map(jobs.streams).to_list(
 
 
 @pytest.fixture(scope="module")
-def lines(script):
+def lines(script, java):
     """Run the script once; return what it printed."""
-    done = script(SCRIPT, beside={"jobs.py": JOBS, "eager.py": EAGER})
+    done = script(SCRIPT, beside={"jobs.py": JOBS, "eager.py": EAGER}, env=environment(**java()))
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 

@@ -81,10 +81,11 @@ GUEST = """
 LINE = re.compile(r"(\d+)/(\d+) tasks")
 
 
-def run_on_terminal(path: Path, interrupt_at: bytes | None = None) -> tuple[str, int]:
+def run_on_terminal(path: Path, variables: dict[str, str], interrupt_at: bytes | None = None) -> tuple[str, int]:
     """Run a script under a pseudo-terminal to its end; interrupt it when a text was seen."""
     ours, its = pty.openpty()
-    process = subprocess.Popen([sys.executable, str(path)], stdout=its, stderr=its, env=environment(TERM="xterm"))
+    env = environment(TERM="xterm", **variables)
+    process = subprocess.Popen([sys.executable, str(path)], stdout=its, stderr=its, env=env)
     os.close(its)
     watchdog = threading.Timer(LONGEST, process.kill)
     watchdog.start()
@@ -107,13 +108,13 @@ def _read(terminal: int) -> bytes:
 
 
 @pytest.fixture
-def on_terminal(tmp_path):
+def on_terminal(tmp_path, java):
     """Run a text as a script under a pseudo-terminal."""
 
     def run(text, **how):
         path = tmp_path / "orders.py"
         path.write_text(textwrap.dedent(text))
-        return run_on_terminal(path, **how)
+        return run_on_terminal(path, java(), **how)
 
     return run
 
@@ -147,9 +148,9 @@ def test_a_terminal_is_clean_after_an_interrupt(on_terminal):
     assert "<line>" not in "".join(_left_on_screen(seen))
 
 
-def test_a_pipe_shows_nothing(script):
+def test_a_pipe_shows_nothing(script, java):
     """Unless it was asked for: then whole lines without codes."""
-    ended = script(IN_A_PIPE)
+    ended = script(IN_A_PIPE, env=environment(**java()))
     quiet, told = ended.stderr.split("asked\n")
 
     assert (ended.returncode, ended.stdout, quiet) == (0, "20\n20\n", "")
@@ -157,9 +158,9 @@ def test_a_pipe_shows_nothing(script):
     assert "\x1b" not in told
 
 
-def test_a_session_of_the_user_keeps_no_trace(script):
+def test_a_session_of_the_user_keeps_no_trace(script, java):
     """Neither words nor groups nor tags on their own jobs."""
-    before, after, no_words, no_group = json.loads(script(GUEST).stdout)
+    before, after, no_words, no_group = json.loads(script(GUEST, env=environment(**java())).stdout)
 
     assert before == after
     assert (no_words, no_group) == (True, True)
