@@ -7,10 +7,10 @@ import re
 TEXT = "The whale and the sea.\nThe sea!\n"
 
 
-def test_it_counts_words(process, folder):
-    """On Spark: the most frequent ones first, and nothing of Spark's."""
+def test_it_counts_words(process, folder, java):
+    """On Spark: the most frequent ones first, and nothing beside them."""
     (folder / "sea.txt").write_text(TEXT)
-    ours = process("-m", "dstream", "wordcount", "sea.txt")
+    ours = process("-m", "dstream", "wordcount", "sea.txt", **java())
 
     assert ours.stdout == "        3  the\n        2  sea\n        1  and\n        1  whale\n"
     assert ours.stderr == "\nthe map 'wordcount' holds 4 words\n"

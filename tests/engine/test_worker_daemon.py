@@ -121,7 +121,7 @@ def test_workers_elsewhere_are_forked_by_sparks_own_daemon(master, config, daemo
     assert defaults.get(DAEMON) == (config.get(DAEMON) or daemon)
 
 
-def test_a_worker_loads_nothing_more_for_a_small_job():
+def test_a_worker_loads_nothing_more_for_a_small_job(java):
     """All that the first job needs is there before the fork."""
     script = """
 import dstream as ds
@@ -137,7 +137,7 @@ ours = ("dstream", "pyspark", "numpy", "pyarrow")
 print(sorted(name for name in names - {*here} if name.partition(".")[0] in ours))
 """
     environment = {name: value for name, value in os.environ.items() if not name.startswith("DSTREAM_")}
-    environment["PYTHONPATH"] = str(ROOT)
+    environment |= {"PYTHONPATH": str(ROOT), **java()}
     ran = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True)
 
     assert ran.stdout == "[]\n", ran.stderr

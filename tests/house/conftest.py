@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.servers.java_of_programs import JavaOfPrograms
+
 ROOT = Path(__file__).parents[2]
 
 _BLOCK = re.compile(
@@ -64,17 +66,17 @@ def page() -> Callable[[str], Page]:
 
 
 @pytest.fixture
-def run_blocks(tmp_path: Path) -> Callable[[list[Block]], str]:
+def run_blocks(tmp_path: Path, java: JavaOfPrograms) -> Callable[..., str]:
     """Run blocks of one page as one script, in an empty folder; return what it printed."""
 
-    def run(blocks: list[Block]) -> str:
+    def run(blocks: list[Block], has_own_java: bool = False) -> str:
         script, folder = tmp_path / "page.py", tmp_path / "empty"
         script.write_text(script_of(blocks), encoding="utf-8")
         folder.mkdir()
         done = subprocess.run(
             [sys.executable, script],
             cwd=folder,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            env={**os.environ, "PYTHONPATH": str(ROOT), **({} if has_own_java else java())},
             capture_output=True,
             text=True,
             check=False,

@@ -16,6 +16,8 @@ DECISIONS = ROOT / "docs" / "decisions"  # they quote what was tried, also what 
 PAGES = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md") if DECISIONS not in path.parents)
 SERVERS = {"docs/how-to/use-kafka.md": ("KAFKA", "broker")}
 """What a page finds the address of a server in, and the fixture that starts that."""
+WITH_JAVA = {"docs/concepts/errors.md"}
+"""The pages that are about Java, too: they start their own, or fail to."""
 
 EXAMPLE = """\
 # A page
@@ -51,7 +53,7 @@ def test_docs_run(path, page, run_blocks, request, monkeypatch):
         monkeypatch.setenv(name, request.getfixturevalue(fixture).address)
 
     if blocks:
-        run_blocks(blocks)
+        run_blocks(blocks, path in WITH_JAVA)
 
 
 @pytest.mark.parametrize("path", PAGES)

@@ -43,8 +43,10 @@ def result_of(outputs):
 
 
 @pytest.fixture(params=["local", "spark"])
-def executed(request, notebook):
+def executed(request, notebook, java, monkeypatch):
     """The outputs of each cell, on either engine."""
+    for name, value in java().items():
+        monkeypatch.setenv(name, value)
     return notebook(CONNECT[request.param], *CELLS)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.system.conftest import environment
+
 START = """
 import os, signal, threading, time, traceback
 import dstream as ds
@@ -81,9 +83,9 @@ ctx.close()
 
 
 @pytest.fixture(scope="module")
-def interrupted(script):
+def interrupted(script, java):
     """What a script says of its runs: two lines of each, and one of what was written."""
-    done = script(START + INTERRUPTED)
+    done = script(START + INTERRUPTED, env=environment(**java()))
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 
