@@ -60,9 +60,9 @@ def test_an_interrupt_gives_the_prompt_back(terminal):
     assert shell.end() == 3
 
 
-def test_ipython_is_used_if_it_is_there(terminal, tmp_path):
+def test_ipython_is_used_if_it_is_there(terminal, tmp_path, java):
     """A lambda that is typed there runs on the workers too, and Ctrl-D leaves without a question."""
-    shell = terminal(*SHELL, TERM="xterm", IPYTHONDIR=str(tmp_path / "ipython"))
+    shell = terminal(*SHELL, TERM="xterm", IPYTHONDIR=str(tmp_path / "ipython"), **java())
     shell.expect("engine spark: ctx is the context, Ctrl-D leaves")
     shell.expect("In [1]:")
     shell.type("step = 10\n")

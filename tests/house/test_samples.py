@@ -45,9 +45,9 @@ SAID = {
 """What each script says about its own data."""
 
 
-def output_of(sample, *arguments, folder):
+def output_of(sample, *arguments, folder, **variables):
     """Run a sample in `folder`, on the local engine if it lets its user choose; return what it printed."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "DSTREAM_MASTER": "local[1]"}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "DSTREAM_MASTER": "local[1]", **variables}
     for name in ("DSTREAM_ENGINE", "DSTREAM_STORAGE"):
         environment.pop(name, None)
     done = subprocess.run(
@@ -79,10 +79,10 @@ def test_samples_log_lines_reads_the_files_that_it_is_given(tmp_path):
     assert "2 requests, 0 lines" in output_of("log_lines.py", "*.jsonl", folder=tmp_path)
 
 
-def test_samples_wordcount_counts_on_spark(tmp_path):
+def test_samples_wordcount_counts_on_spark(tmp_path, java):
     """The one sample that always runs on Spark counts the words of a file."""
     (tmp_path / "sea.txt").write_text("The whale and the sea.\nThe sea.\n")
-    output = output_of("wordcount.py", "sea.txt", folder=tmp_path)
+    output = output_of("wordcount.py", "sea.txt", folder=tmp_path, **java())
 
     assert output.split()[:4] == ["3", "the", "2", "sea"]
     assert "7 words, 4 of them different" in output

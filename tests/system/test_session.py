@@ -13,6 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
+from tests.servers.java_of_programs import JavaOfPrograms
 from tests.system.conftest import Script, environment
 
 LIFE = """
@@ -155,9 +156,9 @@ def _environment(process: psutil.Process) -> dict[str, str]:
         return {}
 
 
-def test_a_session_of_the_user_is_used_and_left_running(script: Script) -> None:
+def test_a_session_of_the_user_is_used_and_left_running(script: Script, java: JavaOfPrograms) -> None:
     """A Spark session that runs already is shared, keeps its settings, and outlives the context."""
-    ended = script(GUEST)
+    ended = script(GUEST, env=environment(**java()))
 
     said = json.loads(ended.stdout)
     assert "local[1]" in said.pop("other master")
