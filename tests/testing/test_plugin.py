@@ -59,7 +59,10 @@ LIGHT = """
 
 
 def test_everything_runs_on_both_engines(run_pytest):
-    """Each case has its name; partitions are as asked; one session serves all and ends without noise."""
+    """Each case has its name; partitions are as asked; one session serves all and ends without noise.
+
+    The traceback of a test that fails ends in the user's test, not inside the kit.
+    """
     done = run_pytest(TESTS, "-v", "-rP", "-W", "error")
     out = done.stdout
 
@@ -68,15 +71,9 @@ def test_everything_runs_on_both_engines(run_pytest):
     assert "1 failed, 15 passed" in out, out
     assert "partitions spark 3" in out
     assert "master local[2] false" in out
-    assert done.stderr == ""
-
-
-def test_a_failure_shows_the_test_and_the_message(run_pytest):
-    """The traceback ends in the user's test, not inside the kit."""
-    out = run_pytest(TESTS, "-k", "that_fails").stdout
-
     assert "AssertionError: a step changed item 0 of input 1 from [0] to [0, 1]" in out
     assert "everywhere.py" not in out
+    assert done.stderr == ""
 
 
 def test_without_java_the_spark_half_is_skipped(run_pytest):
