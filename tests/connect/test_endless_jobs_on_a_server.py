@@ -14,7 +14,7 @@ import dstream as ds
 from collectors import counting, to_list
 from dstream.core import DAG, AbstractProcessor, Edge, processors, whole_item
 from dstream.engine.spark.session import spark_connect
-from dstream.errors import EngineError, SetupError
+from dstream.errors import EngineError, IllegalStateError, SetupError
 from dstream.jobs import JobStatus
 from dstream.testing import epochs
 from dstream.windows import session, sliding, tumbling
@@ -182,8 +182,8 @@ def test_a_graph_with_a_source_of_its_own_goes_on(connect_context: ds.Context, t
     assert all(len(each) > 2 for each in found)
 
 
-def test_a_job_whose_server_dies_fails_and_says_so(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing starts the server again; what was published is there."""
+def test_a_server_that_dies_is_named(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By jobs and by streams, and nothing hangs: nobody starts the server again; what was published is there."""
     monkeypatch.setattr(spark_connect, "_RETRIES", 2)
     feed = Feed({"0": [1], "1": [2]})
     with running_server() as address:
@@ -192,9 +192,14 @@ def test_a_job_whose_server_dies_fails_and_says_so(data: Path, tmp_path: Path, m
             pipeline_of(feed, to_ilist(tmp_path.name)), config=ds.JobConfig(auto_restart=False, epoch_length=0.05)
         )
         eventually(lambda: job.epoch == 1)
+        assert context.stream([1]).map(str).to_list() == ["1"]
     feed.give(3)
     with pytest.raises((SetupError, EngineError), match="the server of Spark Connect cannot be reached"):
         job.join(120)
+    with pytest.raises(EngineError, match="cannot be reached"):
+        context.stream([1]).map(str).to_list()
 
     assert (context.get_list(tmp_path.name).copy(), job.status) == ([1, 2], JobStatus.FAILED)
     context.close()
+    with pytest.raises(IllegalStateError):
+        context.stream([1])

@@ -23,7 +23,7 @@ from collectors import counting, grouping_by, joining, teeing, to_bags, to_list,
 from dstream.engine.spark import cluster
 from dstream.engine.spark.port.connect_port import ConnectJobs
 from dstream.engine.spark.session import spark_connect
-from dstream.errors import CancelledError, EngineError, IllegalStateError, SetupError, SourceError, UnsupportedError
+from dstream.errors import CancelledError, SetupError, SourceError, UnsupportedError
 from dstream.gatherers import window_sliding
 from dstream.plan import ToList, rewrite
 from dstream.plan.nodes_of_stages import HashJoin, Spread, Stateful, Using
@@ -32,7 +32,6 @@ from dstream.stream import Stream
 from dstream.stream.aggregating import aggregated
 from reducers import to_ilist, to_imap
 from sources import items
-from tests.connect.server import running_server
 
 SAMPLES = Path(__file__).parents[2] / "docs/samples"
 SETTING = {"spark.sql.shuffle.partitions": "3"}
@@ -241,19 +240,6 @@ def test_a_server_that_is_not_there_is_named():
         with pytest.raises(SetupError, match=r"sc://127\.0\.0\.1:1 cannot run dstream.*cannot be reached") as raised:
             context.stream([1]).map(str).to_list()
         assert "secret" not in str(raised.value)
-
-
-def test_a_server_that_dies_is_named(monkeypatch):
-    """And nothing hangs."""
-    monkeypatch.setattr(spark_connect, "_RETRIES", 2)
-    with running_server() as address:
-        context = ds.connect(address, storage="memory:")
-        assert context.stream([1]).map(str).to_list() == ["1"]
-    with pytest.raises(EngineError, match="cannot be reached"):
-        context.stream([1]).map(str).to_list()
-    context.close()
-    with pytest.raises(IllegalStateError):
-        context.stream([1])
 
 
 def test_a_server_that_cannot_run_dstream_keeps_no_session(connect_server, monkeypatch):
