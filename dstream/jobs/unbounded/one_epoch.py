@@ -44,7 +44,7 @@ __all__ = ["EpochRunner", "Ran"]
 
 _log = logging.getLogger("dstream.jobs")
 
-_FEW, _QUICK = 1_000, 0.25
+_FEW, _QUICK = 5_000, 0.25
 """An epoch of so many items that takes no more seconds is small: the tasks of Spark cost more than what they do."""
 
 
