@@ -1,7 +1,7 @@
 """How much memory this process occupies, and how many items it may take at once.
 
 Items have no size that could be asked for quickly. So whoever takes many of them looks at the process: it takes few at
-first, twice as many the next time, and fewer where the last ones made the process grow. A look takes a microsecond.
+first, twice as many the next time, and fewer where the last ones made the process grow. A look takes 2 microseconds.
 """
 
 from __future__ import annotations
@@ -29,15 +29,35 @@ _SOON = 0.001
 _PIECE = 4 * 2**20
 _MOST_GROWTH = 16 * 2**20
 _PAGE = os.sysconf("SC_PAGE_SIZE")
+_LINE = 64
+"""So many bytes hold the first three numbers of what the kernel says of a process."""
 
 
 def resident_bytes() -> int:
     """Return the bytes of memory that this process occupies now (at its peak, outside of Linux)."""
     try:
-        return int(os.pread(_statm(), 64, 0).split(b" ", 2)[1]) * _PAGE
+        return int(os.pread(_statm(), _LINE, 0).split(b" ", 2)[1]) * _PAGE
     except OSError:
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return peak if sys.platform == "darwin" else peak * 1024
+        return _peak()
+
+
+def _own_bytes() -> int:
+    """Return the bytes that this process occupies beside pages of files and shared ones.
+
+    The kernel takes pages of files back at any moment, a hundred megabytes at once: while it does, a process that grows
+    by as much occupies no more than before.
+    """
+    try:
+        _, resident, shared, _ = os.pread(_statm(), _LINE, 0).split(b" ", 3)
+    except OSError:
+        return _peak()
+    return (int(resident) - int(shared)) * _PAGE
+
+
+def _peak() -> int:
+    """Return what a process occupied at most, where the kernel says no more of it."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
 
 
 @functools.cache
@@ -70,11 +90,11 @@ class Pace:
     def __init__(self, most: int) -> None:
         self._most = most
         self._count = 1
-        self._before = resident_bytes()
+        self._before = _own_bytes()
 
     def look(self) -> int:
         """Return how many items may come until the next look: two at first."""
-        now = resident_bytes()
+        now = _own_bytes()
         fitting = self._count * _PIECE // max(now - self._before, 1)
         self._count, self._before = max(1, min(fitting, 2 * self._count, self._most)), now
         return self._count
@@ -88,11 +108,11 @@ class Growth:
 
     def start(self) -> None:
         """Begin anew."""
-        self._most = resident_bytes() + _MOST_GROWTH
+        self._most = _own_bytes() + _MOST_GROWTH
 
     def exceeded(self) -> bool:
         """Look at the process."""
-        now = resident_bytes()
+        now = _own_bytes()
         self._most = min(self._most, now + _MOST_GROWTH)
         return now > self._most
 
@@ -156,7 +176,7 @@ class Taking(Generic[T]):
         self.is_careful = few is not None
         if few:
             return few
-        items, at_once, before = self._items, self._at_once, resident_bytes()
+        items, at_once, before = self._items, self._at_once, _own_bytes()
         most = before + _MOST_GROWTH
         found = items.take(0)
         known, size = 0, len(found)
@@ -168,7 +188,7 @@ class Taking(Generic[T]):
             at_once = max(at_once // 2, _FEWEST) if now - last > _CLOCK else min(at_once * 2, _MOST)
             last = now
             if now - looked > _SOON or is_end or size == count:
-                occupied = resident_bytes()
+                occupied = _own_bytes()
                 if occupied > most or occupied - before > _PIECE:
                     self._waiting = small_lists(found[known:])
                     del found[known:]

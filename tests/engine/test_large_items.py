@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import mmap
 import weakref
 from collections import deque
 from itertools import chain
@@ -20,7 +21,7 @@ from dstream.engine.worker.routing import RouteFirstOnes, RouteItems, RouteSide
 from dstream.engine.worker.sinks import Accumulate, RouteByKey, WriteItems
 from dstream.engine.worker.stage_task import StageTask
 from dstream.gatherers import window_sliding
-from dstream.memory import Taking, pieces
+from dstream.memory import Growth, Taking, pieces, resident_bytes
 from dstream.storage.portions import Portions
 
 SIZE = 2 * 2**20
@@ -162,6 +163,47 @@ def test_a_few_large_items_behind_many_small_ones_are_noticed_while_they_come(as
         let_go[0] += sum(len(each) == SIZE for each in some)
 
     assert (made, let_go, most[0] <= 20) == ([40], [40], True)
+
+
+def _taken(items):
+    taking = Taking(items)
+    while some := taking.take(4096):
+        yield some
+
+
+def _until_grown(items):
+    growth, held = Growth(), []
+    for item in items:
+        held.append(item)
+        if growth.exceeded():
+            yield held
+            held.clear()
+            growth.start()
+
+
+NOTICING = {"pieces": lambda items: pieces(items, 512), "taken": _taken, "until it has grown": _until_grown}
+
+
+@pytest.mark.parametrize("noticing", NOTICING.values(), ids=NOTICING)
+def test_items_are_noticed_while_the_kernel_takes_pages_of_files_back(as_on_a_worker, watched, tmp_path, noticing):
+    """The process occupies no more than before, since for each item the pages of a file of as many bytes go."""
+    items, most = watched
+    with (tmp_path / "file").open("wb+") as file:
+        file.truncate(MANY * SIZE)
+        with mmap.mmap(file.fileno(), 0) as mapping:
+            assert not any(mapping[:: mmap.PAGESIZE])
+            before = resident_bytes()
+
+            def going():
+                for number, item in enumerate(items):
+                    mapping.madvise(mmap.MADV_DONTNEED, number * SIZE, SIZE)
+                    yield item
+                    del item
+
+            deque(noticing(going()), maxlen=0)
+
+            assert resident_bytes() < before - MANY * SIZE // 2
+    assert 0 < most[0] <= MANY // 4
 
 
 def test_no_item_is_lost_where_large_ones_are_noticed(as_on_a_worker):
