@@ -24,6 +24,7 @@ import numpy as np
 import dstream.engine.kernels.columns.column_distinct as column_distinct
 import dstream.engine.kernels.columns.column_joining as column_joining
 import dstream.engine.kernels.columns.column_sorting as column_sorting
+import dstream.engine.kernels.columns.column_top as column_top
 import dstream.engine.kernels.columns.column_windows as column_windows
 import dstream.engine.worker.distinct_routing as distinct_routing
 import dstream.engine.worker.routing as routing
@@ -126,7 +127,12 @@ def program(seed: int) -> Program:
     if choice < 0.65:
         parts = [[_numbered_texts(random) for _ in range(random.randrange(4))] for _ in range(random.randrange(1, 4))]
         source, operator = "lambda x: x[0]", "sorted"
+        if random.random() < 0.6:
+            source, operator = "lambda x: x[1]", random.choice(("top", "first"))
         key, columns = function_of(source), KeyInColumns(expression_of(source), False)
+        if operator != "sorted" and random.random() < 0.4:
+            parts = [[[text for _, text in block] for block in part] for part in parts]
+            source, key, columns = None, None, KeyInColumns(expression_of("lambda x: x"), False)
     text = f"{parts} {operator} by {source}, reverse={reverse}, targets={targets}"
     return Program(parts, operator, key, columns, reverse, targets, text)
 
@@ -415,6 +421,8 @@ def watched(counts: Counter[str]) -> Iterator[None]:
 
     with (
         patch.object(column_sorting, "ranks_of_column", counted("ranks", column_sorting.ranks_of_column)),
+        patch.object(column_top, "ranks_of_column", counted("ranks", column_top.ranks_of_column)),
+        patch.object(column_top, "_first_texts", counted("first texts", column_top._first_texts)),
         patch.object(column_windows, "_windows", counted("windows", column_windows._windows)),
         patch.object(column_distinct, "_first_places", counted("firsts", column_distinct._first_places)),
         patch.object(column_joining.Held, "_looked_up", counted("looked up", column_joining.Held._looked_up)),

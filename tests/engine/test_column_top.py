@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import Any
 
+import numpy as np
 import pytest
 
 from dstream.engine.kernels.columns import column_top
 from dstream.engine.kernels.columns.column_top import top_of_blocks
-from dstream.engine.kernels.columns.column_values import column_of
+from dstream.engine.kernels.columns.column_values import column_of, items_of, rows_at
 from dstream.errors import EngineError
 from dstream.expressions import Argument
 from dstream.plan.steps import KeyInColumns
+from tests.differential.written_expressions import expression_of
 
 _PARTS: list[list[Any]] = [[3.0, 4.0], [5.0, 6.0, 1.0], [2.0, float("nan"), 1.0]]
 
@@ -27,6 +30,69 @@ def _top(count: int, reverse: bool, is_verified: bool = False) -> list[Any]:
 def test_blocks_that_hold_less_than_is_asked_for_leave_nothing_out(count: int, first: list[float]) -> None:
     """What comes behind the last item so far counts until there are enough."""
     assert _top(count, False) == first
+
+
+_TEXTS = ["b", "", "a", "b", "ﬀ", "𝄞", "a", "é", "z", "\n", "a\0", "a", "𝄞𝄞", "b"]
+"""Of one to four bytes a character: in UTF-16 the first of four bytes would come before one of three."""
+
+
+def _first_texts(count: int, reverse: bool, blocks: list[Any]) -> list[Any]:
+    columns = KeyInColumns(Argument(0), False)
+    found = top_of_blocks(map(_block, blocks), count, None, reverse, columns, "top(...)")
+    expected = sorted((text for block in blocks for text in block), reverse=reverse)[:count]
+    assert found == expected
+    return found
+
+
+def _block(texts: list[Any]) -> Any:
+    if "\ud800" in texts:
+        return texts
+    return column_of(texts) if texts else rows_at(column_of(["a"]), np.arange(0))
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("count", range(1, 16))
+def test_texts_have_the_order_of_their_characters(count: int, reverse: bool) -> None:
+    """Whatever their lengths, in one block and in several, with an empty one among them."""
+    _first_texts(count, reverse, [_TEXTS])
+    _first_texts(count, reverse, [_TEXTS[:3], [], _TEXTS[3:8], _TEXTS[8:]])
+    _first_texts(count, reverse, [[*_TEXTS[:4], "\ud800"], _TEXTS[4:]])
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_of_equal_texts_the_first_rows_stay(count: int, reverse: bool) -> None:
+    """Also where a block holds more of them than are asked for."""
+    rows = [(text, number) for number, text in enumerate("bcabacbabcaacbb")]
+    columns = KeyInColumns(expression_of("lambda x: x[0]"), False)
+    blocks = [column_of(rows[start : start + 5]) for start in range(0, 15, 5)]
+    found = top_of_blocks(iter(blocks), count, itemgetter(0), reverse, columns, "top(...)")
+
+    assert found == sorted(rows, key=itemgetter(0), reverse=reverse)[:count]
+
+
+def test_few_rows_of_texts_become_items(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a thousand in each of ten blocks, no more than are asked for, and fewer behind the first block."""
+    made: list[int] = []
+    monkeypatch.setattr(column_top, "items_of", lambda column: made.append(len(column)) or items_of(column))
+    texts = [f"{number * 7919 % 10_007:05}" for number in range(10_000)]
+    blocks = [column_of(texts[start : start + 1000]) for start in range(0, 10_000, 1000)]
+
+    found = top_of_blocks(iter(blocks), 10, None, False, KeyInColumns(Argument(0), False), "top(...)")
+
+    assert (found, max(made), sum(made) < 50) == (sorted(texts)[:10], 10, True)
+    made.clear()
+    found = top_of_blocks(iter([column_of(["same"] * 1000)]), 10, None, False, KeyInColumns(Argument(0), False), "top")
+
+    assert (found, made) == (["same"] * 10, [10])
+
+
+def test_texts_beside_other_keys_are_compared_by_python() -> None:
+    """Which refuses to."""
+    blocks = iter([column_of([1, 2]), column_of(["a", "b"])])
+
+    with pytest.raises(TypeError, match="not supported between instances of 'str' and 'int'"):
+        top_of_blocks(blocks, 2, None, False, KeyInColumns(Argument(0), False), "top(...)")
 
 
 def test_columns_that_leave_something_out_are_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -139,6 +139,19 @@ def test_columns_go_on_behind_a_sort(watched: Watched) -> None:
     assert notes[".map(_triple)"] == ["columns if all keys are numbers of one type"]
 
 
+def test_the_first_items_are_found_by_numbers_and_by_texts(watched: Watched, tmp_path: Path) -> None:
+    """Where a full sort takes numbers alone."""
+    path = tmp_path / "words.txt"
+    path.write_text("".join(f"WORD {n * 7 % 50_021}\n" for n in range(120_000)))
+    lines = Stream(Read(text_files(path)), None)
+    (note,) = check(lines.sorted(key=_lowered).limit(9), watched)[".sorted(key=_lowered).limit(9)"]
+
+    condition = "a task reads 512 KB or more and all keys are numbers of one type, or texts"
+    assert note == f"the first 9 of each partition; key: columns if {condition}"
+    (alone,) = check(lines.parallel(1).sorted(key=_lowered).limit(9), watched)[".sorted(key=_lowered).limit(9)"]
+    assert alone == f"here, where all items stand; key: columns if {condition}"
+
+
 def test_items_that_come_one_by_one_stay_so_behind_a_sort(watched: Watched) -> None:
     """Also where their keys are sorted as numbers."""
     notes = check(numbers().map(_by_json).sorted(key=_negated).map(_triple), watched)

@@ -16,6 +16,7 @@ from dstream.engine.kernels.columns import (
     column_first_of_groups,
     column_sorting,
     column_steps,
+    column_top,
 )
 from dstream.engine.worker.borders import Bordering
 from dstream.expressions import Argument, Constant, Indexed
@@ -37,7 +38,7 @@ class Watched:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._seen: dict[int, Any] = {}
-        for module in (column_steps, column_collecting, column_sorting, column_first_of_groups):
+        for module in (column_steps, column_collecting, column_sorting, column_top, column_first_of_groups):
             monkeypatch.setattr(module, "evaluated", functools.partial(self._evaluated, module.evaluated))
 
     def _evaluated(self, evaluated: Callable[..., Any], expression: Any, columns: Any) -> Any:

@@ -310,7 +310,7 @@ class Sort(Wide):
         merge = functools.partial(merge_ranges, node.key, node.reverse, step)
         columns, _ = _columns(node, self.facts)
         is_taken = columns is not None and columns.expression is not None
-        gives = only_if("all keys are numbers of one type") if is_taken else one_by_one()
+        gives = only_if(_NUMBERS) if is_taken else one_by_one()
         return Done(piped((ranges,), node, merge, "sorts each range", gives=gives))
 
 
@@ -318,7 +318,11 @@ def _columns(node: Sorted | Top, facts: Facts) -> tuple[KeyInColumns | None, tup
     """Return how the keys may stand in columns, and what was decided of their function; None: the user wants none."""
     if not facts.reads_functions:
         return None, ()
-    return key_in_columns(node.key, is_verified=facts.columns == "verify")
+    condition = _NUMBERS if isinstance(node, Sorted) else f"{_NUMBERS}, or texts"
+    return key_in_columns(node.key, condition, is_verified=facts.columns == "verify")
+
+
+_NUMBERS = "all keys are numbers of one type"
 
 
 _SAMPLED = "sorted runs stay where they are; a sample comes to this process, which chooses the ranges"
@@ -327,24 +331,29 @@ _A_TARGET = f"one for each {_ITEMS_WORTH_A_TARGET:,} items"
 
 @compile_node.register
 def _(node: Top, inputs: Sequence[Items], compiling: Compiling) -> Items:
-    alone = called_by(node, compiling.facts)
-    return across(node, inputs[0], compiling, functools.partial(FirstOfEach, node, compiling.facts), decided=alone)
+    columns, decided = _columns(node, compiling.facts)
+    of_one = operation(replace(node, columns=columns))
+    return across(node, inputs[0], compiling, lambda: FirstOfEach(node, of_one, decided), of_one, decided)
 
 
 @dataclass(frozen=True, eq=False)
 class FirstOfEach(Wide):
-    """The first items of each partition meet in one task."""
+    """The first items of each partition meet in one task.
+
+    Attributes:
+        of_one: finds those of one partition.
+        decided: what was decided of the function that it calls.
+    """
 
     node: Top
-    facts: Facts
+    of_one: Operation
+    decided: Sequence[Decided]
     counts = False
 
     def begin(self, inputs: Items, partitions: int) -> Move:
         top, step = operation(self.node), self.node.step
-        columns, decided = _columns(self.node, self.facts)
-        of_each = operation(replace(self.node, columns=columns))
         first = f"the first {self.node.count:,}"
-        of_partitions = piped(inputs, self.node, of_each, f"{first} of each partition", decided)
+        of_partitions = piped(inputs, self.node, self.of_one, f"{first} of each partition", self.decided)
         candidates = Vertex(of_partitions, WriteItems(), step)
         met = Rows((Taken(candidates),), 1, is_ordered=True, why=f"{first} of each partition meet in one task")
         return Done(piped((met,), self.node, top, f"{first} of them"))

@@ -130,9 +130,16 @@ def _read_of(
 
 
 def key_in_columns(
-    key: Callable[[Any], Any] | None, namespaces: Namespaces | None = None, *, is_verified: bool
+    key: Callable[[Any], Any] | None, condition: str, namespaces: Namespaces | None = None, *, is_verified: bool
 ) -> tuple[KeyInColumns, tuple[Decided, ...]]:
-    """Return what is known of a key function, and what was decided of it; None gives each item itself."""
+    """Return what is known of a key function, and what was decided of it; None gives each item itself.
+
+    Args:
+        key: the function.
+        condition: when keys can stand in columns, as far as only the data can say.
+        namespaces: what the names in the function mean.
+        is_verified: whether columns are compared with what Python gives.
+    """
     if key is None:
         return KeyInColumns(Argument(0), is_verified), ()
     found = read(key, 1, namespaces)
@@ -141,7 +148,7 @@ def key_in_columns(
     obstacle = unsupported(found)
     if obstacle is not None:
         return KeyInColumns(None, is_verified), (Decided("key", obstacle=obstacle),)
-    return KeyInColumns(found, is_verified), (Decided("key", conditions=("all keys are numbers of one type",)),)
+    return KeyInColumns(found, is_verified), (Decided("key", conditions=(condition,)),)
 
 
 def read_step(op: Op, namespaces: Namespaces | None = None) -> Expression | Unread | None:
