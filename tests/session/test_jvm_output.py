@@ -24,12 +24,13 @@ def shown(capsys):
 
     def shown(*texts):
         reading, writing = os.pipe()
-        with os.fdopen(reading, "r") as stream:
-            pump = Pump(stream)
-            pump.let_through()
-            os.write(writing, "".join(texts).encode())
-            os.close(writing)
-            pump.held_back()
+        stream = os.fdopen(reading, "r")
+        pump = Pump(stream)
+        pump.let_through()
+        os.write(writing, "".join(texts).encode())
+        os.close(writing)
+        pump.held_back()
+        assert stream.closed
         return capsys.readouterr().err
 
     return shown

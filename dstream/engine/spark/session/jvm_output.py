@@ -47,11 +47,12 @@ class Pump:
         return "".join(self._lines[-20:]).strip() or "it wrote no message"
 
     def _run(self) -> None:
-        for line in _without_last_words(self._stream):
-            if not self._passes:
-                self._lines.append(line)
-            elif sys.stderr is not None and not line.startswith(_CHATTER):
-                sys.stderr.write(line)
+        with self._stream:
+            for line in _without_last_words(self._stream):
+                if not self._passes:
+                    self._lines.append(line)
+                elif sys.stderr is not None and not line.startswith(_CHATTER):
+                    sys.stderr.write(line)
 
 
 _BEGIN = "Traceback (most recent call last):"
