@@ -19,6 +19,9 @@ from random import Random
 from typing import Any
 from unittest.mock import patch
 
+from more_itertools import chunked
+
+import collectors.batches
 import dstream.engine.kernels.columns.column_ends as column_ends
 import dstream.engine.kernels.columns.column_items as column_items
 import dstream.engine.kernels.columns.column_row_groups as column_row_groups
@@ -69,6 +72,7 @@ __all__ = [
     "chained",
     "outcome_of",
     "outcomes",
+    "possible_outcomes",
     "program",
     "program_on",
     "watched",
@@ -88,16 +92,12 @@ class Program:
         ops: the steps, with their expressions.
         collector: takes the results; None for a list.
         text: all of it, for messages.
-        steps_come_first: all steps run before the collector takes anything.
-        comes_at_once: it takes all items as one batch, as it takes those of a block.
     """
 
     parts: list[list[Any]]
     ops: tuple[Op, ...]
     collector: Collector[Any, Any, Any] | None
     text: str
-    steps_come_first: bool = False
-    comes_at_once: bool = False
 
     def plain(self) -> Program:
         """Return it without expressions."""
@@ -253,18 +253,8 @@ _ALL_KINDS = frozenset({int, float, bool, tuple, str, type(None)})
 
 
 def outcomes(made: Program, seed: int) -> list[tuple[Outcome, list[Outcome]]]:
-    """Return for each way to run it what columns give, and what plain Python may give.
-
-    Collectors take items by the batch: where a collector fails on one item and a step on a later one, the sizes of
-    batches decide which of the two is to blame, so both will do.
-    """
+    """Return for each way to run it what columns give, and what plain Python may give."""
     rows = Random(seed).choice((1, 3, 7, 16))
-    plain = made.plain()
-    possible = [plain]
-    if plain.collector is not None:
-        possible.append(replace(plain, collector=replace(plain.collector, accumulate_all=None)))
-        possible.append(replace(plain, steps_come_first=True))
-        possible.append(replace(plain, comes_at_once=True))
     found = []
     for end in ways_to_run(made):
         with (
@@ -274,11 +264,33 @@ def outcomes(made: Program, seed: int) -> list[tuple[Outcome, list[Outcome]]]:
             patch.multiple(column_row_groups, _FEWEST_ROWS=seed % 3, _MOST_WEIGHT=5 * (seed % 5), _MANY_ROWS=seed % 4),
         ):
             given = outcome_of(end, made)
-        expected = [outcome_of(end, each) for each in possible]
-        with patch.object(core_operations, "FEWER_THAN_COLLECTED", 1):  # One item after another.
-            expected += [outcome_of(end, each) for each in possible[1:2]]
-        found.append((given, expected))
+        found.append((given, possible_outcomes(functools.partial(outcome_of, end), made.plain(), given)))
     return found
+
+
+def possible_outcomes(run: Callable[[Program], Outcome], plain: Program, given: Outcome) -> list[Outcome]:
+    """Return what plain Python may give, up to what columns gave, if that is among it.
+
+    A collector calls each of its functions for a batch before the next one: where two of them fail on two items of one
+    batch, the sizes of batches decide which of the two is to blame, so both will do.
+    """
+    found = [run(plain)]
+    if plain.collector is None or given in found:
+        return found
+    one_by_one = replace(plain, collector=replace(plain.collector, accumulate_all=None))
+    found.append(run(one_by_one))
+    with patch.object(core_operations, "FEWER_THAN_COLLECTED", 1):
+        found.append(run(one_by_one))
+    for size in range(2, _LONGEST):
+        if given in found:
+            break
+        with patch.object(collectors.batches, "pieces", lambda items, most, size=size: chunked(items, size)):
+            found.append(run(plain))
+    return found
+
+
+_LONGEST = 80
+"""No part of a program has more items."""
 
 
 def bytes_together(end: Callable[[Program, list[Any]], Any], seed: int) -> int:
@@ -312,10 +324,7 @@ def _told(value: Any) -> Any:
 def chained(made: Program, part: list[Any], task: StageTask) -> Any:
     """Give what the steps of a program make of a part of its items."""
     chain = Chain(Limit(None, 0, step=STEP), made.ops, step=STEP)  # type: ignore[arg-type]  # Nobody asks it.
-    items = operation(chain)(iter(part), task)
-    if made.comes_at_once:
-        return list(items)
-    return iter(list(items)) if made.steps_come_first else items
+    return operation(chain)(iter(part), task)
 
 
 STEP = Step("collect", None, 4, 4)

@@ -6,6 +6,7 @@ up to an item, some block by block. `python -m tests.differential.counting_progr
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import warnings
@@ -24,7 +25,7 @@ from dstream.engine.kernels.item_count import ItemCount
 from dstream.engine.worker.stage_task import StageTask
 from dstream.plan.steps import Op, Step, unchanged
 from tests.differential import column_programs, text_programs
-from tests.differential.column_programs import Outcome, Program, chained, outcome_of, watched
+from tests.differential.column_programs import Outcome, Program, chained, outcome_of, possible_outcomes, watched
 from tests.differential.text_programs import ways_of_texts
 
 __all__ = ["counted_program", "outcomes"]
@@ -54,16 +55,11 @@ def outcomes(made: Program, seed: int, *, verified: bool = False) -> list[tuple[
     random = Random(seed)
     rows = random.choice((1, 3, 7, 16))
     plain = replace(made.plain(), parts=[list(list.__iter__(part)) for part in made.parts])
-    possible = [plain]
-    if plain.collector is not None:
-        possible.append(replace(plain, collector=replace(plain.collector, accumulate_all=None)))
-        possible.append(replace(plain, steps_come_first=True))
-        possible.append(replace(plain, comes_at_once=True))
     found = []
     for end in ways_of_texts(made) if made.collector else [_listed, _by_blocks, _cut(random.randrange(1, 12))]:
         with patch.multiple(column_items, _FEWEST=1, _ROWS=rows, _WORTH_A_LIST=0, _NUMBERS=_ALL_KINDS):
             ran = _told(end, made.verified() if verified else made)
-        found.append((ran, [_told(end, each) for each in possible]))
+        found.append((ran, possible_outcomes(functools.partial(_told, end), plain, ran)))
     return found
 
 

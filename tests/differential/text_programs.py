@@ -57,6 +57,7 @@ from tests.differential.column_programs import (
     bytes_together,
     chained,
     outcome_of,
+    possible_outcomes,
     watched,
     ways_to_run,
 )
@@ -478,11 +479,6 @@ def outcomes(made: Program, seed: int) -> list[tuple[Outcome, list[Outcome]]]:
     """Return for each way to run it what columns give, and what plain Python may give, as for programs on numbers."""
     rows = Random(seed).choice((1, 3, 7, 16))
     plain = replace(made.plain(), parts=[list(list.__iter__(part)) for part in made.parts])
-    possible = [plain]
-    if plain.collector is not None:
-        possible.append(replace(plain, collector=replace(plain.collector, accumulate_all=None)))
-        possible.append(replace(plain, steps_come_first=True))
-        possible.append(replace(plain, comes_at_once=True))
     found = []
     for end in ways_of_texts(made):
         with (
@@ -494,7 +490,7 @@ def outcomes(made: Program, seed: int) -> list[tuple[Outcome, list[Outcome]]]:
             patch.multiple(column_row_groups, _FEWEST_ROWS=seed % 3, _MOST_WEIGHT=5 * (seed % 5), _MANY_ROWS=seed % 4),
         ):
             given = outcome_of(end, made)
-        found.append((given, [outcome_of(end, each) for each in possible]))
+        found.append((given, possible_outcomes(functools.partial(outcome_of, end), plain, given)))
     return found
 
 
