@@ -216,7 +216,8 @@ def _leading(n: int, key: Key, descending: bool) -> Collector[Any, Any, Any]:
         partial(_lead_others, n, key, descending),
         partial(_leaders, n, key, descending),
         accumulate_all=all_at_once,
-        in_columns=InColumns("first", of=key, same_as=all_at_once, first=n, reverse=descending),
+        # Of no items the keys are compared all the same, and those of columns would not be.
+        in_columns=InColumns("first", of=key, same_as=all_at_once, first=n, reverse=descending) if n else None,
     )
 
 

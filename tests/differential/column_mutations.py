@@ -154,6 +154,7 @@ MUTATIONS = of_columns([
     ("column_collecting", "                return\n            continue\n", "            continue\n"),
     ("column_groups", "np.arange(start, min(start + most, count))", "np.arange(start, min(start + most, count - 1))"),
     ("column_ends", "table.parts(_MOST_GROUPS)", "list(table.parts(_MOST_GROUPS))[:1]"),
+    ("collectors.ranking", "first=n, reverse=descending) if n else None", "first=n, reverse=descending)"),
     ("collectors.totals", "Summary.of(left) if type(left) is list and type(right) is Summary else left", "left"),
     ("collectors.totals", "        self.settle()\n        super().merge(other)", "        super().merge(other)"),
     ("column_sorting", "    return ~values if reverse else values", "    return -values if reverse else values"),

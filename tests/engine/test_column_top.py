@@ -8,7 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from collectors import bottom_n, top_n
+from dstream.engine.compiler.reading_steps import collector_read
 from dstream.engine.kernels.columns import column_top
+from dstream.engine.kernels.columns.column_ends import collected
+from dstream.engine.kernels.columns.column_items import ColumnItems
 from dstream.engine.kernels.columns.column_top import top_of_blocks
 from dstream.engine.kernels.columns.column_values import column_of, items_of, rows_at
 from dstream.errors import EngineError
@@ -103,3 +107,15 @@ def test_columns_that_leave_something_out_are_told(monkeypatch: pytest.MonkeyPat
     assert _top(3, False) == []
     with pytest.raises(EngineError, match="columns give"):
         _top(3, False, is_verified=True)
+
+
+@pytest.mark.parametrize("ranking", [top_n, bottom_n])
+def test_to_ask_for_no_texts_gives_none(ranking: Any) -> None:
+    """Their keys are compared all the same, as those of items are."""
+    collector, _ = collector_read(ranking(0, len), is_verified=False)
+    of_texts, _ = collector_read(ranking(0), is_verified=False)
+
+    assert collector.finisher(collected(collector, ColumnItems(iter([column_of(_TEXTS)])))) == []
+    assert of_texts.finisher(collected(of_texts, ColumnItems(iter([column_of(_TEXTS)])))) == []
+    with pytest.raises(TypeError, match="not supported between"):
+        collected(of_texts, ColumnItems(iter([column_of(["a", "b"]), iter([1, "b"])])))
