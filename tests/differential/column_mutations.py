@@ -329,6 +329,8 @@ def _tests_of(mutation: Mutation) -> list[str]:
     module, old, _ = mutation
     if module == "collectors.totals":
         return ["tests/collectors/test_totals.py"]
+    if module == "collectors.ranking":
+        return ["tests/engine/test_column_top.py"]
     if module in (
         "collectors.adapting",
         "dstream.engine.compiler.reading_steps",
