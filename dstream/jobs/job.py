@@ -350,7 +350,8 @@ class Job:
             Exception: it cannot be exported; it is not cancelled then, and goes on.
         """
         self._check_drives("cancel_and_export_snapshot")
-        self.suspend()
+        while not self.suspend() and self.status is not JobStatus.SUSPENDED:
+            sleep(_BETWEEN_LOOKS)  # It is to restart, say, and takes no other wish before that is done.
         self.wait_for(JobStatus.SUSPENDED)
         try:
             snapshot = self.export_snapshot(name)

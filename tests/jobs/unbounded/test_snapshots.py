@@ -80,6 +80,17 @@ def test_a_job_is_cancelled_behind_the_epoch_that_is_exported(ctx, feed, job):
     assert (written(ctx), ctx.get_list("more").copy()) == ([("a", 1), ("b", 1), ("b", 2)], ["a", "b", "b"])
 
 
+def test_a_job_that_is_about_to_restart_is_exported_and_cancelled_behind_that(job, monkeypatch):
+    """The restart is what it was asked for first; it takes no other wish meanwhile, so it is asked again."""
+    suspend, wait_for, refused = type(job).suspend, type(job).wait_for, [False, False]
+    monkeypatch.setattr(type(job), "suspend", lambda self: refused.pop() if refused else suspend(self))
+    monkeypatch.setattr(type(job), "wait_for", lambda self, *statuses: wait_for(self, *statuses, timeout=5))
+    job.restart()
+
+    assert job.cancel_and_export_snapshot("then").epoch == 1
+    eventually(lambda: job.status is JobStatus.CANCELLED)
+
+
 def test_a_job_that_cannot_be_exported_is_not_cancelled(job):
     """It goes on."""
     with pytest.raises(ValueError, match="the name of a snapshot must not be empty"):
