@@ -2,6 +2,7 @@
 
 Items have no size that could be asked for quickly. So whoever takes many of them looks at the process: it takes few at
 first, twice as many the next time, and fewer where the last ones made the process grow. A look takes 2 microseconds.
+A process with room that earlier work has left need not grow, so large texts and bytes are looked at themselves.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import os
 import resource
 import sys
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from time import perf_counter
 from typing import Any, Generic, TypeVar
@@ -28,6 +29,9 @@ _SOON = 0.001
 """Seconds in which nothing comes that makes the process grow by many megabytes: the kernel takes as long for it."""
 _PIECE = 4 * 2**20
 _MOST_GROWTH = 16 * 2**20
+_LARGE = 64 * 2**10
+_TEXTS: tuple[Any, ...] = (str, bytes, bytearray)
+_FEW_PARTS = 8
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _LINE = 64
 """So many bytes hold the first three numbers of what the kernel says of a process."""
@@ -52,6 +56,26 @@ def _own_bytes() -> int:
     except OSError:
         return _peak()
     return (int(resident) - int(shared)) * _PAGE
+
+
+def _large_bytes(items: Sequence[Any]) -> int:
+    """Return how many bytes items have that are all as large as the last one; 0 if that is small, or nobody knows."""
+    size = _text_bytes(items[-1]) if items else 0
+    return size * len(items) if size >= _LARGE else 0
+
+
+def _text_bytes(item: Any, depth: int = 2) -> int:
+    """Return how many bytes an item has that is a text, or a short tuple with texts; 0 for all others.
+
+    What a class of the user's says of its length is not asked.
+    """
+    for kind in _TEXTS:
+        if isinstance(item, kind):
+            length: int = kind.__len__(item)
+            return length
+    if depth and isinstance(item, tuple) and tuple.__len__(item) <= _FEW_PARTS:
+        return sum(_text_bytes(part, depth - 1) for part in tuple.__iter__(item))
+    return 0
 
 
 def _peak() -> int:
@@ -79,7 +103,7 @@ def pieces(items: Iterable[T], most: int) -> Iterator[list[T]]:
     pace, count = Pace(most), 1
     take = Taking(items).take if most > _MOST else _UpToFailure(items).take
     while piece := take(count):
-        count = pace.look()
+        count = pace.look(piece)
         yield piece
         del piece  # It is not held while the next one is made.
 
@@ -92,10 +116,10 @@ class Pace:
         self._count = 1
         self._before = _own_bytes()
 
-    def look(self) -> int:
-        """Return how many items may come until the next look: two at first."""
+    def look(self, items: Sequence[Any] = ()) -> int:
+        """Return how many items may come until the next look, given the last ones if there is a list: two at first."""
         now = _own_bytes()
-        fitting = self._count * _PIECE // max(now - self._before, 1)
+        fitting = self._count * _PIECE // max(now - self._before, _large_bytes(items), 1)
         self._count, self._before = max(1, min(fitting, 2 * self._count, self._most)), now
         return self._count
 
@@ -109,12 +133,14 @@ class Growth:
     def start(self) -> None:
         """Begin anew."""
         self._most = _own_bytes() + _MOST_GROWTH
+        self._held = 0
 
-    def exceeded(self) -> bool:
-        """Look at the process."""
+    def exceeded(self, newest: Sequence[Any] = ()) -> bool:
+        """Look at the process, and at what came since the last look, if there is a list of it."""
         now = _own_bytes()
         self._most = min(self._most, now + _MOST_GROWTH)
-        return now > self._most
+        self._held += _large_bytes(newest)
+        return now > self._most or self._held > _MOST_GROWTH
 
 
 class _UpToFailure(Generic[T]):
@@ -189,7 +215,7 @@ class Taking(Generic[T]):
             last = now
             if now - looked > _SOON or is_end or size == count:
                 occupied = _own_bytes()
-                if occupied > most or occupied - before > _PIECE:
+                if occupied > most or occupied - before > _PIECE or _large_bytes(found) > _MOST_GROWTH:
                     self._waiting = small_lists(found[known:])
                     del found[known:]
                     break

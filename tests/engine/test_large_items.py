@@ -10,6 +10,7 @@ from itertools import chain
 
 import pytest
 
+import dstream.memory as memory
 from collectors import counting, grouping_by, mapping, summing
 from dstream.engine.kernels.arrow_columns import batches_of
 from dstream.engine.kernels.core_operations import partial_groups
@@ -175,7 +176,7 @@ def _until_grown(items):
     growth, held = Growth(), []
     for item in items:
         held.append(item)
-        if growth.exceeded():
+        if growth.exceeded([item]):
             yield held
             held.clear()
             growth.start()
@@ -204,6 +205,33 @@ def test_items_are_noticed_while_the_kernel_takes_pages_of_files_back(as_on_a_wo
 
             assert resident_bytes() < before - MANY * SIZE // 2
     assert 0 < most[0] <= MANY // 4
+
+
+@pytest.mark.parametrize("noticing", NOTICING.values(), ids=NOTICING)
+def test_texts_are_noticed_for_which_the_process_need_not_grow(monkeypatch, watched, noticing):
+    """There is room that earlier work has left, as much as all of them need."""
+    monkeypatch.setattr(memory, "_own_bytes", lambda: 2**30)
+    items, most = watched
+    deque(noticing((0, (number, item)) for number, item in enumerate(items)), maxlen=0)
+
+    assert 0 < most[0] <= MANY // 4
+
+
+def test_no_length_is_asked_of_a_class_of_the_users():
+    """It may say anything, and a text in a long or deep tuple is not looked for."""
+
+    class Odd(str):
+        def __len__(self):
+            raise ZeroDivisionError
+
+    odd = Odd("x" * 100_000)
+    deep = ((((odd,),),),)
+
+    assert [memory._large_bytes([each]) for each in (odd, (odd, 1), deep, (odd,) * 9, 7, "x")] == [
+        *(100_000, 100_000),
+        *(0, 0, 0, 0),
+    ]
+    assert memory._large_bytes([]) == 0
 
 
 def test_no_item_is_lost_where_large_ones_are_noticed(as_on_a_worker):

@@ -246,8 +246,9 @@ class Router:
                 if len(held) >= count:
                     yield self._row(target)
                     count = batcher.count
+            is_much = growth.exceeded(piece)
             del piece, value, held  # pyright: ignore[reportPossiblyUnboundVariable] (no piece is empty)
-            if growth.exceeded():
+            if is_much:
                 yield from self._few_at_a_time()
                 growth.start()
         yield from (self._row(target) for target, held in enumerate(self._held) if held)

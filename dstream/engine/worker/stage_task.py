@@ -91,7 +91,7 @@ class StageTask:
         """Write what a channel holds, if that is enough; say how many items it may hold until this is asked again."""
         held = self._peeked[channel]
         self._batcher.begin(held)
-        if len(held) >= self._batcher.count or self._growth.exceeded():
+        if len(held) >= self._batcher.count or self._growth.exceeded(held):
             self._flush(channel)
         return min(self._batcher.count, len(held) + _UNSEEN)
 
@@ -181,7 +181,7 @@ class StageTask:
 
     def _flush(self, channel: int) -> None:
         seen = self._peeked[channel]
-        for few in small_lists(seen) if self._growth.exceeded() else [seen[:]]:
+        for few in small_lists(seen) if self._growth.exceeded(seen) else [seen[:]]:
             if few:
                 data = dumps_items(few)
                 self._side_rows.add(Row(0, self.partition, self._peek_sequence, channel, len(few), data))
