@@ -12,7 +12,7 @@ from tests.house.walks import MASTER, walks
 _HOME = Path(__file__).parents[2]
 _PACKAGES = ("collectors", "dstream", "reducers", "sources")
 _FEW_LINES = 60
-_MANY_LINES = 400
+_MANY_LINES = 500
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""A module has one reason to change: one that grows beyond 400 lines has more, unless it says here why not."""
+"""A module has one reason to change: one that grows beyond 500 lines has more, unless it says here why not."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("collectors", "dstream", "reducers", "sources")
-MOST_LINES = 400
+MOST_LINES = 500
 MOST_LINES_OF_A_CLASS = 700
 
 CLASSES_WITH_EXAMPLES = {
     "dstream/jobs/job.py": "`Job`, what users call on a job, with the errors of each call",
     "dstream/pipeline/stream_stage.py": "`StreamStage`, the fluent stages of endless data",
     "dstream/session/context.py": "`Context`, what users begin with",
-    "dstream/spi/collector.py": "`AggregateOperation` and `Collector`, which make each other; 60 lines are types",
     "dstream/stream/base.py": "`BaseStream`, the fluent methods of all streams",
 }
 """One class that users call, with the examples and the errors of each method."""
