@@ -16,6 +16,7 @@ from dstream.spi.service import Service
 from dstream.stream import DoubleStream, IntStream, LongStream, Stream
 from dstream.stream.map_services import imap_service
 from dstream.values import BadRecord, DeadLetter, Entry, JournalEvent, Optional, Predicate, where
+from dstream.values.distribution import VERSION
 
 if TYPE_CHECKING:
     from dstream.distributed import IStreamCache, IStreamList, IStreamMap
@@ -61,7 +62,8 @@ __all__ = [
     "where",
 ]
 
-del neighbours
+__version__ = VERSION
+del VERSION, neighbours
 
 _WHEN_ASKED_FOR = {
     "IStreamCache": "dstream.distributed.cache",

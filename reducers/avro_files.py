@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from typing import IO, Any
 
 from dstream.errors import SetupError
+from dstream.values.distribution import pip_install
 from reducers.column_files import ColumnContent
 from reducers.column_forms import Struct
 from reducers.file_formats import ColumnTypes, Compression, kept_open
@@ -27,7 +28,7 @@ def check_fastavro() -> None:
         SetupError: the package `fastavro` is not installed.
     """
     if find_spec("fastavro") is None:
-        raise SetupError("to_files(format='avro') needs fastavro, which is not installed: pip install 'dstream[avro]'")
+        raise SetupError(f"to_files(format='avro') needs fastavro, which is not installed: {pip_install('avro')}")
 
 
 @dataclass(frozen=True, slots=True)

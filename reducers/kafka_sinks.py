@@ -43,7 +43,7 @@ def to_kafka(
     Exactly once: tasks stage the messages in a list of the storage, and the commit sends them all in one transaction.
     Who reads with `isolation.level=read_committed` sees all or none of them; Kafka's own default shows also what is
     not committed. At least once: tasks send the messages themselves, which costs less and shows them at once. The
-    package comes with `pip install dstream[kafka]`.
+    package comes with `pip install 'dstream-spark[kafka]'`.
 
     **Parallelism**: messages are made where the items are. Exactly once the caller sends them, in encounter order; at
     least once each task sends its own. The order of messages holds within a partition of Kafka.

@@ -56,7 +56,7 @@ def to_sql(
         job: a job of this name is committed once, however often it runs.
 
     Raises:
-        SetupError: SQLAlchemy or the driver is missing; `pip install dstream[sql]`.
+        SetupError: SQLAlchemy or the driver is missing; `pip install 'dstream-spark[sql]'`.
         TypeError: an argument is of another kind.
         ValueError: an argument is none of its choices.
         UnsupportedError: another database than SQLite and PostgreSQL is to update or ignore.

@@ -10,6 +10,7 @@ from typing import IO, Any, Literal, TypeVar, overload
 from dstream.errors import SetupError, SourceError
 from dstream.spi import Misread, Reducer, Source
 from dstream.values import DeadLetter
+from dstream.values.distribution import pip_install
 from sources.file_access import File, opened
 from sources.file_splits import Part, plan
 from sources.forms import FormOfItem, Unfit
@@ -84,7 +85,7 @@ def avro_records(
 
     Paths, order and compressed files are those of `text_files`. Values are those of fastavro: records are dictionaries,
     and dates, times, decimals and UUIDs are Python's. With a `kind`, each record becomes one, as with `parquet_rows`.
-    It needs the package fastavro: `pip install dstream[avro]`.
+    It needs the package fastavro: `pip install 'dstream-spark[avro]'`.
 
     **Parallelism**: one task for each file; small neighbours share a task. It holds a block of a file at a time.
     **Guarantee**: every record once, as long as nobody writes to the files meanwhile.
@@ -118,7 +119,7 @@ def avro_records(
         [{'name': 'Ada', 'age': None}]
     """
     if importlib.util.find_spec("fastavro") is None:
-        raise SetupError("avro_records() needs the package fastavro: pip install dstream[avro]")
+        raise SetupError(f"avro_records() needs the package fastavro: {pip_install('avro')}")
     paths, kind = kind_behind(paths, kind)
     format = AvroFormat(None if kind is None else form_of(kind, BINARY))
     return RecordFiles("avro_records", path_list(*paths), format, options(with_path, on_bad, into), (("kind", kind),))

@@ -101,7 +101,7 @@ def kafka(
 
     Messages of one partition come in the order of their offsets. Up to the latest they come partition by partition;
     how far that is, is asked when a terminal operation or a job starts. Without `until`, a job also reads the
-    partitions and topics that come up later. The package comes with `pip install dstream[kafka]`.
+    partitions and topics that come up later. The package comes with `pip install 'dstream-spark[kafka]'`.
 
     **Parallelism**: one task for each range of offsets of a partition; up to the latest, large partitions are divided
     into several ranges. Clients stay open in the workers from range to range of a stream.

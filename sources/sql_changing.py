@@ -64,7 +64,7 @@ def sql_changes(
         kind: as for `sql_rows`.
 
     Raises:
-        SetupError: SQLAlchemy or the driver is missing; `pip install dstream[sql]`.
+        SetupError: SQLAlchemy or the driver is missing; `pip install 'dstream-spark[sql]'`.
         TypeError: an argument is of another kind.
         ValueError: an argument is none of its choices.
         SourceError: when it runs: the database cannot be reached, there is no such table or column, the column holds

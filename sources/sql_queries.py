@@ -69,7 +69,7 @@ def sql_rows(
             `json_lines`, and what the driver gives of a field's type is taken as it is.
 
     Raises:
-        SetupError: SQLAlchemy or the driver is missing; `pip install dstream[sql]`.
+        SetupError: SQLAlchemy or the driver is missing; `pip install 'dstream-spark[sql]'`.
         TypeError: an argument is of another kind.
         ValueError: `url` names no database, a parameter has no value, or `partition_on` is none.
         SourceError: when it runs: the database cannot be reached or refuses the query, a name stands twice in the

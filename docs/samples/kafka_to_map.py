@@ -2,7 +2,7 @@
 
 Without an address it runs against the small cluster that Kafka's own client can play, in this process.
 
-pip install 'dstream[kafka]'
+pip install 'dstream-spark[kafka]'
 python docs/samples/kafka_to_map.py
 python docs/samples/kafka_to_map.py broker:9092
 """

@@ -1,6 +1,6 @@
 """Read orders from CSV with bad lines, add names from a database, and find the best customer of each month.
 
-pip install 'dstream[sql]'
+pip install 'dstream-spark[sql]'
 python docs/samples/orders.py
 python docs/samples/orders.py "orders/*.csv" postgresql://user@host/shop
 """

@@ -15,6 +15,7 @@ from dstream.engine.spark.session import class_archive as archives
 from dstream.engine.spark.session.java import find_java, has_java_options
 from dstream.errors import SetupError
 from dstream.session.configuration import Configuration
+from dstream.values.distribution import VERSION, pip_install
 
 __all__ = ["class_archive", "extras", "java", "neighbours", "packages", "python", "settings"]
 
@@ -43,7 +44,7 @@ def neighbours() -> Finding:
         for path in (f"{name}.py", os.path.join(name, "__init__.py")):
             if os.path.exists(path) and not os.path.realpath(path).startswith(os.path.realpath(home) + os.sep):
                 return Finding("dstream", "not ok", f"{path} in this folder hides {name!r} of dstream", "rename it")
-    return Finding("dstream", "ok", f"{metadata.version('dstream')} at {os.path.dirname(dstream.__file__)}")
+    return Finding("dstream", "ok", f"{VERSION} at {os.path.dirname(dstream.__file__)}")
 
 
 def packages() -> Iterator[Finding]:
@@ -70,9 +71,7 @@ def extras() -> Iterator[Finding]:
         try:
             yield Finding(name, "ok", metadata.version(name))
         except metadata.PackageNotFoundError:
-            yield Finding(
-                name, "not checked", f"not installed, only needed {purpose}", f"pip install 'dstream[{extra}]'"
-            )
+            yield Finding(name, "not checked", f"not installed, only needed {purpose}", pip_install(extra))
 
 
 def java(engine: str) -> Finding:

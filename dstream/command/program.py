@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from dstream.errors import DStreamError
+from dstream.values.distribution import VERSION
 
 __all__ = ["SAYING", "main", "program"]
 
@@ -53,7 +54,7 @@ class _Program(click.Group):
 
 
 @click.group(cls=_Program, context_settings=SAYING)
-@click.version_option(package_name="dstream", message="%(prog)s %(version)s")
+@click.version_option(VERSION, message="%(prog)s %(version)s")
 def program() -> None:
     """Streams over distributed collections, with Spark as the engine."""
 

@@ -6,7 +6,6 @@ import atexit
 import os
 import sys
 from contextlib import suppress
-from importlib.metadata import version
 from importlib.util import find_spec
 from typing import Any
 
@@ -16,6 +15,7 @@ from dstream.command.main_module import new_main
 from dstream.command.options import connected, engine_options
 from dstream.command.program import SAYING
 from dstream.session import Context
+from dstream.values.distribution import VERSION
 
 __all__ = ["shell"]
 
@@ -32,7 +32,7 @@ def shell(engine: str | None, master: str | None, storage: str | None, plain: bo
     back, Ctrl-D leaves and closes the context.
     """
     with connected(engine, master, storage, is_for_a_prompt=True) as context:
-        banner = f"dstream {version('dstream')}, engine {context.engine}: ctx is the context, Ctrl-D leaves"
+        banner = f"dstream {VERSION}, engine {context.engine}: ctx is the context, Ctrl-D leaves"
         if plain or find_spec("IPython") is None or not sys.stdin.isatty():
             _plain(banner, names(context))
         else:

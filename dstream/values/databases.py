@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from dstream.errors import SetupError, SinkError, SinkUnavailableError, SourceError, SourceUnavailableError
 from dstream.values.contexts import contextmanager
+from dstream.values.distribution import pip_install
 from dstream.values.secrets import scrub, shown_url, without_secrets
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ def database_of(url: Any, maker: str, failure: type[SourceError] | type[SinkErro
         import sqlalchemy as sa
         from sqlalchemy.exc import ArgumentError, NoSuchModuleError
     except ImportError as error:
-        raise SetupError(f"{maker}() needs the package sqlalchemy: pip install 'dstream[sql]'") from error
+        raise SetupError(f"{maker}() needs the package sqlalchemy: {pip_install('sql')}") from error
     try:
         parsed = sa.make_url(url)
         dialect = parsed.get_dialect()

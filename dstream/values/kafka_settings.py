@@ -9,6 +9,7 @@ from typing import Any
 
 from dstream.errors import SetupError
 from dstream.values.blaming import shown
+from dstream.values.distribution import pip_install
 
 __all__ = ["KafkaSettings", "checked_topic", "kafka_settings"]
 
@@ -72,7 +73,7 @@ def kafka_settings(
     if not isinstance(config, Mapping):
         raise TypeError(f"config must be a mapping such as {{'{_SERVERS}': 'host:9092'}}, not {type(config).__name__}")
     if find_spec("confluent_kafka") is None:
-        raise SetupError(f"{call}() needs the package confluent-kafka: pip install 'dstream[kafka]'")
+        raise SetupError(f"{call}() needs the package confluent-kafka: {pip_install('kafka')}")
     for name, value in config.items():
         if not isinstance(name, str):
             raise TypeError(f"config must have names that are str, not {shown(name)}")

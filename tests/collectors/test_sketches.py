@@ -152,6 +152,6 @@ def test_a_missing_library_is_said_at_the_call(factory, monkeypatch):
     """Not in a worker, and with the command that installs it."""
     monkeypatch.setattr(sketches, "find_spec", {}.get)
 
-    with pytest.raises(SetupError, match="which is not installed: pip install 'dstream"):
+    with pytest.raises(SetupError, match="which is not installed: pip install 'dstream-spark"):
         factory()
     assert importlib.util.find_spec("datasketches")

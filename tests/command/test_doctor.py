@@ -134,12 +134,12 @@ def test_what_is_not_installed_is_named(monkeypatch):
     monkeypatch.setattr(metadata, "version", missing)
     assert {finding.state for finding in checks.packages()} == {"not ok"}
     assert [(finding.state, finding.advice) for finding in checks.extras()] == [
-        ("not checked", "pip install 'dstream[redis]'"),
-        ("not checked", "pip install 'dstream[object-store]'"),
-        ("not checked", "pip install 'dstream[sql]'"),
-        ("not checked", "pip install 'dstream[kafka]'"),
-        ("not checked", "pip install 'dstream[avro]'"),
-        ("not checked", "pip install 'dstream[sketches]'"),
+        ("not checked", "pip install 'dstream-spark[redis]'"),
+        ("not checked", "pip install 'dstream-spark[object-store]'"),
+        ("not checked", "pip install 'dstream-spark[sql]'"),
+        ("not checked", "pip install 'dstream-spark[kafka]'"),
+        ("not checked", "pip install 'dstream-spark[avro]'"),
+        ("not checked", "pip install 'dstream-spark[sketches]'"),
     ]
 
 

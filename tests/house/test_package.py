@@ -71,10 +71,11 @@ def test_sdist_holds_the_packages_and_the_papers(sdist_files):
 def test_wheel_metadata_says_what_the_project_file_says(wheel):
     """Name, version, license and Python are declared, and the run-time dependencies need no extra."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    metadata = email.message_from_bytes(wheel.read(f"dstream-{project['version']}.dist-info/METADATA"))
+    folder = f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
+    metadata = email.message_from_bytes(wheel.read(f"{folder}/METADATA"))
     required = [line for line in metadata.get_all("Requires-Dist", []) if "extra ==" not in line]
 
-    assert (metadata["Name"], metadata["Version"]) == ("dstream", project["version"])
+    assert (metadata["Name"], metadata["Version"]) == (project["name"], project["version"])
     assert (metadata["License-Expression"], metadata["Requires-Python"]) == ("Apache-2.0", ">=3.11")
     assert len(required) == len(project["dependencies"])
 

@@ -296,7 +296,7 @@ def test_avro_tells_fields_apart_whose_names_join_to_the_same(local_context, tmp
 def test_avro_says_what_to_install(tmp_path, monkeypatch):
     """When the sink is made, not when it runs."""
     monkeypatch.setattr("reducers.avro_files.find_spec", lambda name: None)
-    with pytest.raises(SetupError, match=r"pip install 'dstream\[avro\]'"):
+    with pytest.raises(SetupError, match=r"pip install 'dstream-spark\[avro\]'"):
         to_files(tmp_path, format="avro")
 
 

@@ -113,5 +113,5 @@ def test_avro_records_name_the_package_at_the_call(monkeypatch):
     """Not when the job runs."""
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
 
-    with pytest.raises(SetupError, match=r"pip install dstream\[avro\]"):
+    with pytest.raises(SetupError, match=r"pip install 'dstream-spark\[avro\]'"):
         avro_records("a.avro")

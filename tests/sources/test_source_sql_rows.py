@@ -210,7 +210,9 @@ def test_what_is_not_installed_is_named_at_the_call(monkeypatch):
     with pytest.raises(SetupError, match=r"needs the driver \w+ of mysql://: install it"):
         sql_rows("mysql://ada:secret@host/shop", "SELECT 1")
     monkeypatch.setitem(__import__("sys").modules, "sqlalchemy", None)
-    with pytest.raises(SetupError, match=r"sql_rows\(\) needs the package sqlalchemy: pip install 'dstream\[sql\]'"):
+    with pytest.raises(
+        SetupError, match=r"sql_rows\(\) needs the package sqlalchemy: pip install 'dstream-spark\[sql\]'"
+    ):
         sql_rows("sqlite:///x", "SELECT 1")
 
 

@@ -22,6 +22,7 @@ from dstream.errors import SetupError
 from dstream.storage.lake.files import Found
 from dstream.storage.lake.sized_file import SizedFile
 from dstream.values.contexts import contextmanager
+from dstream.values.distribution import pip_install
 from dstream.values.secrets import credentials_in, shown_url
 
 __all__ = ["ObjectFolder"]
@@ -231,5 +232,5 @@ def _store_of(url: str, process: int) -> Any:
     try:
         from obstore.store import from_url
     except ImportError as error:
-        raise SetupError(f"{url} needs the package obstore: pip install dstream[object-store]") from error
+        raise SetupError(f"{url} needs the package obstore: {pip_install('object-store')}") from error
     return from_url(url)

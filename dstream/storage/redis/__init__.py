@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from dstream.errors import SetupError
 from dstream.storage.settings import Settings
+from dstream.values.distribution import pip_install
 
 if TYPE_CHECKING:
     from dstream.storage.redis.redis_storage import RedisStorage
@@ -36,7 +37,7 @@ def open_redis(url: str, settings: Settings) -> RedisStorage:
     try:
         import redis  # noqa: F401
     except ImportError as error:
-        raise SetupError("storage in Redis needs the package redis: pip install 'dstream[redis]'") from error
+        raise SetupError(f"storage in Redis needs the package redis: {pip_install('redis')}") from error
     from dstream.storage.redis.redis_storage import RedisStorage
 
     return RedisStorage.connect(url, settings)

@@ -145,7 +145,7 @@ def test_s3_without_obstore_says_what_to_install(url, monkeypatch):
     """The package is an extra."""
     monkeypatch.setitem(__import__("sys").modules, "obstore.store", None)
 
-    with pytest.raises(SetupError, match=r"pip install dstream\[object-store\]"):
+    with pytest.raises(SetupError, match=r"pip install 'dstream-spark\[object-store\]'"):
         open_storage("s3://another-bucket", Settings())
 
 

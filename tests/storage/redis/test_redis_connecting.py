@@ -21,7 +21,7 @@ def test_redis_package_that_is_missing_is_named(monkeypatch):
     """Without redis-py the message says what to install."""
     monkeypatch.setitem(sys.modules, "redis", None)
 
-    with pytest.raises(SetupError, match=r"pip install 'dstream\[redis\]'"):
+    with pytest.raises(SetupError, match=r"pip install 'dstream-spark\[redis\]'"):
         open_storage("redis://localhost", Settings())
 
 

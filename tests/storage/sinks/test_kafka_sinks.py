@@ -384,5 +384,7 @@ def test_to_kafka_and_kafka_name_what_is_not_installed(monkeypatch):
     """When they are called, with the command that installs it."""
     monkeypatch.setattr(kafka_settings, "find_spec", lambda name: None)
     for call in (kafka, to_kafka):
-        with pytest.raises(SetupError, match=r"needs the package confluent-kafka: pip install 'dstream\[kafka\]'"):
+        with pytest.raises(
+            SetupError, match=r"needs the package confluent-kafka: pip install 'dstream-spark\[kafka\]'"
+        ):
             call("t", {"bootstrap.servers": "host:9092"})

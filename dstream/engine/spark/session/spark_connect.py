@@ -13,6 +13,7 @@ from dstream.engine.spark.port.connect_port import ConnectPort
 from dstream.engine.spark.port.forked_processes import is_forked, talks_to_a_server
 from dstream.engine.spark.spark_errors import ended
 from dstream.errors import SetupError
+from dstream.values.distribution import pip_install
 
 __all__ = ["connected_port", "is_connect", "is_server", "leave"]
 
@@ -77,7 +78,7 @@ def _session(master: str) -> Any:
     try:
         from pyspark.sql.connect.session import SparkSession
     except ImportError as error:
-        raise SetupError(f"Spark Connect needs further packages: pip install 'dstream[connect]' ({error})") from error
+        raise SetupError(f"Spark Connect needs further packages: {pip_install('connect')} ({error})") from error
     warnings.filterwarnings("ignore", message=r"\[RETRIES_EXCEEDED\]")  # An exception says the same.
     session = SparkSession(master)
     _retry(session, _FEW_RETRIES)

@@ -1,0 +1,26 @@
+"""The distribution that installs dstream: its name and version, and the line that installs an extra.
+
+The project on PyPI whose name is `dstream` is another one. What is imported is `dstream`, what is installed is
+`dstream-spark`, and every message that names a line for pip takes it from here. `pyproject.toml` says the same;
+`tests/house/test_distribution_name.py` compares both, and every such line of the pages and docstrings.
+"""
+
+from __future__ import annotations
+
+__all__ = ["DISTRIBUTION", "VERSION", "pip_install"]
+
+DISTRIBUTION = "dstream-spark"
+
+VERSION = "0.1.0"
+
+
+def pip_install(extra: str) -> str:
+    """Return the command that installs what an extra of dstream needs.
+
+    It is quoted, since shells such as zsh read brackets themselves.
+
+    Example:
+        >>> pip_install("sql")
+        "pip install 'dstream-spark[sql]'"
+    """
+    return f"pip install '{DISTRIBUTION}[{extra}]'"
