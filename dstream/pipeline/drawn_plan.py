@@ -1,4 +1,4 @@
-"""What a plan with several ends would run as, printed or drawn: `explain` of pipelines and of graphs."""
+"""A plan with several ends, printed or drawn: `explain` of pipelines and of graphs."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from dstream.stream.runtime import default_stages
 
 if TYPE_CHECKING:
     from dstream.plan.show.drawing import Drawing
+    from dstream.plan.stages import Stages
 
 __all__ = ["explained_in"]
 
@@ -25,12 +26,11 @@ def explained_in(format: str, plan: Callable[[], PipelinePlan], *, routes: bool 
     Raises:
         ValueError: there is no such format.
     """
-    from dstream.plan.show.drawing import check_format, drawn
+    from dstream.plan.show.drawing import show
 
-    check_format(format)
-    made = plan()
-    drawing = drawn(default_stages(made.several([None] * len(made.writes)), None), format, routes=routes)
-    if format != "text":
-        return drawing
-    print(drawing)
-    return None
+    return show(lambda: _stages(plan()), format, routes=routes)
+
+
+def _stages(plan: PipelinePlan) -> Stages:
+    stages: Stages = default_stages(plan.several([None] * len(plan.writes)), None)
+    return stages

@@ -15,7 +15,7 @@ from dstream.pipeline.drawn_plan import explained_in
 from dstream.pipeline.flat_records import copied, flattened, restored
 from dstream.pipeline.flowing_stage import FlowingStage
 from dstream.pipeline.pipeline_plan import PipelinePlan
-from dstream.pipeline.pipeline_text import as_lines
+from dstream.pipeline.pipeline_text import as_graph, as_lines
 from dstream.pipeline.planning import planned
 from dstream.pipeline.sink_stage import SinkStage, ended
 from dstream.pipeline.stage_arguments import named_source, sink_of
@@ -165,6 +165,43 @@ class Pipeline:
             ValueError: there is no such format.
         """
         return explained_in(format, self.plan, routes=routes)
+
+    @overload
+    def draw(self, format: Literal["text"] = "text") -> None: ...
+
+    @overload
+    def draw(self, format: Literal["dot", "mermaid", "svg", "html"]) -> Drawing: ...
+
+    def draw(self, format: str = "text") -> Drawing | None:
+        """Draw the stages as they were written: the name and the call of each, and which stages it reads.
+
+        Nothing runs or starts, and the pipeline need not be complete. `explain()` draws what runs instead.
+
+        Args:
+            format: as `explain` takes it; `"text"` prints.
+
+        Raises:
+            ValueError: there is no such format.
+
+        Example:
+            >>> from reducers import to_ilist
+            >>> from sources import Items
+            >>> pipeline = Pipeline()
+            >>> words = pipeline.read_from(Items(["sea", "whale"])).map(str.upper)
+            >>> words.write_to(to_ilist("words"))
+            <SinkStage 'write_to': to_ilist('words')>
+            >>> print(pipeline.draw("mermaid"))
+            %% Pipeline with 3 stages
+            flowchart TD
+              s0["read_from<br/>read_from..."]
+              s1["map<br/>.map...
+              s0 --> s1
+              s2["write_to<br/>.write_to...
+              s1 --> s2
+        """
+        from dstream.plan.show.drawing import show
+
+        return show(lambda: as_graph(self._records), format)
 
     # Looking at it, copying it
 

@@ -28,9 +28,10 @@ __all__ = [
     "total",
 ]
 
-How = Literal["pipe", "kept", "shuffle"]
-"""How items come from one stage to another: in the same task; by a later job that reads them where
-they were left; from every task to every task."""
+How = Literal["pipe", "kept", "sent", "shuffle", "written"]
+"""How items get from one stage to another: in the same task; by a later job that reads them where they were left; by
+the caller's process, which sends all of them to every task; from every task to every task; as the user wrote it, in a
+picture that does not show how the plan runs."""
 
 
 SEVERAL_PARTITIONS = "if there is more than one partition"
@@ -149,20 +150,22 @@ class Stage:
     Attributes:
         calls: what runs, in this order.
         inputs: where its items come from; none for one that reads a source.
-        tasks: how many tasks there are, one for each partition.
+        tasks: how many tasks there are, one for each partition; None in a graph as written.
         is_ordered: whether the items that leave it have an encounter order that is kept.
         jobs: the numbers of the jobs in which it runs, places in `Stages.jobs`.
         notes: what happens to the items beside the calls.
         folded: how many stages this one stands for in a shortened picture; 0 if it is one of the plan.
+        name: how the user calls it; empty: it has a number.
     """
 
     calls: tuple[Call, ...]
     inputs: tuple[Exchange, ...]
-    tasks: Amount
-    is_ordered: bool
+    tasks: Amount | None = None
+    is_ordered: bool = True
     jobs: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()
     folded: int = 0
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,12 +183,12 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """What a plan will run as.
+    """The stages that a plan will run as, or those of the user's own graph.
 
     Attributes:
-        engine: who runs it, such as "Spark with 2 cores".
-        end: the call that ends the plan.
-        outcome: how the result comes to the caller.
+        engine: who runs it, such as "Spark with 2 cores"; empty: it is a graph as written.
+        end: the call that ends the plan, or the title of a graph as written.
+        outcome: how the result comes to the caller; empty for a graph as written.
         stages: each after those that it reads from.
         jobs: in the order in which they run.
         job_count: how many jobs of the engine run.

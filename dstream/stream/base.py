@@ -66,6 +66,7 @@ from dstream.values import Optional
 
 if TYPE_CHECKING:
     from dstream.plan.show.drawing import Drawing
+    from dstream.plan.stages import Stages
 
 __all__ = ["BaseStream"]
 
@@ -552,17 +553,38 @@ class BaseStream(Generic[T]):
             <BLANKLINE>
             to_list(): all items are listed
         """
-        from dstream.plan.show.drawing import check_format, drawn
+        from dstream.plan.show.drawing import show
 
-        check_format(format)
+        return show(lambda: self._stages(into), format, routes=routes)
+
+    def _stages(self, into: Collector[T, Any, Any] | Reducer[T, Any] | None) -> Stages:
         self._planned(self._node, needs_end=into is not None)
         ending = None if into is None else explained_end(into)
-        stages = self._runtime.stages if self._runtime else default_stages
-        drawing = drawn(stages(self._node, ending), format, routes=routes)
-        if format != "text":
-            return drawing
-        print(drawing)
-        return None
+        explaining = self._runtime.stages if self._runtime else default_stages
+        stages: Stages = explaining(self._node, ending)
+        return stages
+
+    @overload
+    def draw(self, format: Literal["text"] = "text") -> None: ...
+
+    @overload
+    def draw(self, format: Literal["dot", "mermaid", "svg", "html"]) -> Drawing: ...
+
+    def draw(self, format: str = "text") -> Drawing | None:
+        """Draw the stream as it was written: its calls, and which stream each of them reads. Nothing runs or starts.
+
+        `explain()` draws what runs instead.
+
+        Args:
+            format: as `explain` takes it; `"text"` prints.
+
+        Raises:
+            ValueError: there is no such format.
+        """
+        from dstream.plan.show.drawing import show
+        from dstream.plan.show.written import chains, graph_as_written
+
+        return show(lambda: graph_as_written(type(self).__name__, chains(self._node)), format)
 
     def __repr__(self) -> str:
         return describe(self._node)

@@ -409,3 +409,19 @@ def test_explain_says_that_steps_with_a_state_call_functions():
     assert "keys, summing(fn): Python: aggregate() takes items one by one" in said
     assert "key, fn, on_evict: Python: map_stateful() takes items one by one" in said
     assert "left_key, right_key: Python: join_within() takes items one by one" in said
+
+
+def test_a_stream_is_drawn_as_it_was_written(capsys):
+    """A chain of calls is a stage, a stream that two read has an arrow to both, and nothing says how it would run."""
+    words = Stream.of("sea", "whale").map(str.upper)
+    (words.filter(str.isalpha) + words.map(len)).draw()
+    printed = capsys.readouterr().out
+
+    assert [line.strip() for line in printed.splitlines() if "<-" in line] == [
+        "<- stage 1",
+        "<- stage 1",
+        "<- stage 2",
+        "<- stage 3",
+    ]
+    assert printed.startswith("Stream\n\nstage 1\n  Stream.of('sea', 'whale')  ")
+    assert "task" not in printed

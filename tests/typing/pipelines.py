@@ -41,6 +41,8 @@ def whole(pipeline: Pipeline, texts: BatchStage[str]) -> None:
     assert_type(pipeline.is_empty(), bool)
     assert_type(pipeline.explain(), None)
     assert_type(pipeline.explain("svg"), Drawing)
+    assert_type(pipeline.draw(), None)
+    assert_type(pipeline.draw("svg"), Drawing)
     assert_type(pipeline.plan(), PipelinePlan)
     assert_type(ds.Pipeline(), Pipeline)
 

@@ -275,6 +275,7 @@ def explained(words: Stream[str]) -> None:
     words.explain()
     words.explain("text", into=counting())
     assert_type(words.explain("svg"), Drawing)
+    assert_type(words.draw("mermaid"), Drawing)
     assert_type(words.explain("dot", into=grouping_by(len, counting())), Drawing)
     assert_type(words.explain(format="html", into=to_ilist("words")), Drawing)
 

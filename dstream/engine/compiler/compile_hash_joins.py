@@ -43,6 +43,7 @@ class Broadcast:
 
     Attributes:
         go_on: what to do with what was asked for last.
+        computed: writes the right side.
     """
 
     node: HashJoin
@@ -51,6 +52,7 @@ class Broadcast:
     side: RightSide
     decided: Sequence[Decided] = ()
     go_on: Callable[[Broadcast, Any], Move] | None = None
+    computed: tuple[Vertex, ...] = ()
 
     counts = False
 
@@ -78,8 +80,9 @@ class Broadcast:
         return Ask(come, report.vertex, "rows", output_ports.ITEMS, self.node.step, purpose)
 
     def _come(self, report: Report) -> Move:
-        return SendToAll(replace(self, go_on=Broadcast._sent), tuple(row.payload for row in report.rows))
+        sending = replace(self, go_on=Broadcast._sent, computed=(report.vertex,))
+        return SendToAll(sending, tuple(row.payload for row in report.rows))
 
     def _sent(self, sent: Sent) -> Move:
         note = "each process has the whole right side, as a table"
-        return Done(piped(self.left, self.node, LookUp(self.node, sent), note, self.decided))
+        return Done(piped(self.left, self.node, LookUp(self.node, sent), note, self.decided, beside=self.computed))

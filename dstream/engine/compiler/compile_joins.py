@@ -143,7 +143,8 @@ class Meet:
         join = functools.partial(join_with, payloads, matching, self._side(is_left).step, side)
         note = f"each task has the whole {_name(is_left)} side"
         decided = () if side is None else self._keys_of(other)
-        return Done((*self._beside(is_left), *piped(passing, self.node, join, note, decided, self._gives())))
+        met = piped(passing, self.node, join, note, decided, self._gives(), beside=(self.kept[is_left],))
+        return Done((*self._beside(is_left), *met))
 
     def _kept(self, is_left: IsLeft) -> Rows:
         why = f"the {_name(is_left)} side stays where it is"

@@ -95,9 +95,16 @@ class Either:
 
 @dataclass(frozen=True, eq=False)
 class OfEarlierJob:
-    """Items of a fork that an earlier job of the same plan will have kept, in so many partitions."""
+    """Items of a fork that an earlier job of the same plan will have kept.
+
+    Attributes:
+        partitions: in how many they are.
+        stages: which stages of the whole picture write them, counted from the first stage of the graph that reads them:
+            -1 is the stage right before it.
+    """
 
     partitions: Amount
+    stages: tuple[int, ...] = ()
 
 
 @dataclass

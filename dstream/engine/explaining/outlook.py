@@ -29,6 +29,7 @@ from dstream.engine.graph.results import Last
 from dstream.engine.graph.vertices import Items, Kept, Pending, Rows, Taken, Vertex, one_after_another, with_calls
 from dstream.engine.worker.sent_payloads import InFunction
 from dstream.errors import UnsupportedError
+from dstream.plan.core import CacheIdentity
 from dstream.plan.core_of_forks import Fork
 from dstream.plan.stages import NOTHING, ONE, SEVERAL_PARTITIONS, Amount, exactly
 
@@ -134,6 +135,8 @@ class Outlook:
         self.lasts: list[Last] = []
         self._seen: dict[int, Rows] = {}
         self._refusals: list[UnsupportedError] = []
+        self.keeping: dict[CacheIdentity, Vertex] = {}
+        """Who writes what is kept of a `cache()` or a fork."""
         for number in range(len(self.graphs[-1].decisions)):
             self._follow(number)
 
@@ -237,6 +240,7 @@ class Outlook:
             yield functools.partial(go_on, InFunction("", ())), case
             return
         if isinstance(move, AskForKept):
+            self.keeping[move.node.identity] = move.vertex
             readers = "all that read them" if isinstance(move.node, Fork) else "later plans too"
             again = Rows((Taken(move.vertex),), None, why=f"items stay where they were computed, for {readers}")
             yield functools.partial(go_on, again), self._after(case, move.vertex, "computes the items to keep")

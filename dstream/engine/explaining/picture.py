@@ -54,7 +54,7 @@ class _Draft:
     """A stage that is being drawn.
 
     Attributes:
-        kept: the inputs that earlier jobs left, by their places among the inputs.
+        kept: the stages that it reads and that ran in earlier jobs.
         ways: in which its items come behind its last call.
         is_closed: what follows begins a stage of its own.
     """
@@ -100,6 +100,10 @@ class Picture:
                     self._run(number, vertex)
             kept.update(id(vertex) for vertex in job if vertex.is_kept)
 
+    def written_by(self, vertex: Vertex) -> tuple[int, ...]:
+        """Return the numbers of the stages that write the rows of a vertex."""
+        return self._ends.get(id(vertex), ())
+
     def stages(self) -> tuple[Stage, ...]:
         """Return the stages, each after those that it reads from."""
         return tuple(
@@ -123,9 +127,14 @@ class Picture:
     def _reads(self, each: Task) -> Sequence[Task]:
         if isinstance(each, Vertex):
             return self._drawn_inputs(each)
+        beside = [vertex for applied in each.applied for vertex in applied.beside]
         if isinstance(each, Rows):
-            return [taken.vertex for taken in each.taken]
-        return [part for part in each.parts if isinstance(part, Splits)] if isinstance(each, Splits) else ()
+            return [*beside, *(taken.vertex for taken in each.taken)]
+        return (
+            [*beside, *(part for part in each.parts if isinstance(part, Splits))]
+            if isinstance(each, Splits)
+            else beside
+        )
 
     def _drawn_inputs(self, vertex: Vertex) -> Items:
         """Return the inputs of a vertex, with those in the place of a decision that are drawn."""
@@ -198,9 +207,15 @@ class Picture:
             case Rows():
                 draft = self._moved(each)
             case Kept(Recall() as recall):
+                earlier = recall.items.stages if isinstance(recall.items, OfEarlierJob) else ()
                 note = _COMPUTED_BEFORE if isinstance(recall.items, OfEarlierJob) else _KEPT_BEFORE
-                call = Call(recall.label(), recall.step.where, note)
-                draft = _Draft(self._count(each), recall.is_ordered, calls=[call])
+                draft = _Draft(
+                    self._count(each),
+                    recall.is_ordered,
+                    tuple(Exchange(stage, "kept") for stage in earlier),
+                    frozenset(earlier),
+                    calls=[Call(recall.label(), recall.step.where, note)],
+                )
             case FromTable(node):
                 draft = _Draft(self._count(each), False, calls=[Call(node.label(), node.step.where, _TABLE)])
             case _:
@@ -237,12 +252,25 @@ class Picture:
     def _applied(self, stage: int, applied: Sequence[Applied]) -> int:
         for one in applied:
             if one.node is not None:
-                stage = self._called(stage, calls_of(one, self._drafts[stage].ways))
+                stage = self._called(self._sent_to(stage, one), calls_of(one, self._drafts[stage].ways))
                 draft = self._drafts[stage]
                 draft.is_ordered = is_ordered_after(one.node, draft.is_ordered)
             elif one.operation is not None:
                 stage = self._called(stage, ())
             self._drafts[stage].ways = ways_behind(self._drafts[stage].ways, one)
+        return stage
+
+    def _sent_to(self, stage: int, applied: Applied) -> int:
+        """Return the stage in which a call runs that also gets what the caller's process sends to every task."""
+        sources = tuple(source for vertex in applied.beside for source in self._ends[id(vertex)])
+        if not sources:
+            return stage
+        before = self._drafts[stage]
+        if before.is_closed or max(sources) > stage:  # A stage is drawn behind all that it reads.
+            before = _Draft(before.tasks, before.is_ordered, self._piped([stage]), ways=before.ways)
+            stage = self._added(before)
+        before.inputs += tuple(Exchange(source, "sent") for source in sources)
+        before.kept |= frozenset(sources)
         return stage
 
     def _called(self, stage: int, calls: Iterable[Call]) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 from dstream.engine.compiler import ColumnMode, Facts, compiled
 from dstream.engine.compiler.compile_ends import FEW
 from dstream.engine.compiler.compile_inputs import Keep
-from dstream.engine.explaining.bounds import MANY, Cost, Either, range_of
+from dstream.engine.explaining.bounds import MANY, Cost, Either, OfEarlierJob, range_of
 from dstream.engine.explaining.outlook import FutureJob, Outlook
 from dstream.engine.explaining.picture import Picture
 from dstream.engine.explaining.stages_of_ends import stages_of_ends
@@ -52,7 +52,8 @@ def stages(
 
 def _of_one_graph(
     end: End | Several, cores: int | None, largest_small_side: int, found: Found, columns: ColumnMode
-) -> tuple[Stages, dict[CacheIdentity, Amount]]:
+) -> tuple[Stages, dict[CacheIdentity, OfEarlierJob]]:
+    """Return the stages of one graph, and what it keeps of each `cache()` or fork, by its own numbers of stages."""
     core = recalled(end, found)
     facts = [replace(each, columns=columns) for each in _facts(core, cores, largest_small_side)]
     graphs = [compiled(*bounds)[0] for bounds in _bounds(core, facts)]
@@ -62,11 +63,12 @@ def _of_one_graph(
     jobs = [*chain.from_iterable(each.jobs for each in outlook.foreseen), last]
     cost = outlook.cost(*ending.cost())
     settings = configuration(core)
+    picture = Picture(outlook, [job.vertices for job in jobs])
     drawn = Stages(
         "Spark" if cores is None else f"Spark with {exactly(cores).of('core')}",
         Call(_label(core)),
         ending.outcome(),
-        Picture(outlook, [job.vertices for job in jobs]).stages(),
+        picture.stages(),
         tuple(Job(job.title, replace(job.amount, words=job.condition)) for job in jobs),
         cost.jobs,
         cost.shuffles,
@@ -74,7 +76,13 @@ def _of_one_graph(
         (f"with the settings {settings}",) if settings else (),
     )
     keeping = [each for each in graphs[-1].decisions if isinstance(each, Keep)]
-    return drawn, {each.node.identity: outlook.counting.partitions(outlook.settled(each.items)) for each in keeping}
+    return drawn, {
+        each.node.identity: OfEarlierJob(
+            outlook.counting.partitions(outlook.settled(each.items)),
+            picture.written_by(outlook.keeping[each.node.identity]),
+        )
+        for each in keeping
+    }
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from dstream.plan.core import Cache, CacheIdentity, Core, End
 from dstream.plan.core_of_forks import Several
 from dstream.plan.properties import is_ordered
 from dstream.plan.recalling import Cached, Found
-from dstream.plan.stages import Amount, Call, Job, Stage, Stages, total
+from dstream.plan.stages import Call, Job, Stage, Stages, total
 from dstream.plan.walk import topological
 
 __all__ = ["named", "stages_of_ends"]
@@ -19,25 +19,31 @@ __all__ = ["named", "stages_of_ends"]
 _MANY = 4
 
 
-OfOneGraph = Callable[[End | Several, Found], tuple[Stages, Mapping[CacheIdentity, Amount]]]
-"""Gives the stages of one graph, and in how many partitions stands what it keeps of a `cache()` or a fork."""
+OfOneGraph = Callable[[End | Several, Found], tuple[Stages, Mapping[CacheIdentity, OfEarlierJob]]]
+"""Gives the stages of one graph, and what it keeps of a `cache()` or a fork, by the graph's own numbers of stages."""
 
 
 def stages_of_ends(several: Several, found: Found, stages: OfOneGraph) -> Stages:
     """Return the stages of all graphs of a plan, in the order in which they run."""
     ordered = {each.identity: is_ordered(each) for each in topological(several) if isinstance(each, Cache)}
-    computed: dict[CacheIdentity, Amount] = {}
+    computed: dict[CacheIdentity, OfEarlierJob] = {}
 
     def found_by_then(node: Cache) -> Cached | None:
         if node.identity in computed:
-            return Cached(OfEarlierJob(computed[node.identity]), ordered[node.identity])
+            kept = computed[node.identity]
+            before = sum(len(part.stages) for part in drawn)
+            return Cached(replace(kept, stages=tuple(stage - before for stage in kept.stages)), ordered[node.identity])
         return found(node)
 
     drawn: list[Stages] = []
     for part in parts_of(several):
         shown, kept = stages(part.end, found_by_then)
+        before = sum(len(part.stages) for part in drawn)
+        computed.update(
+            (identity, replace(each, stages=tuple(stage + before for stage in each.stages)))
+            for identity, each in kept.items()
+        )
         drawn.append(shown)
-        computed.update(kept)
     return _in_one_picture(drawn, named(several.ends))
 
 

@@ -57,6 +57,7 @@ class Applied(NamedTuple):
         note: what the call means here, such as that all items stand in one partition.
         decided: what was decided of the functions that run here; of a `Chain` that of each step, None if it has none.
         gives: in what the results stand; None: of a `Chain` as its steps say, of another operation one by one.
+        beside: the vertices whose rows came to the caller's process and are sent to every task of this operation.
     """
 
     node: Core | None
@@ -64,6 +65,7 @@ class Applied(NamedTuple):
     note: str = ""
     decided: Sequence[Decided | None] = ()
     gives: Gives | None = None
+    beside: tuple[Vertex, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,9 +244,10 @@ def piped(
     note: str = "",
     decided: Sequence[Decided | None] = (),
     gives: Gives | None = None,
+    beside: tuple[Vertex, ...] = (),
 ) -> Items:
     """Return the inputs with a call at the end of each; see `Applied`."""
-    return with_calls(inputs, (Applied(node, operation, note, decided, gives),))
+    return with_calls(inputs, (Applied(node, operation, note, decided, gives, beside),))
 
 
 def with_calls(inputs: Items, applied: Sequence[Applied]) -> Items:

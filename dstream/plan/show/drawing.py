@@ -12,7 +12,7 @@ from dstream.plan.show.svg import as_svg
 from dstream.plan.show.text import as_text
 from dstream.plan.stages import Stages
 
-__all__ = ["Drawing", "check_format", "drawn"]
+__all__ = ["Drawing", "check_format", "drawn", "show"]
 
 _FORMATS: dict[str, Callable[[Stages], str]] = {
     "text": as_text,
@@ -44,8 +44,27 @@ class Drawing(str):
         return str(self) if self.kind == "html" else None
 
 
+def show(stages: Callable[[], Stages], format: str, *, routes: bool = False) -> Drawing | None:
+    """Print stages, if the format is text, or return a drawing of them.
+
+    Args:
+        stages: makes them, once the format is known to exist.
+        format: one of the choices.
+        routes: whether to add the reasons for the way in which functions run.
+
+    Raises:
+        ValueError: there is no such format; the message lists the choices.
+    """
+    check_format(format)
+    drawing = drawn(stages(), format, routes=routes)
+    if format != "text":
+        return drawing
+    print(drawing)
+    return None
+
+
 def check_format(format: object) -> None:
-    """Refuse a format that nobody draws.
+    """Refuse an unknown format.
 
     Raises:
         ValueError: it is none of the choices, which the message lists.

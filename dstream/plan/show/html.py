@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from dstream.plan.show.shortening import Shown, folded, shortened
 from dstream.plan.show.svg import as_svg, escaped
-from dstream.plan.show.wording import place, stage_words
+from dstream.plan.show.wording import place, titled
 from dstream.plan.stages import Stages
 
 __all__ = ["as_html"]
@@ -27,7 +27,7 @@ def as_html(stages: Stages) -> str:
 
 def _rows(one: Shown, stages: Stages) -> Iterator[str]:
     for number, call in enumerate(shortened(one.stage.calls, _MOST_CALLS)):
-        first = "" if number else f"{one.name}: {stage_words(one, stages)}"
+        first = "" if number else titled(one, stages)
         yield _row(first, call.label, place(call.where), call.note)
 
 

@@ -138,7 +138,7 @@ def _box(one: Shown, stages: Stages) -> Box:
         lines.append(_call_line(call))
         lines += [Line("note", f"  {text}") for text in _wrapped(call.note)]
     lines += [Line("note", text) for note in one.stage.notes for text in _wrapped(note)]
-    labels = tuple(_label(exchange) for exchange in one.stage.inputs if exchange.how != "pipe")
+    labels = tuple(map(_label, filter(_has_words, one.stage.inputs)))
     return Box(0, 0, len(lines) * LINE_HEIGHT + 2 * PADDING, tuple(lines), labels, one.stage.inputs)
 
 
@@ -153,8 +153,12 @@ def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: max(most - 1, 8)]}\N{HORIZONTAL ELLIPSIS}"
 
 
+def _has_words(exchange: Exchange) -> bool:
+    return exchange.how != "pipe" and bool(exchange_words(exchange) or exchange.why)
+
+
 def _label(exchange: Exchange) -> Label:
-    return Label(exchange, (exchange_words(exchange), *_wrapped(exchange.why)))
+    return Label(exchange, tuple(filter(None, (exchange_words(exchange), *_wrapped(exchange.why)))))
 
 
 def _wrapped(text: str) -> list[str]:

@@ -31,12 +31,13 @@ def folded(stages: Sequence[Stage], most: int) -> list[Shown]:
     def place(number: int) -> int:
         return number if number < first else max(number - hidden + 1, first)
 
-    shown = [Shown(f"stage {number + 1}", _moved(stages[number], place)) for number in range(first)]
+    def one(number: int) -> Shown:
+        return Shown(stages[number].name or f"stage {number + 1}", _moved(stages[number], place))
+
+    shown = [one(number) for number in range(first)]
     if hidden:
         shown.append(_rest(stages[first : first + hidden], first, place))
-        shown += [
-            Shown(f"stage {number + 1}", _moved(stages[number], place)) for number in range(first + hidden, len(stages))
-        ]
+        shown += [one(number) for number in range(first + hidden, len(stages))]
     return shown
 
 
@@ -61,7 +62,8 @@ def _rest(hidden: Sequence[Stage], position: int, place: Callable[[int], int]) -
     sources = {x.source: Exchange(x.source, "pipe") for x in outside if x.source < position}
     jobs = tuple(sorted({job for stage in hidden for job in stage.jobs}))
     calls = (Call(f"... {len(hidden):,} more stages ..."),)
-    tasks = total(stage.tasks for stage in hidden)
+    amounts = [stage.tasks for stage in hidden if stage.tasks is not None]
+    tasks = total(amounts) if amounts else None
     stage = Stage(calls, tuple(sources.values()), tasks, hidden[-1].is_ordered, jobs, (), len(hidden))
     return Shown(f"{len(hidden):,} more stages", stage)
 

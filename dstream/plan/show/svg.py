@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from dstream.plan.show.layout import BOX_WIDTH, LINE_HEIGHT, PADDING, Box, Label, Layout, Line, laid_out
-from dstream.plan.show.shortening import folded
+from dstream.plan.show.shortening import folded, last_ones
 from dstream.plan.show.wording import cost, heading, job_lines, summary
 from dstream.plan.stages import Stages
 
@@ -27,13 +27,13 @@ _STYLE = """\
 .dstream .note { fill: #52606d; font-size: 11.5px; font-style: italic; white-space: pre; }
 .dstream .why { fill: #3d4854; font-size: 12px; }
 .dstream .shuffle { fill: #a33b0b; font-weight: 700; }
-.dstream .kept { fill: #1f5f8b; font-weight: 700; }
+.dstream .kept, .dstream .sent { fill: #1f5f8b; font-weight: 700; }
 .dstream .box { fill: #ffffff; stroke: #9aa5b1; stroke-width: 1.2; }
 .dstream .more { stroke-dasharray: 5 4; }
 .dstream .end { fill: #e6f0f7; }
 .dstream .edge { fill: none; stroke: #66717d; stroke-width: 1.6; }
 .dstream .edge-shuffle { stroke: #a33b0b; stroke-width: 2.6; }
-.dstream .edge-kept { stroke: #1f5f8b; stroke-dasharray: 6 4; }
+.dstream .edge-kept, .dstream .edge-sent { stroke: #1f5f8b; stroke-dasharray: 6 4; }
 .dstream .behind { fill: #f7f5f0; }
 """
 
@@ -43,8 +43,8 @@ def as_svg(stages: Stages) -> str:
     titles, small = _wrapped(heading(stages), 48), _small(stages)
     shown = folded(stages.stages, _MOST_STAGES)
     layout = laid_out(shown, stages, top=_MARGIN + LINE_HEIGHT * (len(titles) + len(small) + 1))
-    end = [stages.end.label, *_wrapped(stages.outcome, 66)]
-    height = layout.height + len(end) * LINE_HEIGHT + PADDING * 2 + _MARGIN
+    end = [stages.end.label, *_wrapped(stages.outcome, 66)] if stages.outcome else []
+    height = layout.height + (len(end) * LINE_HEIGHT + PADDING * 2 + _MARGIN if end else 0)
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="dstream" role="img" viewBox="0 0 {layout.width} {height}" '
         f'width="{layout.width}" style="max-width: 100%; height: auto">'
@@ -58,7 +58,7 @@ def as_svg(stages: Stages) -> str:
         *_header(titles, small),
         *_edges(layout),
         *(part for box, one in zip(layout.boxes, shown, strict=True) for part in _drawn(box, bool(one.stage.folded))),
-        *_end(end, layout),
+        *(_end(end, layout, last_ones(shown)) if end else ()),
         "</svg>",
     ]
     return "\n".join(parts)
@@ -71,7 +71,8 @@ def escaped(text: str) -> str:
 
 def _description(stages: Stages) -> str:
     count = len(stages.stages)
-    return f"{count:,} stage{'' if count == 1 else 's'} from top to bottom; {stages.end.label}: {stages.outcome}."
+    outcome = f": {stages.outcome}" if stages.outcome else ""
+    return f"{count:,} stage{'' if count == 1 else 's'} from top to bottom; {stages.end.label}{outcome}."
 
 
 def _small(stages: Stages) -> list[str]:
@@ -124,7 +125,7 @@ def _label(label: Label, box: Box, y: int) -> Iterator[str]:
     height = LINE_HEIGHT * len(label.lines) + 4
     yield f'<rect class="behind" x="{box.x}" y="{y}" width="{BOX_WIDTH}" height="{height}"/>'
     for number, text in enumerate(label.lines):
-        kind = "why" if number else label.exchange.how
+        kind = "why" if number or label.exchange.how == "written" else label.exchange.how
         yield _text(box.middle, y + LINE_HEIGHT * (number + 1) - 4, kind, text, "middle")
 
 
@@ -136,12 +137,12 @@ def _line(line: Line, box: Box, y: int) -> Iterator[str]:
     yield "</g>"
 
 
-def _end(lines: Sequence[str], layout: Layout) -> Iterator[str]:
-    """Draw what comes out, below the last stage."""
+def _end(lines: Sequence[str], layout: Layout, last: Sequence[int]) -> Iterator[str]:
+    """Draw what comes out, below the stages that no other one reads."""
     x, height = (layout.width - BOX_WIDTH) // 2, len(lines) * LINE_HEIGHT + 2 * PADDING
-    last = layout.boxes[-1]
-    path = f"M{last.middle} {last.y + last.height} V{layout.height - 12} H{x + BOX_WIDTH // 2} V{layout.height - 7}"
-    yield f'<path class="edge" d="{path}"/>'
+    for box in (layout.boxes[number] for number in last):
+        path = f"M{box.middle} {box.y + box.height} V{layout.height - 12} H{x + BOX_WIDTH // 2} V{layout.height - 7}"
+        yield f'<path class="edge" d="{path}"/>'
     yield _tip(x + BOX_WIDTH // 2, layout.height, "pipe")
     size = f'width="{BOX_WIDTH}" height="{height}" rx="{height // 2}"'
     yield f'<rect class="box end" x="{x}" y="{layout.height}" {size}/>'

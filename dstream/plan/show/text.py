@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from dstream.plan.show.shortening import Shown, folded, shortened
-from dstream.plan.show.wording import exchange_words, job_lines, place, stage_words, summary
+from dstream.plan.show.wording import exchange_words, job_lines, place, summary, titled
 from dstream.plan.stages import Call, Stages
 
 __all__ = ["as_text"]
@@ -23,16 +23,17 @@ def as_text(stages: Stages) -> str:
     shown = folded(stages.stages, _MOST_STAGES)
     lines = [summary(stages), *(f"  {line}" for line in (*stages.notes, *job_lines(stages)))]
     for one in shown:
-        lines += ["", f"{one.name}: {stage_words(one, stages)}", *(f"  {line}" for line in _stage_lines(one, shown))]
-    lines += ["", f"{stages.end.label}: {stages.outcome}"]
+        lines += ["", titled(one, stages), *(f"  {line}" for line in _stage_lines(one, shown))]
+    if stages.outcome:
+        lines += ["", f"{stages.end.label}: {stages.outcome}"]
     return "\n".join(line.rstrip() for line in lines)
 
 
 def _stage_lines(one: Shown, shown: Sequence[Shown]) -> Iterator[str]:
     inputs = one.stage.inputs
     for exchange in inputs[:_MOST_INPUTS]:
-        why = f": {exchange.why}" if exchange.why else ""
-        yield from _wrapped(f"<- {shown[exchange.source].name}, {exchange_words(exchange)}{why}", "   ")
+        words = ": ".join(filter(None, (exchange_words(exchange), exchange.why)))
+        yield from _wrapped(", ".join(filter(None, (f"<- {shown[exchange.source].name}", words))), "   ")
     if len(inputs) > _MOST_INPUTS:
         yield f"<- ... {len(inputs) - _MOST_INPUTS:,} more ..."
     yield from _call_lines(shortened(one.stage.calls, _MOST_CALLS))

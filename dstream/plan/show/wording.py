@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import os
 
+from dstream.failures.showing import near
 from dstream.plan.show.shortening import Shown
 from dstream.plan.stages import NOTHING, ONE, SEVERAL_PARTITIONS, Exchange, Job, Stages
 from dstream.plan.where import Where
 
-__all__ = ["cost", "exchange_words", "heading", "job_lines", "place", "short_place", "stage_words", "summary"]
+__all__ = ["cost", "exchange_words", "heading", "job_lines", "place", "short_place", "stage_words", "summary", "titled"]
 
 _MOST_JOBS = 12
-_HOW = {"pipe": "in the same tasks", "kept": "read where it was left", "shuffle": "shuffle"}
+_HOW = {
+    "pipe": "in the same tasks",
+    "kept": "read where it was left",
+    "sent": "sent to every task",
+    "shuffle": "shuffle",
+    "written": "",
+}
 
 
 def summary(stages: Stages) -> str:
@@ -21,7 +28,7 @@ def summary(stages: Stages) -> str:
 
 def heading(stages: Stages) -> str:
     """Return what the plan ends in and who runs it."""
-    return f"{stages.end.label} on {stages.engine}"
+    return f"{stages.end.label} on {stages.engine}" if stages.engine else stages.end.label
 
 
 def cost(stages: Stages) -> str:
@@ -49,9 +56,16 @@ def _job_line(number: int, job: Job) -> str:
     return f"job {number}: {job.title}{times}"
 
 
+def titled(shown: Shown, stages: Stages) -> str:
+    """Return the name of a stage and what is known of its tasks."""
+    return ": ".join(filter(None, (shown.name, stage_words(shown, stages))))
+
+
 def stage_words(shown: Shown, stages: Stages) -> str:
     """Return how many tasks a stage has, whether they keep an order, and in which jobs it runs."""
     stage = shown.stage
+    if stage.tasks is None:
+        return ""
     words = [stage.tasks.of("task"), "in order" if stage.is_ordered else "in no order"]
     if len(stages.jobs) > 1 and stage.jobs:
         numbers = [str(job + 1) for job in stage.jobs]
@@ -67,8 +81,10 @@ def exchange_words(exchange: Exchange) -> str:
 
 
 def place(where: Where | None) -> str:
-    """Return the file and line of a call, or the cell of a notebook."""
-    return "" if where is None else str(where)
+    """Return the file and line of a call, from the working directory, or the cell of a notebook."""
+    if where is None:
+        return ""
+    return str(where) if where.cell is not None else near(where.file, where.line)
 
 
 def short_place(where: Where | None) -> str:
