@@ -22,7 +22,6 @@ from collectors.numeric import Numbers, doubles
 from dstream.errors import SetupError
 from dstream.keys import canonical, compared_fields, has_generated_eq, stable_hash
 from dstream.spi import Characteristics, Collector
-from dstream.values.distribution import pip_install
 
 __all__ = ["approx_count_distinct", "quantiles"]
 
@@ -242,6 +241,8 @@ def _check_library(factory: str) -> None:
         SetupError: it is not installed; it has no wheels for some versions of Python.
     """
     if find_spec("datasketches") is None:
+        from dstream.values.distribution import pip_install  # `import dstream` loads this module
+
         raise SetupError(f"{factory}() needs Apache DataSketches, which is not installed: {pip_install('sketches')}")
 
 

@@ -16,7 +16,6 @@ from dstream.spi.service import Service
 from dstream.stream import DoubleStream, IntStream, LongStream, Stream
 from dstream.stream.map_services import imap_service
 from dstream.values import BadRecord, DeadLetter, Entry, JournalEvent, Optional, Predicate, where
-from dstream.values.distribution import VERSION
 
 if TYPE_CHECKING:
     from dstream.distributed import IStreamCache, IStreamList, IStreamMap
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from dstream.jobs import JobConfig, JobStatus
     from dstream.pipeline import JoinClause, Pipeline
     from dstream.values.attached_files import attached
+    from dstream.values.distribution import __version__  # noqa: F401
 
 __all__ = [
     "BadRecord",
@@ -62,8 +62,7 @@ __all__ = [
     "where",
 ]
 
-__version__ = VERSION
-del VERSION, neighbours
+del neighbours
 
 _WHEN_ASKED_FOR = {
     "IStreamCache": "dstream.distributed.cache",
@@ -76,6 +75,7 @@ _WHEN_ASKED_FOR = {
     "JobStatus": "dstream.jobs",
     "JoinClause": "dstream.pipeline",
     "Pipeline": "dstream.pipeline",
+    "__version__": "dstream.values.distribution",
     "attached": "dstream.values.attached_files",
 }
 """Names that a program of streams does not need: their modules are loaded when somebody asks for them."""

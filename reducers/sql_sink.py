@@ -41,8 +41,7 @@ def to_sql(
     the target. Nothing is shuffled.
     **Guarantee**: the commit is one transaction, which moves all rows into the target and writes the number of the
     epoch into the table `dstream_epochs`: readers see all of a run or nothing, and a run that fails leaves nothing.
-    Exactly once in jobs that publish again after a crash. docs/decisions/0041-rows-are-staged-beside-their-table.md
-    says what a crash leaves.
+    Exactly once in jobs that publish again after a crash; `dstream docs 0041` says what a crash leaves.
     **On re-run**: the rows are inserted again, unless `job` names the job or `on_conflict` settles it.
 
     Args:

@@ -5,7 +5,7 @@ Files: `text_files`, `json_lines`, `csv_rows`, `parquet_rows`, `avro_records`, `
 Your own: `source_from`, `stream_source_from`, `from_processor`, `stream_from_processor`.
 Memory and the clock: `items`, `stream_of`, `item_stream`, `long_stream`; `Items`, `Range`, `Iterate`, `Generate`, which
 the factories of `dstream.Stream` use. Each one is a `dstream.spi.Source` or a `StreamSource`;
-`docs/how-to/write-a-source.md` adds another in 30 lines.
+`dstream docs write-a-source` adds another in 30 lines.
 """
 
 from importlib import import_module

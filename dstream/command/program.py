@@ -22,6 +22,7 @@ _SUBCOMMANDS = {
     "collections": "dstream.command.collections",
     "wordcount": "dstream.command.wordcount",
     "doctor": "dstream.command.doctor",
+    "docs": "dstream.command.pages",
 }
 
 SAYING = {"help_option_names": ["-h", "--help"], "max_content_width": 100}

@@ -52,7 +52,7 @@ _TO_DO: dict[type[Exception], str] = {
     "of dstream, or of a source that gives columns",
     errors.EngineError: "mend what the message says, then run it again; on Spark, "
     "dstream.failure(error).remote_traceback has Spark's own error",
-    errors.UnsupportedError: "docs/limits.md lists what is missing and what to use instead",
+    errors.UnsupportedError: "`dstream docs limits` lists what is missing and what to use instead",
     errors.SetupError: "do what the message says, then connect() again",
 }
 

@@ -51,7 +51,7 @@ def connect(
     What is not given here is looked up in the environment (`DSTREAM_MASTER`, `DSTREAM_ENGINE`, `DSTREAM_STORAGE`,
     `DSTREAM_PICKLE`, `DSTREAM_DURABILITY`, `DSTREAM_WORKER_MEMORY`, `DSTREAM_BROADCAST_LIMIT`, `DSTREAM_COLUMNS`,
     `DSTREAM_CLASS_ARCHIVE`, `DSTREAM_WARM`, `DSTREAM_LOG`, `DSTREAM_PROGRESS`), and then in the file `dstream.toml` of
-    the current folder or the nearest one above; docs/how-to/configure.md says more.
+    the current folder or the nearest one above; `dstream docs configure` says more.
 
     Args:
         master: the Spark master, such as `"local[4]"` or `"spark://host:7077"`, or a server of Spark Connect, such as
@@ -59,7 +59,7 @@ def connect(
             machine.
         engine: `"spark"`, the default, `"local"` for plain Python in this process, or `"auto"`: streams of at
             most 4,096 items that this process holds run here, all others on Spark, which starts when the
-            first of them does. docs/concepts/engines.md says what decides.
+            first of them does. `dstream docs engines` says what decides.
         config: settings of Spark by name, such as `{"spark.executor.memory": "4g"}`. They stand over those of
             the table `[config]` of the file, one by one.
         storage: where collections live: a folder, `"file:///..."`, `"s3://..."`, `"sqlite:data.db"`,
@@ -67,7 +67,7 @@ def connect(
             made there before the first collection is.
         pickle: which pickled values are loaded from the storage: all (`"trusted"`), those of plain types
             and of `allowed` classes (`"restricted"`), or none (`"never"`). Without a word: `"trusted"` where only
-            this user can write, otherwise `"restricted"`; docs/security.md says why.
+            this user can write, otherwise `"restricted"`; `dstream docs security` says why.
         allowed: classes whose instances may be loaded in restricted mode.
         durability: what a change that returned survives: the death of any process (`"process"`, the default), or
             also that of the machine (`"power"`), which costs about ten times as much.
@@ -78,10 +78,10 @@ def connect(
         columns: whether tasks may run what functions say without calling them: `"auto"` where that gives the same, the
             default; `"off"` never; `"verify"` both ways, and an EngineError where they differ. A global counts as it is
             when the plan runs: what a task does to the globals of a function in ways that no function of its module
-            shows, such as from another module, is not seen. docs/concepts/columns.md says more.
+            shows, such as from another module, is not seen. `dstream docs columns` says more.
         class_archive: whether Spark on this machine starts from a file of the classes that Java loads, which is made in
             the user's folder of caches after the first use of Spark, if there is none; True without a word.
-            docs/how-to/configure.md says more.
+            `dstream docs configure` says more.
         warm: whether a Spark on this machine begins to start now, beside the caller, rather than when it is needed;
             without a word at prompts and in notebooks, not in programs. Only for the engine `"spark"`.
         log_level: the level of Spark's own messages, such as `"WARN"`; none at all without a word.

@@ -30,6 +30,6 @@ def check_are_loaded(pickles: Pickles, title: str) -> None:
     if pickles.mode == "never":
         raise ClassRefusedError(
             f"{title} has to be pickled, and the storage was connected with pickle='never'; connect with "
-            "pickle='restricted' or, if only you can write there, 'trusted' (docs/security.md), or keep it elsewhere "
-            "with JobConfig(files_at=...)"
+            "pickle='restricted' or, if only you can write there, 'trusted' (`dstream docs security` says more), or "
+            "keep it elsewhere with JobConfig(files_at=...)"
         )

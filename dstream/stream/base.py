@@ -528,7 +528,7 @@ class BaseStream(Generic[T]):
         """Say in which stages the stream would run, where items are shuffled and why. Nothing runs or starts.
 
         What is known only when it runs, such as the number of files, is given as a range. On Spark, each function
-        has its route: `columns`, `inlined`, or `Python: calls json.loads`; docs/concepts/columns.md says more.
+        has its route: `columns`, `inlined`, or `Python: calls json.loads`; `dstream docs columns` says more.
 
         Args:
             format: `"text"` prints; `"dot"`, `"mermaid"`, `"svg"` and `"html"` return a drawing, which is

@@ -7,11 +7,12 @@ The project on PyPI whose name is `dstream` is another one. What is imported is 
 
 from __future__ import annotations
 
-__all__ = ["DISTRIBUTION", "VERSION", "pip_install"]
+__all__ = ["DISTRIBUTION", "VERSION", "__version__", "pip_install"]
 
 DISTRIBUTION = "dstream-spark"
 
-VERSION = "0.1.0"
+VERSION = __version__ = "0.1.0"
+"""The second name is that of `dstream.__version__`."""
 
 
 def pip_install(extra: str) -> str:

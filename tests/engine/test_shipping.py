@@ -9,6 +9,7 @@ import zipfile
 
 import pytest
 
+from dstream.engine.spark.port import shipped_code
 from dstream.engine.spark.port.shipped_code import Code
 
 
@@ -69,3 +70,14 @@ def test_of_a_package_in_two_folders_workers_get_the_files_that_are_imported(tmp
     monkeypatch.delitem(sys.modules, "in_two_folders")
 
     assert (imported.FOLDER, found["in_two_folders/both.py"]) == (1, b"FOLDER = 1")
+
+
+def test_workers_get_no_pages(tmp_path, monkeypatch):
+    """An installed dstream has its documentation inside of the package, which is larger than the code of a program."""
+    for name in ("__init__.py", "docs/index.md", "keys/docs/table.md"):
+        (tmp_path / "dstream" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "dstream" / name).touch()
+    monkeypatch.setattr(shipped_code, "_HOME", tmp_path)
+    sent = shipped_code._files_by_name([tmp_path / "dstream"])
+
+    assert sorted(map(str, sent)) == ["dstream/__init__.py", "dstream/keys/docs/table.md"]

@@ -48,11 +48,28 @@ def source_files():
     return {str(path.relative_to(ROOT)) for path in paths if path.is_file() and "__pycache__" not in path.parts}
 
 
-def test_wheel_holds_the_four_packages_and_nothing_else(wheel):
-    """Every module and `py.typed` is in; tests and pages are not."""
-    files = {name for name in wheel.namelist() if ".dist-info/" not in name}
+def doc_files():
+    """Every file of the documentation, as Git would see them."""
+    paths = (path for path in (ROOT / "docs").rglob("*") if "__pycache__" not in path.parts)
+    return {str(path.relative_to(ROOT)) for path in paths if path.is_file()}
 
-    assert files == source_files() - {f"dstream/testing/{PLUGIN}"} | {PLUGIN}
+
+def test_wheel_holds_the_four_packages_the_pages_and_nothing_else(wheel):
+    """Every module and `py.typed` is in, and `dstream docs` finds its pages; tests are not."""
+    files = {name for name in wheel.namelist() if ".dist-info/" not in name}
+    pages = {f"dstream/{path}" for path in doc_files()}
+
+    assert files == source_files() - {f"dstream/testing/{PLUGIN}"} | {PLUGIN} | pages
+
+
+def test_a_zipped_wheel_shows_its_pages(distributions):
+    """As where Spark puts the wheel itself on the path of Python."""
+    code = "import sys; sys.path.insert(0, sys.argv.pop(1)); from dstream.command import main; main()"
+    command = [sys.executable, "-c", code, next(distributions.glob("*.whl")), "docs"]
+    run = subprocess.run(command, capture_output=True, text=True, check=True, cwd=distributions)
+
+    assert "how-to/read-files                   Read files\n" in run.stdout
+    assert run.stdout.rstrip("/\n").endswith(".whl/dstream/docs")
 
 
 @pytest.mark.parametrize("package", sorted(PACKAGES))
@@ -62,10 +79,10 @@ def test_wheel_marks_each_package_as_typed(wheel, package):
 
 
 def test_sdist_holds_the_packages_and_the_papers(sdist_files):
-    """One can build from it: sources, project file, README, license, changelog."""
+    """One can build from it: sources, pages, project file, README, license, changelog."""
     papers = {"pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "PKG-INFO", ".gitignore"}
 
-    assert sdist_files == source_files() | papers
+    assert sdist_files == source_files() | doc_files() | papers
 
 
 def test_wheel_metadata_says_what_the_project_file_says(wheel):

@@ -115,7 +115,7 @@ OURS = {
     errors.UnstableKeyError: ("a key cannot be grouped safely", "use a key that is a str"),
     errors.SerializationError: ("something cannot travel", "make such an object inside the function"),
     errors.EngineError: ("the engine or the storage could not go on", "mend what the message says"),
-    errors.UnsupportedError: ("does not run", "docs/limits.md"),
+    errors.UnsupportedError: ("does not run", "dstream docs limits"),
     errors.CollectionDestroyedError: ("was destroyed", "get the collection again"),
     errors.CacheNotExistsError: ("never configured", "configure it once"),
     errors.SetupError: ("could not start", "do what the message says"),

@@ -156,7 +156,7 @@ def _advice(mode: PickleMode) -> str:
     return (
         f"the storage was connected with pickle={mode!r}; name the class as value_type= or key_type= or "
         "in connect(allowed=[...]), or, if only you can write the store, "
-        'use connect(pickle="trusted") (see docs/security.md)'
+        'use connect(pickle="trusted") (`dstream docs security` says more)'
     )
 
 

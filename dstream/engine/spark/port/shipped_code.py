@@ -123,6 +123,8 @@ def _contents(place: Path) -> Iterator[Path]:
     folders = [place]
     while folders:
         current = folders.pop()
+        if current == _HOME / "dstream" / "docs":
+            continue  # The pages of an installed dstream: no worker reads them.
         if current.is_dir():
             folders += (entry for entry in current.iterdir() if not entry.name.startswith((".", "__pycache__")))
         elif current.suffix == ".py" or current.stat().st_size <= _LARGEST_FILE:
