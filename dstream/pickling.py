@@ -6,9 +6,10 @@ import copyreg
 import functools
 import gc
 import pickle
+from types import MappingProxyType
 from typing import Any
 
-__all__ = ["dumps"]
+__all__ = ["dumps", "read_only"]
 
 
 def _key_of(comparator: Any, *values: Any) -> Any:
@@ -23,6 +24,15 @@ copyreg.pickle(
     type(functools.cmp_to_key(lambda left, right: 0)),
     lambda key: (_key_of, tuple(part for part in gc.get_referents(key) if part is not type(key))),
 )
+
+
+def read_only(values: dict[Any, Any]) -> MappingProxyType[Any, Any]:
+    """Return a read-only view of a dictionary that has no other owner: how `to_unmodifiable_map` travels."""
+    return MappingProxyType(values)
+
+
+# Python can neither pickle nor deepcopy one: it shows the dictionary of somebody else. A copy of that goes along.
+copyreg.pickle(MappingProxyType, lambda view: (read_only, (dict(view),)))
 
 
 def dumps(value: Any) -> bytes:

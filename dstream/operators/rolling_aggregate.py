@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dstream import pickling as pickling  # Read-only mappings can be copied once it is loaded.
 from dstream.operators.items_by_key import ItemsByKey, partials_by_key, rows
 from dstream.operators.key_states import KeyStates
 from dstream.spi import AggregateOperation, identity

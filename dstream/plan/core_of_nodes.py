@@ -196,7 +196,7 @@ def _(node: ends.Several, inputs: Sequence[Core], step: Step) -> Core:
 
 @core_of.register
 def _(node: nodes_of_stages.Aggregate, inputs: Sequence[Core], step: Step) -> Core:
-    return core_of_stages.Aggregate(tuple(inputs), node.operation, node.reductions, node.to, step=step)
+    return core_of_stages.Aggregate(tuple(inputs), node.operation, node.reductions, node.is_keyed, node.to, step=step)
 
 
 @core_of.register

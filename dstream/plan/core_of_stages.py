@@ -18,13 +18,16 @@ class Aggregate(Core):
 
     Attributes:
         operation: has as many inputs.
-        reductions: what reduces the items of each input; all of them are keyed, or none is.
+        reductions: what reduces the items of each input. With keys these are keyed collectors; without, the collector
+            of the user's may be one as well, whose result is then one dictionary.
+        is_keyed: there is a result for each key, in place of one for all items.
         to: makes what goes on of a key and its result; None: an `Entry`.
     """
 
     upstreams: tuple[Core, ...]
     operation: AggregateOperation[Any, Any, Any]
     reductions: tuple[Collector[Any, Any, Any], ...]
+    is_keyed: bool
     to: Callable[[Any, Any], Any] | None
 
     def inputs(self) -> tuple[Core, ...]:
@@ -32,11 +35,6 @@ class Aggregate(Core):
 
     def with_inputs(self, inputs: Sequence[Core]) -> Self:
         return dataclasses.replace(self, upstreams=tuple(inputs))
-
-    @property
-    def is_keyed(self) -> bool:
-        """Whether there is a result for each key."""
-        return self.reductions[0].keyed is not None
 
     @property
     def combines(self) -> bool:

@@ -25,7 +25,8 @@ class Aggregate(Node):
     Attributes:
         upstreams: one for each input of the operation.
         operation: has as many inputs.
-        reductions: what reduces the items of each input: keyed collectors, or others for one result, also of nothing.
+        reductions: what reduces the items of each input: with keys, keyed collectors.
+        is_keyed: there is a result for each key, in place of one for all items, also for none.
         to: makes what goes on of a key and its result; None: an `Entry`. Without keys, the result goes on as it is.
         name: the method that the user called.
         given: what the user gave to it, in short.
@@ -34,6 +35,7 @@ class Aggregate(Node):
     upstreams: tuple[Node, ...]
     operation: AggregateOperation[Any, Any, Any]
     reductions: tuple[Collector[Any, Any, Any], ...]
+    is_keyed: bool
     to: Callable[[Any, Any], Any] | None = None
     name: str = "aggregate"
     given: str | None = None

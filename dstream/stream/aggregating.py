@@ -35,4 +35,5 @@ def aggregated(
     reductions = [operation.on_input(number) for number in range(operation.arity)]
     if keys is not None:
         reductions = [groups_of_any_key(key, each) for key, each in zip(keys, reductions, strict=True)]
-    return Aggregate(tuple(upstreams), operation, tuple(reductions), to, name, given, where=call_site())
+    shown = (name, given)
+    return Aggregate(tuple(upstreams), operation, tuple(reductions), keys is not None, to, *shown, where=call_site())

@@ -253,7 +253,7 @@ def _by_key(
 ) -> Any:
     """Return the stream of what a reduction by key makes; `operation` says whether containers are combined."""
     return stream._as(
-        "Stream", Aggregate((stream._node,), operation, (reduction,), None, name, given, where=call_site())
+        "Stream", Aggregate((stream._node,), operation, (reduction,), True, None, name, given, where=call_site())
     )
 
 

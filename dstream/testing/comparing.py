@@ -39,7 +39,7 @@ def _exact(value: Any, around: tuple[int, ...]) -> Hashable:
         return (kind, _exact(value.real, inside), _exact(value.imag, inside))
     if isinstance(value, list | tuple | deque):
         return (kind, tuple(_exact(item, inside) for item in value))
-    if isinstance(value, dict):
+    if isinstance(value, dict | types.MappingProxyType):
         return (kind, frozenset((_exact(key, inside), _exact(value[key], inside)) for key in value))
     if isinstance(value, set | frozenset):
         return (kind, frozenset(_exact(item, inside) for item in value))

@@ -88,7 +88,7 @@ def _arriving(blocks: Chain, before: Processing, compiling: Compiling) -> Items:
 def _parts(blocks: Chain, items: Items, found: LastVertices, receipts: Op, compiling: Compiling) -> Items:
     """Return what the senders have of each key, counted as what the vertices receive and send."""
     first, groups = found.first, groups_of(found.first)
-    node = Aggregate((blocks,), groups.operation, (groups.reduction,), None, step=first.step)
+    node = Aggregate((blocks,), groups.operation, (groups.reduction,), True, None, step=first.step)
     arriving = piped(items, None, Arriving(first.name, receipts, first.step))
     parts = partials(node, [arriving], compiling)
     return parts if first is found.last else piped(parts, None, Sending(first.name, found.last.name, receipts))

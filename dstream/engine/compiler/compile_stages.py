@@ -106,7 +106,9 @@ class ByKey(Wide):
 def _given_by_groups(node: Aggregate) -> Gives:
     """Return in what groups stand, and the entries made of them: in columns, if the tasks count or add up there."""
     reduction, known = node.reductions[0], node.reductions[0].on_columns()
-    if known is None or known.expression is None or known.downstream is None or reduction.keyed is None:
+    if not node.is_keyed or reduction.keyed is None:
+        return one_by_one()
+    if known is None or known.expression is None or known.downstream is None:
         return one_by_one()
     downstream, finisher = known.downstream, reduction.keyed.downstream.finisher
     counts = downstream.finds == "count" and finisher is identity

@@ -178,12 +178,11 @@ def _numbered(number: int, items: Iterator[Any], task: Task) -> Iterator[tuple[i
 
 def finishing(node: Aggregate) -> Operation:
     """Return what makes results of all that `partial` gave; those of keys come in no order, if some went to disk."""
-    reduction = node.reductions[0]
-    if reduction.keyed is not None:
+    if node.is_keyed:
         return functools.partial(_finished_groups, _downstreams(node), node.to, node.step)
     if not node.combines:
         return functools.partial(_accumulated, node.operation, node.step)
-    return functools.partial(_finished, reduction, node.step)
+    return functools.partial(_finished, node.reductions[0], node.step)
 
 
 def _downstreams(node: Aggregate) -> list[Collector[Any, Any, Any]]:
@@ -313,7 +312,6 @@ def _accumulated(
 @operation.register
 def _(node: Aggregate) -> Operation:
     """Return what makes results of what `partial` gave for all items there are, which stand in one place."""
-    reduction = node.reductions[0]
-    if reduction.keyed is None:
+    if not node.is_keyed:
         return finishing(node)
     return functools.partial(_groups_in_order, _downstreams(node), node.to, node.step)

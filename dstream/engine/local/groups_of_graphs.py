@@ -56,4 +56,4 @@ def _results(blocks: Chain, items: Iterator[Any], found: LastVertices, receipts:
 
 def _aggregate(blocks: Chain, vertex: GraphVertex) -> Aggregate:
     groups = groups_of(vertex)
-    return Aggregate((blocks,), groups.operation, (groups.reduction,), None, step=vertex.step)
+    return Aggregate((blocks,), groups.operation, (groups.reduction,), True, None, step=vertex.step)

@@ -23,12 +23,13 @@ _PLAIN = {
     "collections": "ChainMap Counter OrderedDict defaultdict deque",
     "datetime": "date datetime time timedelta timezone",
     "decimal": "Decimal",
+    "dstream.pickling": "read_only",  # what `to_unmodifiable_map` makes
     "fractions": "Fraction",
     "pathlib": "PurePath PurePosixPath PureWindowsPath",
     "pathlib._local": "PurePath PurePosixPath PureWindowsPath",  # as Python 3.13 names them
     "uuid": "SafeUUID UUID",
 }
-"""What restricted mode loads besides `allowed`: classes that hold values and whose construction has no effect."""
+"""What restricted mode loads besides `allowed`: what makes values, such as classes, and has no other effect."""
 
 _PLAIN_CLASSES = frozenset((module, name) for module, names in _PLAIN.items() for name in names.split())
 _BUILD = pickle.BUILD
