@@ -43,6 +43,7 @@ _OF_STAGES = {
     "configure": "the settings of the context: connect(config=...)",
     "customtransform": "gather(gatherer), apply(fn)",
     "drainto": "write_to(sink)",
+    "draw": "draw() of the pipeline",
     "explain": "explain() of the pipeline",
     "sinkto": "write_to(sink)",
     "filterusingcontext": "filter_using(service, fn)",

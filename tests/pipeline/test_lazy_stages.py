@@ -13,7 +13,7 @@ from dstream.pipeline.lazy_stage import LazyStage
 from sources import Items
 
 TERMINAL = {
-    *("all_match", "any_match", "none_match", "close", "collect", "count", "explain", "find_any", "find_first"),
+    *("all_match", "any_match", "none_match", "close", "collect", "count", "draw", "explain", "find_any", "find_first"),
     *("for_each", "for_each_ordered", "for_each_partition", "head", "iterator", "max", "min", "on_close", "partitions"),
     *("reduce", "show", "to_array", "to_arrow", "to_df", "to_list", "to_pandas"),
     *("count_by", "describe", "first", "group_by", "histogram", "last", "to_dict", "to_map", "to_set"),

@@ -18,6 +18,7 @@ def int_stream(numbers: IntStream) -> None:
     """Every method of `IntStream`."""
     assert_type(IntStream.builder(), StreamBuilder[int, IntStream])
     assert_type(numbers.explain("svg"), Drawing)
+    assert_type(numbers.draw("svg"), Drawing)
     numbers.head()
     numbers.show(3)
     assert_type(IntStream.of(1, 2), IntStream)
@@ -93,6 +94,7 @@ def long_stream(numbers: LongStream) -> None:
     """Every method of `LongStream`."""
     assert_type(LongStream.builder(), StreamBuilder[int, LongStream])
     assert_type(numbers.explain("svg"), Drawing)
+    assert_type(numbers.draw("svg"), Drawing)
     numbers.head()
     numbers.show(3)
     assert_type(LongStream.of(1, 2), LongStream)
@@ -163,6 +165,7 @@ def double_stream(numbers: DoubleStream) -> None:
     """Every method of `DoubleStream`."""
     assert_type(DoubleStream.builder(), StreamBuilder[float, DoubleStream])
     assert_type(numbers.explain("svg"), Drawing)
+    assert_type(numbers.draw("svg"), Drawing)
     numbers.head()
     numbers.show(3)
     assert_type(DoubleStream.of(1, 2), DoubleStream)
