@@ -29,12 +29,14 @@ class File:
         path: what its file system opens.
         size: in bytes; None if it is unknown, as that of a pipe.
         fs: the fsspec file system; None for the machine's own.
+        inode: the device and the inode, which tell whether two names are of one file; None if they are unknown.
     """
 
     name: str
     path: str
     size: int | None
     fs: Any = None
+    inode: tuple[int, int] | None = None
 
 
 def is_compressed(file: File) -> bool:

@@ -15,7 +15,7 @@ import os
 import re
 import reprlib
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, TypeAlias
 
 from dstream.errors import SourceError
@@ -133,8 +133,9 @@ def find_files(paths: Iterable[str]) -> list[File]:
 
     A path that exists is itself, even with a `*` in its name; else it is a glob. A glob means the
     files that it matches, a directory the files directly inside it; both without those whose names start
-    with "." or "_", such as `_SUCCESS`, unless the glob has such a name itself. A directory that `to_files` wrote
-    without an item holds none.
+    with "." or "_", such as `_SUCCESS`, unless the glob has such a name itself. `**` follows no links to folders, as
+    that of bash. A file that several names lead to, by links or hard links, is one file: it has the name without
+    links, or the first one. A directory that `to_files` wrote without an item holds none.
 
     Raises:
         SourceError: a path does not exist, a glob matches no file, a directory holds none, or is a table of Delta.
@@ -143,7 +144,19 @@ def find_files(paths: Iterable[str]) -> list[File]:
     for path in paths:
         with reading(path):
             found.update((file.name, file) for file in _find(path))
-    return sorted(found.values(), key=lambda file: file.name)
+    return sorted(_each_once(found.values()), key=lambda file: file.name)
+
+
+def _each_once(files: Iterable[File]) -> Iterable[File]:
+    """Return one of the names of each file, by the device and the inode that local ones have."""
+    names: dict[object, list[File]] = {}
+    for file in files:
+        names.setdefault(file.name if file.inode is None else file.inode, []).append(file)
+    return (each[0] if len(each) == 1 else min(each, key=_links_and_name) for each in names.values())
+
+
+def _links_and_name(file: File) -> tuple[bool, str]:
+    return os.path.realpath(file.path) != file.path, file.name
 
 
 def _find(path: str) -> list[File]:
@@ -177,22 +190,56 @@ def _find_local(path: str) -> list[File]:
 
 
 def _matches(pattern: str) -> list[str]:
-    """Return what matches a glob; `glob` itself passes over directories that cannot be listed."""
+    """Return what matches an absolute glob.
+
+    `glob` of the standard library follows links to folders in `**`, into circles too, and passes over directories that
+    cannot be listed.
+    """
+    names = [os.sep]
+    for part in pattern.split(os.sep)[1:]:
+        names = list(dict.fromkeys(itertools.chain.from_iterable(_below(name, part) for name in names)))
+    return names
+
+
+def _below(folder: str, part: str) -> Iterator[str]:
+    """Give what one part of a glob matches in a folder."""
     import glob
 
-    above, last = os.path.split(pattern)
-    folders = _matches(above) if glob.has_magic(above) else [above]
-    names = glob.glob(pattern, recursive=True)
-    for folder in [*folders, *(names if last == "**" else ())]:
-        if os.path.isdir(folder):
-            os.scandir(folder).close()
-    return names
+    if part != "**" and not glob.has_magic(part):
+        name = os.path.join(folder, part)
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            os.lstat(name)  # A folder that may not be searched is an error, which `lexists` passes over.
+            yield name
+    elif os.path.isdir(folder):
+        yield from _all_below(folder) if part == "**" else _listed(folder, part)
+
+
+def _listed(folder: str, part: str) -> list[str]:
+    with os.scandir(folder) as listed:
+        matching = fnmatch.filter((entry.name for entry in listed), part)
+    return [os.path.join(folder, name) for name in matching if part.startswith(".") or not name.startswith(".")]
+
+
+def _all_below(folder: str) -> Iterator[str]:
+    """Give a folder and all that is in it, and in the folders in it that are no links."""
+    waiting = [folder]
+    while waiting:
+        yield (above := waiting.pop())
+        with os.scandir(above) as listed:
+            for entry in listed:
+                if entry.name.startswith("."):
+                    continue
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(entry.path)
+                elif not os.path.isdir(entry.path):  # A later part of a glob would go on behind a link to a folder.
+                    yield entry.path
 
 
 def _local(path: str) -> File:
     with reading(path):
         status = os.stat(path)
-    return File(path, path, status.st_size if stat.S_ISREG(status.st_mode) else None)
+    size = status.st_size if stat.S_ISREG(status.st_mode) else None
+    return File(path, path, size, inode=(status.st_dev, status.st_ino) if status.st_ino else None)
 
 
 def _find_remote(fs: Any, path: str, url: str) -> list[File]:

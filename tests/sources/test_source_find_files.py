@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import glob
 import os
 import pathlib
 
@@ -11,7 +12,7 @@ import pytest
 from fsspec.registry import known_implementations
 
 from dstream.errors import SetupError, SourceError
-from sources import avro_records, csv_rows, json_lines, parquet_rows, text_files
+from sources import avro_records, csv_rows, files, json_lines, parquet_rows, text_files
 from sources.found_files import find_files, path_list
 
 
@@ -253,14 +254,15 @@ def test_find_files_passes_over_no_folder_of_a_glob(tmp_path, monkeypatch, patte
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "x.txt").write_text("x")
-    scandir = os.scandir
+    scandir, lstat = os.scandir, os.lstat
 
-    def failing(path="."):
-        if str(path).endswith("/b"):
+    def failing(path, call):
+        if str(path).endswith(("/b", "/b/x.txt")):
             raise OSError(errno.EIO, os.strerror(errno.EIO), path)
-        return scandir(path)
+        return call(path)
 
-    monkeypatch.setattr(os, "scandir", failing)
+    monkeypatch.setattr(os, "scandir", lambda path=".": failing(path, scandir))
+    monkeypatch.setattr(os, "lstat", lambda path: failing(path, lstat))
     with pytest.raises(SourceError, match="Input/output error"):
         names(str(tmp_path / pattern))
 
@@ -286,3 +288,56 @@ def test_an_encoding_is_no_path(maker, tmp_path, monkeypatch):
         maker("a", "utf-8-sig")
     (tmp_path / "latin-1").touch()
     assert maker("a", "latin-1").paths == ("a", "latin-1")
+
+
+@pytest.fixture
+def linked(tmp_path, monkeypatch):
+    """A folder with links: to the folder above, to a sibling, to itself, to a file, and a hard link."""
+    (tmp_path / "d/in").mkdir(parents=True)
+    (tmp_path / "d/a.txt").write_text("a\n")
+    (tmp_path / "d/in/b.txt").write_text("b\n")
+    for link, target in [("d/up", ".."), ("e", "d"), ("d/self", "."), ("d/a2.txt", "a.txt"), ("d/z.txt", "in/b.txt")]:
+        os.symlink(target, tmp_path / link)
+    os.link(tmp_path / "d/a.txt", tmp_path / "d/in/hard.txt")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("patterns", "found"),
+    [
+        (["**/*.txt"], ["d/a.txt", "d/in/b.txt"]),
+        (["**"], ["d/a.txt", "d/in/b.txt"]),
+        (["d/**/up/**/b.txt"], ["d/up/d/in/b.txt"]),
+        (["e/**/*.txt"], ["e/a.txt", "e/in/b.txt"]),
+        (["*/*.txt"], ["d/a.txt", "d/z.txt"]),
+        (["*/*/*.txt"], ["d/in/b.txt", "d/in/hard.txt"]),
+        (["d"], ["d/a.txt", "d/z.txt"]),
+        (["e/a2.txt", "d/**/a*.txt", "d/in/hard.txt"], ["d/a.txt"]),
+    ],
+)
+def test_links_give_no_file_twice(linked, patterns, found):
+    """`**` goes through no link to a folder; a file has its name without links, if that was found."""
+    assert names(*patterns) == found
+
+
+def test_files_of_a_tree_with_links_are_read_once(linked, read):
+    """Whatever source takes the glob: a job would count the lines of a file several times."""
+    assert read(text_files("**/*.txt")) == ["a", "b"]
+    assert [path for path, _ in read(files(linked, glob="**/*.txt"))] == [
+        str(linked / "d/a.txt"),
+        str(linked / "d/in/b.txt"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "pattern", ["*", "**", "**/*", "*/*", "s*/[!x]*", "**/sub/*", "sub/**", "**/**/*.txt", "./*.[ct]*"]
+)
+def test_a_glob_without_links_matches_what_the_standard_library_matches(folder, pattern):
+    """Except for folders and markers."""
+    (folder / "sub/deep/er").mkdir(parents=True)
+    for name in ("sub/e.txt", "sub/deep/er/f.txt", "sub/.g.txt"):
+        (folder / name).write_text(name)
+    expected = [name for name in glob.glob(pattern, recursive=True) if os.path.isfile(name)]
+
+    assert names(pattern) == sorted({os.path.normpath(name) for name in expected} - {"_SUCCESS"})
