@@ -57,7 +57,8 @@ def text_files(
 
     Args:
         paths: one path or several, or lists of them: a file, a directory (the files directly inside, without those
-            that start with "." or "_"), a glob (`**` too, which follows no links to folders), or any URL that fsspec knows.
+            that start with "." or "_"), a glob (`**` too, which follows no links to folders), or any URL that fsspec
+            knows.
         encoding: as for `open`; "utf-8-sig" drops a byte order mark.
         with_path: give pairs of the path, absolute or a URL, and the line.
         on_bad: what becomes of a line that is not in the encoding: `"fail"` ends the run, `"skip"` leaves it out and
