@@ -19,7 +19,6 @@ from dstream.failures import naming
 from dstream.jobs.counted_writers import counted_receipts, counting
 from dstream.jobs.edge_counts import add_edges
 from dstream.jobs.epoch_record import EpochRecord, Receipts
-from dstream.jobs.job_records import Want
 from dstream.jobs.job_run import Stop
 from dstream.jobs.job_status import JobStatus
 from dstream.jobs.staged_letters import StagedLetters
@@ -81,12 +80,12 @@ class BoundedRun:
 
     # ------------------------------------------------------------------------------------------------- from outside
 
-    def ask(self, want: Want) -> bool:
-        """Ask the run to stop; True only for the call that stops it."""
+    def ask_to_stop(self, is_at_once: bool) -> bool:
+        """Ask the run to stop; False if it is decided, or was in a run before."""
         with self._lock:
-            if self.is_decided or self._epoch.receipts is not None or self.is_void or self.stop is not None:
+            if self.is_decided or self._epoch.receipts is not None or self.is_void:
                 return False
-            self.stop = Stop(want)
+            self.stop = Stop.after(self.stop, is_at_once)
         self.cancel()
         return True
 
@@ -101,6 +100,14 @@ class BoundedRun:
         running = self._running
         if running is not None:
             running.cancel()
+
+    def publication(self) -> tuple[list[str], list[str]] | None:
+        """Return the sinks that have published, and those that have not; None of a run that is not decided."""
+        receipts = self._epoch.receipts
+        if receipts is None:
+            return None
+        sinks = [(write.sink.label, job.is_done) for write, job in zip(self._plan.writes, self._begun, strict=False)]
+        return [label for label, is_done in sinks if is_done], [label for label, is_done in sinks if not is_done]
 
     def progress(self) -> dict[str, Any]:
         """Return what the state of the job says of it, once it is decided."""

@@ -6,13 +6,14 @@ import logging
 import os
 import secrets
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
 from functools import partial
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from dstream.errors import CancelledError as RunCancelledError
 from dstream.errors import IllegalStateError, JobTakenOverError
 from dstream.failures import is_full, shorten
 from dstream.jobs.bounded_run import BoundedRun
@@ -22,6 +23,7 @@ from dstream.jobs.job_drivers import forget_driver
 from dstream.jobs.job_failures import failure_text, is_no_fault_of_the_user, pickled_failure
 from dstream.jobs.job_files import gathered, removed
 from dstream.jobs.job_future import JobFuture
+from dstream.jobs.job_goals import AT_ONCE, Goal, goal_after
 from dstream.jobs.job_lease import Lease
 from dstream.jobs.job_records import JobRecords, Request, Want
 from dstream.jobs.job_run import JobRun
@@ -33,10 +35,15 @@ from dstream.plan import Where
 from dstream.values.attached_files import JobFiles, using_files
 from dstream.values.idle_threads import in_a_thread
 
+if TYPE_CHECKING:
+    from dstream.jobs.unbounded.epoch_log import EpochLog
+
 __all__ = ["Execution"]
 
 _log = logging.getLogger("dstream.jobs")
 
+_ANSWERS_KEPT = 64
+"""Requests of other processes that were obeyed last: each asker looks for its own within half a second."""
 _LARGEST_PLAN = 8 * 2**20
 """Bytes above which a pipeline holds data of its own, which records are not for."""
 
@@ -82,6 +89,7 @@ class Execution:
         self._process = os.getpid()
         self._pauses = lease.state.config.pauses()
         self._files: JobFiles | None = None
+        self._goal: Goal | None = None
         self._next: PipelinePlan | None = None
         self._drops = False
         self._lock = threading.RLock()
@@ -91,7 +99,6 @@ class Execution:
         self._run = self._new_run()
 
     def _new_run(self) -> JobRun:
-        self._asked.clear()
         state = self.lease.state
         if state.is_unbounded:
             return self._unbounded_run()
@@ -169,49 +176,67 @@ class Execution:
         """Whether this process is a fork of the one that drives the job, whose threads are not here."""
         return os.getpid() != self._process
 
-    def ask(self, want: Want) -> bool:
-        """Ask the run to stop, or one that is suspended to go on; True only for the call that does it."""
+    @property
+    def is_left(self) -> bool:
+        """Whether this driver has ended, and the job waits for another one."""
+        return self.has_ended and self.lease.state.status is JobStatus.NOT_RUNNING
+
+    def ask(self, want: Want, plan: PipelinePlan | None = None) -> bool:
+        """Take a request, which the job obeys at its next border; False if it changes nothing any more.
+
+        Args:
+            want: the request.
+            plan: the pipeline of an update.
+        """
         with self._lock:
-            is_suspended = self.lease.state.status is JobStatus.SUSPENDED
-            is_meant = want != ("suspend" if is_suspended else "resume")
-            is_first = is_meant and not self.has_ended and self._run.ask(want)
-        if is_first:
+            goal = None if self.has_ended else goal_after(self._heads_for(), want)
+            if goal is None or not self._run.ask_to_stop(want in AT_ONCE):
+                return False
+            self._goal, self._next = goal, plan or self._next
             self._asked.set()
-        return is_first
+            return True
+
+    def _heads_for(self) -> Goal:
+        if self._goal is not None:
+            return self._goal
+        return Goal.SUSPEND if self.lease.state.status is JobStatus.SUSPENDED else Goal.RUN
 
     def update(self, plan: PipelinePlan) -> bool:
-        """Let the job go on with another pipeline when its epoch has ended; True only if this call does it.
+        """Let the job go on with another pipeline when its epoch has ended; False if the job ends instead.
 
         Raises:
             Exception: a source or a service of the pipeline cannot be opened; the job goes on as it was.
         """
-        from dstream.jobs.unbounded.epoch_log import EpochLog  # here: jobs that end do without
-        from dstream.jobs.unbounded.source_marks import check_sources_go_on
+        from dstream.jobs.unbounded.source_marks import check_sources_go_on  # here: jobs that end do without
 
-        log = EpochLog(self._records.all, self.lease.state.id, self.lease.state.driver.token)
-        check_sources_go_on(plan, self._context, log.last(self.lease.state.log))
-        with self._lock:
-            if is_ours := self.ask("update"):
-                self._next = plan
-        return is_ours
+        check_sources_go_on(plan, self._context, self._log_of_epochs().last(self.lease.state.log))
+        return self.ask("update", plan)
 
-    def _update_from_elsewhere(self) -> bool:
-        """Take the pipeline that another process has kept for this; False if it cannot be loaded or opened."""
+    def _log_of_epochs(self) -> EpochLog:
+        from dstream.jobs.unbounded.epoch_log import EpochLog
+
+        return EpochLog(self._records.all, self.lease.state.id, self.lease.state.driver.token)
+
+    def answer(self, requests: Sequence[Request]) -> None:
+        """Take what other processes ask for, cancel first; whoever sees that the job has ended sees the answer too."""
+        kept = max(_ANSWERS_KEPT, len(requests))
+        for request in sorted(requests, key=lambda each: each.want != "cancel"):
+            with self._lock:
+                if self._obeys(request):
+                    self.lease.change(obeyed=(*self.lease.state.obeyed, request.mark)[-kept:])
+        self.lease.change(answered=max(each.number for each in requests))
+
+    def _obeys(self, request: Request) -> bool:
+        """Take a request of another process; False if it changes nothing, or its pipeline cannot be opened."""
+        if request.want != "update":
+            return self.ask(request.want)
         try:
-            pickle = self._records.pickle(self.lease.state.id, "update")
+            pickle = self._records.pickle(self.lease.state.id, request.pickle)
             plan = None if pickle is None else self._load(pickle)
             return isinstance(plan, PipelinePlan) and self.update(plan)
         except Exception:
-            _log.warning("the job %s goes on as it was", self.lease.state.id, exc_info=True)
+            _log.warning("%s goes on as it was", self.lease.state.title, exc_info=True)
             return False
-
-    def answer(self, request: Request) -> None:
-        """Do what another process asks for; whoever sees that the job has ended sees the answer too."""
-        with self._lock:
-            state = self.lease.state
-            is_done = self._update_from_elsewhere() if request.want == "update" else self.ask(request.want)
-            obeyed = request.mark if is_done else state.obeyed
-            self.lease.change(answered=request.number, obeyed=obeyed)
 
     def leave_behind(self, after: float) -> None:
         """Go on without a run that was asked to stop some seconds ago and cannot: its function does not return."""
@@ -219,7 +244,7 @@ class Execution:
             run = self._run
             if self.has_ended or run.stop is None or monotonic() - run.stop.at < after or not run.give_up():
                 return
-            if not self._is_over_as_asked(run):
+            if not self._is_over_as_asked():
                 self._start_thread()
 
     def taken_over(self, error: JobTakenOverError) -> None:
@@ -236,8 +261,6 @@ class Execution:
         try:
             while not self._is_over_after(run):
                 run = self._run
-                if self.lease.state.status is JobStatus.SUSPENDED:
-                    self._asked.wait()
         except BaseException as problem:  # such as what a method of the user's exception raised
             self._end_of_driver(problem)
         finally:
@@ -262,46 +285,134 @@ class Execution:
     def _is_over_after(self, run: JobRun) -> bool:
         """Run once; say whether that was the end, for this thread at least."""
         try:
-            if not run.is_void:
-                if run.stop is not None:
-                    raise CancelledError("this run was asked to stop before it began")
-                if self.lease.state.status is not JobStatus.STARTING:  # as it is registered, and taken over
-                    self._move(JobStatus.STARTING)
-                self._epoch.refresh()
-                with using_files(self._files):
-                    run.work()
-                self._end(JobStatus.COMPLETED)
+            self._begin(run)
+            with using_files(self._files):
+                run.work()
+            self._end(JobStatus.COMPLETED)
             return True
         except BaseException as error:
-            with self._lock:
-                if run.is_void:
-                    return True
-                if run.stop is not None and not run.is_decided:
-                    return self._is_over_as_asked(run)
             return self._is_over_with(run, error)
 
-    def _is_over_as_asked(self, run: JobRun) -> bool:
+    def _begin(self, run: JobRun) -> None:
+        """Wait as long as the job is suspended, and let a run begin.
+
+        Raises:
+            CancelledError: it is not to begin.
+            JobTakenOverError: another driver decides.
+        """
+        while self._is_waiting(run):
+            self._asked.wait()
+        with self._lock:
+            if self._goal is not None or run.is_void:
+                raise CancelledError("this run was asked to stop before it began")
+            if self.lease.state.status is not JobStatus.STARTING:  # as it is registered, taken over, and resumed
+                self._move(JobStatus.STARTING)
+        self._epoch.refresh()
+
+    def _is_waiting(self, run: JobRun) -> bool:
+        with self._lock:
+            is_asked = self._goal is not None or run.is_void
+            if not is_asked:
+                self._asked.clear()
+            return not is_asked and self.lease.state.status is JobStatus.SUSPENDED
+
+    def _is_over_with(self, run: JobRun, error: BaseException) -> bool:
+        """Do what comes after a run that did not complete; say whether the job is over for this thread.
+
+        What was asked for comes before what the run failed with. It is looked at and done under the lock, so that no
+        request comes in between.
+        """
+        with self._lock:
+            if run.is_void:
+                return True
+            if isinstance(error, JobTakenOverError):
+                self._finish(error)
+                return True
+            if self._goal is not None:
+                self._note_failure_meanwhile(run, error)
+                return self._is_over_as_asked()
+            if self.lease.state.config.suspend_on_failure:
+                self.lease.change(failure=failure_text(error))
+                self._move(JobStatus.SUSPENDED)
+                self._run = self._new_run()
+                return False
+            if not (self._pauses and is_no_fault_of_the_user(error, self.lease.state.started_at is not None)):
+                self._fail(error)
+                return True
+            pause = self._pause_after(error)
+        return self._is_over_after_a_pause(run, pause)
+
+    def _note_failure_meanwhile(self, run: JobRun, error: BaseException) -> None:
+        """Keep what a run failed with that was to end its epoch; one that is stopped at once may fail in any way."""
+        is_stopped = isinstance(error, CancelledError | RunCancelledError)
+        if run.stop is not None and not run.stop.is_at_once and not is_stopped:
+            failure = failure_text(error)
+            words = "%s failed while it was about to end its epoch, which is run again: %s: %s"
+            _log.warning(words, self.lease.state.title, failure.type_name, failure.message)
+            self.lease.change(failure=failure)
+
+    def _pause_after(self, error: BaseException) -> float:
+        """Let a job wait for its next start, and return how long."""
+        failure, pause = failure_text(error), self._pauses.pop(0)
+        words = "%s starts again in %g s, restarts left: %d: %s"
+        _log.warning(words, self.lease.state.title, pause, len(self._pauses), failure.message)
+        self.lease.change(failure=failure)
+        self._move(JobStatus.RESTARTING)
+        self._asked.clear()
+        return pause
+
+    def _is_over_after_a_pause(self, run: JobRun, pause: float) -> bool:
+        """Wait, and let go of an engine that is lost; say whether the job is over, since it was asked to end."""
+        self._asked.wait(pause)
+        with self._lock:
+            if run.is_void:
+                return True
+            if self._goal is None:
+                self._run = self._new_run()
+            elif self._is_over_as_asked():
+                return True
+        self._context.renew_engine()
+        return False
+
+    def _is_over_as_asked(self) -> bool:
         """Do what was asked for; say whether the job is over. The lock is held."""
-        assert run.stop is not None, "somebody has asked"
-        match run.stop.want:
-            case "cancel":
+        goal, self._goal = self._goal, None
+        match goal:
+            case Goal.CANCEL:
                 self._end(JobStatus.CANCELLED, CancelledError(f"{self.lease.state.title} was cancelled"))
                 return True
-            case "leave":
+            case Goal.LEAVE:
                 self._leave()
                 return True
-            case "update":
-                self._take_next()
-        is_suspended = run.stop.want == "suspend"
-        self._move(JobStatus.SUSPENDED if is_suspended else JobStatus.RESTARTING)
+        self._take_next()
+        if goal is Goal.SUSPEND:
+            self._move(JobStatus.SUSPENDED)
+        elif self.lease.state.status is JobStatus.SUSPENDED:
+            self._move(JobStatus.STARTING)
+        elif self.lease.state.status is not JobStatus.RESTARTING:  # It is already, in the pause before a restart.
+            self._move(JobStatus.RESTARTING)
         self._run = self._new_run()
         return False
 
     def _take_next(self) -> None:
-        """Go on with the pipeline that somebody gave, and forget what only the one before remembers."""
-        assert self._next is not None, "it was given"
-        self.plan, self._next, self._drops = self._next, None, True
-        self._keep_plan(_pickled(self.plan))
+        """Go on with the pipeline of an update, if there is one, and forget what only the one before remembers.
+
+        It was judged by what the job remembered then. Another update may have changed that since.
+        """
+        if (plan := self._next) is None:
+            return
+        self._next = None
+        from dstream.jobs.upgrade_plan import Memory, check_nothing_is_refused, upgrade_plan
+
+        state = self.lease.state
+        try:
+            memory = Memory.of(self._log_of_epochs(), state.log)
+            check_nothing_is_refused(upgrade_plan(plan, state.shape, memory), state.title)
+        except IllegalStateError as error:
+            _log.warning("%s goes on with the pipeline that another update gave it: %s", state.title, error)
+            return
+        self.plan, self._drops = plan, True
+        self._keep_plan(_pickled(plan))
 
     def _leave(self) -> None:
         """End the driver of a job that goes on when its pipeline is submitted again under its name."""
@@ -310,44 +421,6 @@ class Execution:
             JobStatus.NOT_RUNNING,
             IllegalStateError("this context is closed; submit the pipeline under its name again, and the job goes on"),
         )
-
-    def _is_over_with(self, run: JobRun, error: BaseException) -> bool:
-        if isinstance(error, JobTakenOverError):
-            self._finish(error)
-            return True
-        if self.lease.state.config.suspend_on_failure:
-            return self._is_over_when_suspended(run, error)
-        if not (self._pauses and is_no_fault_of_the_user(error, self.lease.state.started_at is not None)):
-            self._fail(error)
-            return True
-        return self._is_over_after_a_pause(run, error)
-
-    def _is_over_when_suspended(self, run: JobRun, error: BaseException) -> bool:
-        """Let a job wait that failed; say whether it is over for this thread."""
-        with self._lock:
-            if run.is_void:
-                return True
-            self.lease.change(failure=failure_text(error))
-            self._move(JobStatus.SUSPENDED)
-            self._run = self._new_run()
-        return False
-
-    def _is_over_after_a_pause(self, run: JobRun, error: BaseException) -> bool:
-        """Wait, and let go of an engine that is lost; say whether the job was cancelled meanwhile."""
-        failure, pause = failure_text(error), self._pauses.pop(0)
-        words = "job %s starts again in %g s, restarts left: %d: %s"
-        _log.warning(words, self.lease.state.id, pause, len(self._pauses), failure.message)
-        self.lease.change(failure=failure)
-        self._move(JobStatus.RESTARTING)
-        self._asked.wait(pause)
-        with self._lock:
-            if run.is_void:
-                return True
-            if run.stop is not None and run.stop.want != "restart":
-                return self._is_over_as_asked(run)
-            self._run = self._new_run()
-        self._context.renew_engine()
-        return False
 
     # -------------------------------------------------------------------------------------------------- how it ends
 
@@ -362,6 +435,8 @@ class Execution:
         self.lease.move(status, **changes)
 
     def _fail(self, error: BaseException) -> None:
+        with suppress(Exception):  # A sink of the user's may raise where it is asked whether it is done.
+            self._note_what_is_published(error)
         if not is_full():
             with suppress(BaseException):  # A class of the user's may raise anything there.
                 shorten(error)
@@ -371,6 +446,21 @@ class Execution:
             with suppress(Exception):  # What it failed with matters more than that this cannot be kept.
                 self._records.keep_pickle(self.lease.state.id, "failure", pickle)
         self._end(JobStatus.FAILED, error)
+
+    def _note_what_is_published(self, error: BaseException) -> None:
+        """Add to the failure of a bounded job that has begun to publish how far it is, and how it goes on."""
+        publication = self._run.publication() if isinstance(self._run, BoundedRun) else None
+        if publication is None:
+            return
+        done, left = (", ".join(labels) or "nothing" for labels in publication)
+        name = self.lease.state.name
+        again = (
+            f"submitted again under its name the job publishes what it has computed, and does not read its sources; "
+            f"new_job(..., name={name!r}, afresh=True) forgets that, reads them again and writes into every sink"
+            if name is not None
+            else "the job has no name under which it could go on: a new one writes into every sink"
+        )
+        error.add_note(f"  Published: {done}. Not published: {left}.\n  How to go on: {again}")
 
     def _end(self, status: JobStatus, error: BaseException | None = None) -> None:
         """Let everybody see the end, and then let those go on who wait for it here."""
@@ -388,6 +478,7 @@ class Execution:
         forget_driver(self.lease.state.driver)
         removed(self._files)
         self.future.end(error)
+        self._asked.set()  # Of a job that another driver has taken over, this one may still wait to be resumed.
 
 
 def _pickled(plan: PipelinePlan) -> bytes:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import CancelledError, Future, wait
 from datetime import UTC, datetime
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from dstream.errors import IllegalStateError, JobTakenOverError, UnsupportedError
 from dstream.failures import shown
@@ -19,7 +19,7 @@ from dstream.jobs.job_drivers import Driver
 from dstream.jobs.job_failures import arrived
 from dstream.jobs.job_future import JobFuture
 from dstream.jobs.job_metrics import JobMetrics
-from dstream.jobs.job_records import JobRecords
+from dstream.jobs.job_records import JobRecords, Want
 from dstream.jobs.job_state import FailureText, JobState
 from dstream.jobs.job_status import JobStatus
 from dstream.jobs.job_watch import Watch
@@ -218,34 +218,56 @@ class Job:
                 raise TimeoutError(
                     f"{self._state().title} is {status.name}, not {wanted}, after {timeout} seconds; it goes on"
                 )
-            sleep(_BETWEEN_LOOKS if self._is_here() else _BETWEEN_LOOKS_ELSEWHERE)
+            sleep(self._between_looks())
         return status
+
+    def _between_looks(self) -> float:
+        return _BETWEEN_LOOKS if self._is_here() else _BETWEEN_LOOKS_ELSEWHERE
 
     def future(self) -> Future[None]:
         """Return the end of the job as a future, which `asyncio.wrap_future` makes awaitable."""
         return self._ending()
 
     def cancel(self) -> bool:
-        """End the job, which leaves its sinks as they were; return True only for the call that did it.
+        """End the job, which leaves its sinks as they were.
 
-        A job without an end leaves them as its last epoch did.
+        A job without an end leaves them as its last epoch did. When this returns, the request is taken: it comes before
+        each one that was taken earlier, such as `suspend()` or `update()`, and nothing that is asked later takes it
+        back. The job ends within seconds, also if a function of the user's does not return: on the local engine its
+        thread is left behind then, and what it makes is thrown away. `join()` waits for the end, after which the name
+        is free.
 
-        It ends within seconds, also if a function of the user's does not return: on the local engine its thread
-        is left behind then, and what it makes is thrown away. A job that publishes already is not cancelled.
+        Returns:
+            True for the one call that cancels the job. False: it ends without this call. Either it has ended, or
+            another call has cancelled it, or it is decided, so that it publishes to its end; `status` and `join()`
+            tell which.
         """
         self._was_cancelled = True
         return self._ask("cancel")
 
     def restart(self) -> bool:
-        """Run the job again from its sources; return True only for the call that did it.
+        """Stop the run of the job, and run it again from its sources.
 
-        A job without an end reads its plan again, and goes on behind its last epoch.
+        A job without an end reads its plan again, and goes on behind its last epoch; one that is suspended, or is about
+        to be, goes on, too. When this returns, the request is taken; the run stops within seconds. In the pause before
+        an automatic restart it ends the pause.
+
+        Returns:
+            True for the call that did it. False: nothing was changed, since the job starts again already, is being
+            cancelled, or publishes its end.
 
         Raises:
             IllegalStateError: it has ended, or its driver is gone.
         """
-        self._check_drives("restart")
-        return self._ask("restart")
+        return self._request("restart")
+
+    def _request(self, want: Literal["restart", "suspend", "resume"]) -> bool:
+        """Ask for something of a job that has a driver, and has not ended meanwhile."""
+        self._check_drives(want)
+        is_taken = self._ask(want)
+        if not is_taken:
+            self._check_drives(want)
+        return is_taken
 
     def _check_drives(self, call: str) -> None:
         """Refuse what only a driver can do if there is none, or if a bounded job cannot."""
@@ -293,26 +315,37 @@ class Job:
         return read(source, f"state({stage!r})", self._context)
 
     def suspend(self) -> bool:
-        """Let a job without an end wait after its epoch; return True only for the call that did it.
+        """Let a job without an end wait after its epoch.
 
-        Its driver stays, and the job goes on with `resume()`, from any process.
+        When this returns, the request is taken; the job is `SUSPENDED` when its epoch has ended, or at once in the
+        pause before an automatic restart. Its driver stays, and the job goes on with `resume()`, from any process,
+        whether it is suspended by then or still about to be.
+
+        Returns:
+            True for the call that did it. False: nothing was changed, since the job is suspended or about to be
+            already, is being cancelled, or publishes its end.
 
         Raises:
             IllegalStateError: it has ended, or its driver is gone.
             UnsupportedError: it is a bounded job.
         """
-        self._check_drives("suspend")
-        return self._ask("suspend")
+        return self._request("suspend")
 
     def resume(self) -> bool:
-        """Let a job go on that was suspended; return True only for the call that did it.
+        """Let a job go on that is suspended, or is about to be.
+
+        When this returns, the request is taken, and the job starts within seconds; an `update()` that came meanwhile
+        holds.
+
+        Returns:
+            True for the call that did it. False: nothing was changed, since the job is not suspended and nobody has
+            asked for that, is being cancelled, or publishes its end.
 
         Raises:
             IllegalStateError: it has ended, or its driver is gone.
             UnsupportedError: it is a bounded job.
         """
-        self._check_drives("resume")
-        return self._ask("resume")
+        return self._request("resume")
 
     def export_snapshot(self, name: str) -> Snapshot:
         """Copy what a job without an end remembers after its last epoch, under a name; the job goes on meanwhile.
@@ -341,6 +374,8 @@ class Job:
     def cancel_and_export_snapshot(self, name: str) -> Snapshot:
         """Let a job without an end finish its epoch, export what it remembers then, and cancel it.
 
+        When this returns, the job has ended, and its name is free.
+
         Args:
             name: that of the snapshot.
 
@@ -350,16 +385,18 @@ class Job:
             Exception: it cannot be exported; it is not cancelled then, and goes on.
         """
         self._check_drives("cancel_and_export_snapshot")
-        while not self.suspend() and self.status is not JobStatus.SUSPENDED:
-            sleep(_BETWEEN_LOOKS)  # It is to restart, say, and takes no other wish before that is done.
-        self.wait_for(JobStatus.SUSPENDED)
+        while self.status is not JobStatus.SUSPENDED:
+            self.suspend()  # Again, if another thread or process has resumed it meanwhile.
+            sleep(self._between_looks())
         try:
             snapshot = self.export_snapshot(name)
         except BaseException:
             self.resume()
             raise
         self.cancel()
-        return snapshot
+        wait([self._ending()])
+        # Whoever resumed it at the last moment has let it run a few epochs more.
+        return snapshot if self.epoch == snapshot.epoch else self.export_snapshot(name)
 
     def upgrade_plan(self, pipeline: Planned | PipelinePlan) -> list[StageVerdict]:
         """Say what `update(pipeline)` would do to what this job remembers, stage by stage. Nothing is changed.
@@ -397,6 +434,10 @@ class Job:
     def update(self, pipeline: Planned | PipelinePlan) -> list[StageVerdict]:
         """Let a job without an end go on with another pipeline, between two epochs; a suspended one goes on, too.
 
+        When this returns, the pipeline is taken: the job starts with it when its epoch has ended, or at once in the
+        pause before an automatic restart. A later `restart()`, `suspend()` or `resume()` does not take it back; a later
+        `update()` replaces it, and `cancel()` ends the job.
+
         Stages that keep their names go on with what they remember: how far a source was read, the state of a step.
         Those that are new start empty; what those remember that are gone is dropped. `upgrade_plan(pipeline)` says so
         beforehand, and this returns the same. The job keeps its configuration.
@@ -416,9 +457,10 @@ class Job:
 
         check_nothing_is_refused(verdicts, self._state().title)
         if not self._updated(plan):
+            self._check_drives("update")
             raise IllegalStateError(
-                f"{self._state().title} goes on with the pipeline that it had: it is being stopped, or its driver "
-                "cannot load or open this one; the log of the driver says more"
+                f"{self._state().title} does not take this pipeline: it is being cancelled or publishes its end, or "
+                "its driver cannot load or open the pipeline; the log of the driver says more"
             )
         return verdicts
 
@@ -426,8 +468,7 @@ class Job:
         if self._is_here():
             assert self._execution is not None
             return self._execution.update(plan)
-        self._records.keep_pickle(self._id, "update", dumps(plan))
-        return self._watch.ask(self._id, "update")
+        return self._watch.ask(self._id, "update", dumps(plan))
 
     def _refuse(self, name: str) -> NoReturn:
         raise UnsupportedError(
@@ -435,10 +476,11 @@ class Job:
             "cancel() ends such a job, restart() runs it again"
         )
 
-    def _ask(self, want: Any) -> bool:
+    def _ask(self, want: Want) -> bool:
         if self._is_here():
             assert self._execution is not None
-            return self._execution.ask(want)
+            if not self._execution.is_left:
+                return self._execution.ask(want)
         return self._watch.ask(self._id, want)
 
     def _is_here(self) -> bool:

@@ -99,8 +99,8 @@ class Heart:
             _log.debug("the job %s could not be looked after: %r", execution.lease.state.id, problem)
 
     def _listen(self, execution: Execution) -> None:
-        """Do what another process has asked for, and answer."""
+        """Take what other processes have asked for, and answer."""
         state = execution.lease.state
-        request = self._records.request(state.id)
-        if request is not None and request.number > state.answered:
-            execution.answer(request)
+        requests = [each for each in self._records.requests(state.id) if each.number > state.answered]
+        if requests:
+            execution.answer(requests)

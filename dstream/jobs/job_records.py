@@ -11,6 +11,7 @@ import hashlib
 import json
 import re
 import secrets
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from dstream.errors import IllegalStateError
@@ -23,7 +24,8 @@ __all__ = ["Held", "JobRecords", "Pickled", "Request", "Want", "new_id"]
 
 Want = Literal["cancel", "restart", "suspend", "resume", "update", "leave"]
 """What a run is asked for. `leave`: to end its epoch, so that the job goes on when it is submitted again."""
-Pickled = Literal["plan", "failure", "update"]
+Pickled = str
+"""`plan`, `failure`, or `update-` and the mark of the request that it belongs to."""
 _WANTED = ("cancel", "restart", "suspend", "resume", "update")
 _ID = re.compile(r"[0-9a-f]{12}-[0-9a-f]{8}")
 _MARK = re.compile(r"[0-9a-f]{32}")
@@ -52,6 +54,11 @@ class Request(NamedTuple):
     number: int
     want: Want
     mark: str
+
+    @property
+    def pickle(self) -> Pickled:
+        """What the pipeline of an update is kept as."""
+        return f"update-{self.mark}"
 
 
 def new_id(now: float) -> str:
@@ -130,25 +137,62 @@ class JobRecords:
         """Replace the record of epochs by version `version`; False if somebody else was first."""
         return self._records.write(_of(identity, "epoch"), data, version)
 
-    def request(self, identity: str) -> Request | None:
-        """Return the last request to a job."""
+    def requests(self, identity: str) -> list[Request]:
+        """Return the requests to a job, oldest first: all that nobody has answered, and some that were answered."""
         record = self._records.read(_of(identity, "request"))
-        if record is None:
-            return None
-        content = _plain(record.data, f"the request to the job {identity}")
-        want, mark = content.get("want"), content.get("mark")
-        if want not in _WANTED or not isinstance(mark, str) or not _MARK.fullmatch(mark):
-            raise IllegalStateError(f"the request to the job {identity} is damaged: it asks for nothing")
-        return Request(record.version, want, mark)
+        return [] if record is None else _requests(record.data, identity)
 
-    def ask(self, identity: str, want: Want) -> Request:
-        """Ask the driver of a job for something; of several requests at once it sees the last."""
-        data = json.dumps({"want": want, "mark": (mark := secrets.token_hex(16))}).encode()
+    def ask(self, identity: str, want: Want, mark: str, answered: int = 0) -> Request:
+        """Ask the driver of a job for something; a request that is there already stays as it is.
+
+        Args:
+            identity: the job.
+            want: what is asked for.
+            mark: of this request alone.
+            answered: the number of a request that was answered, as were all before it, which are dropped.
+        """
         while True:
             record = self._records.read(_of(identity, "request"))
-            number = 1 if record is None else record.version + 1
-            if self._records.write(_of(identity, "request"), data, number):
-                return Request(number, want, mark)
+            requests = [] if record is None else _requests(record.data, identity)
+            if found := [each for each in requests if each.mark == mark]:
+                return found[0]
+            made = Request(1 if record is None else record.version + 1, want, mark)
+            kept = [each for each in requests if each.number > answered]
+            if self._records.write(_of(identity, "request"), _written([*kept, made]), made.number):
+                return made
+
+    def withdraw(self, identity: str, mark: str) -> None:
+        """Take a request back, so that no later driver obeys it."""
+        while (record := self._records.read(_of(identity, "request"))) is not None:
+            requests = _requests(record.data, identity)
+            kept = [each for each in requests if each.mark != mark]
+            if len(kept) == len(requests):
+                return
+            if self._records.write(_of(identity, "request"), _written(kept), record.version + 1):
+                return
+
+
+def _written(requests: Iterable[Request]) -> bytes:
+    return json.dumps({"requests": [each._asdict() for each in requests]}).encode()
+
+
+def _requests(data: bytes, identity: str) -> list[Request]:
+    content = _plain(data, f"the request to the job {identity}").get("requests")
+    made = [_request(each, identity) for each in content] if isinstance(content, list) else [_request(None, identity)]
+    return sorted(made)
+
+
+def _request(content: Any, identity: str) -> Request:
+    number, want, mark = map(content.get, Request._fields) if isinstance(content, dict) else (None, None, None)
+    if (
+        type(number) is not int
+        or number < 1
+        or want not in _WANTED
+        or not isinstance(mark, str)
+        or not _MARK.fullmatch(mark)
+    ):
+        raise IllegalStateError(f"the request to the job {identity} is damaged: it asks for nothing")
+    return Request(number, want, mark)
 
 
 def _of(identity: str, what: str) -> str:

@@ -1,33 +1,36 @@
-"""`JobRun`: what a job in its driver asks of one run of it, bounded or not; and `Stop`: what others ask of a run."""
+"""`JobRun`: one run of a job, bounded or not, as its driver sees it; and `Stop`, which ends one."""
 
 from __future__ import annotations
 
 from time import monotonic
 from typing import Any, Protocol
 
-from dstream.jobs.job_records import Want
-
 __all__ = ["JobRun", "Stop"]
 
 
 class Stop:
-    """What somebody asks of a run.
+    """The request that a run ends.
 
     Attributes:
-        want: what is to become of the job then.
+        is_at_once: it does not end its epoch first.
         at: when it was asked, by a clock that only goes on.
     """
 
-    def __init__(self, want: Want) -> None:
-        self.want = want
+    def __init__(self, is_at_once: bool) -> None:
+        self.is_at_once = is_at_once
         self.at = monotonic()
+
+    @staticmethod
+    def after(before: Stop | None, is_at_once: bool) -> Stop:
+        """Return the request that holds behind the one before: one that stops at once is never taken back."""
+        return before if before is not None and (before.is_at_once or not is_at_once) else Stop(is_at_once)
 
 
 class JobRun(Protocol):
     """One run of a job.
 
     Attributes:
-        stop: what it was asked, or None.
+        stop: the request that it ends, or None.
         is_void: what it makes is thrown away.
         is_decided: nobody stops it any more.
     """
@@ -36,8 +39,8 @@ class JobRun(Protocol):
     is_void: bool
     is_decided: bool
 
-    def ask(self, want: Want) -> bool:
-        """Ask the run to stop; True only for the call that stops it."""
+    def ask_to_stop(self, is_at_once: bool) -> bool:
+        """Ask the run to stop; False if nothing stops it any more. Asked again, it may have to stop sooner."""
         ...
 
     def give_up(self) -> bool:

@@ -43,7 +43,7 @@ class JobState:
         epoch: the last one that was committed; 1 for a bounded job whose sinks publish or have published.
         runs: how often it was started.
         answered: the number of the last request that its driver has looked at.
-        obeyed: the mark of the request that ended it, or made it start again; None: nobody's.
+        obeyed: the marks of the requests of other processes that it has obeyed last.
         metrics: what was counted in its last run; of an unbounded job, in all of them.
         is_unbounded: it runs epoch after epoch.
         log: the number of a record of its log that was there; later ones may be.
@@ -62,7 +62,7 @@ class JobState:
     epoch: int = 0
     runs: int = 0
     answered: int = 0
-    obeyed: str | None = None
+    obeyed: tuple[str, ...] = ()
     failure: FailureText | None = None
     times: Mapping[str, float] = field(default_factory=dict)
     metrics: Mapping[str, Any] | None = None
@@ -143,7 +143,7 @@ def _state(content: Any) -> JobState:
         epoch=_count(content["epoch"]),
         runs=_count(content["runs"]),
         answered=_count(content["answered"]),
-        obeyed=_of(content["obeyed"], str, type(None)),
+        obeyed=tuple(_of(each, str) for each in _of(content["obeyed"], list)),
         failure=_or_none(content["failure"], _failure),
         times={JobStatus[name].name: _moment(value) for name, value in _of(content["times"], dict).items()},
         metrics=_or_none(content["metrics"], _metrics),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import secrets
 import threading
 from collections.abc import Callable
 from concurrent.futures import CancelledError
@@ -78,36 +79,63 @@ class Watch:
         epoch.claim()
         return Lease(self._records, Held(held.version + 1, taken), self._clock), epoch
 
-    def ask(self, identity: str, want: Want) -> bool:
-        """Ask the driver for something, and wait for its answer; True if this very request was obeyed."""
+    def ask(self, identity: str, want: Want, pickle: bytes | None = None) -> bool:
+        """Ask the driver for something, and wait for its answer; True if this very request was obeyed.
+
+        A request to cancel reaches the driver that takes the job over, if the one that was asked is gone; others are
+        withdrawn then.
+
+        Args:
+            identity: the job.
+            want: what is asked for.
+            pickle: the pipeline of an update.
+        """
+        request = Request(0, want, secrets.token_hex(16))
+        if pickle is not None:
+            self._records.keep_pickle(identity, request.pickle, pickle)
+        try:
+            while (answer := self._asked(identity, request)) is None:
+                pass
+            return answer
+        finally:
+            if pickle is not None:
+                self._records.forget_pickle(identity, request.pickle)
+
+    def _asked(self, identity: str, request: Request) -> bool | None:
+        """Ask once; None if the driver is gone, and another one may be there."""
         held = self._held(identity)
         if held.state.status.has_ended:
-            return False
+            return request.mark in held.state.obeyed
         if self.is_lost(held.state):
-            return want == "cancel" and self._cancelled(held)
-        return self._answer(identity, self._records.ask(identity, want))
+            return self._cancelled(held) if request.want == "cancel" else False
+        made = self._records.ask(identity, request.want, request.mark, held.state.answered)
+        return self._answer(identity, made)
 
-    def _answer(self, identity: str, request: Request) -> bool:
+    def _answer(self, identity: str, request: Request) -> bool | None:
         pause = _FIRST_PAUSE
         while True:
             held = self._held(identity)
             state = held.state
-            if state.obeyed == request.mark:
+            if request.mark in state.obeyed:
                 return True
             if state.status.has_ended or state.answered >= request.number:
                 return False
             if self.is_lost(state):
-                if self._held(identity).version != held.version:  # The driver has answered, and then gone.
-                    continue
-                return request.want == "cancel" and self._cancelled(held)
+                if request.want == "cancel":
+                    return None
+                self._records.withdraw(identity, request.mark)
+                return request.mark in self._held(identity).state.obeyed  # It may have answered, and then gone.
             sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
 
-    def _cancelled(self, held: Held) -> bool:
-        """End a job that nobody drives; False if it is decided, since its sinks may have published already."""
+    def _cancelled(self, held: Held) -> bool | None:
+        """End a job that nobody drives; False if it is decided, since its sinks may have published already.
+
+        None: somebody else was first.
+        """
         taken = self.take_over(held)
         if taken is None:
-            return False
+            return None
         lease, epoch = taken
         forget_driver(lease.state.driver)
         if epoch.receipts is not None:

@@ -102,7 +102,15 @@ class Jobs:
 
     # -------------------------------------------------------------------------------------------------------- submit
 
-    def submit(self, pipeline: Planned | PipelinePlan, name: str | None, config: JobConfig | None, call: str) -> Job:
+    def submit(
+        self,
+        pipeline: Planned | PipelinePlan,
+        name: str | None,
+        config: JobConfig | None,
+        call: str,
+        *,
+        afresh: bool = False,
+    ) -> Job:
         """Register and start a job.
 
         Args:
@@ -110,12 +118,16 @@ class Jobs:
             name: that of the job.
             config: how it runs.
             call: the method of the context; `new_job_if_absent` returns a job of that name that runs already.
+            afresh: whether to forget what a job of that name has left that neither runs nor is complete.
 
         Raises:
             JobExistsError: a job of that name runs already.
             IllegalStateError: a job of that name has still to publish what another pipeline gave.
+            TypeError: `afresh` is no bool.
             FileNotFoundError: a file or a module that is to travel with it is not there.
         """
+        if not isinstance(afresh, bool):
+            raise TypeError(f"afresh must be a bool, not {shown(afresh)}")
         plan = plan_of(pipeline, call)
         wanted, goes_on = _config_of(config, name), plan.is_unbounded
         if goes_on:
@@ -127,19 +139,23 @@ class Jobs:
         while True:
             if self._is_closed:
                 raise IllegalStateError("this context is closed; connect() again")
-            job = self._submitted(plan, wanted, is_absent_only=call == "new_job_if_absent")
+            job = self._submitted(plan, wanted, call == "new_job_if_absent", afresh)
             if job is not None:
                 return job
 
-    def _submitted(self, plan: PipelinePlan, config: JobConfig, is_absent_only: bool) -> Job | None:
+    def _submitted(self, plan: PipelinePlan, config: JobConfig, is_absent_only: bool, afresh: bool) -> Job | None:
         """Submit; None if another process was first, so that one has to look again."""
         if config.name is None:
             return self._new(plan, config, 0)
         version, latest = self._records.latest(config.name)
         held = None if latest is None else self._records.read(latest)
+        if config.start_at is not None and not afresh and held is not None and self._is_over(held.state):
+            return self._again(plan, config, held)  # Its records are kept for a while, so it can go back.
         if held is None or self._is_over(held.state):
             return self._new(plan, config, version)
         if held.state.status.has_ended or self._watch.is_lost(held.state):
+            if afresh:
+                return self._new(plan, config, version) if self._is_forgotten(held) else None
             return self._again(plan, config, held)
         if is_absent_only:
             return self._job(held.state.id)
@@ -148,6 +164,18 @@ class Jobs:
             f"{held.state.title} is running already, in process {driver.process} on {driver.host}: "
             f"ctx.job({config.name!r}) is it, to be joined or cancelled; new_job_if_absent() would return it"
         )
+
+    def _is_forgotten(self, held: Held) -> bool:
+        """Take what is left of a job from any driver that may only have been cut off; False if another was first."""
+        taken = self._watch.take_over(held)
+        if taken is None:
+            return False
+        lease, _ = taken
+        forget_driver(lease.state.driver)
+        has_failed = held.state.status is JobStatus.FAILED
+        lease.move(JobStatus.FAILED if has_failed else JobStatus.CANCELLED, failure=held.state.failure)
+        lease.write()
+        return True
 
     def _is_over(self, state: JobState) -> bool:
         """Say whether nothing of a job is left to do: one that failed may have published to some of its sinks only."""
@@ -160,6 +188,11 @@ class Jobs:
         return state.status.has_ended
 
     def _new(self, plan: PipelinePlan, config: JobConfig, version: int) -> Job | None:
+        if config.start_at is not None:
+            raise ValueError(
+                f"start_at={config.start_at!r}: this is a new job, which keeps no such record; a job that is to go "
+                "back is submitted under the name that it has, and not afresh"
+            )
         if config.initial_snapshot is not None:
             self._check_snapshot(plan, config.initial_snapshot, config)
         now, driver = self._clock(), driver_here()
@@ -209,6 +242,11 @@ class Jobs:
         except IllegalStateError:
             forget_driver(lease.state.driver)
             raise
+        if epoch.receipts is not None:
+            _log.warning(
+                "%s publishes what it computed before, and does not read its sources; new_job(..., afresh=True) would",
+                held.state.title,
+            )
         shape = held.state.shape if held.state.is_unbounded else shape_of(plan)
         lease.change(config=config, shape=shape, failure=None, metrics=None)
         return self._start(plan, lease, epoch)

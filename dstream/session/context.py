@@ -399,17 +399,25 @@ class Context:
         return found
 
     def new_job(
-        self, pipeline: Planned | PipelinePlan, *, name: str | None = None, config: JobConfig | None = None
+        self,
+        pipeline: Planned | PipelinePlan,
+        *,
+        name: str | None = None,
+        config: JobConfig | None = None,
+        afresh: bool = False,
     ) -> Job:
         """Submit a pipeline: check it, register it in the storage, start it beside the caller, and return its job.
 
-        A job of that name whose driver is gone goes on: if it had begun to publish, what is left is published and
-        nothing is read; otherwise the pipeline runs again from its sources. Its sinks have one copy in either case.
+        A job of that name whose driver is gone goes on, and so does one that failed while its sinks published: if it
+        had begun to publish, what is left is published and nothing is read, which a line of the log says; otherwise
+        the pipeline runs again from its sources. Its sinks have one copy in either case.
 
         Args:
             pipeline: what runs; it may be changed and submitted again afterwards.
             name: that of the job; it may stand in `config` as well.
             config: how it runs; what it does not say, `connect(job=)` and the file of settings may.
+            afresh: whether to forget such a job, and begin with its sources: sinks that have published get a second
+                copy.
 
         Raises:
             JobExistsError: a job of that name is running already.
@@ -417,7 +425,7 @@ class Context:
             TypeError: an argument is of another type.
             ValueError: the pipeline has no sink, or the job two names.
         """
-        return self._jobs_here().submit(pipeline, name, config, "new_job")
+        return self._jobs_here().submit(pipeline, name, config, "new_job", afresh=afresh)
 
     def new_job_if_absent(
         self, pipeline: Planned | PipelinePlan, *, name: str | None = None, config: JobConfig | None = None

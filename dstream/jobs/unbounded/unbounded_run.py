@@ -15,7 +15,6 @@ from dstream.errors import CancelledError, EngineError, IllegalStateError, JobTa
 from dstream.failures import naming
 from dstream.jobs.job_config import JobConfig
 from dstream.jobs.job_context import JobContext
-from dstream.jobs.job_records import Want
 from dstream.jobs.job_run import Stop
 from dstream.jobs.job_status import JobStatus
 from dstream.jobs.snapshots import Snapshots
@@ -114,21 +113,21 @@ class UnboundedRun:
 
     # ------------------------------------------------------------------------------------------------- from outside
 
-    def ask(self, want: Want) -> bool:
-        """Ask the run to stop; True only for the call that stops it. To be suspended, it ends its epoch first."""
+    def ask_to_stop(self, is_at_once: bool) -> bool:
+        """Ask the run to stop; False if its sources have ended. Unless at once, it ends its epoch first."""
         with self._lock:
-            if self.is_decided or self.is_void or self.stop is not None:
+            if self.is_decided or self.is_void:
                 return False
-            self.stop = Stop(want)
+            self.stop = Stop.after(self.stop, is_at_once)
         self._woken.set()
-        if want in ("cancel", "restart"):
+        if is_at_once:
             self.cancel()
         return True
 
     def give_up(self) -> bool:
         """Make the run void; False while it commits, which it does to the end."""
         with self._lock:
-            if self._is_committing or (self.stop is not None and self.stop.want not in ("cancel", "restart")):
+            if self._is_committing or (self.stop is not None and not self.stop.is_at_once):
                 return False
             self.is_void = self.is_void or not self.is_decided
         self._woken.set()
@@ -369,7 +368,7 @@ class UnboundedRun:
 
     def _commit(self, ran: Ran) -> None:
         with self._lock:
-            if self.is_void or (self.stop is not None and self.stop.want in ("cancel", "restart")):
+            if self.is_void or (self.stop is not None and self.stop.is_at_once):
                 self._runner.abort(ran.record.number)
                 self._check_stop()
             self._is_committing = True

@@ -264,3 +264,31 @@ def test_what_was_published_is_not_asked_of_the_sinks(connect, monkeypatch):
     connect().new_job(pipeline_of(feed, to_ilist("out")), name="one").join(10)
 
     assert asked == []
+
+
+@pytest.mark.parametrize("ends", ["cancel", "complete"])
+def test_a_job_that_has_ended_goes_back(ctx, ends):
+    """What came behind the epoch is published again, by the same job."""
+    feed = Feed({"0": [1]})
+    job = ctx.new_job(pipeline_of(feed, to_ilist("out")), name="one")
+    eventually(lambda: job.epoch == 1)
+    feed.give(2)
+    eventually(lambda: job.epoch == 2)
+    feed.end()
+    _ = job.cancel() if ends == "cancel" else job.join(10)
+    eventually(lambda: job.status.has_ended)
+    again = ctx.new_job(pipeline_of(feed, to_ilist("out")), name="one", config=ds.JobConfig(start_at=1, force=True))
+    again.join(10)
+
+    assert (again.id == job.id, ctx.get_list("out").copy()) == (True, [1, 2, 2])
+
+
+def test_a_new_job_has_nowhere_to_start(ctx):
+    """It is refused before it takes its name, which another job can have."""
+    feed, config = Feed({"0": [1]}, ends=True, is_over=True), ds.JobConfig(start_at=1, force=True)
+    for name, more in (("one", {}), (None, {}), ("one", {"afresh": True})):
+        with pytest.raises(ValueError, match="start_at=1: this is a new job, which keeps no such record"):
+            ctx.new_job(pipeline_of(feed, to_ilist("out")), name=name, config=config, **more)
+
+    assert ctx.jobs() == []
+    ctx.new_job(pipeline_of(feed, to_ilist("out")), name="one").join(10)

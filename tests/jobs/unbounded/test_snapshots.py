@@ -13,7 +13,7 @@ from dstream.jobs.snapshots import _record_of
 from reducers import to_ilist
 from tests.jobs.planned import plan_of
 from tests.jobs.unbounded.changing import counts, windowed, written
-from tests.jobs.unbounded.streams import Feed, eventually
+from tests.jobs.unbounded.streams import Feed, eventually, pipeline_of
 
 BEGINS = ds.JobConfig(initial_snapshot="then")
 
@@ -162,3 +162,14 @@ def test_a_bounded_job_begins_with_no_snapshot(ctx):
     """It keeps nothing."""
     with pytest.raises(UnsupportedError, match="initial_snapshot is for jobs without an end"):
         ctx.new_job(plan_of(ctx.stream([1]), to_ilist("out")), config=BEGINS)
+
+
+def test_the_name_is_free_when_a_job_is_exported_and_cancelled(ctx):
+    """A new job can have it in the next line."""
+    feed = Feed({"0": [1]})
+    job = ctx.new_job(pipeline_of(feed, to_ilist("out")), name="one")
+    eventually(lambda: job.epoch == 1)
+    snapshot = job.cancel_and_export_snapshot("then")
+    again = ctx.new_job(pipeline_of(feed, to_ilist("out")), name="one")
+
+    assert (job.status.name, snapshot.epoch, again.id == job.id) == ("CANCELLED", 1, False)
