@@ -36,6 +36,7 @@ def to_sql(
     Items are mappings, dataclasses or named tuples, whose fields are called as the columns; a plain tuple or list has
     its values in the order of the columns. A value that its column does not take is an error that names the item: so is
     a moment without a zone for a column with one, to which the server would give its own zone, and the other way round.
+    None is NULL in every column; the null of JSON is `sqlalchemy.JSON.NULL`.
 
     **Parallelism**: each partition that has items inserts them into a table of its own, called `dstream_...`, beside
     the target. Nothing is shuffled.

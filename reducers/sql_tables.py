@@ -87,7 +87,9 @@ def opened_table(
     is_whole_key = set(keys) <= {one["name"] for one in chosen}
     keeps_floats = connection.dialect.name == "sqlite"
     return tuple(
-        StagedColumn(one["name"], one["type"], one["nullable"], is_whole_key and one["name"] in keys, keeps_floats)
+        StagedColumn(
+            one["name"], _with_null(one["type"]), one["nullable"], is_whole_key and one["name"] in keys, keeps_floats
+        )
         for one in chosen
     )
 
@@ -95,6 +97,19 @@ def opened_table(
 def _is_made_there(column: Any) -> bool:
     """Say whether the database itself gives a column its values, and takes none."""
     return "computed" in column or bool(column.get("identity", {}).get("always"))
+
+
+def _with_null(kind: Any) -> Any:
+    """Return the type of a column such that None is NULL in it: SQLAlchemy writes the JSON value null for it (2.1)."""
+    import sqlalchemy as sa
+
+    if isinstance(kind, sa.JSON):
+        kind = kind.copy()
+        kind.none_as_null = True
+    elif isinstance(kind, sa.ARRAY):
+        kind = kind.copy()
+        kind.item_type = _with_null(kind.item_type)
+    return kind
 
 
 def epochs_table(table: Table) -> sa.Table:

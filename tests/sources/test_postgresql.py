@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import datetime
+import re
+import uuid
 from decimal import Decimal
 
 import pytest
+import sqlalchemy
 
 import dstream as ds
 from dstream.errors import SinkError, SinkUnavailableError, SourceError, SourceUnavailableError
@@ -75,6 +78,55 @@ def test_values_come_back(local_context, server, connection):
     connection.execute("DROP SCHEMA shop CASCADE")
 
     assert found == [item, (None,) * 8]
+
+
+EMPTY = {
+    "TEXT": "", "VARCHAR(5)": "", "CHAR(1)": " ", "BYTEA": b"", "BOOLEAN": False, "SMALLINT": 0, "INTEGER": 0,
+    "BIGINT": 0, "REAL": 0.0, "DOUBLE PRECISION": 0.0, "NUMERIC(9, 2)": Decimal("0.00"), "DATE": datetime.date.min,
+    "TIME": datetime.time.min, "TIMETZ": datetime.time(0, tzinfo=datetime.UTC), "TIMESTAMP": datetime.datetime.min,
+    "TIMESTAMPTZ": datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC), "INTERVAL": datetime.timedelta(),
+    "UUID": uuid.UUID(int=0), "JSON": {}, "JSONB": {}, "TEXT[]": [], "JSONB[]": [], "JSON[]": [{}],
+}  # fmt: skip
+"""A value of each type of column that is easily taken for none."""
+
+
+@pytest.fixture
+def typed(connection):
+    """A table with a column of each type, called after it."""
+    names = [f'"{kind}"' for kind in EMPTY]
+    columns = ", ".join(map(" ".join, zip(names, EMPTY, strict=True)))
+    connection.execute(f"CREATE TABLE typed ({columns})")
+    return names
+
+
+def test_none_is_null_in_every_column(local_context, server, connection, typed):
+    """Of JSON too, where it was the JSON value null; what is empty stays so."""
+    local_context.stream([EMPTY, dict.fromkeys(EMPTY)]).collect(to_sql(server, "typed"))
+    nulls = ", ".join(f"{kind} IS NULL" for kind in typed)
+
+    assert connection.execute(f"SELECT {nulls} FROM typed").fetchall() == [(False,) * len(typed), (True,) * len(typed)]
+    found = local_context.read(sql_rows(server, "SELECT * FROM typed")).to_list()
+    assert found == [tuple(EMPTY.values()), (None,) * len(typed)]
+
+
+def test_an_absent_value_is_no_none(local_context, server, connection, typed):
+    """In no column; `columns=` leaves it to the default of the table."""
+    for name in EMPTY:
+        item = {kind: value for kind, value in EMPTY.items() if kind != name}
+        with pytest.raises(SinkError, match=re.escape(f"an item has no {name!r}: columns=[...] names")):
+            local_context.stream([item], 1).collect(to_sql(server, "typed"))
+
+    assert connection.execute("SELECT * FROM typed").fetchall() == []
+
+
+def test_the_null_of_json_can_be_written(local_context, server, connection):
+    """As SQLAlchemy calls it; within a value it is None, and in an array of JSON values None is SQL's."""
+    connection.execute("CREATE TABLE typed (a JSON, b JSONB, c JSONB[], d JSON)")
+    item = (sqlalchemy.JSON.NULL, sqlalchemy.JSON.NULL, [None, [None]], {"x": None})
+    local_context.stream([item]).collect(to_sql(server, "typed"))
+
+    query = "SELECT a::text, b::text, c[1] IS NULL, c[2]::text, d::text FROM typed"
+    assert connection.execute(query).fetchall() == [("null", "null", True, "[null]", '{"x": null}')]
 
 
 NAIVE = datetime.datetime(2026, 1, 31, 12, 0)

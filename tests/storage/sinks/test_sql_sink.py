@@ -78,6 +78,16 @@ def test_items_become_rows(engine, path, url):
     assert rows(path, "SELECT * FROM dstream_epochs") == []
 
 
+def test_none_is_null_in_json(local_context, path, url):
+    """Where it was the text 'null', as in every other column."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("CREATE TABLE t (a JSON, b JSON, c TEXT, d BLOB)")
+    items = [(None,) * 4, ({}, [None], "", b""), (sqlalchemy.JSON.NULL, "", None, None)]
+    local_context.stream(items, 1).collect(to_sql(url, "t"))
+
+    assert rows(path, "SELECT * FROM t") == [(None,) * 4, ("{}", "[null]", "", b""), ("null", '""', None, None)]
+
+
 def test_columns_are_chosen(local_context, path, url):
     """Others of the items are left out, and others of the table have their defaults."""
     local_context.stream([{"age": 36, "name": "Ada", "more": 1}]).collect(to_sql(url, "people", ["name", "age"]))
