@@ -177,6 +177,10 @@ class Journal:
             raise SourceError(f"{self.label}: {offset!r} is no offset of an event")
         return offset
 
+    def shown_offset(self, offset: Any) -> str:
+        """Return the event of an offset, in the words of the storage."""
+        return self.store.shown_offset(self._checked(offset))
+
     def split(self, partition: str, start: Any, stop: Any) -> JournalSplit:
         """Return the events after one offset, up to another one."""
         if partition != ONLY:

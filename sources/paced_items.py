@@ -83,6 +83,10 @@ class PacedItems(Generic[T]):
         start = self.pace.now() if self.pace.start is None else self.pace.start
         return {str(partition): [start, 0] for partition in range(self.pace.partitions)}
 
+    def shown_offset(self, offset: Any) -> str:
+        """Return how many items were made."""
+        return f"item {self._checked(offset)[1]:,}"
+
     def reach(self, offsets: Mapping[str, Any], most: int | None = None) -> Mapping[str, list[int]]:
         """Ask the clock; never go back behind what was read, as a clock may.
 

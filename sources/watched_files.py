@@ -154,6 +154,10 @@ class WatchedFiles:
             return NOTHING_READ
         return position_at(path, 0, end_of_lines(path, 0, None))
 
+    def shown_offset(self, offset: Any) -> str:
+        """Return how many bytes of a file were read."""
+        return f"byte {Position.of(offset, self.label).byte:,}"
+
     def reach(self, offsets: Mapping[str, Any], most: int | None = None) -> Mapping[str, list[Any]]:
         """Return how far each file has ended lines; a file that is gone is left out."""
         read = {name: Position.of(offset, self.label) for name, offset in offsets.items()}

@@ -10,7 +10,7 @@ import click
 from dstream.session import Context, connect
 from dstream.session.configuration import configured
 
-__all__ = ["connected", "engine_options", "fail", "storage_option"]
+__all__ = ["connected", "engine_options", "fail", "name_option", "storage_option"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -25,6 +25,13 @@ def engine_options(command: F) -> F:
     engine = click.option("--engine", type=click.Choice(["spark", "local", "auto"]), help="What streams run on.")
     master = click.option("--master", metavar="MASTER", help="The Spark master, such as local[4] or spark://host:7077.")
     return engine(master(storage_option(command)))
+
+
+def name_option(command: F) -> F:
+    """Add the option that names the job of a script."""
+    return click.option(
+        "--name", metavar="NAME", help="What the job of the script is called if the script does not say."
+    )(command)
 
 
 def connected(

@@ -11,9 +11,8 @@ import click
 from dstream.errors import DStreamError
 from dstream.values.distribution import VERSION
 
-__all__ = ["SAYING", "main", "program"]
+__all__ = ["INTERRUPTED", "SAYING", "main", "program"]
 
-_INTERRUPTED = 130
 _SUBCOMMANDS = {
     "run": "dstream.command.run",
     "submit": "dstream.command.submitting",
@@ -24,6 +23,9 @@ _SUBCOMMANDS = {
     "doctor": "dstream.command.doctor",
     "docs": "dstream.command.pages",
 }
+
+INTERRUPTED = 130
+"""The exit code of what a user has ended: Ctrl-C, or a job that was cancelled."""
 
 SAYING = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 """How every subcommand offers its help."""
@@ -51,7 +53,7 @@ class _Program(click.Group):
         except KeyboardInterrupt:
             # As Python notes it of a program that ends so: jobs that are still there are cancelled, not waited for.
             sys.last_type = KeyboardInterrupt
-            ctx.exit(_INTERRUPTED)
+            ctx.exit(INTERRUPTED)
 
 
 @click.group(cls=_Program, context_settings=SAYING)

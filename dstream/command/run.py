@@ -9,29 +9,52 @@ from types import CodeType
 import click
 
 from dstream.command.main_module import new_main
-from dstream.command.options import connected, engine_options, fail
-from dstream.command.program import SAYING
+from dstream.command.options import connected, engine_options, fail, name_option
+from dstream.command.program import INTERRUPTED, SAYING
+from dstream.jobs.job_future import JobCancelledError
+from dstream.jobs.job_log import show_lines_of_jobs
 from dstream.session import Context
 
-__all__ = ["compiled", "run"]
+__all__ = ["check_is_script", "compiled", "run"]
 
 
-@click.command(context_settings={**SAYING, "allow_interspersed_args": False})
+@click.command(context_settings={**SAYING, "ignore_unknown_options": True})
 @engine_options
+@name_option
 @click.argument("script")
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
-def run(script: str, args: tuple[str, ...], engine: str | None, master: str | None, storage: str | None) -> None:
+def run(
+    script: str, args: tuple[str, ...], engine: str | None, master: str | None, storage: str | None, name: str | None
+) -> None:
     """Run a Python script with a context.
 
     SCRIPT runs as `python SCRIPT ARGS` would run it, with an open context as the global name `ctx`, which is closed
-    at the end. What stands after SCRIPT belongs to the script.
+    at the end. A job that it submits is called NAME, unless the script says otherwise. The exit code is that of the
+    script; 130 if a job was cancelled that it waits for.
+
+    Options may stand before or behind SCRIPT. It gets those that are none of these, and all that follows `--`.
     """
+    check_is_script(script)
     code = compiled(script)
+    if name is not None:
+        os.environ["DSTREAM_JOB_NAME"] = name
+    if os.environ.get("DSTREAM_JOB_LOG"):
+        show_lines_of_jobs()
     with connected(engine, master, storage) as context:
         sys.argv = [script, *args]
         if not sys.flags.safe_path:
             sys.path[0] = os.path.dirname(os.path.realpath(script))
         _execute(code, script, context)
+
+
+def check_is_script(argument: str) -> None:
+    """Refuse an option in the place of a script, which no command knows.
+
+    Raises:
+        NoSuchOption: it looks like one.
+    """
+    if argument.startswith("-"):
+        raise click.NoSuchOption(argument)
 
 
 def compiled(script: str) -> CodeType:
@@ -52,6 +75,8 @@ def _execute(code: CodeType, script: str, context: Context) -> None:
     main = new_main(__file__=os.path.abspath(script), __cached__=None, ctx=context)
     try:
         exec(code, main.__dict__)
+    except JobCancelledError as error:
+        fail(f"{error}; the script ends where it waits for it", code=INTERRUPTED)
     except Exception as error:
         theirs = error.__traceback__ and error.__traceback__.tb_next  # after the frame of this function
         sys.excepthook(type(error), error.with_traceback(theirs), theirs)

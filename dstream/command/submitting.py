@@ -8,16 +8,20 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
 import click
 
 from dstream.command.job_logs import log_of, noted
-from dstream.command.options import engine_options, fail
-from dstream.command.program import SAYING
-from dstream.command.run import compiled
+from dstream.command.options import connected, engine_options, fail, name_option
+from dstream.command.program import INTERRUPTED, SAYING
+from dstream.command.run import check_is_script, compiled
+from dstream.errors import IllegalStateError
+from dstream.jobs import Job
+from dstream.session import Context
 
 __all__ = ["submit"]
 
@@ -29,8 +33,10 @@ _LONG_RUN = 60.0
 
 @click.command(context_settings={**SAYING, "ignore_unknown_options": True})
 @engine_options
-@click.option("--name", metavar="NAME", help="What the job of the script is called if the script does not say.")
-@click.option("--detach", is_flag=True, help="Return at once; the driver goes on when this terminal is closed.")
+@name_option
+@click.option(
+    "--detach", is_flag=True, help="Return when the job can be found; the driver goes on when this terminal is closed."
+)
 @click.option(
     "--restart",
     type=click.Choice(["always", "on-failure"]),
@@ -57,6 +63,7 @@ def submit(
 
     Options may stand before or behind SCRIPT. It gets those that are none of these, and all that follows `--`.
     """
+    check_is_script(script)
     compiled(script)
     called = name or Path(script).stem
     written = (log or log_of(called)).absolute()
@@ -68,11 +75,10 @@ def submit(
     options = [each for pair in _given(engine=engine, master=master, storage=storage) for each in pair]
     if detach:
         again = [*options, "--name", called, "--log", str(written), *(["--restart", restart] if restart else [])]
-        driver = _detached([sys.executable, "-m", "dstream", "submit", *again, "--", script, *args])
-        click.echo(f"submitted {called!r} as process {driver}; it writes into {written}")
+        _detach([sys.executable, "-m", "dstream", "submit", *again, "--", script, *args], called, written, storage)
         return
     environment = {**os.environ, "DSTREAM_JOB_NAME": called, "DSTREAM_JOB_LOG": str(written)}
-    command = [sys.executable, "-m", "dstream", "run", *options, script, *args]
+    command = [sys.executable, "-m", "dstream", "run", *options, "--", script, *args]
     raise SystemExit(_Supervisor(command, environment, written, restart).run())
 
 
@@ -80,11 +86,36 @@ def _given(**options: str | None) -> list[tuple[str, str]]:
     return [(f"--{name}", value) for name, value in options.items() if value is not None]
 
 
-def _detached(command: Sequence[str]) -> int:
-    """Start a process that does not end with this terminal; return its number."""
-    null: Any = subprocess.DEVNULL
-    # Nobody waits for it: it is to outlive this process.
-    return subprocess.Popen(command, stdin=null, stdout=null, stderr=null, start_new_session=True).pid
+def _detach(command: Sequence[str], called: str, log: Path, storage: str | None) -> None:
+    """Start a process that does not end with this terminal, and wait until its job can be found."""
+    with connected("local", storage=storage) as context:
+        known = {job.driver.token for job in _jobs_of(log, context)}
+        null: Any = subprocess.DEVNULL
+        # It is to outlive this process.
+        started = subprocess.Popen(command, stdin=null, stdout=null, stderr=null, start_new_session=True)
+        click.echo(f"submitted {called!r} as process {started.pid}; it writes into {log}")
+        until = time.monotonic() + _PATIENCE
+        while all(job.driver.token in known for job in _jobs_of(log, context)):
+            if (code := started.poll()) is not None:
+                if code:
+                    fail(f"the script ended with code {code} before it submitted a job; {log} has what it said")
+                return
+            if time.monotonic() > until:
+                click.echo(f"no job of it is in {context.running_storage().url} after {_PATIENCE:.0f} s", err=True)
+                return
+            time.sleep(_BETWEEN_LOOKS)
+
+
+_PATIENCE, _BETWEEN_LOOKS = 60.0, 0.2
+"""Seconds: Spark may start before the script submits its job, or it may submit none, or into another storage."""
+
+
+def _jobs_of(log: Path, context: Context) -> Iterator[Job]:
+    """Give the jobs whose drivers write into a log; one whose record is damaged is none of them."""
+    for job in context.jobs():
+        with suppress(IllegalStateError):
+            if job.driver.log == str(log):
+                yield job
 
 
 class _Supervisor:
@@ -125,7 +156,8 @@ class _Supervisor:
             return self._driver.wait()
 
     def _is_wanted_again(self, code: int) -> bool:
-        return self._restart == "always" or code < 0 or (self._restart == "on-failure" and code != 0)
+        has_failed = code not in {0, INTERRUPTED}  # A job that was cancelled is not wanted any more.
+        return self._restart == "always" or code < 0 or (self._restart == "on-failure" and has_failed)
 
     def _interrupted(self, number: int, frame: object) -> None:
         """End as the driver does: Ctrl-C at a terminal reaches both, and told twice it would break off its own end."""

@@ -251,6 +251,10 @@ class ExpiringStore:
         """Ask the store."""
         return self._store.journal_left(since)
 
+    def shown_offset(self, offset: int) -> str:
+        """Ask the store."""
+        return self._store.shown_offset(offset)
+
     def journal_before(self, when: int) -> int:
         """Ask the store."""
         return self._store.journal_before(when)

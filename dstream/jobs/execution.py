@@ -22,9 +22,10 @@ from dstream.jobs.job_context import JobContext
 from dstream.jobs.job_drivers import forget_driver
 from dstream.jobs.job_failures import failure_text, is_no_fault_of_the_user, pickled_failure
 from dstream.jobs.job_files import gathered, removed
-from dstream.jobs.job_future import JobFuture
+from dstream.jobs.job_future import JobCancelledError, JobFuture
 from dstream.jobs.job_goals import AT_ONCE, Goal, goal_after
 from dstream.jobs.job_lease import Lease
+from dstream.jobs.job_log import REASONS, failed_with, log_end, log_status
 from dstream.jobs.job_records import JobRecords, Request, Want
 from dstream.jobs.job_run import JobRun
 from dstream.jobs.job_state import shape_of
@@ -90,6 +91,7 @@ class Execution:
         self._pauses = lease.state.config.pauses()
         self._files: JobFiles | None = None
         self._goal: Goal | None = None
+        self._reason = ""
         self._next: PipelinePlan | None = None
         self._drops = False
         self._lock = threading.RLock()
@@ -144,6 +146,7 @@ class Execution:
         In this order: a job whose process dies here has not read anything, and its pipeline is known if it has.
         """
         config = self.lease.state.config
+        log_status(self.lease.state, f"run {self.lease.state.runs} of {self.lease.state.id}")
         try:
             self._files = gathered(config.files, config.modules)
             self._keep_plan(_pickled(self.plan))
@@ -192,7 +195,7 @@ class Execution:
             goal = None if self.has_ended else goal_after(self._heads_for(), want)
             if goal is None or not self._run.ask_to_stop(want in AT_ONCE):
                 return False
-            self._goal, self._next = goal, plan or self._next
+            self._goal, self._next, self._reason = goal, plan or self._next, REASONS[want]
             self._asked.set()
             return True
 
@@ -333,7 +336,7 @@ class Execution:
                 return self._is_over_as_asked()
             if self.lease.state.config.suspend_on_failure:
                 self.lease.change(failure=failure_text(error))
-                self._move(JobStatus.SUSPENDED)
+                self._move(JobStatus.SUSPENDED, f"it failed: {failed_with(failure_text(error))}")
                 self._run = self._new_run()
                 return False
             if not (self._pauses and is_no_fault_of_the_user(error, self.lease.state.started_at is not None)):
@@ -354,10 +357,9 @@ class Execution:
     def _pause_after(self, error: BaseException) -> float:
         """Let a job wait for its next start, and return how long."""
         failure, pause = failure_text(error), self._pauses.pop(0)
-        words = "%s starts again in %g s, restarts left: %d: %s"
-        _log.warning(words, self.lease.state.title, pause, len(self._pauses), failure.message)
         self.lease.change(failure=failure)
-        self._move(JobStatus.RESTARTING)
+        reason = f"it starts again in {pause:g} s, restarts left: {len(self._pauses)}: {failed_with(failure)}"
+        self._move(JobStatus.RESTARTING, reason, logging.WARNING)
         self._asked.clear()
         return pause
 
@@ -379,18 +381,18 @@ class Execution:
         goal, self._goal = self._goal, None
         match goal:
             case Goal.CANCEL:
-                self._end(JobStatus.CANCELLED, CancelledError(f"{self.lease.state.title} was cancelled"))
+                self._end(JobStatus.CANCELLED, JobCancelledError(f"{self.lease.state.title} was cancelled"))
                 return True
             case Goal.LEAVE:
                 self._leave()
                 return True
         self._take_next()
         if goal is Goal.SUSPEND:
-            self._move(JobStatus.SUSPENDED)
+            self._move(JobStatus.SUSPENDED, self._reason)
         elif self.lease.state.status is JobStatus.SUSPENDED:
-            self._move(JobStatus.STARTING)
+            self._move(JobStatus.STARTING, self._reason)
         elif self.lease.state.status is not JobStatus.RESTARTING:  # It is already, in the pause before a restart.
-            self._move(JobStatus.RESTARTING)
+            self._move(JobStatus.RESTARTING, self._reason)
         self._run = self._new_run()
         return False
 
@@ -424,7 +426,7 @@ class Execution:
 
     # -------------------------------------------------------------------------------------------------- how it ends
 
-    def _move(self, status: JobStatus) -> None:
+    def _move(self, status: JobStatus, reason: str = "", level: int = logging.INFO) -> None:
         changes: dict[str, Any] = {"runs": self.lease.state.runs + 1} if status is JobStatus.STARTING else {}
         if status is JobStatus.RUNNING:  # From here on the records are those of this pipeline.
             changes["shape"] = shape_of(self.plan)
@@ -433,6 +435,7 @@ class Execution:
         if status is JobStatus.COMPLETING or (status is JobStatus.RUNNING and self.lease.state.is_unbounded):
             changes |= self._run.progress()
         self.lease.move(status, **changes)
+        log_status(self.lease.state, reason, level)
 
     def _fail(self, error: BaseException) -> None:
         with suppress(Exception):  # A sink of the user's may raise where it is asked whether it is done.
@@ -469,6 +472,7 @@ class Execution:
                 if status is JobStatus.COMPLETED:
                     self.lease.change(failure=None)
                 self.lease.end(status)
+                log_end(self.lease.state, self._reason)
             except Exception as problem:
                 # A driver that was cut off has no say; without the storage nobody sees how the job ended.
                 error = error or problem

@@ -7,7 +7,11 @@ from concurrent.futures import CancelledError, Future
 from contextlib import contextmanager
 from types import TracebackType
 
-__all__ = ["JobFuture"]
+__all__ = ["JobCancelledError", "JobFuture"]
+
+
+class JobCancelledError(CancelledError):
+    """A job was cancelled, which is no failure: its message names the job."""
 
 
 class JobFuture(Future[None]):
@@ -49,7 +53,7 @@ class JobFuture(Future[None]):
         try:
             yield
         except CancelledError:
-            raise CancelledError(*(self.error.args if self.error else ())) from None
+            raise JobCancelledError(*(self.error.args if self.error else ())) from None
 
     def end(self, error: BaseException | None) -> None:
         """Say how the job ended; a second call does nothing."""

@@ -12,6 +12,7 @@ from dstream.jobs.job_state import JobState, Shape
 from dstream.jobs.job_status import JobStatus
 from dstream.jobs.source_metrics import SourceMetrics, sources_table
 from dstream.pipeline.stage_record import AS_MANY
+from dstream.values.event_time import shown_time
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -60,7 +61,7 @@ class JobMetrics(Mapping[str, Any]):
         id: that of the job.
         name: that of the job, or None.
         status: its name.
-        seconds: since it was started, up to its end.
+        seconds: since it was submitted, up to its end, with all pauses and restarts.
         times: when it reached each status for the last time, in seconds since 1970.
         epochs: how many were committed.
         runs: how often it was started.
@@ -90,7 +91,6 @@ class JobMetrics(Mapping[str, Any]):
     @staticmethod
     def of(state: JobState, status: JobStatus, now: float) -> JobMetrics:
         """Return the numbers of a job."""
-        began = state.times.get(JobStatus.STARTING.name)
         ended = state.ended_at if state.ended_at is not None else now
         counted: Mapping[str, Any] = {} if state.metrics is None else state.metrics["stages"]
         stages = _stages(state.shape, {name: _given_on(counts) for name, counts in counted.items()})
@@ -99,7 +99,7 @@ class JobMetrics(Mapping[str, Any]):
                 stages[name] = _with_more(stages[name], counts)
         of_epochs = {name: (state.metrics or {})[name] for name in _OF_EPOCHS if name in (state.metrics or {})}
         of_epochs["sources"] = {name: SourceMetrics(**each) for name, each in of_epochs.get("sources", {}).items()}
-        seconds = 0.0 if began is None else max(ended - began, 0.0)
+        seconds = max(ended - state.submitted_at, 0.0)
         return JobMetrics(
             state.id, state.name, status.name, seconds, dict(state.times), state.epoch, state.runs, stages, **of_epochs
         )
@@ -126,7 +126,7 @@ class JobMetrics(Mapping[str, Any]):
         from rich.text import Text
 
         numbers = f"{self.seconds:.1f} s, runs {self.runs}, epochs {self.epochs}"
-        numbers += "" if self.clock is None else f", clock {self.clock}"
+        numbers += "" if self.clock is None else f", clock {shown_time(self.clock)}"
         return Group(Text(f"{self.name or self.id}: {self.status}, {numbers}"), *self.tables())
 
     def __repr__(self) -> str:

@@ -232,6 +232,7 @@ def _source(content: Any) -> dict[str, Any]:
     return {
         "partitions": _count(_of(content, dict)["partitions"]),
         "offsets": _of(content["offsets"], dict),
+        "shown": {name: _of(text, str) for name, text in _of(content.get("shown", {}), dict).items()},
         "left": _or_none(content["left"], _count),
         "has_ended": _of(content["has_ended"], bool),
     }

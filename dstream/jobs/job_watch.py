@@ -6,13 +6,12 @@ import dataclasses
 import secrets
 import threading
 from collections.abc import Callable
-from concurrent.futures import CancelledError
 from time import monotonic, sleep
 
 from dstream.errors import IllegalStateError
 from dstream.jobs.epoch_record import EpochRecord
 from dstream.jobs.job_drivers import driver_here, forget_driver, is_gone
-from dstream.jobs.job_future import JobFuture
+from dstream.jobs.job_future import JobCancelledError, JobFuture
 from dstream.jobs.job_heart import Rhythm
 from dstream.jobs.job_lease import Lease
 from dstream.jobs.job_records import Held, JobRecords, Request, Want
@@ -162,7 +161,7 @@ class Watch:
                 case JobStatus.COMPLETED:
                     future.end(None)
                 case JobStatus.CANCELLED:
-                    future.end(CancelledError(f"{state.title} was cancelled"))
+                    future.end(JobCancelledError(f"{state.title} was cancelled"))
                 case _:
                     future.end(failed(state))
         except BaseException as problem:  # Whatever it is, somebody waits for it.

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from dstream.values.event_time import shown_time
+
 if TYPE_CHECKING:
     from rich.table import Table
 
@@ -26,12 +28,14 @@ class SourceMetrics:
             them without reading them, as lines of files, rows of tables, and events of more than a hundred commits in a
             lake; or no epoch has run yet.
         has_ended: nothing will come of it any more.
+        shown: these offsets in words, where the source has some, such as the commit of a journal.
     """
 
     partitions: int
     offsets: Mapping[str, Any] = field(default_factory=dict)
     left: int | None = None
     has_ended: bool = False
+    shown: Mapping[str, str] = field(default_factory=dict)
 
 
 def sources_table(sources: Mapping[str, SourceMetrics], watermarks: Mapping[str, int]) -> Table:
@@ -42,12 +46,16 @@ def sources_table(sources: Mapping[str, SourceMetrics], watermarks: Mapping[str,
     table = Table("source", "partitions", "left", "watermark", "offsets", box=None, pad_edge=False)
     for name, source in sources.items():
         left = "" if source.left is None else f"{source.left:,}"
-        table.add_row(Text(name), f"{source.partitions:,}", left, str(watermarks.get(name, "")), Text(_offsets(source)))
+        table.add_row(
+            Text(name), f"{source.partitions:,}", left, shown_time(watermarks.get(name)), Text(_offsets(source))
+        )
     return table
 
 
 def _offsets(source: SourceMetrics) -> str:
     if source.has_ended:
         return "ended"
-    text = ", ".join(f"{partition}: {offset}" for partition, offset in source.offsets.items())
+    text = ", ".join(
+        f"{partition}: {source.shown.get(partition, offset)}" for partition, offset in source.offsets.items()
+    )
     return text if len(text) <= _WIDEST else text[: _WIDEST - 3] + "..."

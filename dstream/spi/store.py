@@ -301,6 +301,10 @@ class MapStore(Store, Protocol):
         """Return how many events there are after `since`, None if to count them takes long; raise as the others."""
         ...
 
+    def shown_offset(self, offset: int) -> str:
+        """Return where in the journal an offset is, for people."""
+        ...
+
     def journal_before(self, when: int) -> int:
         """Return the offset of the last event that was committed before a time, 0 if there is none.
 

@@ -17,6 +17,7 @@ __all__ = [
     "Identified",
     "Identity",
     "Offset",
+    "OffsetShowing",
     "Reached",
     "StreamSource",
     "TimedSplit",
@@ -107,6 +108,15 @@ class Ending(Protocol):
 
     @property
     def ends(self) -> bool: ...
+
+
+@runtime_checkable
+class OffsetShowing(Protocol):
+    """A source whose offsets say little by themselves; others leave it out."""
+
+    def shown_offset(self, offset: Offset) -> str:
+        """Return an offset for the tables of a job, such as `byte 4096`."""
+        ...
 
 
 @runtime_checkable

@@ -7,6 +7,8 @@ import signal
 import sys
 from pathlib import Path
 
+import pytest
+
 RUN = ("-m", "dstream", "run")
 
 SHOWS = """
@@ -44,6 +46,33 @@ outer()
 """
 
 
+CANCELLED = """
+from concurrent.futures import wait
+from reducers import to_ilist
+from tests.jobs.planned import Gate, plan_of
+
+gate = Gate()
+job = ctx.new_job(plan_of(ctx.stream([1]).map(gate), to_ilist("out")))
+job.cancel()
+gate.is_open.set()
+job.join()
+"""
+
+
+@pytest.fixture
+def script_here(folder, monkeypatch):
+    """Write `script.py` into the current folder, to be run within this process."""
+
+    def write(text: str) -> None:
+        (folder / "script.py").write_text(text)
+
+    for name, value in (("argv", sys.argv), ("path", [*sys.path])):
+        monkeypatch.setattr(sys, name, value)
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
+    monkeypatch.setenv("DSTREAM_JOB_NAME", "")
+    return write
+
+
 def written(folder: Path, text: str, name: str = "script.py") -> str:
     """Write a script below the folder; return its relative path."""
     (folder / "below").mkdir(exist_ok=True)
@@ -52,14 +81,39 @@ def written(folder: Path, text: str, name: str = "script.py") -> str:
 
 
 def test_a_script_sees_what_python_shows_it(process, tmp_path):
-    """Arguments, search path and file are the same, and options after the script are its own."""
+    """Arguments, search path and file are the same, and all behind `--` is its own."""
     script = written(tmp_path, SHOWS)
     arguments = ("--engine", "x", "--", "-h", "--master=3")
     plain = process(script, *arguments)
-    ours = process(*RUN, "--engine", "local", script, *arguments)
+    ours = process(*RUN, "--engine", "local", script, "--", *arguments)
 
     assert plain.stdout.startswith('[["below/script.py", "--engine", "x", "--", "-h", "--master=3"], ')
     assert (ours.stdout, ours.stderr, ours.returncode) == (plain.stdout, "", 0)
+
+
+def test_options_stand_on_either_side_of_a_script_that_is_run(process, tmp_path):
+    """As for `dstream submit`; the script gets what is no option of the command."""
+    said = "import os, sys; print(ctx.engine, os.environ['DSTREAM_JOB_NAME'], sys.argv[1:])"
+    ended = process(*RUN, written(tmp_path, said), "a", "--name", "sales", "--b", "-c", "--engine", "local")
+
+    assert (ended.stdout, ended.returncode) == ("local sales ['a', '--b', '-c']\n", 0), ended.stderr
+
+
+@pytest.mark.parametrize("command_", ["run", "submit"])
+def test_an_option_in_the_place_of_the_script_is_refused(command, command_):
+    """It is no file that cannot be read."""
+    ended = command(command_, "--workers=3", "script.py")
+
+    assert (ended.exit_code, re.search("No such option.*--workers=3", ended.output) is None) == (2, False), ended.output
+
+
+def test_a_script_whose_job_is_cancelled_ends_without_a_traceback(command, script_here):
+    """The user has asked for it: one line, and the exit code of Ctrl-C."""
+    script_here(CANCELLED)
+    ended = command("run", "--engine", "local", "--name", "sales", "script.py")
+
+    words = "the job 'sales' was cancelled; the script ends where it waits for it\n"
+    assert (ended.output, ended.exit_code) == (words, 130)
 
 
 def test_functions_of_a_script_run_on_spark(process, tmp_path):
@@ -111,13 +165,9 @@ def test_a_folder_is_no_script(command, folder):
     assert command("run", str(folder)).output.endswith("cannot be read: Is a directory\n")
 
 
-def test_options_reach_the_context(command, folder, monkeypatch):
+def test_options_reach_the_context(command, folder, script_here):
     """The storage of the option is the storage of `ctx`."""
-    (folder / "script.py").write_text("ctx.get_list('names').append('Ada')\nprint(ctx.engine)")
-    for name, value in (("argv", sys.argv), ("path", [*sys.path]), ("modules", {**sys.modules})):
-        monkeypatch.setattr(sys, name, value) if name != "modules" else monkeypatch.setitem(
-            sys.modules, "__main__", sys.modules["__main__"]
-        )
+    script_here("ctx.get_list('names').append('Ada')\nprint(ctx.engine)")
     ended = command("run", "--engine", "local", "--storage", "elsewhere", "script.py")
 
     assert (ended.output, ended.exit_code) == ("local\n", 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import dstream as ds
+from dstream.command.submitting import _Supervisor
 from tests.command.conftest import environment
 
 SUBMIT = ("-m", "dstream", "submit", "--engine", "local", "--log", "log")
@@ -30,7 +32,14 @@ print("begins", sys.argv[1:], flush=True)
 ctx.new_job(plan_of(ctx.stream([1, 2, 3]).map(once), to_ilist("out"))).join()
 print("ends")
 """
+REST = ("RUNNING", "COMPLETING", "COMPLETED")
 KILLED = "os.kill(os.getpid(), signal.SIGKILL)"
+
+
+def without_lines_of_jobs(log: str) -> tuple[str, list[str]]:
+    """Divide a log into what the script and the supervisor say, and the lines of jobs without times and ids."""
+    line = re.compile(r"^[0-9-]{10} [0-9:]{8} INFO (the job .*?)( of 0\S*)?\n", re.MULTILINE)
+    return line.sub("", log), [found for found, _ in line.findall(log)]
 
 
 @pytest.fixture
@@ -63,10 +72,14 @@ def test_a_driver_that_is_killed_is_started_again(process, tmp_path, script):
     """The job goes on under its name, which is that of the script; the log has all that was said."""
     ended = process(*SUBMIT, script(KILLED), "a", "--b")
     log = (tmp_path / "log").read_text()
+    said, lines = without_lines_of_jobs(log)
 
     assert (ended.returncode, ended.stdout) == (0, log), ended.stderr
     begins = "begins ['a', '--b']\n"
-    assert log == f"{begins}dstream submit: the driver was killed by signal 9; started again in 1 s\n{begins}ends\n"
+    assert said == f"{begins}dstream submit: the driver was killed by signal 9; started again in 1 s\n{begins}ends\n"
+    assert lines == [
+        f"the job 'nightly' is {each}" for each in ("STARTING: run 1", "RUNNING", "STARTING: run 2", *REST)
+    ]
     with ds.connect(engine="local", storage=tmp_path / "dstream-data") as ctx:
         [job] = ctx.jobs()
         assert (job.name, job.status, ctx.get_list("out").copy()) == ("nightly", ds.JobStatus.COMPLETED, [1, 2, 3])
@@ -87,16 +100,33 @@ def test_a_driver_that_fails_is_started_again_if_that_is_wanted(process, tmp_pat
 
 
 def test_a_detached_driver_outlives_the_command(process, tmp_path, script):
-    """The command says where it is; its log is found by the name of the job."""
+    """The command says where it is and returns when the job can be found; its log is found by the name of the job."""
     ended = process(*SUBMIT, "--detach", "--name", "sales", script("pass"))
     assert ended.stdout.startswith("submitted 'sales' as process ")
     with ds.connect(engine="local", storage=tmp_path / "dstream-data") as ctx:
-        _wait(lambda: ctx.job("sales") is not None)
         ctx.job("sales").join(60)
         _wait(lambda: (tmp_path / "log").read_text().endswith("ends\n"))
     logs = process("-m", "dstream", "jobs", "logs", "sales")
 
-    assert logs.stdout == "begins []\nends\n"
+    said, lines = without_lines_of_jobs(logs.stdout)
+    assert (said, lines[-1]) == ("begins []\nends\n", "the job 'sales' is COMPLETED")
+
+
+def test_a_detached_driver_that_fails_at_once_is_a_failure_of_the_command(process, tmp_path):
+    """It would wait for a job that no one submits."""
+    (tmp_path / "fails.py").write_text("1 // 0")
+    ended = process(*SUBMIT, "--detach", "fails.py")
+
+    assert ended.returncode == 1
+    assert (
+        ended.stderr == f"the script ended with code 1 before it submitted a job; {tmp_path / 'log'} has what it said\n"
+    )
+
+
+@pytest.mark.parametrize(("code", "is_again"), [(0, False), (1, True), (130, False), (-9, True)])
+def test_a_driver_whose_job_was_cancelled_is_not_started_again(tmp_path, code, is_again):
+    """On a failure it is; a cancel is none."""
+    assert _Supervisor([], {}, tmp_path / "log", "on-failure")._is_wanted_again(code) == is_again
 
 
 def test_a_supervisor_that_is_ended_ends_its_driver(process, tmp_path, terminal):

@@ -81,7 +81,7 @@ def test_a_job_is_seen_and_cancelled_from_another_process(start, connect, place)
     assert job.cancel()
     code, said = driver.ended()
 
-    assert (code, said.strip()) == (0, "CancelledError")
+    assert (code, said.strip()) == (0, "JobCancelledError")
     assert (job.status, contents(ctx)) == (ds.JobStatus.CANCELLED, [[], [], []])
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Mapping
+from contextlib import suppress
 from itertools import islice
 from typing import Any
 
 from dstream.jobs.unbounded.log_record import LogRecord, SourceMark
 from dstream.jobs.unbounded.ranges import News
 from dstream.jobs.unbounded.state_of_steps import StatesOfSteps
+from dstream.spi.stream_source import OffsetShowing, StreamSource
 from dstream.values.event_time import END_OF_TIME
 
 __all__ = ["Measures"]
@@ -35,11 +37,22 @@ class Measures:
         self._engine.append(engine)
         self._left = {stage: some.left for stage, some in news.items()}
 
-    def of(self, record: LogRecord, states: StatesOfSteps) -> dict[str, Any]:
-        """Return all of it as plain data, as the state of a job has it."""
+    def of(
+        self, record: LogRecord, states: StatesOfSteps, sources: Mapping[str, StreamSource[Any]] | None = None
+    ) -> dict[str, Any]:
+        """Return all of it as plain data, as the state of a job has it.
+
+        Args:
+            record: the last one.
+            states: what steps keep.
+            sources: of the stages that are open.
+        """
+        opened = sources or {}
         return {
             "stages": _stages(record, states),
-            "sources": {stage: _source(mark, self._left.get(stage)) for stage, mark in record.sources.items()},
+            "sources": {
+                stage: _source(mark, self._left.get(stage), opened.get(stage)) for stage, mark in record.sources.items()
+            },
             "watermarks": {**_watermarks_of_sources(record), **{step: m.watermark for step, m in record.steps.items()}},
             "clock": record.clock,
             "epoch_seconds": _percentiles(self._seconds),
@@ -55,10 +68,25 @@ def _stages(record: LogRecord, states: StatesOfSteps) -> dict[str, dict[str, Any
     return stages
 
 
-def _source(mark: SourceMark, left: int | None) -> dict[str, Any]:
+def _source(mark: SourceMark, left: int | None, source: StreamSource[Any] | None) -> dict[str, Any]:
     there = [partition for partition in mark.offsets if mark.goes_on(partition)]
     offsets = {partition: _in_json(mark.offsets[partition]) for partition in islice(there, _MOST_OFFSETS)}
-    return {"partitions": len(there), "offsets": offsets, "left": left, "has_ended": mark.has_ended}
+    shown = {partition: _shown(source, mark.offsets[partition]) for partition in offsets}
+    return {
+        "partitions": len(there),
+        "offsets": offsets,
+        "left": left,
+        "has_ended": mark.has_ended,
+        "shown": {partition: text for partition, text in shown.items() if text is not None},
+    }
+
+
+def _shown(source: StreamSource[Any] | None, offset: Any) -> str | None:
+    """Return an offset as its source shows it; None if it does not."""
+    if isinstance(source, OffsetShowing):
+        with suppress(Exception):  # A table of numbers is no reason for which a job fails.
+            return str(source.shown_offset(offset))
+    return None
 
 
 def _in_json(offset: Any) -> Any:

@@ -144,7 +144,8 @@ class UnboundedRun:
         record = self.record
         if record is None:
             return {}
-        return {"epoch": record.published, "log": record.number, "metrics": self._measures.of(record, self._states)}
+        metrics = self._measures.of(record, self._states, self._runner.open_plan.sources)
+        return {"epoch": record.published, "log": record.number, "metrics": metrics}
 
     # ------------------------------------------------------------------------------------------------------ the run
 

@@ -15,7 +15,15 @@ from dstream.storage.lake.log_additions import Addition
 from dstream.storage.lake.named_folder import FileGoneError
 from dstream.values.journal_events import JournalEvent
 
-__all__ = ["events_after", "first_version", "journal_before", "journal_reach", "last_offset", "read_journal"]
+__all__ = [
+    "events_after",
+    "first_version",
+    "journal_before",
+    "journal_reach",
+    "last_offset",
+    "read_journal",
+    "shown_offset",
+]
 
 _ROW_BITS = 32
 
@@ -28,6 +36,14 @@ def first_version(since: int) -> int:
 def last_offset(version: int) -> int:
     """Return the largest offset that an event of a commit, or of one before it, can have."""
     return (version + 2 << _ROW_BITS) - 1
+
+
+def shown_offset(offset: int) -> str:
+    """Return the commit of an offset and the event in it, in words."""
+    commit, event = (offset >> _ROW_BITS) - 1, offset & (1 << _ROW_BITS) - 1
+    if commit < 0:
+        return "the start"
+    return f"the end of commit {commit:,}" if offset == last_offset(commit) else f"commit {commit:,}, event {event:,}"
 
 
 def read_journal(

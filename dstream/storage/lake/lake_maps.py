@@ -29,6 +29,7 @@ from dstream.storage.lake.lake_journal import (
     journal_reach,
     last_offset,
     read_journal,
+    shown_offset,
 )
 from dstream.storage.lake.lake_tables import remove_quietly
 from dstream.storage.lake.log_additions import additions
@@ -249,6 +250,10 @@ class LakeMap(Collection):
             if self._log.version - first >= _MOST_COUNTED:
                 return None
             return events_after(additions(self._log, first), since)
+
+    def shown_offset(self, offset: int) -> str:
+        """Return the commit and the event in it."""
+        return shown_offset(offset)
 
     def journal_before(self, when: int) -> int:
         """Look at the commits, the newest first."""

@@ -82,6 +82,10 @@ class MemoryMap(Handle[MapState]):
         """Subtract: offsets have no gaps."""
         return max(0, self.journal_end() - since)
 
+    def shown_offset(self, offset: int) -> str:
+        """Return the number of an event: offsets have no gaps."""
+        return f"event {offset:,}"
+
     def journal_before(self, when: int) -> int:
         """Look at the events, the newest first."""
         with self._state.held():

@@ -116,6 +116,10 @@ class RedisMap(Handle):
         """Subtract: offsets have no gaps."""
         return max(0, self.journal_end() - since)
 
+    def shown_offset(self, offset: int) -> str:
+        """Return the number of an event: offsets have no gaps."""
+        return f"event {offset:,}"
+
     def journal_before(self, when: int) -> int:
         """Look at some twenty events: the clock of the server goes forward."""
         last = self.journal_end()

@@ -213,6 +213,10 @@ class SqliteMap(Handle):
         """Subtract: offsets have no gaps."""
         return max(0, self.journal_end() - since)
 
+    def shown_offset(self, offset: int) -> str:
+        """Return the number of an event: offsets have no gaps."""
+        return f"event {offset:,}"
+
     def journal_before(self, when: int) -> int:
         """Look at the events, the newest first."""
         return self._journaled("SELECT offset FROM {journal} WHERE at < ? ORDER BY offset DESC LIMIT 1", when)

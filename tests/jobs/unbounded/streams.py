@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import dstream as ds
-from dstream.errors import SourceError
+from dstream.errors import SourceError, SourceUnavailableError
 from dstream.pipeline.pipeline_plan import PipelinePlan
 
-__all__ = ["Feed", "eventually", "pipeline_of", "read_stream"]
+__all__ = ["Breaking", "Feed", "eventually", "pipeline_of", "read_stream"]
 
 LONGEST = 40.0
 
@@ -63,6 +63,20 @@ class Feed:
     def end(self) -> None:
         """Give no more."""
         self.ends = self.is_over = True
+
+
+class Breaking(Feed):
+    """A source that does not answer once, so that a job waits for its restart."""
+
+    def __init__(self) -> None:
+        super().__init__({"0": [1, 2]})
+        self.is_down = False
+
+    def reach(self, offsets: Mapping[str, int], most: int | None = None) -> Mapping[str, int]:
+        """Fail while it is down."""
+        if self.is_down:
+            raise SourceUnavailableError("the source does not answer")
+        return super().reach(offsets, most)
 
 
 def read_stream(pipeline: ds.Pipeline, source: Any) -> Any:

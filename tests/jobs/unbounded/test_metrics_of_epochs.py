@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from uuid import uuid4
 
+import pytest
+
 import dstream as ds
 from collectors import counting
-from dstream.jobs import SourceMetrics
+from dstream.jobs import JobMetrics, JobStatus, SourceMetrics
 from dstream.jobs.job_state import read_state, written_state
 from dstream.jobs.unbounded.log_record import LogRecord, SourceMark
 from dstream.jobs.unbounded.measures import Measures
 from dstream.jobs.unbounded.state_of_steps import StatesOfSteps
 from dstream.spi import Reached
 from dstream.testing.epochs_by_hand import epochs
+from dstream.values.event_time import END_OF_TIME, NO_WATERMARK, shown_time
 from reducers import to_ilist
-from sources import long_stream
+from sources import imap_journal, long_stream, watch_files
 from tests.jobs.unbounded.streams import Feed, eventually, pipeline_of
 
 KEYS = {"rolling_aggregate": 2}
@@ -85,12 +89,69 @@ def test_metrics_of_sources_are_shown_in_every_form(connect):
         "offsets": {"0": 3, "1": 1},
         "left": 7,
         "has_ended": False,
+        "shown": {},
     }
     assert dict(metrics)["stages"]["rolling_aggregate"]["keys"] == 2
     assert shown[-1] == ["read_from", "2", "7", "0:", "3,", "1:", "1"]
     assert f'dstream_source_left{{{labels},stage="read_from"}} 7' in lines
     assert f'dstream_stage_keys{{{labels},stage="rolling_aggregate"}} 2' in lines
     assert f'dstream_stage_state_bytes{{{labels},stage="rolling_aggregate"}} {size}' in lines
+
+
+@pytest.mark.parametrize(
+    ("source", "offset", "shown"),
+    [
+        (long_stream(1000, start=0), [0, 1250], "item 1,250"),
+        (watch_files("there"), [0, 4096, 64, "a1"], "byte 4,096"),
+    ],
+    ids=["paced", "files"],
+)
+def test_offsets_of_sources_are_shown_in_words(source, offset, shown):
+    """Beside what the source itself needs."""
+    record = LogRecord(1, "", 0.0, sources={"read": SourceMark({"0": offset}, False, 0.0)})
+    [found] = Measures().of(record, NO_STATES, {"read": source})["sources"].values()
+
+    assert (found["offsets"], found["shown"]) == ({"0": offset}, {"0": shown})
+
+
+def test_the_offsets_of_a_journal_are_shown_as_commits_and_events(ctx):
+    """The offset of a lake is a number of twelve digits."""
+    name = f"n{uuid4().hex}"
+    words = ctx.get_map(name, journal=True)
+    words["a"] = 1
+    job = ctx.new_job(pipeline_of(imap_journal(name, start="oldest"), to_ilist(f"{name}-out")))
+    eventually(lambda: job.epoch == 1)
+
+    assert re.search(r" events: commit \d+, event 1$", repr(job.metrics()))
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "shown"),
+    [
+        (0, "1970-01-01 00:00:00.000Z"),
+        (1795913309439, "2026-11-29 00:48:29.439Z"),
+        (NO_WATERMARK, ""),
+        (END_OF_TIME, "the end"),
+        (10**17, str(10**17)),
+    ],
+)
+def test_times_of_events_are_shown_as_times(milliseconds, shown):
+    """One that no calendar has is its number."""
+    assert shown_time(milliseconds) == shown
+
+
+def test_the_seconds_of_a_job_never_go_back(ctx):
+    """A restart and a pause are part of them."""
+    state = ctx.new_job(pipeline_of(Feed({"0": [1]}), to_ilist(f"n{uuid4().hex}")))._state()
+    times = {"STARTING": 30.0, "SUSPENDED": 25.0}
+    seen = [
+        JobMetrics.of(
+            replace(state, submitted_at=10.0, started_at=started, times=times), JobStatus.STARTING, now
+        ).seconds
+        for started, now in ((None, 12.0), (12.0, 25.0), (12.0, 31.0))
+    ]
+
+    assert seen == [2.0, 15.0, 21.0]
 
 
 def test_a_source_that_does_not_count_leaves_open_what_is_left(ctx):

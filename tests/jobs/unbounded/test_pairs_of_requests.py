@@ -9,29 +9,15 @@ from collections.abc import Callable, Iterator
 import pytest
 
 import dstream as ds
-from dstream.errors import IllegalStateError, SourceUnavailableError
+from dstream.errors import IllegalStateError
 from dstream.jobs import JobConfig, JobStatus
 from dstream.jobs.job import Job
 from dstream.jobs.job_goals import Goal, goal_after
 from reducers import to_ilist
-from tests.jobs.unbounded.streams import Feed, eventually, pipeline_of
+from tests.jobs.unbounded.streams import Breaking, Feed, eventually, pipeline_of
 
 REQUESTS = ("restart", "suspend", "resume", "update", "cancel")
 PAIRS = [(first, second) for first in REQUESTS for second in REQUESTS]
-
-
-class Breaking(Feed):
-    """A source that does not answer once, so that a job waits for its restart."""
-
-    def __init__(self) -> None:
-        super().__init__({"0": [1, 2]})
-        self.is_down = False
-
-    def reach(self, offsets, most=None):
-        """Fail while it is down."""
-        if self.is_down:
-            raise SourceUnavailableError("the source does not answer")
-        return super().reach(offsets, most)
 
 
 def request(job: Job, feed: Feed, name: str) -> bool | None:

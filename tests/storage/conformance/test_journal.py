@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import time
 
 import pytest
@@ -185,6 +186,15 @@ def test_journal_counts_what_is_left_behind_an_offset(kept, use):
 
     assert [kept.journal_left(since) for since in (0, *offsets)] == [3, 2, 1, 0]
     assert kept.journal_left(kept.journal_end()) == 0
+
+
+def test_an_offset_of_a_journal_is_shown_as_an_event(kept, use):
+    """In small numbers, whatever an offset is made of."""
+    use.put(kept, {"a": 1, "b": 2})
+    shown = [kept.shown_offset(event.offset) for event in kept.journal(0)]
+
+    assert all(re.fullmatch(r"(commit \d+, )?event [12]", each) for each in shown)
+    assert len(set(shown)) == 2
 
 
 @pytest.mark.parametrize("asking", ["journal_reach", "journal_left"])
