@@ -10,6 +10,9 @@ Example:
     {4: 2, 2: 1, 7: 1}
 """
 
+import sys
+from typing import TYPE_CHECKING, NoReturn
+
 from collectors.adapting import collecting_and_then, filtering, flat_mapping, mapping
 from collectors.arithmetic import (
     averaging,
@@ -105,3 +108,11 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+if not TYPE_CHECKING:  # A type checker would take it for every name.
+
+    def __getattr__(name: str) -> NoReturn:
+        from dstream.spi.wrong_names import no_such_name  # here: only who mistakes a name needs it
+
+        raise no_such_name("collectors", name, sys._getframe(1))

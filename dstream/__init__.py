@@ -91,15 +91,13 @@ if not TYPE_CHECKING:  # A type checker would take it for every name.
 
 
 def _where_it_is(name: str) -> str:
+    from dstream.spi.wrong_names import place_of  # here: only who mistakes a name needs it
+
     if name.startswith("_"):
         return ""
     if find_spec(f"dstream.{name}") is not None:
         return f"; import dstream.{name} first"
-    place = next((each for each in _OTHER_PLACES if name in import_module(each).__all__), None)
-    return "" if place is None else f"; it is in {place}: from {place} import {name}"
-
-
-_OTHER_PLACES = ("collectors", "reducers", "sources", "dstream.windows", "dstream.gatherers", "dstream.core")
+    return f"; {place}" if (place := place_of(name)) else ""
 
 
 def __dir__() -> list[str]:

@@ -4,6 +4,9 @@
 contract stands in `dstream.spi.sink`.
 """
 
+import sys
+from typing import TYPE_CHECKING, NoReturn
+
 from reducers.file_sinks import to_files
 from reducers.grouping import grouping_by_to_icache, grouping_by_to_imap
 from reducers.into_processors import to_processor
@@ -40,3 +43,11 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+if not TYPE_CHECKING:  # A type checker would take it for every name.
+
+    def __getattr__(name: str) -> NoReturn:
+        from dstream.spi.wrong_names import no_such_name  # here: only who mistakes a name needs it
+
+        raise no_such_name("reducers", name, sys._getframe(1))

@@ -8,6 +8,7 @@ the factories of `dstream.Stream` use. Each one is a `dstream.spi.Source` or a `
 `dstream docs write-a-source` adds another in 30 lines.
 """
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -103,7 +104,9 @@ if not TYPE_CHECKING:  # A type checker would take it for every name.
 
     def __getattr__(name: str) -> Any:
         if name not in _LATER:
-            raise AttributeError(f"module 'sources' has no attribute {name!r}")
+            from dstream.spi.wrong_names import no_such_name  # here: only who mistakes a name needs it
+
+            raise no_such_name("sources", name, sys._getframe(1))
         found = globals()[name] = getattr(import_module(_LATER[name]), name)
         return found
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, overload
 
 from dstream.spi import Reducer, Source
+from dstream.spi.wrong_arguments import hinting
 from dstream.values import DeadLetter
 from sources.csv_reading import RowsOfFile
 from sources.file_access import File
@@ -99,6 +100,17 @@ def csv_rows(
     on_bad: OnBad = ...,
     into: Reducer[DeadLetter, Any] | None = ...,
 ) -> Source[tuple[str, dict[str, Any]]]: ...
+@hinting(
+    cls="kind=",
+    columns="fieldnames=",
+    dtype="kind=, a class whose fields have types",
+    header="fieldnames=[...] for files without a header line; the first line is one otherwise",
+    names="fieldnames=",
+    quote="quotechar=",
+    schema="kind=, a class whose fields have types",
+    sep="delimiter=",
+    separator="delimiter=",
+)
 def csv_rows(
     *paths: Any,
     kind: Any = None,

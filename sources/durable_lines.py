@@ -10,7 +10,7 @@ from dstream.errors import CollectionDestroyedError, IllegalStateError, SourceEr
 from dstream.spi import Collections, ListStore, Reached
 from dstream.values.contexts import contextmanager
 from sources.line_receiver import LineReceiver
-from sources.memory import ItemsSplit
+from sources.memory import ItemsSplit, NamesOfStreams
 
 __all__ = ["DurableLines", "NamedDurableLines"]
 
@@ -22,7 +22,7 @@ ENOUGH = 100_000
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class NamedDurableLines:
+class NamedDurableLines(NamesOfStreams):
     """What `socket_lines` returns: a source once a context has opened it.
 
     Attributes:

@@ -13,6 +13,7 @@ from dstream.spi.source import Source
 from dstream.spi.stream_source import Offset, StreamSource
 from dstream.spi.wrong_arguments import checked_function
 from dstream.values.blaming import given, shown
+from sources.memory import NamesOfStreams
 
 __all__ = [
     "FunctionSource",
@@ -137,7 +138,7 @@ def _label(maker: str, name: Any, *functions: Any) -> str:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class FunctionSource(Generic[S, T]):
+class FunctionSource(NamesOfStreams, Generic[S, T]):
     """What `source_from` returns."""
 
     label: str
@@ -208,7 +209,7 @@ class FunctionSplit(Generic[S, T]):
 
 
 @dataclass(frozen=True, repr=False)
-class FunctionStreamSource(Generic[T]):
+class FunctionStreamSource(NamesOfStreams, Generic[T]):
     """What `stream_source_from` returns."""
 
     label: str

@@ -11,13 +11,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from sources.memory import NamesOfStreams
+
 __all__ = ["Generate", "GenerateSplit", "Iterate", "IterateSplit"]
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Iterate(Generic[T]):
+class Iterate(NamesOfStreams, Generic[T]):
     """`seed`, `next(seed)`, `next(next(seed))`, ... while `has_next` holds.
 
     `next` is never called for an item that nobody asked for. With `has_next` the source counts as
@@ -93,7 +95,7 @@ class IterateSplit(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Generate(Generic[T]):
+class Generate(NamesOfStreams, Generic[T]):
     """What `supplier()` returns, again and again, without end and without order.
 
     **Parallelism**: as many splits as keep every core busy; each calls `supplier` on its own.

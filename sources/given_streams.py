@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 
 from dstream.errors import SourceError
 from dstream.spi import Reached
-from sources.memory import ItemsSplit
+from sources.memory import ItemsSplit, NamesOfStreams
 
 __all__ = ["GivenStream"]
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class GivenStream(Generic[T]):
+class GivenStream(NamesOfStreams, Generic[T]):
     """Items in partitions that end; an offset is how many of a partition have been read."""
 
     items: tuple[T, ...]

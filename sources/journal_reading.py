@@ -15,6 +15,7 @@ from dstream.spi.functions import shown_function
 from dstream.values.contexts import contextmanager
 from dstream.values.journal_events import JournalEvent, UseEvent
 from dstream.values.places import shown_place
+from sources.memory import NamesOfStreams
 
 __all__ = [
     "Events",
@@ -33,7 +34,7 @@ ONLY = "events"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class NamedJournal:
+class NamedJournal(NamesOfStreams):
     """What `imap_journal` and `icache_journal` return: a source once a context has opened it."""
 
     kind: Literal["map", "cache"]

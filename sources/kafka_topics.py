@@ -18,6 +18,7 @@ from dstream.values.kafka_settings import checked_topic, kafka_settings
 from sources.kafka_clients import DEFAULTS, FIXED
 from sources.kafka_offsets import Cluster, Place
 from sources.kafka_ranges import KafkaRange, KafkaRecord, Making
+from sources.memory import NamesOfStreams
 
 __all__ = ["KafkaTopics", "KafkaUpToLatest", "kafka"]
 
@@ -189,7 +190,7 @@ def _checked_start(start: Any) -> Start:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class KafkaTopics(Generic[T]):
+class KafkaTopics(NamesOfStreams, Generic[T]):
     """A source without an end. Its partitions are called `topic-number`.
 
     Attributes:
@@ -307,7 +308,7 @@ def _name(place: Place) -> str:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class KafkaUpToLatest(Generic[T]):
+class KafkaUpToLatest(NamesOfStreams, Generic[T]):
     """What `kafka(..., until="latest")` returns.
 
     Attributes:

@@ -14,7 +14,7 @@ import reprlib
 import threading
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, cast
 from weakref import WeakSet
 
 __all__ = ["Items", "ItemsSplit", "cut", "items", "length", "partition_count", "split_count", "whole"]
@@ -48,8 +48,24 @@ class ItemsSplit(Generic[T]):
         return f"ItemsSplit({reprlib.repr(self.items)})"
 
 
+class NamesOfStreams:
+    """A source, on which methods of a stream may be called by mistake."""
+
+    __slots__ = ()
+
+    if not TYPE_CHECKING:  # A type checker would take it for every name.
+
+        def __getattr__(self, name: str) -> NoReturn:
+            kind = type(self).__name__
+            hint = "" if name.startswith("_") else _A_SOURCE
+            raise AttributeError(f"{kind!r} has no attribute {name!r}{hint}", name=name, obj=self)
+
+
+_A_SOURCE = ": it is a source. ctx.read(source) makes a stream of it, and pipeline.read_from(source) a stage"
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Items(Generic[T]):
+class Items(NamesOfStreams, Generic[T]):
     """The items of a Python iterable, read when a terminal operation starts and not before.
 
     A list that changed after the stream was built is seen as it is then. A set has no order. What

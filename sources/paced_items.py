@@ -10,6 +10,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from dstream.errors import SourceError
 from dstream.spi import Reached
+from sources.memory import NamesOfStreams
 
 __all__ = ["Pace", "PacedItems", "PacedSplit", "SimpleEvent"]
 
@@ -60,7 +61,7 @@ class Pace:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class PacedItems(Generic[T]):
+class PacedItems(NamesOfStreams, Generic[T]):
     """What `item_stream` and `long_stream` return.
 
     An offset is the start, in milliseconds, and how many items of the partition have been read. So a job that goes on

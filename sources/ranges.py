@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sources.memory import ItemsSplit, cut, length, partition_count, split_count, whole
+from sources.memory import ItemsSplit, NamesOfStreams, cut, length, partition_count, split_count, whole
 
 __all__ = ["Range"]
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class Range(NamesOfStreams):
     """The whole numbers of `range(start, stop, step)`.
 
     **Parallelism**: `partitions` splits of nearly equal size, by default as many as keep every

@@ -17,6 +17,7 @@ from dstream.values import BadRecord
 from sources.file_access import File
 from sources.forms import Unfit
 from sources.found_files import find_files, written_call
+from sources.memory import NamesOfStreams
 
 __all__ = ["Format", "OnBad", "OnMisread", "Options", "RecordFiles", "RecordSplit", "misread_at", "options"]
 
@@ -99,7 +100,7 @@ def options(with_path: object, on_bad: object, into: object) -> Options:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class RecordFiles:
+class RecordFiles(NamesOfStreams):
     """What the sources of files return.
 
     Attributes:

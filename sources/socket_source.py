@@ -15,6 +15,7 @@ from dstream.values.addresses import checked_address
 from sources.durable_lines import NamedDurableLines
 from sources.line_receiver import connected
 from sources.lines import checked_encoding
+from sources.memory import NamesOfStreams
 
 __all__ = ["SocketLines", "socket_lines"]
 
@@ -74,7 +75,7 @@ def socket_lines(host: str, port: int, encoding: str = "utf-8", *, durable: bool
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class SocketLines:
+class SocketLines(NamesOfStreams):
     """What `socket_lines` returns; it is its own split."""
 
     host: str

@@ -12,6 +12,7 @@ from dstream.errors import SourceError
 from dstream.spi.stream_source import StreamSource
 from dstream.values.blaming import shown
 from dstream.values.databases import Database, database_of
+from sources.memory import NamesOfStreams
 from sources.sql_queries import SqlSplit
 from sources.sql_records import Rows, rows_of
 
@@ -97,7 +98,7 @@ def sql_changes(
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class SqlChanges:
+class SqlChanges(NamesOfStreams):
     """What `sql_changes` returns. An offset has the values of the last row that was read, or none.
 
     Attributes:

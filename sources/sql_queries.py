@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import itertools
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from dstream.errors import SourceError
 from dstream.spi.source import Source
 from dstream.values.blaming import shown
 from dstream.values.databases import Database, database_of
+from sources.memory import NamesOfStreams
 from sources.sql_records import Rows, rows_of
 
 __all__ = ["SqlRows", "SqlSplit", "sql_rows"]
@@ -89,6 +91,10 @@ def sql_rows(
     _check_text(query, "query")
     database = database_of(url, "sql_rows", SourceError, shown(query))
     stripped = query.strip().rstrip(";").rstrip()
+    if not re.search(r"[\s(]", stripped):
+        raise ValueError(
+            f"query must be a SELECT, and {stripped!r} reads as the name of a table: 'SELECT * FROM {stripped}'"
+        )
     values = _checked_params(stripped, params)
     ranges = None if partition_on is None else _ranges(partition_on)
     return SqlRows(database, stripped, values, ranges, rows_of(kind))
@@ -157,7 +163,7 @@ def _border(lower: Any, upper: Any, part: int, count: int) -> Any:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class SqlRows:
+class SqlRows(NamesOfStreams):
     """What `sql_rows` returns."""
 
     database: Database

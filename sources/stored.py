@@ -18,6 +18,7 @@ from dstream.spi.source import Source, Split
 from dstream.spi.wrong_arguments import checked_function
 from dstream.values import Entry
 from dstream.values.places import Place, checked_place, shown_place
+from sources.memory import NamesOfStreams
 
 if TYPE_CHECKING:
     from dstream.spi.store import Kind
@@ -151,7 +152,7 @@ def _stored(
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Stored(Generic[T]):
+class Stored(NamesOfStreams, Generic[T]):
     """What `imap`, `icache` and `ilist` return: a source once a context has opened it.
 
     Attributes:

@@ -18,6 +18,7 @@ from sources.file_access import File
 from sources.file_positions import NOTHING_READ, Position, end_of_lines, is_of, position_at
 from sources.file_splits import Part
 from sources.lines import checked_encoding, line_blocks, splits_at_newlines
+from sources.memory import NamesOfStreams
 from sources.starts import Start, checked_start
 
 __all__ = ["WatchedFiles", "WatchedSplit", "watch_files"]
@@ -112,7 +113,7 @@ def watch_files(
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class WatchedFiles:
+class WatchedFiles(NamesOfStreams):
     """What `watch_files` returns. A partition is a file, and is named by its inode."""
 
     folder: str

@@ -13,6 +13,7 @@ from dstream.spi import Source
 from sources.file_access import File, is_compressed, opened, reading
 from sources.file_splits import Part, plan
 from sources.found_files import Paths, find_files, path_list, within, written_call
+from sources.memory import NamesOfStreams
 
 __all__ = ["WholeFile", "WholeFiles", "files"]
 
@@ -62,7 +63,7 @@ def files(
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class WholeFiles:
+class WholeFiles(NamesOfStreams):
     """What `files` returns."""
 
     paths: tuple[str, ...]

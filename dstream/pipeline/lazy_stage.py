@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple, overload
 from dstream.gatherers.concurrent import map_concurrent
 from dstream.pipeline.flowing_stage import FlowingStage, StageOf
 from dstream.spi import AggregateOperation, Collector, Gatherer, Reducer, Sink
+from dstream.spi.wrong_arguments import hinting
 from dstream.values import DeadLetter, Entry
 
 if TYPE_CHECKING:
@@ -246,6 +247,7 @@ class LazyStage(FlowingStage[T]):
 
     # Failures
 
+    @hinting(args="ignore((ValueError, TypeError)), with a tuple of exceptions")
     def ignore(self, kinds: type[Exception] | tuple[type[Exception], ...]) -> BatchStage[T]:
         """Leave out the items on which the step before fails with one of these exceptions.
 
@@ -257,6 +259,7 @@ class LazyStage(FlowingStage[T]):
         """Let `fn(item, error)` give one item in place of all that the step before would have given."""
         return self._made("resolve", self._stream().resolve(kinds, fn))
 
+    @hinting(args="on_error((ValueError, TypeError), into=...), with a tuple of exceptions")
     def on_error(
         self, kinds: type[Exception] | tuple[type[Exception], ...], *, into: Reducer[DeadLetter, Any]
     ) -> BatchStage[T]:
@@ -275,6 +278,13 @@ class LazyStage(FlowingStage[T]):
         """
         return self._made("distinct", self._stream().distinct(key))
 
+    @hinting(
+        ascending="reverse=True for the greatest first",
+        by="key=",
+        cmp="key=functools.cmp_to_key(comparator)",
+        comparator="key=functools.cmp_to_key(comparator)",
+        descending="reverse=True",
+    )
     def sorted(self, key: Callable[[T], Any] | None = None, *, reverse: bool = False) -> BatchStage[T]:
         """Sort the items as `sorted()` does: stable, also in reverse. They are ordered from here on."""
         return self._made("sorted", self._stream().sorted(key, reverse=reverse))

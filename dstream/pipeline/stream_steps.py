@@ -16,6 +16,7 @@ from dstream.pipeline.peeking import peeked
 from dstream.plan import call_site
 from dstream.plan.nodes_of_stages import Spread
 from dstream.spi import Calling, Gatherer, OpenedLater, Reducer, Service, Sink
+from dstream.spi.wrong_arguments import hinting
 from dstream.stream.map_services import look_ups
 from dstream.stream.stream_arguments import function, kind_of, running
 from dstream.values import DeadLetter, Entry
@@ -212,6 +213,7 @@ class StreamSteps(FlowingStage[T]):
 
     # Failures
 
+    @hinting(args="ignore((ValueError, TypeError)), with a tuple of exceptions")
     def ignore(self, kinds: type[Exception] | tuple[type[Exception], ...]) -> StreamStage[T]:
         """Leave out the items on which the step before fails with one of these exceptions.
 
@@ -223,6 +225,7 @@ class StreamSteps(FlowingStage[T]):
         """Let `fn(item, error)` give one item in place of all that the step before would have given."""
         return self._made("resolve", self._stream().resolve(kinds, fn))
 
+    @hinting(args="on_error((ValueError, TypeError), into=...), with a tuple of exceptions")
     def on_error(
         self, kinds: type[Exception] | tuple[type[Exception], ...], *, into: Reducer[DeadLetter, Any]
     ) -> StreamStage[T]:

@@ -96,6 +96,11 @@ _ITEM = re.compile(
     r"^(?:an item|a group) cannot travel between processes: (?:.*cannot pickle '(\w+)' object)?", re.DOTALL
 )
 _WANTS_TWO = re.compile(r"\(\) missing 1 required positional argument: ")
+_WANTS_MORE = re.compile(r"\(\) missing \d+ required positional arguments?: ")
+_IN_PARTS = (
+    "{name} takes {n} arguments, and a step gives it one item: .starmap(...) in place of .map(...) calls it with the "
+    "parts of each tuple; elsewhere take the parts inside, as in {step}(lambda item: item[0] ...)"
+)
 _GIVEN = re.compile(r"^(an int is|a number is) needed here|^flat_map\(\) needs a function")
 """How the checks of what a function gave begin: these are no exceptions of the function itself."""
 
@@ -150,7 +155,7 @@ def to_do(error: Exception, known: Failure, node: Node | None) -> str:
         )
     if known.origin is None and isinstance(node, FlatMap) and node.name == "flatten":
         return "make each item an iterable before this step, as .map(lambda item: [item]) does, or filter it out"
-    return _of_a_function(known, node)
+    return _of_a_function(known, node, str(error))
 
 
 def _of_an_item(kind: str) -> str:
@@ -175,9 +180,11 @@ def _of_a_state(error: errors.IllegalStateError) -> str:
     return "change the pipeline as the message says"
 
 
-def _of_a_function(known: Failure, node: Node | None) -> str:
+def _of_a_function(known: Failure, node: Node | None, message: str) -> str:
     function = None if node is None else function_of(node)
     name = _named(shown_function(function)) if function is not None else _name(known)
+    if _WANTS_MORE.search(message) and isinstance(known.item, tuple) and _takes(function, len(known.item)):
+        return _IN_PARTS.format(name=name, n=len(known.item), step=known.step.label.partition("(")[0] or ".map")
     has_lines = function is None or hasattr(function, "__code__") or known.origin is not None
     handle = f"handle it in {name}" if has_lines else f"handle it in a function of your own around {name}"
     if known.item is not MISSING and node is not None and again(node) is not None:
@@ -191,6 +198,12 @@ def _of_a_function(known: Failure, node: Node | None) -> str:
     if known.item is not MISSING and isinstance(node, Collect | Write):
         return f"look at this item: map() it to what {name} takes, or filter it out, before this step"
     return _without_item(known, node, name)
+
+
+def _takes(function: object, count: int) -> bool:
+    """Say whether a function of the user's has as many arguments as a tuple has parts."""
+    code = getattr(function, "__code__", None)
+    return code is not None and code.co_argcount == count > 1
 
 
 def _without_item(known: Failure, node: Node | None, name: str) -> str:

@@ -16,6 +16,7 @@ from dstream.session.explaining import Explain, auto_stages, local_stages, spark
 from dstream.session.open_contexts import contexts
 from dstream.session.workers import inside_a_worker, refuse_on_a_worker
 from dstream.spi import Engine, Storage
+from dstream.spi.wrong_arguments import hinting
 from dstream.storage import Settings, open_storage
 from dstream.stream.runtime import bind_default
 from dstream.values.secrets import shown_url
@@ -27,6 +28,16 @@ if TYPE_CHECKING:
 __all__ = ["connect", "default_context", "set_default_context"]
 
 
+@hinting(
+    app_name='config={"spark.app.name": ...}',
+    conf="config=",
+    cores='connect("local[4]"), the master with a number of cores',
+    parallelism='connect("local[4]"), the master with a number of cores',
+    spark="nothing: a session that runs in this process is used",
+    threads='connect("local[4]"), the master with a number of cores',
+    url="master=",
+    workers='connect("local[4]"), the master with a number of cores',
+)
 def connect(
     master: str | None = None,
     engine: str | None = None,

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+import functools
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar, cast
 
 from dstream.spi.collector import Collector
 from dstream.spi.gatherer import Gatherer
 from dstream.values.conditions import Field
 
-__all__ = ["checked_function", "hint_of_a_collector", "hint_of_a_field", "hint_of_a_gatherer", "kind_of"]
+__all__ = ["checked_function", "hint_of_a_collector", "hint_of_a_field", "hint_of_a_gatherer", "hinting", "kind_of"]
 
 F = TypeVar("F")
+C = TypeVar("C", bound=Callable[..., Any])
+
+_CLOSE = 0.82
+"""How alike a typing error and the name are that was meant."""
 
 
 def checked_function(value: F, name: str) -> F:
@@ -22,6 +29,46 @@ def checked_function(value: F, name: str) -> F:
     if not callable(value):
         raise TypeError(f"{name} must be a function, not {kind_of(value)}{hint_of_a_field(value)}")
     return value
+
+
+def hinting(**meant: str) -> Callable[[C], C]:
+    """Let a function whose arguments do not fit say which ones are probably meant.
+
+    Costs one more call. What the function itself raises is left as it is.
+
+    Args:
+        meant: what to write in place of arguments that other libraries have, by their names.
+    """
+
+    def around(fn: C) -> C:
+        @functools.wraps(fn)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return fn(*args, **kwargs)
+            except TypeError as error:
+                if error.__traceback__ is None or error.__traceback__.tb_next is not None:
+                    raise
+                words = re.sub(r"^[\w.<>]*\.(?=\w+\(\))", "", str(error))
+            raise TypeError(f"{words}{_hint(fn, args, kwargs, meant)}")
+
+        return cast(C, call)
+
+    return around
+
+
+def _hint(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], meant: Mapping[str, str]) -> str:
+    import difflib  # here: only a mistake needs them
+    import inspect
+
+    names = list(inspect.signature(fn).parameters)
+    for name in (each for each in kwargs if each not in names):
+        if name in meant:
+            return f"; write {meant[name]}"
+        close = difflib.get_close_matches(name, names, n=1, cutoff=_CLOSE)
+        return f"; write {close[0]}=" if close else f"; it takes {', '.join(each for each in names if each != 'self')}"
+    if "args" in meant and len(args) > 1:
+        return f"; write {meant['args']}"
+    return ""
 
 
 def kind_of(value: object) -> str:

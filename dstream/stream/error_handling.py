@@ -11,6 +11,7 @@ from dstream.plan import Filter, FlatMap, Gather, Map, MapMulti, Node, Read, Rec
 from dstream.plan.nodes_of_stages import Using
 from dstream.spi import Calling, MapWriter, Reducer, Runtime, Source, Writer
 from dstream.spi.sink import Receipt
+from dstream.spi.wrong_arguments import hinting
 from dstream.stream.base import BaseStream
 from dstream.stream.runtime import default_runtime
 from dstream.stream.stream_arguments import function, is_sink, kind_of
@@ -41,6 +42,7 @@ class Recovering(BaseStream[T]):
     _resolved_kind: ClassVar[type | None] = None
     """What `resolve` must give: None, or the kind of number of a stream of numbers."""
 
+    @hinting(args="ignore((ValueError, TypeError)), with a tuple of exceptions")
     def ignore(self, kinds: type[Exception] | tuple[type[Exception], ...]) -> Self:
         """Leave out the items on which the step before fails with one of these exceptions.
 
@@ -74,6 +76,7 @@ class Recovering(BaseStream[T]):
         """
         return self._recover(kinds, "resolve", treatment="resolved", fn=function(fn, "fn"), kind=self._resolved_kind)
 
+    @hinting(args="on_error((ValueError, TypeError), into=...), with a tuple of exceptions")
     def on_error(self, kinds: type[Exception] | tuple[type[Exception], ...], *, into: Reducer[DeadLetter, Any]) -> Self:
         """Send the items on which the step before fails with one of these exceptions to a reducer.
 

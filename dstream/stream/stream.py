@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from dstream.failures import shown
 from dstream.plan import Node, Read, Sorted, call_site, shown_function
 from dstream.spi import ProcessorSource, Runtime, Source
+from dstream.spi.wrong_arguments import hinting
 from dstream.stream.builder import StreamBuilder
 from dstream.stream.entry_operations import Entries
 from dstream.stream.error_handling import Recovering, delivery_of
@@ -259,6 +260,13 @@ class Stream(Gathering[T], Keyed[T], Paired[T], Entries[T], Shorthands[T], Recov
         doubles: DoubleStream = self._as("DoubleStream", self._map_multi(fn, float, "map_multi_to_double"))
         return doubles
 
+    @hinting(
+        ascending="reverse=True for the greatest first",
+        by="key=",
+        cmp="key=functools.cmp_to_key(comparator)",
+        comparator="key=functools.cmp_to_key(comparator)",
+        descending="reverse=True",
+    )
     def sorted(self, key: Callable[[T], Any] | None = None, *, reverse: bool = False) -> Stream[T]:
         """Sort the items as `sorted()` does: stable, also in reverse. The stream is ordered from here on.
 

@@ -8,7 +8,7 @@ import dstream as ds
 from collectors import grouping_by, joining, to_list
 from dstream.errors import IllegalStateError
 from reducers import to_imap
-from sources import text_files
+from sources import csv_rows, sql_rows, text_files
 from tests.mistakes.mistake import LOCAL, mistake
 
 
@@ -214,3 +214,69 @@ def a_closed_context(desk):
     with ds.connect(engine="local") as ctx:
         words = ctx.stream(["a"])
     words.to_list()  # here
+
+
+@mistake(AttributeError, r"'TextFiles' has no attribute 'map'", r"ctx\.read\(source\) makes a stream", engines=LOCAL)
+def a_source_as_a_stream(desk):
+    """What `text_files` returns is not read yet."""
+    text_files("a.txt").map(len)  # here
+
+
+@mistake(TypeError, r"ignore\(\) takes 2 positional arguments", r"ignore\(\(ValueError, TypeError\)\)", engines=LOCAL)
+def several_exceptions_without_a_tuple(desk):
+    """Several exceptions where one argument is wanted."""
+    desk.ctx.stream(["1"]).map(int).ignore(ValueError, TypeError)  # here
+
+
+@mistake(TypeError, r"sorted\(\) got an unexpected .*'descending'", r"write reverse=True", engines=LOCAL)
+def an_order_as_in_polars(desk):
+    """The argument that Polars and others have."""
+    desk.ctx.stream([1, 2]).sorted(descending=True)  # here
+
+
+@mistake(TypeError, r"csv_rows\(\) got an unexpected .*'sep'", r"write delimiter=", engines=LOCAL)
+def a_separator_as_in_pandas(desk):
+    """The argument that pandas has."""
+    csv_rows("a.csv", sep=";")  # here
+
+
+@mistake(TypeError, r"unexpected .*'header'", r"fieldnames=\[\.\.\.\] for files without a header", engines=LOCAL)
+def a_header_as_in_pyspark(desk):
+    """The first line is one unless it is said otherwise."""
+    csv_rows("a.csv", header=True)  # here
+
+
+@mistake(TypeError, r"unexpected .*'encodng'", r"write encoding=", engines=LOCAL)
+def a_misspelt_argument(desk):
+    """A typing error in the name of an argument."""
+    csv_rows("a.csv", encodng="utf-8")  # here
+
+
+@mistake(TypeError, r"connect\(\) got an unexpected .*'cores'", r'write connect\("local\[4\]"\)', engines=LOCAL)
+def cores_as_an_argument(desk):
+    """The number of cores belongs to the master."""
+    ds.connect(cores=4)  # here
+
+
+@mistake(ValueError, r"query must be a SELECT", r"'SELECT \* FROM sales'", engines=LOCAL)
+def a_table_for_a_query(desk):
+    """The name of a table."""
+    sql_rows("sqlite:///shop.db", "sales")  # here
+
+
+@mistake(ImportError, r"cannot import name 'to_imap' from 'collectors'", r"from reducers import to_imap", engines=LOCAL)
+def a_reducer_among_the_collectors(desk):
+    """It is in another package."""
+    from collectors import to_imap  # noqa: F401  # here
+
+
+@mistake(ImportError, r"cannot import name 'groupingBy'", r"write grouping_by", engines=LOCAL)
+def a_collector_as_in_java(desk):
+    """The name that Java has."""
+    from collectors import groupingBy  # noqa: F401  # here
+
+
+@mistake(ImportError, r"cannot import name 'mapJournal'", r"write imap_journal", engines=LOCAL)
+def a_source_as_in_jet(desk):
+    """The name that Jet has."""
+    from sources import mapJournal  # noqa: F401  # here

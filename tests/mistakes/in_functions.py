@@ -213,3 +213,10 @@ def a_map_that_is_async(desk):
 def an_item_that_is_a_lock(desk):
     """`map` makes what belongs to one process."""
     desk.ctx.stream([1, 2], 2).map(lambda n: threading.Lock()).to_list()  # here
+
+
+@mistake(TypeError, r"missing 1 required positional argument", r"\.starmap\(\.\.\.\) in place of \.map")
+def a_lambda_of_two_arguments_over_pairs(desk):
+    """Each item is a pair, and the lambda wants its parts."""
+    added = desk.ctx.stream([(1, 2)], 2).map(lambda a, b: a + b)  # here
+    added.to_list()
