@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from datetime import datetime, tzinfo
 from typing import Any, Literal, NotRequired, Required, Union, get_args, get_origin
 
-from dstream.values.fields import field_names, is_required_key, is_typed_dict
+from dstream.values.fields import field_names, hints_of, is_required_key, is_typed_dict
 from reducers.column_forms import UNKNOWN, Listed, Struct, Valued
 from reducers.scalar_forms import SCALARS, Form, Moment, Scalar
 
@@ -47,7 +47,7 @@ def _fields(kind: Any, strict: bool, around: tuple[Any, ...]) -> dict[str, Form]
 
 def _hints(kind: Any, strict: bool) -> dict[str, Any]:
     try:
-        return typing.get_type_hints(kind, include_extras=True)
+        return hints_of(kind, include_extras=True)
     except Exception as error:
         if not strict:  # The module of a class may not be there where its items are.
             return {}

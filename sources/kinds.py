@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NotRequired, Required, Union, cast, get_args, get_origin
 
 from dstream.values.blaming import shown
-from dstream.values.fields import field_names, has_default, is_required_key, is_typed_dict
+from dstream.values.fields import field_names, has_default, hints_of, is_required_key, is_typed_dict
 from sources.forms import (
     MADE,
     Anything,
@@ -227,16 +227,12 @@ _OBJECTS = (dict, collections.abc.Mapping, collections.abc.MutableMapping)
 
 def _hints(kind: Any) -> dict[str, Any]:
     try:
-        return typing.get_type_hints(kind, None, _NAMED_BY_PYTHON.get(kind.__module__), include_extras=True)
+        return hints_of(kind, include_extras=True)
     except NameError as error:
         raise TypeError(
             f"an annotation of {kind.__qualname__} cannot be looked up ({error}): where annotations are texts, the "
             "classes that they name must stand at the top of a module"
         ) from error
-
-
-_NAMED_BY_PYTHON = {"types": {"typing": typing}}
-"""`make_dataclass` annotates a field without a type with a text, "typing.Any", and its module is `types` (3.11)."""
 
 
 def _fields(kind: Any, hints: dict[str, Any]) -> dict[str, bool]:

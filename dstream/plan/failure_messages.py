@@ -58,7 +58,9 @@ def tell(error: Exception, root: Node, call: str, place: Where | None) -> Except
             return error
         known = Failure(None)  # It tells of another raise of the same object.
     node = _failed(root, known.step)
-    known = dataclasses.replace(known, origin=known.origin or origin_of(error))
+    # What a stream inside of a function raised on a worker has no frames here: the function around it is not to blame.
+    of_inner = None if known.inner is None else known.inner.origin
+    known = dataclasses.replace(known, origin=known.origin or of_inner or origin_of(error))
     notes = (
         f"What happened: {_what(error, known, node)}",
         f"Where: {_where(known, root, node, call, place)}",

@@ -18,6 +18,7 @@ __all__ = [
     "field_names",
     "has_default",
     "has_plain_fields",
+    "hints_of",
     "is_missing",
     "is_of_dataclass",
     "is_of_named_tuple",
@@ -43,6 +44,24 @@ def _field_names(kind: Any) -> tuple[str, ...]:
     if dataclasses.is_dataclass(kind):
         return tuple(field.name for field in dataclasses.fields(kind))
     return tuple(getattr(kind, "_fields", ())) if issubclass(kind, tuple) else ()
+
+
+def hints_of(kind: Any, *, include_extras: bool = False) -> dict[str, Any]:
+    """Return the annotations of a class by name, also those that `make_dataclass` writes for fields without a type.
+
+    These are the string "typing.Any", which the module of the class need not know: with Python 3.11 that is `types`,
+    with later versions the module that called `make_dataclass`.
+
+    Raises:
+        NameError: a string names what its module does not have.
+    """
+    try:
+        return typing.get_type_hints(kind, include_extras=include_extras)
+    except NameError as error:
+        if error.name != "typing":
+            raise
+        names = {**vars(kind), "typing": typing}
+        return typing.get_type_hints(kind, None, names, include_extras=include_extras)
 
 
 def is_typed_dict(kind: object) -> bool:

@@ -175,6 +175,18 @@ def test_the_failure_of_a_stream_inside_of_a_function_names_both(engine):
     assert failed(known.replay) is not error
 
 
+def test_the_failure_of_an_inner_stream_on_a_worker_names_its_function(local_context, spark_context):
+    """The traceback here shows the outer function only: the stream inside runs on the default context."""
+    ds.set_default_context(spark_context)
+    try:
+        error = failed(lambda: local_context.stream([4], 2).flat_map(nested).to_list())
+    finally:
+        ds.set_default_context(None)
+
+    assert error.__notes__[0].startswith("What happened: inverse raised ZeroDivisionError")
+    assert "on the item 4" in error.__notes__[1]
+
+
 def test_the_users_own_notes_stay_before_ours(engine):
     """What the function said itself is not lost."""
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import traceback
+import typing
 from types import SimpleNamespace
 
 import pytest
 
 from dstream.failures.whose_code import is_ours
-from dstream.values.fields import columns_of_fields
+from dstream.values.fields import columns_of_fields, hints_of
 
 
 def test_columns_hold_the_values_of_each_field():
@@ -45,3 +47,20 @@ def test_a_field_that_fails_shows_no_code_that_was_generated():
 
     frames = [frame for frame, _ in traceback.walk_tb(caught.value.__traceback__)]
     assert [is_ours(frame) for frame in frames] == [False, *[True] * (len(frames) - 2), False]
+
+
+@pytest.mark.parametrize("module", ["types", "collections"])
+def test_fields_without_a_type_are_any(module):
+    """`make_dataclass` writes their annotation as a string that no module of these knows."""
+    kind = dataclasses.make_dataclass("Made", ["price", ("n", int)])
+    kind.__module__ = module
+
+    assert hints_of(kind) == {"price": typing.Any, "n": int}
+
+
+def test_annotations_of_names_that_are_not_there_are_refused():
+    """Only `typing` is known anywhere."""
+    kind = dataclasses.make_dataclass("Made", [("n", "Nowhere")])
+
+    with pytest.raises(NameError, match="Nowhere"):
+        hints_of(kind)

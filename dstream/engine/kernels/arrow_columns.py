@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from dstream.failures import shown
 from dstream.memory import Taking
-from dstream.values.fields import field_names
+from dstream.values.fields import field_names, hints_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -117,7 +117,7 @@ def _hints(kind: type) -> dict[str, pa.DataType]:
         timedelta: pa.duration("us"),
     }
     try:
-        hints = {name: _without_none(hint) for name, hint in typing.get_type_hints(kind).items()}
+        hints = {name: _without_none(hint) for name, hint in hints_of(kind).items()}
     except Exception:  # An annotation that cannot be resolved here says nothing.
         return {}
     return {name: simple[hint] for name, hint in hints.items() if isinstance(hint, type) and hint in simple}

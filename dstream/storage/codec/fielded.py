@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, cast
 
 from dstream.storage.codec.classes import ClassRefusedError, reference
+from dstream.values.fields import hints_of
 
 __all__ = ["build", "builder", "check_fields", "field_names", "hints_of_fields", "is_frozen", "parts_of"]
 
@@ -50,7 +51,7 @@ def parts_of(value: Any) -> Sequence[Any] | None:
 def hints_of_fields(kind: type) -> dict[str, Any]:
     """Return the annotations of the fields, as far as they mean something here."""
     try:
-        return typing.get_type_hints(kind)
+        return hints_of(kind)
     except Exception:  # an annotation names what exists only for type checkers
         raw = {
             name: hint
