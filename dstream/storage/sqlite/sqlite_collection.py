@@ -17,7 +17,7 @@ from dstream.storage.codec.codec import Codec
 from dstream.storage.codec.described_codec import described_codec
 from dstream.storage.codec.pickles import Pickles
 from dstream.storage.shape import Shape
-from dstream.storage.sqlite.sqlite_database import Place
+from dstream.storage.sqlite.sqlite_database import DAMAGE, Place
 from dstream.storage.sqlite.sqlite_schema import content_table, journal_of
 from dstream.storage.vanished import destroyed_error
 
@@ -28,10 +28,17 @@ KEEP_SECONDS = 86_400.0
 
 
 class State(NamedTuple):
-    """What the database says of a collection: its types as they are stored, and how often a list has changed."""
+    """What the database says of a collection.
+
+    Attributes:
+        types: its types as they are stored.
+        version: how often a list has changed.
+        size: the number of items of a list; 0 for maps, whose entries are not counted.
+    """
 
     types: str
     version: int
+    size: int
 
 
 @dataclass(frozen=True)
@@ -70,7 +77,7 @@ class Collection:
         Raises:
             CollectionDestroyedError: it is no more.
         """
-        found = connection.execute("SELECT types, version FROM dstream_collections WHERE id = ?", (self.number,))
+        found = connection.execute("SELECT types, version, size FROM dstream_collections WHERE id = ?", (self.number,))
         row = found.fetchone()
         if row is None:
             raise destroyed_error(self)
@@ -106,9 +113,18 @@ class Collection:
             raise self.damaged(f"dstream_collections holds no types of it: {error}") from error
         return described_codec(data, self.kind, self.name, self.asked, self.pickles)
 
+    def check_items(self, found: int, start: int, stop: int) -> None:
+        """Compare the number of items that were read with their positions, of which each has one item.
+
+        Raises:
+            IllegalStateError: some are missing.
+        """
+        if found != max(0, stop - start):
+            raise self.damaged(f"of the items at positions {start} to {stop - 1} only {found} can be read")
+
     def damaged(self, why: str) -> IllegalStateError:
         """Return the error that says that the database does not hold what dstream has written there."""
-        return IllegalStateError(f"{self} is damaged: {why}; something else than dstream has changed {self.place.path}")
+        return IllegalStateError(f"{self} in the storage sqlite:{self.place.path} is damaged: {why}; {DAMAGE}")
 
 
 def types_of(codec: Codec) -> str:

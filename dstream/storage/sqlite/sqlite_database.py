@@ -21,10 +21,15 @@ from dstream.storage.vanished import destroyed_error
 from dstream.values.contexts import contextmanager
 from dstream.values.forked_locks import renewed_after_fork
 
-__all__ = ["WAIT_SECONDS", "Database", "Owner", "Place", "Titled", "failure"]
+__all__ = ["DAMAGE", "SQLITE_ERRORS", "WAIT_SECONDS", "Database", "Owner", "Place", "Titled", "failure"]
 
 WAIT_SECONDS = 30.0
 """How long a writer waits for others."""
+
+DAMAGE = "something else than dstream has changed it, or the disk has lost a part of it: restore it from a backup"
+
+SQLITE_ERRORS = (sqlite3.Error, UnicodeDecodeError)
+"""What `sqlite3` raises; the second where its message has a name out of a damaged schema (3.11)."""
 
 _FAILURES = {
     sqlite3.SQLITE_BUSY: f"another process or thread has kept it locked for {WAIT_SECONDS:.0f} seconds; try again",
@@ -126,7 +131,7 @@ class Database:
         with self._lock:
             try:
                 return (self._connection or self._opened()).execute(sql, arguments).fetchone()
-            except sqlite3.Error as error:
+            except SQLITE_ERRORS as error:
                 raise self._failed(owner, error) from error
 
     def rows(self, owner: Owner, sql: str, arguments: Sequence[Any] = ()) -> list[Any]:
@@ -134,7 +139,7 @@ class Database:
         with self._lock:
             try:
                 return (self._connection or self._opened()).execute(sql, arguments).fetchall()
-            except sqlite3.Error as error:
+            except SQLITE_ERRORS as error:
                 raise self._failed(owner, error) from error
 
     def change(self, owner: Owner, sql: str, arguments: Sequence[Any] = ()) -> int:
@@ -143,7 +148,7 @@ class Database:
             self.check_file()
             try:
                 return (self._connection or self._opened()).execute(sql, arguments).rowcount
-            except sqlite3.Error as error:
+            except SQLITE_ERRORS as error:
                 raise self._failed(owner, error) from error
 
     # Several statements
@@ -173,7 +178,7 @@ class Database:
             finally:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
-        except sqlite3.Error as error:
+        except SQLITE_ERRORS as error:
             raise self._failed(owner, error) from error
 
     # Opening and failing
@@ -204,6 +209,7 @@ class Database:
         )
         try:
             _prepare(connection, self.place)
+            _check_size(connection, self.place)
         except BaseException:
             connection.close()
             raise
@@ -217,7 +223,7 @@ class Database:
         [others] = connection.execute("PRAGMA data_version").fetchone()
         return others, connection.total_changes
 
-    def _failed(self, owner: Owner, error: sqlite3.Error) -> DStreamError:
+    def _failed(self, owner: Owner, error: Exception) -> DStreamError:
         if owner.number is not None and str(error).startswith("no such table") and self._is_destroyed(owner.number):
             return destroyed_error(owner)
         return failure(self.place, owner, error)
@@ -231,13 +237,30 @@ class Database:
         return found is None
 
 
-def failure(place: Place, owner: object, error: sqlite3.Error) -> DStreamError:
+def failure(place: Place, owner: object, error: Exception) -> DStreamError:
     """Return what an error of SQLite means."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     where = f"in the storage sqlite:{place.path}"
     if code in _FAILURES:
         return EngineError(f"{owner} {where}: {_FAILURES[code]} ({error})")
-    return IllegalStateError(f"{owner} {where} is damaged: {error}; something else than dstream has changed it")
+    return IllegalStateError(f"{owner} {where} is damaged: {error}; {DAMAGE}")
+
+
+def _check_size(connection: sqlite3.Connection, place: Place) -> None:
+    """Refuse a file that is shorter than its header says: SQLite reads the rest of its last page as zeros.
+
+    Raises:
+        IllegalStateError: it is shorter.
+    """
+    [page], [pages] = (connection.execute(f"PRAGMA {name}").fetchone() for name in ("page_size", "page_count"))
+    with suppress(FileNotFoundError):
+        if os.stat(f"{place.path}-wal").st_size:
+            return  # the log may have the pages that the file lacks
+    size = os.stat(place.path).st_size
+    if size < page * pages:
+        raise IllegalStateError(
+            f"the storage sqlite:{place.path} is damaged: it has {size:,} bytes of {page * pages:,}; {DAMAGE}"
+        )
 
 
 def _make_own_file(path: str) -> None:

@@ -12,15 +12,22 @@ from dstream.storage.codec.codec import Codec
 from dstream.storage.encoded import encoded_items
 from dstream.storage.portions import Portions
 from dstream.storage.sqlite.sqlite_cells import Cell, value_cell, value_of
-from dstream.storage.sqlite.sqlite_collection import Collection
+from dstream.storage.sqlite.sqlite_collection import Collection, State
 from dstream.storage.sqlite.sqlite_staging import AT_A_TIME, Job, Staged, StagedFile
 
 __all__ = ["ItemWriter", "ListJob", "bump", "end_of", "insert_items"]
 
 
-def end_of(connection: sqlite3.Connection, table: str) -> int:
-    """Return the position behind the last item of a list."""
-    return int(connection.execute(f"SELECT coalesce(max(key) + 1, 0) FROM {table}").fetchone()[0])
+def end_of(connection: sqlite3.Connection, collection: Collection, state: State) -> int:
+    """Return the position behind the last item of a list.
+
+    Raises:
+        IllegalStateError: that is not its size.
+    """
+    [end] = connection.execute(f"SELECT coalesce(max(key) + 1, 0) FROM {collection.table}").fetchone()
+    if end != state.size:
+        raise collection.damaged(f"it has {state.size} items, and its last position is {end - 1}")
+    return state.size
 
 
 def insert_items(connection: sqlite3.Connection, table: str, start: int, cells: Iterable[Cell | None]) -> None:
@@ -28,9 +35,10 @@ def insert_items(connection: sqlite3.Connection, table: str, start: int, cells: 
     connection.executemany(f"INSERT INTO {table} (key, value) VALUES (?, ?)", enumerate(cells, start))
 
 
-def bump(connection: sqlite3.Connection, collection: Collection) -> None:
-    """Give a list its next version."""
-    connection.execute("UPDATE dstream_collections SET version = version + 1 WHERE id = ?", (collection.number,))
+def bump(connection: sqlite3.Connection, collection: Collection, size: int) -> None:
+    """Give a list its next version, and its size."""
+    sql = "UPDATE dstream_collections SET version = version + 1, size = ? WHERE id = ?"
+    connection.execute(sql, (size, collection.number))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +99,11 @@ class ListJob(Job):
             if now.types != types:
                 return False
             collection.settle(connection, types, codec)
+            size = 0 if self._replace else end_of(connection, collection, now)
             if self._replace:
                 connection.execute(f"DELETE FROM {collection.table}")
             cells = (cell for staged in parts for _, cell, _, _ in staged.rows())
-            insert_items(connection, collection.table, end_of(connection, collection.table), cells)
-            bump(connection, collection)
+            insert_items(connection, collection.table, size, cells)
+            bump(connection, collection, size + sum(staged.size for staged in parts))
             self._note(connection)
         return True

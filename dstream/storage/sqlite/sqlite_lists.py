@@ -11,6 +11,7 @@ from dstream.spi.sink import WriteJob, Writer
 from dstream.spi.store import ItemSplit, ListView, Splice
 from dstream.storage.encoded import checked_splice, divided, encoded_items, items_as
 from dstream.storage.sqlite.sqlite_cells import value_cell, value_of
+from dstream.storage.sqlite.sqlite_collection import State
 from dstream.storage.sqlite.sqlite_handle import Handle
 from dstream.storage.sqlite.sqlite_list_jobs import ListJob, bump, end_of, insert_items
 from dstream.storage.sqlite.sqlite_pins import pinned
@@ -39,8 +40,9 @@ class SqliteList(Handle):
     """A handle to the items of a list."""
 
     def size(self) -> int:
-        """Look at the last position."""
-        return int(self._database.row(self._collection, f"SELECT coalesce(max(key) + 1, 0) FROM {self._table}")[0])
+        """Look at the size that is noted, and at the last position."""
+        with self._database.reading(self._collection) as connection:
+            return end_of(connection, self._collection, self._collection.state(connection))
 
     def read(self, start: int, stop: int) -> list[Any]:
         """Read a stretch."""
@@ -49,15 +51,13 @@ class SqliteList(Handle):
     def _read(self, start: int, stop: int) -> tuple[int, list[Any]]:
         """Read a stretch, and say of which version it is."""
         with self._database.reading(self._collection) as connection:
-            types, version = self._collection.state(connection)
-            rows = self._cells(connection, start, stop)
-        codec = self._codec_of(types)
-        return version, [value_of(codec, cell) for (cell,) in rows]
-
-    def _cells(self, connection: sqlite3.Connection, start: int, stop: int) -> list[tuple[Any]]:
-        most = 2**63 - 1
-        sql = f"SELECT value FROM {self._table} WHERE key >= ? AND key < ? ORDER BY key"
-        return connection.execute(sql, (min(start, most), min(stop, most))).fetchall()
+            state = self._collection.state(connection)
+            start, stop = min(start, state.size), min(stop, state.size)
+            sql = f"SELECT value FROM {self._table} WHERE key >= ? AND key < ? ORDER BY key"
+            rows = connection.execute(sql, (start, stop)).fetchall()
+        self._collection.check_items(len(rows), start, stop)
+        codec = self._codec_of(state.types)
+        return state.version, [value_of(codec, cell) for (cell,) in rows]
 
     def extend(self, items: Iterable[Any]) -> None:
         """Append all items in one transaction."""
@@ -67,11 +67,13 @@ class SqliteList(Handle):
             written = items_as(self._codec_of(types), [written])
             cells = [value_cell(written.codec, data) for data in written.items]
             with self._database.writing(self._collection) as connection:
-                if self._collection.state(connection).types != types:
+                state = self._collection.state(connection)
+                if state.types != types:
                     continue
                 self._collection.settle(connection, types, written.codec)
-                insert_items(connection, self._table, end_of(connection, self._table), cells)
-                bump(connection, self._collection)
+                size = end_of(connection, self._collection, state)
+                insert_items(connection, self._table, size, cells)
+                bump(connection, self._collection, size + len(cells))
                 return
 
     def edit(self, change: Callable[[ListView], Splice | None]) -> None:
@@ -79,33 +81,34 @@ class SqliteList(Handle):
         done = False
         while not done:
             with self._database.reading(self._collection) as connection:
-                types, version = self._collection.state(connection)
-                size = end_of(connection, self._table)
-            view = _View(self, version, size)
+                state = self._collection.state(connection)
+                size = end_of(connection, self._collection, state)
+            view = _View(self, state.version, size)
             try:
                 splice = change(view)
             except ViewOvertakenError as error:
                 if error.view is not view:
                     raise
             else:
-                done = splice is None or self._splice(types, version, checked_splice(self.name, splice, size))
+                done = splice is None or self._splice(state, checked_splice(self.name, splice, size))
 
-    def _splice(self, types: str, version: int, splice: Splice) -> bool:
-        written = encoded_items(self._codec_of(types), splice.items)
+    def _splice(self, state: State, splice: Splice) -> bool:
+        written = encoded_items(self._codec_of(state.types), splice.items)
         cells = [value_cell(written.codec, data) for data in written.items]
         with self._database.writing(self._collection) as connection:
-            if self._collection.state(connection) != (types, version):
+            if self._collection.state(connection) != state:
                 return False
-            self._collection.settle(connection, types, written.codec)
+            self._collection.settle(connection, state.types, written.codec)
             kept = splice.stop - splice.start
-            if len(cells) != kept:
-                self._move(connection, splice.stop, len(cells) - kept)
+            more = len(cells) - kept
+            if more:
+                self._move(connection, splice.stop, more)
                 kept = min(kept, len(cells))
             update = f"UPDATE {self._table} SET value = ? WHERE key = ?"
             places = range(splice.start, splice.start + kept)
             connection.executemany(update, zip(cells[:kept], places, strict=True))
             insert_items(connection, self._table, splice.start + kept, cells[kept:])
-            bump(connection, self._collection)
+            bump(connection, self._collection, state.size + more)
         return True
 
     def _move(self, connection: sqlite3.Connection, start: int, by: int) -> None:
@@ -119,8 +122,8 @@ class SqliteList(Handle):
     def splits(self, parallelism: int) -> Sequence[ItemSplit]:
         """Divide the items by their positions, and pin them."""
         with self._database.writing(self._collection) as connection:
-            self._collection.state(connection)
-            stretches = divided(range(end_of(connection, self._table)), parallelism)
+            state = self._collection.state(connection)
+            stretches = divided(range(end_of(connection, self._collection, state)), parallelism)
             if not stretches:
                 return []
             pin = pinned(connection, self._collection)

@@ -103,7 +103,7 @@ class SqliteMap(Handle):
     def _look(self, cells: Sequence[Cell]) -> tuple[str, list[Cell | None], tuple[int, int]]:
         """Return the types, the values, and a mark that stays as long as nobody writes into the database."""
         with self._database.reading(self._collection) as connection:
-            types, _ = self._collection.state(connection)
+            types = self._collection.state(connection).types
             rows = [connection.execute(self._select, (cell,)).fetchone() for cell in cells]
             mark = self._database.mark(connection)
         return types, [None if row is None else row[0] for row in rows], mark
@@ -161,8 +161,9 @@ class SqliteMap(Handle):
             edges: list[Cell | None] = [None]
             while (edge := self._edge(connection, edges[-1], step)) is not None:
                 edges.append(edge)
-        bounds = zip(edges, [*edges[1:], None], strict=True)
-        return [EntryStretch(self._collection, pin, low, high) for low, high in bounds]
+        sizes = [*[step] * (len(edges) - 1), size - step * (len(edges) - 1)]
+        bounds = zip(edges, [*edges[1:], None], sizes, strict=True)
+        return [EntryStretch(self._collection, pin, low, high, entries) for low, high, entries in bounds]
 
     def _edge(self, connection: Any, low: Cell | None, step: int) -> Cell | None:
         """Return the key that many rows behind another one, or behind the start."""

@@ -1,7 +1,8 @@
 """The tables of a storage in SQLite.
 
 Each collection has a table of its own, such as `map_counts_7`, with the columns `key` and `value`; that of a list has
-positions as keys. Triggers keep what else a change means, so that a change is one statement:
+positions as keys, and `dstream_collections` its size. Triggers keep what else a change means, so that a change is one
+statement:
 
 - **The journal**, if there is one: `map_counts_7_journal`.
 - **What pinned readers need.** A reader notes a number in `dstream_pins`. As long as there is one for a collection, the
@@ -29,11 +30,11 @@ __all__ = [
 
 APPLICATION = 0x64737472
 """Says in the header of the file whose it is."""
-FORMAT = 1
+FORMAT = 2
 
 TABLES = (
     "CREATE TABLE dstream_collections (id INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, name TEXT NOT NULL, "
-    "shape TEXT NOT NULL, types TEXT NOT NULL, version INTEGER NOT NULL, UNIQUE (kind, name))",
+    "shape TEXT NOT NULL, types TEXT NOT NULL, version INTEGER NOT NULL, size INTEGER NOT NULL, UNIQUE (kind, name))",
     "CREATE TABLE dstream_jobs (collection INTEGER, job TEXT, epoch INTEGER NOT NULL, removable_at REAL, "
     "PRIMARY KEY (collection, job)) WITHOUT ROWID",
     "CREATE TABLE dstream_pins (pin INTEGER PRIMARY KEY AUTOINCREMENT, collection INTEGER NOT NULL, at REAL NOT NULL)",

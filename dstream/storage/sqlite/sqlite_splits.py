@@ -73,18 +73,33 @@ _SELECT_KEPT = (
 
 @dataclass(frozen=True, slots=True)
 class EntryStretch(_Stretch):
-    """Some of the entries of a map."""
+    """Some of the entries of a map.
+
+    Attributes:
+        size: the number of entries.
+    """
+
+    size: int
 
     def read(self) -> Iterator[tuple[Any, Any]]:
         """Give the entries."""
-        for codec, rows in self.pages():
+        for codec, rows in self._counted():
             for key, value in rows:
                 yield key_of(codec, key), value_of(codec, value)
 
     def read_arrow(self) -> Iterator[pa.RecordBatch]:
         """Give the entries in columns."""
-        for codec, rows in self.pages():
+        for codec, rows in self._counted():
             yield codec.batch([key_of(codec, key) for key, _ in rows], [value_of(codec, value) for _, value in rows])
+
+    def _counted(self) -> Iterator[_Page]:
+        """Give the pages, and see at the end that none was lost."""
+        read = 0
+        for page in self.pages():
+            read += len(page.rows)
+            yield page
+        if read != self.size:
+            raise self.collection.damaged(f"of {self.size} entries {read} can be read")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +108,19 @@ class ItemStretch(_Stretch):
 
     def read(self) -> Iterator[Any]:
         """Give the items."""
-        for codec, rows in self.pages():
+        for codec, rows in self._counted():
             for _, value in rows:
                 yield value_of(codec, value)
 
     def read_arrow(self) -> Iterator[pa.RecordBatch]:
         """Give the items in a column."""
-        for codec, rows in self.pages():
+        for codec, rows in self._counted():
             yield codec.batch((), [value_of(codec, value) for _, value in rows])
+
+    def _counted(self) -> Iterator[_Page]:
+        """Give the pages, and see at the end that each position has its item."""
+        read = 0
+        for page in self.pages():
+            read += len(page.rows)
+            yield page
+        self.collection.check_items(read, self.low, self.high)  # type: ignore[arg-type]  # positions

@@ -21,7 +21,7 @@ from dstream.storage.checking import number, receipts_of
 from dstream.storage.codec.codec import Codec
 from dstream.storage.sqlite.sqlite_cells import Cell
 from dstream.storage.sqlite.sqlite_collection import KEEP_SECONDS, Collection
-from dstream.storage.sqlite.sqlite_database import failure
+from dstream.storage.sqlite.sqlite_database import SQLITE_ERRORS, failure
 from dstream.storage.vanished import removed_error
 from dstream.storage.written_types import codec_by, settled
 from dstream.values.contexts import contextmanager
@@ -138,7 +138,7 @@ class StagedFile:
 def _naming_failures(collection: Collection) -> Iterator[None]:
     try:
         yield
-    except sqlite3.Error as error:
+    except SQLITE_ERRORS as error:
         raise failure(collection.place, f"what tasks wrote for {collection}", error) from error
 
 

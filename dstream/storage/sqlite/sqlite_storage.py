@@ -18,7 +18,7 @@ from dstream.storage.lake.local_folder import LocalFolder
 from dstream.storage.lake.trust import Trust, are_private
 from dstream.storage.shape import Shape, check_name
 from dstream.storage.sqlite.sqlite_collection import Collection, types_of
-from dstream.storage.sqlite.sqlite_database import Place, Titled
+from dstream.storage.sqlite.sqlite_database import DAMAGE, Place, Titled
 from dstream.storage.sqlite.sqlite_lists import SqliteList
 from dstream.storage.sqlite.sqlite_maps import SqliteMap
 from dstream.storage.sqlite.sqlite_records import SqliteRecords
@@ -95,7 +95,15 @@ class SqliteStorage:
         return sorted(cast("list[tuple[Kind, str]]", rows))
 
     def vacuum(self, older_than: float) -> int:
-        """Remove from all collections what nobody needs; destroyed ones leave nothing behind."""
+        """Remove from all collections what nobody needs; destroyed ones leave nothing behind.
+
+        Raises:
+            IllegalStateError: the structure of the file is damaged, in whatever part.
+        """
+        if self._place.exists():
+            [found] = self._database.row(_WHOLE, "PRAGMA quick_check(1)")
+            if found != "ok":
+                raise IllegalStateError(f"the storage {self.url} is damaged: {found:.200}; {DAMAGE}")
         stores = (self.open(kind, name, Options()) for kind, name in self.names())
         return sum(store.vacuum(older_than) for store in stores if store is not None)
 
@@ -129,7 +137,7 @@ class SqliteStorage:
         """Make a collection, unless somebody else was faster."""
         with self._database.writing(Titled(f"{kind} {name!r}")) as connection:
             made = connection.execute(
-                "INSERT INTO dstream_collections (kind, name, shape, types, version) VALUES (?, ?, ?, ?, 0) "
+                "INSERT INTO dstream_collections (kind, name, shape, types, version, size) VALUES (?, ?, ?, ?, 0, 0) "
                 "ON CONFLICT DO NOTHING",
                 (kind, name, shape, types),
             )
@@ -152,6 +160,7 @@ class SqliteStorage:
 
 
 _REGISTRY = Titled("the names of collections")
+_WHOLE = Titled("the whole file")
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,6 +56,48 @@ def test_damage_of_the_names_is_named(base):
         base.storage().names()
 
 
+LIST_READS = {
+    "size": lambda store: store.size(),
+    "read": lambda store: store.read(0, 10),
+    "splits": lambda store: [item for split in store.splits(2) for item in split.read()],
+    "extend": lambda store: store.extend(["d"]),
+}
+
+
+@pytest.mark.parametrize(("read", "lost"), [("read", 1), ("splits", 1), *((read, 2) for read in LIST_READS)])
+def test_damage_of_a_list_makes_it_no_shorter(base, read, lost):
+    """An item that is gone, in the middle or at the end, is missed by the size that is noted."""
+    base.list("a", "b", "c")
+    base.sql(f"DELETE FROM list_l_1 WHERE key = {lost}")
+
+    with pytest.raises(IllegalStateError, match=r"list 'l'.*damaged"):
+        LIST_READS[read](base.storage().open("list", "l", Options()))
+
+
+def test_damage_of_a_map_that_a_task_reads_is_missed(base):
+    """A part of a map has the number of entries that it had when it was planned."""
+    store = base.map()
+    base.put(store, a=1, b=2, c=3)
+    splits = store.splits(2)
+    for event in ("insert", "update", "delete"):
+        base.sql(f"DROP TRIGGER {TABLE}_undo_{event}")
+    base.sql(f"DELETE FROM {TABLE} WHERE key = 'b'")
+
+    with pytest.raises(IllegalStateError, match=r"map 'm'.*damaged: of 2 entries 1"):
+        [pair for split in splits for pair in split.read()]
+
+
+def test_damage_of_the_schema_is_named(base):
+    """The message of SQLite has a name that is no UTF-8, which Python cannot read."""
+    base.map()
+    base.storage().close()
+    data = base.path.read_bytes()
+    base.path.write_bytes(data.replace(b"CREATE TABLE dstream_records", b"CRE\xc1TE TABLE dstream_records"))
+
+    with pytest.raises(IllegalStateError, match="damaged"):
+        base.map()
+
+
 def test_damage_of_a_journal_is_named(base):
     """Events that are missing are not skipped."""
     store = base.map(journal=True)

@@ -17,6 +17,7 @@ from dstream.errors import EngineError, IllegalStateError, SetupError
 from dstream.spi.store import Options
 from dstream.storage import Settings, open_storage
 from dstream.storage.sqlite import sqlite_database, sqlite_splits
+from dstream.storage.sqlite.sqlite_schema import FORMAT
 
 
 def test_storage_is_readable_by_any_sqlite(base):
@@ -92,8 +93,8 @@ def test_storage_of_a_later_format_is_refused(base):
     """A database that a later dstream has written is not guessed at."""
     base.map()
     base.storage().close()
-    base.sql("PRAGMA user_version = 2")
-    with pytest.raises(SetupError, match="format 2"):
+    base.sql(f"PRAGMA user_version = {FORMAT + 1}")
+    with pytest.raises(SetupError, match=f"format {FORMAT + 1}"):
         base.map()
 
 
