@@ -11,7 +11,8 @@ from dstream.errors import SetupError, SourceError
 from dstream.spi import Misread, Reducer, Source
 from dstream.values import DeadLetter
 from dstream.values.distribution import pip_install
-from sources.file_access import File, opened
+from sources.file_access import File, check_format, opened
+from sources.file_signatures import AVRO
 from sources.file_splits import Part, plan
 from sources.forms import FormOfItem, Unfit
 from sources.found_files import Paths, path_list
@@ -155,6 +156,7 @@ def _records(file: File) -> Iterator[Any]:
 
     given = 0
     with opened(file) as stream:
+        check_format(file, stream, AVRO)
         blocks: Any = _OfBlocks(stream, file.name)
         try:
             for given, record in enumerate(fastavro.reader(blocks), start=1):  # noqa: B007

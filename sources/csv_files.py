@@ -185,8 +185,21 @@ def csv_rows(
     if names is not None and form is not None and (missing := missing_columns(form, names)):
         raise ValueError(f"fieldnames must hold the fields of {form.expected}: there is no {', '.join(missing)}")
     format = CsvFormat(checked_encoding(encoding), tuple(dialect.items()), names, form)
-    shown = (("encoding", encoding), ("fieldnames", names), ("kind", kind))
+    signs = (("delimiter", _shown_sign(delimiter, ",")), ("quotechar", _shown_sign(quotechar, '"')))
+    shown = (("encoding", encoding), *signs, ("fieldnames", names), ("kind", kind))
     return RecordFiles("csv_rows", path_list(*paths), format, options(with_path, on_bad, into), shown)
+
+
+def _shown_sign(sign: str | None, default: str) -> _Written | None:
+    """Return how a sign is shown; None for the default, which is not."""
+    return None if sign == default else _Written(repr(sign))
+
+
+class _Written(str):
+    """An argument as it is written, which also None may be."""
+
+    __slots__ = ()
+    __repr__ = str.__str__
 
 
 def _refuse_mixed(delimiter: str, quotechar: str | None) -> None:

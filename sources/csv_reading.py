@@ -13,6 +13,7 @@ from typing import Any
 from dstream.errors import SourceError
 from dstream.spi import Misread
 from sources.column_makers import maker_of_many, maker_of_many_rows
+from sources.csv_delimiters import OtherDelimiters
 from sources.file_access import opened
 from sources.file_splits import Part
 from sources.forms import FormOfItem, Unfit
@@ -56,6 +57,8 @@ class RowsOfFile:
         self._form = form
         self._dialect = dialect
         self._quotes = _Quotes(dialect["delimiter"], dialect["quotechar"]) if dialect["quotechar"] else None
+        self._delimiters = OtherDelimiters(dialect)
+        self._count: int | None = None  # Of the names, when they are known.
         self._lines = _Lines(part, encoding, self._quotes)
         self._reader: Any = csv.reader(itertools.chain.from_iterable(self._lines.blocks()), **dialect)
 
@@ -77,6 +80,7 @@ class RowsOfFile:
         names = self._header() if self._names is None else self._names
         make, make_of_plain = self._maker(names, False), self._maker(names, True)
         make_many, problem = self._maker_of_many(names, make_of_plain), None
+        is_first, self._count = True, len(names)
         while True:
             rows: list[list[str]] = []
             try:
@@ -85,6 +89,10 @@ class RowsOfFile:
                 problem = error  # The rows that were read before come first.
             if not rows and problem is None:
                 return
+            if is_first and self._delimiters.are_likely:
+                place = f"{self._file.name}, line {lines.done:,}"
+                self._delimiters.refuse_single_column(place, names[0], lines.up_to(reader.line_num))
+            is_first = False
             made = make_many(rows) if lines.are_plain else []
             if made:
                 yield made
@@ -144,10 +152,13 @@ class RowsOfFile:
             raise self._misread(error, self._reader.line_num).error() from error
         if damage := self._lines.damage_up_to(self._reader.line_num):
             raise damage.error()
+        header = self._lines.text_up_to(self._reader.line_num).lstrip("\r\n")
         if twice := repeated(row):
             raise self._bad_header(f"the header holds {twice} more than once")
         if row and (missing := missing_columns(self._form, row)):
-            raise self._bad_header(f"there is no column {', '.join(missing)}; there are {', '.join(row)}")
+            advice = self._delimiters.of_names(header, row, self._form)
+            raise self._bad_header(f"there is no column {', '.join(missing)}; there are {', '.join(row)}{advice}")
+        self._delimiters.remember_header(header, row)
         self._lines.done = self._reader.line_num
         return tuple(row)
 
@@ -175,7 +186,8 @@ class RowsOfFile:
         if damage := self._lines.damage_up_to(last):
             raise damage.problem
         if len(row) != len(names):
-            raise Unfit(f"{len(row)} fields, but there are {len(names)} names ({', '.join(names)})")
+            advice = self._delimiters.of_row(self._lines.text_up_to(last), len(names))
+            raise Unfit(f"{len(row)} fields, but there are {len(names)} names ({', '.join(names)}){advice}")
         if self._quotes is None or "" not in row:
             return [value or None for value in row]
         around = self._quotes.around(self._lines.text_up_to(last))
@@ -190,10 +202,15 @@ class RowsOfFile:
         first = self._lines.done + 1
         if damage := self._lines.damage_up_to(last):
             return damage
-        reason = problem.said("column") if isinstance(problem, Unfit) else str(problem)
+        text, reason = (
+            self._lines.text_up_to(last),
+            problem.said("column") if isinstance(problem, Unfit) else str(problem),
+        )
         if isinstance(problem, csv.Error):
-            reason += next((advice for words, advice in _ADVICE.items() if words in reason), "")
-        found = misread_at(self._file, lambda: first, self._lines.text_up_to(last), problem, f": {reason}")
+            other = self._delimiters
+            advice = other.of_torn_header(text) if self._count is None else other.of_row(text, self._count)
+            reason += advice or next((advice for words, advice in _ADVICE.items() if words in reason), "")
+        found = misread_at(self._file, lambda: first, text, problem, f": {reason}")
         is_open = reason.startswith("unexpected end of data") and last > first
         if isinstance(problem, csv.Error) and (is_open or reason.startswith("field larger")):
             raise found.error() from problem  # A quote that nothing closes stands before the last line.

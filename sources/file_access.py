@@ -14,8 +14,9 @@ from typing import Any
 
 from dstream.errors import SourceError
 from dstream.values.secrets import scrub, shown_url
+from sources.file_signatures import HEAD, refuse_misnamed, refuse_other_format
 
-__all__ = ["File", "is_compressed", "opened", "raw", "reading"]
+__all__ = ["File", "check_format", "is_compressed", "opened", "raw", "reading"]
 
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".zstd")
 
@@ -58,8 +59,18 @@ def opened(file: File) -> Iterator[io.BufferedReader]:
         if not is_compressed(file) or not stream.peek(1):  # An empty file has no items, whatever its name.
             yield stream
         else:
+            refuse_misnamed(file.name, stream.peek(HEAD), os.path.splitext(file.path)[1].lower())
             with _decompressed(stream, file.path.lower()) as content:
                 yield content
+
+
+def check_format(file: File, stream: io.BufferedReader, wanted: str = "text") -> None:
+    """Look at the first bytes of a file that is open at its start; it stays there.
+
+    Raises:
+        SourceError: it is of another format, and how that is read.
+    """
+    refuse_other_format(file.name, stream.peek(HEAD), wanted=wanted, is_inside=is_compressed(file))
 
 
 @contextlib.contextmanager

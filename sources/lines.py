@@ -8,6 +8,7 @@ stretches that end with a newline byte and start inside it; see `line_blocks`.
 from __future__ import annotations
 
 import codecs
+import contextlib
 import functools
 import io
 from collections import deque
@@ -17,7 +18,7 @@ from typing import Any
 from dstream.errors import SourceError
 from dstream.spi import Misread
 from dstream.values.encoded_lines import EncodedLines
-from sources.file_access import File, is_compressed, opened
+from sources.file_access import File, check_format, is_compressed, opened
 from sources.file_splits import Part
 from sources.record_files import misread_at
 
@@ -215,6 +216,8 @@ def _pieces_of_lines(
     encoded: Callable[[bytes, str], Sequence[str]] | None = None,
 ) -> Iterator[Any]:
     with opened(part.file) as stream:
+        if not part.start:
+            check_format(part.file, stream)
         for offset, piece in _pieces(stream, part):
             codec = from_the_start(encoding) if offset == 0 else _past_the_start(encoding)
             try:
@@ -328,16 +331,38 @@ def _decodable(decoder: io.IncrementalNewlineDecoder, state: tuple[bytes, int], 
 
 
 def _undecodable(part: Part, line: int, offset: int, encoding: str, error: UnicodeDecodeError) -> SourceError:
-    if offset == 0 and error.object.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return SourceError(
-            f"{part.file.name} begins with the byte order mark of UTF-16: read it with encoding='utf-16'"
-        )
+    """Return what to say of bytes that are not in the encoding, or of a file that is no text at all."""
+    if part.file.size is not None:  # A pipe cannot be read again.
+        with opened(part.file) as stream:
+            try:
+                check_format(part.file, stream, "text" if splits_at_newlines(encoding) else f"text in {encoding}")
+            except SourceError as other:
+                return other
     found = error.object[error.start : max(error.end, error.start + 1)][:20]
     where = "decompressed byte" if is_compressed(part.file) else "byte"
     return SourceError(
         f"{part.file.name}, line {line:,}, {where} {offset:,}: {found!r} is not {encoding} ({error.reason}). "
-        f"Say how the file was written, for example encoding='latin-1'."
+        f"{_advice(encoding, error.object)}"
     )
+
+
+def _advice(encoding: str, data: bytes) -> str:
+    """Return what to do about bytes that are not in an encoding.
+
+    None that takes every byte is named, as latin-1 does: it makes control characters of the quotes of Windows.
+    """
+    tried = codecs.lookup(encoding).name.removesuffix("-sig")
+    text = data.decode("utf-8", "replace")
+    bad, wide = text.count("\ufffd"), sum(character > "\x7f" for character in text)
+    if tried == "utf-8" and wide > 2 * bad:
+        return "What stands around it is: bytes of another encoding are in this file."
+    if tried != "utf-8" and not bad:
+        return "Say how the file was written, for example encoding='utf-8'."
+    with contextlib.suppress(UnicodeDecodeError):
+        if tried != "cp1252":
+            data.decode("cp1252")
+            return "Say how the file was written, for example encoding='cp1252'."
+    return "Say how the file was written, if it is text: encoding='cp850' is that of DOS, 'shift_jis' one of Japan."
 
 
 def lines_before(part: Part, encoding: str) -> int:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sources.file_access import File, raw
+from sources.file_signatures import HEAD, PARQUET, refuse_other_format
 
 __all__ = ["RowGroup", "RowGroups", "batches", "opened_parquet"]
 
@@ -40,8 +41,15 @@ def opened_parquet(file: File) -> Iterator[Any]:
     # pyarrow takes some 200 ms to import, which only those who use it should pay.
     import pyarrow.parquet
 
-    with raw(file) as stream, pyarrow.parquet.ParquetFile(stream) as parquet:
-        yield parquet
+    with raw(file) as stream:
+        try:
+            parquet = pyarrow.parquet.ParquetFile(stream)
+        except pyarrow.ArrowInvalid:
+            stream.seek(0)
+            refuse_other_format(file.name, stream.peek(HEAD), wanted=PARQUET)
+            raise
+        with parquet:
+            yield parquet
 
 
 def batches(parquet: Any, groups: Sequence[RowGroup], columns: Sequence[str] | None) -> Iterator[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import pathlib
 import tempfile
+from dataclasses import dataclass
 
 import pytest
 from hypothesis import given, settings
@@ -94,6 +95,60 @@ def test_csv_rows_names_what_is_wrong(write, content, words):
 
     assert message.startswith(str(path))
     assert words in message
+
+
+@dataclass
+class Sale:
+    id: int
+    name: str
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"id;name\n1;Ada\n", "line 1: the header is one column, 'id;name': delimiter=';' reads 2 columns"),
+        (b"id;name\n1;2,5\n", "line 1: the header is one column, 'id;name': delimiter=';' reads 2 columns"),
+        (b'id;name\n1;"Ada"\n2;Bo\n3\n', "line 1: the header is one column, 'id;name': delimiter=';' reads 2 columns"),
+        (b"id\tname\n1\tAda\n", r"line 1: the header is one column, 'id\\tname': delimiter='\\t' reads 2 columns"),
+        (b"id|name\n1|Ada\n", r"line 1: the header is one column, 'id\|name': delimiter='\|' reads 2 columns"),
+        (b'"id";"name"\n"1";"Ada"\n', "line 1: ',' expected after '\"': delimiter=';' gives 2 fields"),
+    ],
+)
+@pytest.mark.parametrize("kind", [None, Sale])
+def test_csv_rows_names_the_delimiter_that_is_meant(write, content, words, kind):
+    """Before one column comes out, or every row is left out as a bad one."""
+    if kind is not None and b'"id"' not in content:
+        words = "line 1: there is no column id, name; there are .*: delimiter=.* gives id, name"
+    with pytest.raises(SourceError, match=words):
+        list(csv_rows(write(content), kind=kind, on_bad="skip").splits(1)[0].read_past(lambda misread: ()))
+
+
+def test_csv_rows_names_the_delimiter_of_rows_behind_fieldnames(write):
+    """A row that does not fit the names, but would by another delimiter."""
+    message = error_of(csv_rows(write(b"1;Ada\n"), fieldnames=["id", "name"]))
+
+    assert "line 1: 1 fields, but there are 2 names (id, name): delimiter=';' gives 2 fields: 1;Ada" in message
+
+
+@pytest.mark.parametrize(
+    ("content", "column", "values"),
+    [
+        (b'"id;name"\n1;Ada\n', "id;name", ["1;Ada"]),
+        (b"what (a; b)\nfree\na; b; c\n\nothers\n", "what (a; b)", ["free", "a; b; c", "others"]),
+        (b"a;b\n", "a;b", []),
+        (b"a;\n1;\n", "a;", ["1;"]),
+        (b"text\na;b\n", "text", ["a;b"]),
+    ],
+)
+def test_csv_rows_reads_a_column_that_holds_other_delimiters(write, read, content, column, values):
+    """One whose name is in quotes, or whose values show no such columns."""
+    assert read(csv_rows(write(content))) == [{column: value} for value in values]
+
+
+def test_csv_rows_shows_its_dialect():
+    """As it was written, where it is not the default."""
+    assert repr(csv_rows("a", delimiter=";", quotechar=None)) == "csv_rows('a', delimiter=';', quotechar=None)"
+    assert repr(csv_rows("a", delimiter=",", quotechar="'")) == "csv_rows('a', quotechar=\"'\")"
 
 
 def test_csv_rows_reads_fields_beyond_the_limit_of_the_csv_module(write, read):

@@ -29,7 +29,7 @@ def test_undecodable_bytes_are_named_with_their_place(tmp_path):
 
     assert message == (
         f"{path}, line 3, byte 11: b'\\xe9' is not utf-8 (invalid continuation byte). "
-        "Say how the file was written, for example encoding='latin-1'."
+        "Say how the file was written, for example encoding='cp1252'."
     )
     assert lines == ["one", "two"]
 
