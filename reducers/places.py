@@ -157,9 +157,12 @@ class LocalPlace:
         """Make the folder, with those above it.
 
         Raises:
-            SinkError: it cannot be made, or not be written.
+            SinkError: it cannot be made or written, or a hidden folder is a link, which may lead anywhere.
         """
         hidden = self.path_of(HIDDEN)
+        for folder in (hidden, os.path.join(hidden, "jobs")):
+            if os.path.islink(folder):
+                raise SinkError(f"cannot write {folder}: it is a symbolic link, which may lead anywhere; remove it")
         with writing_to(self.path):
             os.makedirs(os.path.join(hidden, "jobs"), exist_ok=True)
             for folder in (self.path, hidden):

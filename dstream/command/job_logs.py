@@ -26,7 +26,7 @@ def noted(name: str, log: Path) -> None:
         OSError: this user's folder cannot be written.
     """
     folder = _folder()
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     if log.parent.resolve() != folder.resolve():
         (folder / f"{_file_name(name)}.at").symlink_to(log)
 

@@ -68,7 +68,7 @@ def submit(
     called = name or Path(script).stem
     written = (log or log_of(called)).absolute()
     try:
-        written.parent.mkdir(parents=True, exist_ok=True)
+        written.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         noted(called, written)
     except OSError as error:
         fail(f"the log {error.filename} cannot be written: {error.strerror}")
@@ -192,8 +192,9 @@ def _how(code: int) -> str:
 
 
 def _appending(path: Path) -> BinaryIO:
+    """Open the log, which only this user may read: what a script prints may be meant for nobody else."""
     try:
-        return path.open("ab", buffering=0)
+        return open(path, "ab", buffering=0, opener=lambda name, flags: os.open(name, flags, 0o600))
     except OSError as error:
         fail(f"the log {path} cannot be written: {error.strerror}")
 

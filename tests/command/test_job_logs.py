@@ -7,6 +7,7 @@ import os
 import pytest
 
 from dstream.command.job_logs import is_log, log_of, noted
+from dstream.command.submitting import _appending
 from reducers import to_ilist
 from tests.jobs.planned import plan_of
 
@@ -66,3 +67,17 @@ def test_what_leads_out_of_the_folder_is_no_log(tmp_path):
 
     assert not any(map(is_log, (folder / ".." / ".." / ".." / "key", folder / "link.log", folder / "pipe.log", folder)))
     assert is_log(folder / "gone.log")
+
+
+def test_a_log_is_private(tmp_path):
+    """What a script prints may be meant for nobody else, whatever the mask says."""
+    log = log_of("x")
+    mask = os.umask(0)
+    try:
+        noted("x", log)
+        with _appending(log) as file:
+            file.write(b"password")
+    finally:
+        os.umask(mask)
+
+    assert [path.stat().st_mode & 0o777 for path in (log, log.parent)] == [0o600, 0o700]

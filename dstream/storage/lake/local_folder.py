@@ -21,6 +21,8 @@ __all__ = ["LocalFolder"]
 
 _LAST_CREATED = "_last_created"
 _READ_WHOLE = 1 << 20
+_PRIVATE = ("records/", "jobs/")
+"""Where jobs keep their plans, which may have passwords in them, and their state."""
 _LARGEST_READ = 1 << 30
 """In bytes. No description and no log entry comes near; a file with a hole in it may say that it has any size."""
 _ANY_SIZE = 1 << 63
@@ -34,11 +36,13 @@ class LocalFolder:
         root: its path.
         durable: flush what is written to the disk, also the folders above it.
         inside: the folder of the storage, in which this one is; empty if this one is it.
+        private: only this user may read what is made in it.
     """
 
     root: str
     durable: bool = False
     inside: str = ""
+    private: bool = False
 
     @property
     def url(self) -> str:
@@ -52,7 +56,7 @@ class LocalFolder:
 
     def child(self, path: str) -> LocalFolder:
         """Return a folder inside this one."""
-        return LocalFolder(f"{self.root}/{path}", self.durable, self.inside or self.root)
+        return LocalFolder(f"{self.root}/{path}", self.durable, self.inside or self.root, self.private)
 
     def folders(self, path: str) -> Sequence[os.stat_result | None]:
         """Look at the folders that lead to a path and at its own."""
@@ -62,7 +66,7 @@ class LocalFolder:
             place = f"{place}/{name}"
             found.append(_status(place, os.lstat))
             if found[-1] is not None and stat.S_ISLNK(found[-1].st_mode):
-                raise OSError(f"{place} is a symbolic link, which may lead anywhere; put the folder itself there")
+                raise _link_to_a_folder(place)
         return found
 
     def exists(self, path: str) -> bool:
@@ -156,11 +160,16 @@ class LocalFolder:
             return None
 
     def paths(self, path: str) -> Iterator[str]:
-        """Name the files below a path."""
-        top = f"{self.root}/{path}" if path else self.root
-        for folder, _, names in os.walk(top, onerror=_raised_unless_gone):
-            for name in names:
-                yield f"{folder}/{name}"[len(self.root) + 1 :]
+        """Name the files below a path; a link to a folder would hide files."""
+        folders = [f"{self.root}/{path}".rstrip("/")]
+        while folders:
+            for entry in _entries(folders.pop()):
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)
+                elif entry.is_symlink() and not entry.is_file() and not entry.name.startswith("."):
+                    raise _link_to_a_folder(entry.path)  # perhaps one that is not mounted
+                else:
+                    yield entry.path[len(self.root) + 1 :]
 
     def found(self, path: str = "", after: str = "") -> Iterator[Found]:
         """List the files below a path."""
@@ -184,11 +193,16 @@ class LocalFolder:
 
     def _new(self, path: str, flags: int = 0) -> int:
         """Open a new file, and make the folder for it."""
+        mode = 0o600 if self._is_private(path) else 0o644
         try:
-            return _created(path)
+            return _created(path, mode)
         except FileNotFoundError:
             self._make_folder(os.path.dirname(path))
-            return _created(path)
+            return _created(path, mode)
+
+    def _is_private(self, path: str) -> bool:
+        """Say whether only this user may read what is at a path, or below it."""
+        return self.private or f"{path}/".startswith(_PRIVATE, len(self.inside or self.root) + 1)
 
     def _fill(self, descriptor: int, data: bytes) -> None:
         """Write all of a new file, and close it."""
@@ -200,14 +214,14 @@ class LocalFolder:
             os.close(descriptor)
 
     def _make_folder(self, path: str) -> None:
-        """Make a folder and those above it; where none was, others of the group get no right to write."""
+        """Make a folder and those above it; where none was, others get no right to write, or none at all."""
         missing = []
         place = Path(path)
         while not _is_there(str(place)):
             missing.append(place)
             place = place.parent
         for folder in reversed(missing):
-            folder.mkdir(mode=0o755, exist_ok=True)
+            folder.mkdir(mode=0o700 if self._is_private(str(folder)) else 0o755, exist_ok=True)
             if self.durable:
                 _flush_folder(str(folder.parent))
 
@@ -248,10 +262,17 @@ def _is_there(path: str) -> bool:
     return True
 
 
-def _raised_unless_gone(error: OSError) -> None:
-    """Raise what `os.walk` would pass over, except that a folder is not there."""
-    if not isinstance(error, FileNotFoundError):
-        raise error
+def _entries(folder: str) -> list[os.DirEntry[str]]:
+    """List a folder; one that is not there has nothing in it."""
+    try:
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except FileNotFoundError:
+        return []
+
+
+def _link_to_a_folder(path: str) -> OSError:
+    return OSError(f"{path} is a symbolic link, which may lead anywhere; put the folder itself there")
 
 
 def _status(path: str, look: Callable[[str], os.stat_result]) -> os.stat_result | None:
@@ -261,9 +282,9 @@ def _status(path: str, look: Callable[[str], os.stat_result]) -> os.stat_result 
         return None
 
 
-def _created(path: str) -> int:
+def _created(path: str, mode: int) -> int:
     """Open a new file, which nobody else may write to; that of a symbolic link is none."""
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
 
 
 def _write_all(descriptor: int, data: bytes) -> None:

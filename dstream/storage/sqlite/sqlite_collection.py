@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
+import os
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -68,8 +69,18 @@ class Collection:
 
     @property
     def staged(self) -> str:
-        """The folder of what tasks have written for it."""
-        return f"{self.place.files}/staged/{self.number}"
+        """The folder of what tasks have written for it.
+
+        Raises:
+            IllegalStateError: it is a symbolic link, or one of those above it beside the database.
+        """
+        files = self.place.files
+        for folder in (files, f"{files}/staged", f"{files}/staged/{self.number}"):
+            if os.path.islink(folder):
+                raise IllegalStateError(
+                    f"{self}: {folder} is a symbolic link, which may lead anywhere; put the folder itself there"
+                )
+        return folder
 
     def state(self, connection: sqlite3.Connection) -> State:
         """Look at the collection inside a transaction.

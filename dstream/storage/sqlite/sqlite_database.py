@@ -264,12 +264,14 @@ def _check_size(connection: sqlite3.Connection, place: Place) -> None:
 
 
 def _make_own_file(path: str) -> None:
-    """Make the file, which others may not write to whatever the mask says; SQLite gives its log the same rights.
+    """Make the file, which others may not open, whatever the mask says: jobs keep their plans in it, with passwords.
+
+    SQLite gives its log the same rights.
 
     Of a file that is there, nothing is opened but by SQLite: closing it would take the locks of this process away.
     """
     with suppress(FileExistsError):
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
 
 
 def _prepare(connection: sqlite3.Connection, place: Place) -> None:

@@ -83,9 +83,10 @@ class Staged:
             raise removed_error(self.collection)
 
     def _opened(self) -> sqlite3.Connection:
-        if not os.path.exists(self.path):
+        path = self.path
+        if not os.path.exists(path):
             raise removed_error(self.collection)
-        return sqlite3.connect(f"file:{quote(self.path)}?mode=ro&immutable=1", uri=True)
+        return sqlite3.connect(f"file:{quote(path)}?mode=ro&immutable=1", uri=True)
 
 
 class StagedFile:
@@ -106,9 +107,11 @@ class StagedFile:
     def _made(self) -> sqlite3.Connection:
         collection = self._collection
         try:
-            for folder in (collection.place.files, os.path.dirname(collection.staged), collection.staged):
+            staged = collection.staged
+            for folder in (collection.place.files, os.path.dirname(staged), staged):
                 with suppress(FileExistsError):
-                    os.mkdir(folder, 0o755)  # others may not write there, whatever the mask says
+                    os.mkdir(folder, 0o700)  # that of this user alone, whatever the mask says
+            os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         except OSError as error:
             raise EngineError(f"{collection}: tasks cannot write into {self._path}: {error.strerror}") from error
         self._connection = connection = sqlite3.connect(self._path, isolation_level=None)

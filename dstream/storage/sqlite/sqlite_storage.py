@@ -59,7 +59,8 @@ class SqliteStorage:
 
     def state_files(self, job: str) -> LakeStateFiles:
         """Return the state of a job, in files beside the database."""
-        folder = LocalFolder(self._place.files, durable=self._place.durable)
+        place = self._place
+        folder = LocalFolder(place.files, place.durable, inside=os.path.dirname(place.path), private=True)
         return LakeStateFiles.of(Trust(folder, self._pickles(), self._is_judging), job)
 
     def create(self, kind: Kind, name: str, options: Options) -> MapStore | ListStore:

@@ -117,7 +117,7 @@ def test_only_not_there_means_not_there(records, monkeypatch):
     def fails(*arguments, **options):
         raise OSError(5, "Input/output error")
 
-    for name in ("os.walk", "os.open"):
+    for name in ("os.scandir", "os.open"):
         with monkeypatch.context() as patched:
             patched.setattr(name, fails)
             with pytest.raises(EngineError, match="Input/output error"):

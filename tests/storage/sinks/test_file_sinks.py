@@ -404,3 +404,16 @@ def test_records_come_back_as_they_were(engine, folder):
 
     found = engine.context.read(json_lines(folder)).to_list()
     assert found == [{"key": key, "value": value} for key, value in counts.items()]
+
+
+@pytest.mark.parametrize("hidden", [".dstream", ".dstream/jobs"])
+def test_files_are_not_written_through_a_link(local_context, folder, tmp_path, hidden):
+    """Somebody may have prepared the folder, and a link leads anywhere."""
+    behind = tmp_path / "elsewhere"
+    behind.mkdir()
+    (folder / hidden).parent.mkdir(parents=True)
+    (folder / hidden).symlink_to(behind)
+
+    with pytest.raises(SinkError, match=f"{hidden}: it is a symbolic link"):
+        local_context.stream(["a"]).collect(to_files(folder))
+    assert list(behind.iterdir()) == []
