@@ -66,9 +66,7 @@ class Optional(Generic[T_co]):
             >>> Optional.of_item(None).is_present(), Optional.of_item(None)
             (True, Optional[None])
         """
-        held: Optional[U] = Optional()
-        held._value = item
-        return held
+        return of_item(item)
 
     @staticmethod
     def empty() -> Optional[Any]:
@@ -173,7 +171,14 @@ class Optional(Generic[T_co]):
         return "Optional.empty" if self._value is _ABSENT else f"Optional[{self._value!r}]"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (Optional, ()) if self._value is _ABSENT else (Optional.of_item, (self._value,))
+        return (Optional, ()) if self._value is _ABSENT else (of_item, (self._value,))
+
+
+def of_item(item: U) -> Optional[U]:
+    """Hold `item`, even if it is None; a function of the module, so that restricted pickles find it by its name."""
+    held: Optional[U] = Optional()
+    held._value = item
+    return held
 
 
 def _checked(function: object, name: str) -> None:

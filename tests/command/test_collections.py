@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import operator
+from collections import deque
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -242,7 +243,7 @@ def test_destroy_asks(command, filled):
 
 def test_values_that_may_not_be_loaded_are_a_message(command, storage, monkeypatch):
     """A pickled value is loaded as the settings say; what they forbid is said, without a traceback."""
-    storage.get_list("odd").append(frozenset([Ship("x", 1)]))
+    storage.get_list("odd").append(deque([Ship("x", 1)]))
     monkeypatch.setenv("DSTREAM_PICKLE", "never")
     listed, seen = command("collections"), command("collections", "head", "odd")
 

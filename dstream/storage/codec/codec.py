@@ -13,7 +13,7 @@ from dstream.spi.store import Kind, Options
 from dstream.storage.checking import NOT_UNDERSTOOD
 from dstream.storage.codec import codec_columns as columns
 from dstream.storage.codec import fielded, hints
-from dstream.storage.codec.classes import ClassRefusedError, NotStorableError, reference
+from dstream.storage.codec.classes import ClassRefusedError, NotStorableError
 from dstream.storage.codec.codec_keys import decode_key, encode_key
 from dstream.storage.codec.pickles import Pickles
 from dstream.storage.codec.types import NOTHING, Type
@@ -295,7 +295,7 @@ class Codec:
         for kind in found:
             if fielded.field_names(kind) or issubclass(kind, enum.Enum):
                 try:
-                    self.pickles.resolve(reference(kind))
+                    self.pickles.check_knows(kind)
                 except ClassRefusedError as error:
                     raise self._refused(error, "value_type=") from error
         return self.pickles

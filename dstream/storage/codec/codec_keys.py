@@ -207,13 +207,18 @@ def _decode_parts(data: bytes, classes: Classes) -> list[Any]:
 
 
 def _decode_range(data: bytes, classes: Classes) -> range:
-    length, start, step = (*_decode_parts(data, classes), 0, 1)[:3] if data else (0, 0, 1)
+    parts = _decode_parts(data, classes)
+    if any(type(part) is not int for part in parts):
+        raise ValueError("a range is stored as ints")
+    length, start, step = (*parts, 0, 1)[:3] if data else (0, 0, 1)
     step = step or 1
     return range(start, start + length * step, step)
 
 
 def _decode_path(data: bytes, classes: Classes) -> PurePath:
     text = decode_key(data[1:], classes)
+    if type(text) is not str:
+        raise ValueError("a path is stored as a string")
     return PureWindowsPath(text) if data[:1] == b"w" else PurePosixPath(text)
 
 

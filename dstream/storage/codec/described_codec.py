@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -36,7 +37,16 @@ def described_codec(data: Any, kind: Kind, name: str, options: Options, pickles:
     _agree(codec, "value_type", asked.value and asked.value.name, codec.value and codec.value.name)
     _agree(codec, "strict", options.strict, codec.strict)
     found = [part.hint for part in (codec.key, codec.value) if part is not None]
-    return replace(codec, pickles=asked.pickles.allowing(*(c for hint in found for c in hints.classes_in(hint))))
+    return replace(codec, pickles=asked.pickles.allowing(*_named(found, asked.pickles)))
+
+
+def _named(found: Iterable[Any], pickles: Pickles) -> Iterator[type]:
+    """Give the classes that pickles may make: those of an allowed class's fields too, and none that data alone name."""
+    classes = (kind for hint in found for kind in hints.classes_in(hint))
+    if pickles.mode == "trusted":
+        yield from classes
+    else:
+        yield from (inner for kind in classes if kind in pickles.allowed for inner in hints.classes_in(kind))
 
 
 def _stored(data: Any, asked: Type | None, pickles: Pickles, hint: Any) -> Type | None:

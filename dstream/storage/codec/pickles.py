@@ -5,18 +5,30 @@ Unpickling runs code that whoever can write the store has chosen; `docs/security
 
 from __future__ import annotations
 
+import enum
 import functools
 import importlib
 import io
 import pickle
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime, time, timedelta, timezone
 from typing import Any, ClassVar
 
 from dstream import pickling
+from dstream.storage.codec import fielded
 from dstream.storage.codec.classes import ClassRefusedError, NotStorableError, find, reference
+from dstream.storage.codec.plain_classes import (
+    LoadedClasses,
+    is_own,
+    is_plain,
+    loaded_class,
+    loaded_classes,
+    own_classes,
+)
 from dstream.storage.settings import PickleMode
 
-__all__ = ["Pickles"]
+__all__ = ["Pickles", "plain_value"]
 
 _PLAIN = {
     "builtins": "bool bytearray bytes complex dict float frozenset int list object range set slice str tuple",
@@ -31,8 +43,9 @@ _PLAIN = {
 }
 """What restricted mode loads besides `allowed`: what makes values, such as classes, and has no other effect."""
 
-_PLAIN_CLASSES = frozenset((module, name) for module, names in _PLAIN.items() for name in names.split())
+_PLAIN_CLASSES = own_classes | {(module, name) for module, names in _PLAIN.items() for name in names.split()}
 _BUILD = pickle.BUILD
+_PLAIN_VALUE = b"plain_value"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +55,16 @@ class Pickles:
     Attributes:
         mode: `"trusted"` loads everything, `"restricted"` plain types and `allowed`, `"never"` no pickle at all.
         allowed: classes whose instances may be loaded in every mode by reference, and in restricted mode by pickle.
+        driver: in a worker, the plain classes that the driver has loaded.
     """
 
     mode: PickleMode = "restricted"
     allowed: tuple[type, ...] = ()
+    driver: LoadedClasses | None = field(default=None, compare=False, repr=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        travelling = None if self.mode == "trusted" else self.driver or loaded_classes()
+        return Pickles, (self.mode, self.allowed, travelling)
 
     def allowing(self, *classes: type) -> Pickles:
         """Return the same policy that also allows `classes`."""
@@ -62,7 +81,7 @@ class Pickles:
         if self.mode == "never":
             raise ClassRefusedError(f"a {_named(type(value))} has to be pickled, and {_advice(self.mode)}")
         try:
-            data = pickling.dumps(value) if self.mode == "trusted" else pickle.dumps(value, protocol=5)
+            data = pickling.dumps(value) if self.mode == "trusted" else self._dump_plain(value)
         except (pickle.PicklingError, AttributeError, TypeError, RecursionError) as error:
             raise NotStorableError(
                 f"a {_named(type(value))} cannot be stored: {error}; store plain values that you take out of it"
@@ -84,8 +103,10 @@ class Pickles:
                 return pickle.loads(data)
             except (ImportError, AttributeError) as error:
                 raise ClassRefusedError(f"the class of a pickled value cannot be found here: {error}") from error
-        # Only the slow unpickler, written in Python, can refuse BUILD on a class; it is used where BUILD may be.
-        unpickler = _CarefulUnpickler if _BUILD in data else _RestrictedUnpickler
+        # Only the slow unpickler, written in Python, can refuse to change what is no plain object; it is used where
+        # that may be tried: where BUILD may be, or an instance of a class that only its fields may make.
+        is_careful = _BUILD in data or _PLAIN_VALUE in data
+        unpickler = _CarefulUnpickler if is_careful else _RestrictedUnpickler
         return unpickler(io.BytesIO(data), self).load()
 
     def resolve(self, reference: str) -> type:
@@ -94,27 +115,99 @@ class Pickles:
         Raises:
             TypeError: there is none, or the mode does not allow to load it.
         """
+        if type(reference) is not str:
+            raise ClassRefusedError(f"the name of a class is a {_named(type(reference))}")
         known = _by_reference(self.allowed).get(reference)
         if known is not None:
             return known
-        if self.mode == "trusted":
+        if self.mode == "trusted" or is_own(reference):
             return find(reference)
-        raise ClassRefusedError(f"the class {reference} is not loaded: {_advice(self.mode)}")
+        # A worker has a `__main__` of its own, so the driver's classes come first.
+        found = (self.driver.find(reference) if self.driver else None) or loaded_class(reference)
+        if found is None:
+            raise ClassRefusedError(f"the class {reference} is not loaded: {_NOT_PLAIN}; {_advice(self.mode)}")
+        return found
 
     def knows(self, kind: type) -> bool:
         """Say whether another process with this policy finds `kind` by its reference."""
-        if _by_reference(self.allowed).get(reference(kind)) is kind:
+        name = reference(kind)
+        if _by_reference(self.allowed).get(name) is kind or is_own(name):
             return True
-        if self.mode != "trusted" or kind.__module__ == "__main__":
+        if self.mode != "trusted":
+            return is_plain(kind) and self._loads(kind)
+        if kind.__module__ == "__main__":
             return False
         try:
-            return find(reference(kind)) is kind
+            return find(name) is kind
         except ClassRefusedError:
             return False
+
+    def check_knows(self, kind: type) -> None:
+        """Raise what `resolve` raises for a class that another process with this policy would not find.
+
+        Raises:
+            TypeError: it would not.
+        """
+        if not self.knows(kind):
+            raise ClassRefusedError(f"the class {reference(kind)} is not loaded: {_NOT_PLAIN}; {_advice(self.mode)}")
+
+    def _loads(self, kind: type) -> bool:
+        """Say whether a process that has loaded the same modules resolves the reference of a plain class."""
+        if kind.__module__ == "__main__":  # that of a worker is another one
+            return "<locals>" not in kind.__qualname__
+        found = loaded_class(reference(kind))
+        # A notebook may have loaded the module again.
+        return found is not None and fielded.field_names(found) == fielded.field_names(kind)
+
+    def _dump_plain(self, value: Any) -> bytes:
+        target = io.BytesIO()
+        _PlainPickler(target, self).dump(value)
+        return target.getvalue()
+
+
+def plain_value(name: str, content: Any) -> Any:
+    """Return the value that a pickle of a restricted storage holds as a reference to its class, and its content."""
+    return _plain_value(find(name), name, content)
+
+
+def _plain_value(kind: type, name: str, content: Any) -> Any:
+    if issubclass(kind, enum.Enum):
+        member = kind.__members__.get(content) if type(content) is str else None
+        if member is None:
+            raise ClassRefusedError(f"the enum {name} has no member {content!r} any more")
+        return member
+    if type(content) is not dict:
+        raise ClassRefusedError(f"a pickle holds no fields for the class {name}")
+    fielded.check_fields(kind, list(content))
+    return fielded.build(kind, content.values())
+
+
+class _PlainPickler(pickle.Pickler):
+    """Pickles instances of plain classes by their fields, so that loading one calls nothing of its class."""
+
+    def __init__(self, file: io.BytesIO, pickles: Pickles) -> None:
+        super().__init__(file, protocol=5)
+        self._pickles = pickles
+
+    def reducer_override(self, value: Any) -> Any:
+        kind = type(value)
+        name = reference(kind)
+        known = _by_reference(self._pickles.allowed).get(name)
+        if known is not None or is_own(name) or kind.__module__ == "builtins" or not self._pickles.knows(kind):
+            return NotImplemented
+        if isinstance(value, enum.Enum):
+            is_named = kind.__members__.get(value.name) is value  # a combination of flags has no name of its own
+            return (plain_value, (name, value.name)) if is_named else NotImplemented
+        parts = fielded.parts_of(value)
+        if parts is None:
+            return NotImplemented
+        return plain_value, (name, dict(zip(fielded.field_names(kind) or (), parts, strict=True)))
 
 
 class _Restricted:
     """Loads classes of the list above and of `allowed`, and nothing else."""
+
+    is_careful: ClassVar[bool] = False
 
     def __init__(self, file: io.BytesIO, pickles: Pickles) -> None:
         super().__init__(file)  # type: ignore[call-arg]
@@ -124,10 +217,16 @@ class _Restricted:
         if (module, name) in _PLAIN_CLASSES:
             # Every Python finds the classes of paths here, also where 3.13 pickled them.
             return getattr(importlib.import_module(module.removesuffix("._local")), name)
+        if (module, name) == (__name__, "plain_value") and self.is_careful:
+            return lambda name, content: _plain_value(self._pickles.resolve(name), name, content)
         known = _by_reference(self._pickles.allowed).get(f"{module}:{name}")
         if known is None:
             raise ClassRefusedError(f"{module}:{name} is not loaded from a pickle: {_advice('restricted')}")
         return known
+
+    def is_changeable(self, value: Any) -> bool:
+        kind = type(value)
+        return (kind.__module__, kind.__qualname__) in _PLAIN_CLASSES or kind in self._pickles.allowed
 
 
 class _RestrictedUnpickler(_Restricted, pickle.Unpickler):
@@ -135,22 +234,80 @@ class _RestrictedUnpickler(_Restricted, pickle.Unpickler):
 
 
 class _CarefulUnpickler(_Restricted, pickle._Unpickler):
-    """Refuses to set attributes of a class, which would change it for the whole process."""
+    """Changes and asks only objects of the list above and of `allowed`: no class, no value of a plain class."""
 
     dispatch: ClassVar[Any] = dict(pickle._Unpickler.dispatch)
+    is_careful: ClassVar[bool] = True
 
-    def load_build(self) -> None:
-        built = self.stack[-2]  # type: ignore[attr-defined]
-        if isinstance(built, type):
-            raise ClassRefusedError(f"a pickle would change {built!r}, which is no value")
-        super().load_build()  # type: ignore[misc]
+    def check_change(self, changed: Any) -> None:
+        kind = type(changed)
+        if (kind.__module__, kind.__qualname__) not in _PLAIN_CLASSES and kind not in self._pickles.allowed:
+            raise ClassRefusedError(f"a pickle would change {kind!r}, which is no plain object")
 
-    dispatch[_BUILD[0]] = load_build
+    def check_call(self, called: Any, arguments: Any) -> None:
+        """Raise where a plain type would call methods of its arguments, such as `int` or `str` of any object."""
+        name = (called.__module__, called.__qualname__)
+        if name not in _PLAIN_CLASSES or name in own_classes:
+            return
+        if not (_are_scalars(arguments) or (name in _OF_A_DICT and [*map(type, arguments)] == [dict])):
+            raise ClassRefusedError(f"a pickle would make a {'.'.join(name)} of something that is no plain value")
+
+
+_OF_A_DICT = (("collections", "Counter"), ("collections", "OrderedDict"), ("dstream.pickling", "read_only"))
+_SCALARS = frozenset({bool, bytes, complex, float, int, str, type(None), date, datetime, time, timedelta, timezone})
+
+
+def _are_scalars(values: Any) -> bool:
+    if type(values) in (tuple, list):
+        return all(_are_scalars(value) for value in values)
+    return type(values) in _SCALARS or isinstance(values, type)
+
+
+def _changing(opcode: bytes, place: int) -> Callable[[Any], None]:
+    """Return what an opcode does once its object may be changed; it is `place` from the top, or below the mark."""
+    act = pickle._Unpickler.dispatch[opcode[0]]
+
+    def checked(unpickler: Any) -> None:
+        unpickler.check_change(unpickler.stack[-place] if place else unpickler.metastack[-1][-1])
+        act(unpickler)
+
+    return checked
+
+
+def _calling(opcode: bytes) -> Callable[[Any], None]:
+    """Return what an opcode does once its class may be called with the arguments above it."""
+    act = pickle._Unpickler.dispatch[opcode[0]]
+
+    def checked(unpickler: Any) -> None:
+        unpickler.check_call(unpickler.stack[-2], unpickler.stack[-1])
+        act(unpickler)
+
+    return checked
+
+
+def _refuse(unpickler: Any) -> None:
+    raise ClassRefusedError("a pickle makes objects in a way that dstream does not write")
+
+
+_CarefulUnpickler.dispatch.update(
+    {
+        **{opcode[0]: _changing(opcode, place) for opcode, place in [(pickle.BUILD, 2), (pickle.APPEND, 2)]},
+        **{opcode[0]: _changing(opcode, 0) for opcode in (pickle.APPENDS, pickle.SETITEMS, pickle.ADDITEMS)},
+        **{opcode[0]: _calling(opcode) for opcode in (pickle.REDUCE, pickle.NEWOBJ)},
+        **{opcode[0]: _refuse for opcode in (pickle.INST, pickle.OBJ, pickle.NEWOBJ_EX)},
+        pickle.SETITEM[0]: _changing(pickle.SETITEM, 3),
+    }
+)
 
 
 @functools.lru_cache(maxsize=256)
 def _by_reference(classes: tuple[type, ...]) -> dict[str, type]:
     return {reference(kind): kind for kind in classes}
+
+
+_NOT_PLAIN = (
+    "this process has loaded no dataclass, named tuple or enum of that name whose values are their fields alone"
+)
 
 
 def _advice(mode: PickleMode) -> str:

@@ -108,19 +108,26 @@ class Values:
     def _from_extension(self, code: int, data: bytes) -> Any:
         make = _MAKE_COLLECTION.get(code)
         if make is not None:
-            return make(self._unpack(data))
+            return make(_exactly(list, self._unpack(data)))
         decode = _DECODE.get(code)
         if decode is not None:
             return decode(data)
-        name, content = self._unpack(data)
+        name, content = _exactly(list, self._unpack(data))
         kind = self.pickles.resolve(name)
         if code == _RECORD:
-            fielded.check_fields(kind, list(content))
+            fielded.check_fields(kind, list(_exactly(dict, content)))
             return fielded.build(kind, content.values())
-        member = getattr(kind, "__members__", {}).get(content)
+        member = getattr(kind, "__members__", {}).get(_exactly(str, content))
         if member is None:
             raise ClassRefusedError(f"the enum {name} has no member {content!r} any more")
         return member
+
+
+def _exactly(kind: type, found: Any) -> Any:
+    """Return what was found, if it is of the type that is written there: others may call methods of the user's."""
+    if type(found) is not kind:
+        raise ValueError(f"a {kind.__name__} was stored there, not a {type(found).__qualname__}")
+    return found
 
 
 def _is_understood(value: Any) -> bool:

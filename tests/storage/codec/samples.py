@@ -73,6 +73,19 @@ class Loose:
     x: int
 
 
+@dataclass
+class Closing:
+    """Does something when it goes."""
+
+    path: str
+
+    def __del__(self) -> None:
+        CLOSED.append(self.path)
+
+
+CLOSED: list[str] = []
+
+
 class Plain:
     """Has no form of its own: it must be pickled."""
 

@@ -18,7 +18,7 @@ from dstream.storage.codec.codec import Codec
 from dstream.storage.codec.described_codec import described_codec
 from dstream.storage.codec.pickles import Pickles
 from tests.keys.specimens import Day, Id, Moment, Money, Mood, Number, Octets, Real, Rights, Size, Text
-from tests.storage.codec.samples import Color, Loose, Order, Plain, Point, Spot
+from tests.storage.codec.samples import Closing, Color, Loose, Order, Plain, Point, Spot
 
 TRUSTED, RESTRICTED, NEVER = Pickles("trusted"), Pickles("restricted"), Pickles("never")
 
@@ -206,24 +206,34 @@ def test_changed_classes_are_named_when_a_value_is_decoded(monkeypatch):
 
 
 @pytest.mark.parametrize("pickles", [RESTRICTED, NEVER], ids=["restricted", "never"])
-def test_restricted_codecs_need_classes_by_name(pickles):
-    """A class that nobody named is refused when it is written, and when it is read; naming it is enough."""
-    named = codec(key=str, value=list[Order], pickles=pickles)
+def test_restricted_codecs_take_classes_that_are_their_fields(pickles):
+    """A dataclass of plain fields and an enum need no word of the user, neither written nor read."""
     orders = [Order(1, Decimal(2))]
-    data, columns = named.encode_value(orders), named.value_columns([orders])
+    made = codec(pickles=pickles).decided_by(["k"], [orders])
+    found = stored(made, pickles)
 
-    assert named.decode_value(data) == orders
-    assert named.values_from(*columns) == [orders]
+    assert found.decode_value(made.encode_value(orders)) == orders
+    assert found.values_from(*made.value_columns([orders])) == [orders]
+    assert found.decode_value(made.encode_value([Color.RED])) == [Color.RED]
+
+
+@pytest.mark.parametrize("pickles", [RESTRICTED, NEVER], ids=["restricted", "never"])
+def test_restricted_codecs_need_other_classes_by_name(pickles):
+    """A class that runs code of its own is refused when it is written, and when it is read; naming it is enough."""
+    named = codec(key=str, value=list[Closing], pickles=pickles)
+    values = [Closing("a")]
+    data, columns = named.encode_value(values), named.value_columns([values])
+
+    assert named.decode_value(data) == values
     for refused in (
-        lambda: codec(pickles=pickles).decided_by(["k"], orders),
-        lambda: codec(value=int, pickles=pickles).encode_value(orders),
+        lambda: codec(pickles=pickles).decided_by(["k"], values),
+        lambda: codec(value=int, pickles=pickles).encode_value(values),
         lambda: stored(named, pickles).decode_value(data),
         lambda: stored(named, pickles).values_from(*columns),
-        lambda: codec(pickles=pickles).decided_by(["k"], [Color.RED]),
     ):
         with pytest.raises(TypeError, match=r"map 'm': .*value_type="):
             refused()
-    assert stored(named, pickles, value_type=list[Order]).decode_value(data) == orders
+    assert stored(named, pickles, value_type=list[Closing]).decode_value(data) == values
 
 
 @pytest.mark.parametrize("value", [1, Decimal(1), [Decimal(1)], (1,), {}], ids=repr)

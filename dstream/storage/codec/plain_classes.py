@@ -1,0 +1,185 @@
+"""Plain classes: those that restricted storages rebuild from named fields although no user has allowed them.
+
+They are the library's own values, and the dataclasses, named tuples and enums that this process has loaded, as long
+as building an instance runs no code of theirs. Whoever writes a storage chooses names and fields, and nothing else.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import functools
+import inspect
+import pickle
+import sys
+import types
+from abc import ABCMeta
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from dstream import pickling
+from dstream.failures import is_our_name
+from dstream.keys import has_generated_eq, has_generated_hash
+from dstream.storage.codec import fielded
+from dstream.storage.codec.classes import find, reference
+from dstream.values.fields import is_missing
+
+__all__ = ["LoadedClasses", "is_own", "is_plain", "loaded_class", "loaded_classes", "own_classes"]
+
+_OWN = {
+    "dstream.jobs.job_metrics": "JobMetrics StageMetrics",
+    "dstream.jobs.job_status": "JobStatus",
+    "dstream.jobs.source_metrics": "SourceMetrics",
+    "dstream.session.context": "CollectionName",
+    "dstream.values.bad_record": "BadRecord",
+    "dstream.values.dead_letter": "DeadLetter",
+    "dstream.values.entry": "Entry",
+    "dstream.values.journal_events": "JournalEvent",
+    "dstream.values.optional": "Optional of_item",
+    "dstream.values.statistics": "DoubleSummaryStatistics IntSummaryStatistics",
+    "dstream.values.sums": "ExactSum",
+    "dstream.values.window_results": "KeyedWindowResult WindowResult",
+    "sources.kafka_ranges": "KafkaRecord",
+    "sources.paced_items": "SimpleEvent",
+}
+"""The library's own values, by module; neither making one nor setting its attributes has an effect."""
+
+own_classes = frozenset((module, name) for module, names in _OWN.items() for name in names.split())
+
+
+def is_own(name: str) -> bool:
+    """Say whether a reference ("module:qualname") names one of the library's own values."""
+    module, _, path = name.partition(":")
+    return (module, path) in own_classes
+
+
+def is_plain(kind: type) -> bool:
+    """Say whether instances can be built from named fields without running code of the class.
+
+    That excludes classes with a `__del__`, with a hash or equality of their own (a set calls them), with properties
+    in place of fields, with metaclasses of their own, and the library's own classes other than its values.
+    """
+    return is_own(reference(kind)) or bool(_is_plain(kind))
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_plain(kind: Any) -> bool:
+    if not (dataclasses.is_dataclass(kind) or issubclass(kind, _OTHERS)) or is_our_name(kind.__module__):
+        return False
+    if type(kind) is enum.EnumMeta:
+        members: Any = kind
+        return members._missing_.__func__ in _MISSING and getattr(kind, "__del__", None) is None
+    return (
+        type(kind) in (type, ABCMeta)
+        and fielded.field_names(kind) is not None
+        and getattr(kind, "__del__", None) is None
+        and _compares_by_fields(kind)
+        and not any(_is_computed(kind, name) for name in fielded.field_names(kind) or ())
+    )
+
+
+_OTHERS = (tuple, enum.Enum)
+_MISSING = (enum.Enum._missing_.__func__, enum.Flag._missing_.__func__)  # type: ignore[attr-defined]
+
+
+def _compares_by_fields(kind: Any) -> bool:
+    plain = (object, tuple)
+    equal = any(kind.__eq__ is base.__eq__ for base in plain) or has_generated_eq(kind)
+    hashed = kind.__hash__ is None or any(kind.__hash__ is base.__hash__ for base in plain) or has_generated_hash(kind)
+    return equal and hashed
+
+
+def _is_computed(kind: Any, name: str) -> bool:
+    """Say whether assigning a field calls a function of the class; so may its default, where keys leave it out."""
+    if issubclass(kind, tuple):
+        return False
+    found = inspect.getattr_static(kind, name, None)
+    default = kind.__dataclass_fields__[name]
+    make = default.default_factory
+    is_made = not default.compare and not is_missing(make) and getattr(make, "__module__", "") != "builtins"
+    return is_made or (hasattr(type(found), "__set__") and not isinstance(found, types.MemberDescriptorType))
+
+
+def loaded_class(name: str) -> type | None:
+    """Return the plain class that a reference names, if this process has loaded it; nothing is imported or called."""
+    module, _, path = name.partition(":")
+    found: Any = sys.modules.get(module)
+    for part in path.split("."):
+        found = _attributes(found).get(part)
+    if not isinstance(found, type) or reference(found) != name:
+        return None
+    return found if is_plain(found) else None
+
+
+def _attributes(owner: Any) -> Mapping[str, Any]:
+    # A module may import others when it is asked for an attribute.
+    if isinstance(owner, types.ModuleType):
+        return cast(Mapping[str, Any], object.__getattribute__(owner, "__dict__"))
+    return vars(owner) if isinstance(owner, type) else {}
+
+
+# ------------------------------------------------------------------------------------------------------------- workers
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedClasses:
+    """The plain classes that the driver has loaded, for workers, which may lack their modules so far.
+
+    Attributes:
+        modules: the names of modules with plain classes.
+        pickled: the plain classes of `__main__`, which no worker can import, by their references.
+    """
+
+    modules: frozenset[str]
+    pickled: tuple[tuple[str, bytes], ...]
+
+    def find(self, name: str) -> type | None:
+        """Return the plain class that a reference names, if the driver has loaded it.
+
+        Raises:
+            ClassRefusedError: its module cannot be imported here.
+        """
+        for known, data in self.pickled:
+            if known == name:
+                found: type = pickle.loads(data)
+                return found
+        if name.partition(":")[0] not in self.modules:
+            return None
+        find(name)
+        return loaded_class(name)
+
+
+def loaded_classes() -> LoadedClasses:
+    """Return the plain classes that this process has loaded."""
+    of_main = list(_attributes(sys.modules.get("__main__")).values())
+    pickled = ((reference(kind), _pickled(kind)) for kind in of_main if _is_defined_in(kind, "__main__"))
+    return LoadedClasses(_modules(len(sys.modules)), tuple((name, data) for name, data in pickled if data is not None))
+
+
+@functools.lru_cache(maxsize=1)
+def _modules(loaded: int) -> frozenset[str]:
+    """Return the modules that define plain classes; looked for again when more modules are loaded."""
+    modules = list(sys.modules.items())
+    return frozenset(name for name, module in modules if _has_plain_classes(name, len(_attributes(module))))
+
+
+def _is_defined_in(kind: Any, module: str) -> bool:
+    return isinstance(kind, type) and kind.__module__ == module and is_plain(kind)
+
+
+@functools.lru_cache(maxsize=8192)
+def _has_plain_classes(name: str, attributes: int) -> bool:
+    """Say whether a module with this number of attributes defines a plain class; counted again when it grows."""
+    top = name.partition(".")[0]
+    if top in sys.stdlib_module_names or top in ("__main__", "__mp_main__") or is_our_name(name):
+        return False
+    return any(_is_defined_in(kind, name) for kind in list(_attributes(sys.modules.get(name)).values()))
+
+
+@functools.lru_cache(maxsize=1024)
+def _pickled(kind: type) -> bytes | None:
+    try:
+        return pickling.dumps(kind)
+    except Exception:  # its methods use what cannot travel, such as a connection; the class is then not known there
+        return None
