@@ -13,6 +13,7 @@ from reducers.into_processors import to_processor
 from reducers.kafka_sinks import to_kafka
 from reducers.lists import to_ilist
 from reducers.maps import to_icache, to_imap
+from reducers.one_file import to_file
 from reducers.passing import sink_from, to_logger, to_nothing
 from reducers.sets import to_iset
 from reducers.socket_sink import to_socket
@@ -26,6 +27,7 @@ __all__ = [
     "processing_imap",
     "replacing",
     "sink_from",
+    "to_file",
     "to_files",
     "to_icache",
     "to_ilist",

@@ -59,7 +59,9 @@ class CsvOfFile:
         self._columns = columns
 
     def header(self, items: Sequence[Any]) -> str:
-        """Return the names of the columns."""
+        """Return the names of the columns; nothing if none are known, and no item says them."""
+        if not items and self._columns.wanted is None:
+            return ""
         wanted = self._columns.begin(items[0] if items else None)
         return _header(wanted.names)
 

@@ -14,7 +14,7 @@ from reducers.held_files import Held, HeldFiles, without
 from reducers.publishing import locked, publish, sweep
 from reducers.staged_files import FileWriter
 
-__all__ = ["FileJob", "record_of"]
+__all__ = ["FileJob", "check_columns", "record_of"]
 
 
 @dataclass(slots=True)
@@ -53,7 +53,7 @@ class FileJob:
     def commit(self, receipts: Sequence[Receipt]) -> None:
         """Publish the files that the receipts name, unless the epoch was committed meanwhile."""
         staged = [checked_receipt(each, self.folder) for each in receipts]
-        _check_columns(staged, self.folder)
+        check_columns(staged, self.folder)
         if self._files is None:
             with locked(self.folder):
                 if not self.is_done:
@@ -116,7 +116,7 @@ class FileJob:
         sweep(self.folder, {self.writer.run})
 
 
-def _check_columns(staged: Sequence[Staged], folder: FolderState) -> None:
+def check_columns(staged: Sequence[Staged], folder: FolderState) -> None:
     """Refuse files of one commit that do not fit together: readers take all of them for one table."""
     first = staged[0].columns if staged else {}
     for columns in (file.columns for file in staged):

@@ -18,12 +18,13 @@ from reducers.delta_jobs import DeltaTarget
 from reducers.delta_log import LOG
 from reducers.file_formats import NO_LIMIT, Compression, JoinedFormat
 from reducers.file_jobs import FileJob, record_of
+from reducers.file_suffixes import check_no_suffix
 from reducers.folder_state import FolderState
 from reducers.format_choice import checked_format
 from reducers.held_files import HeldFiles
 from reducers.partition_folders import PartitionBy, PartitionFolders, checked_partitions
-from reducers.places import LocalPlace, Place
-from reducers.remote_places import remote_place
+from reducers.places import Place
+from reducers.remote_places import place_of
 from reducers.staged_files import FileWriter, Rolling
 from reducers.writing import Replaceable, checked_text
 
@@ -136,6 +137,8 @@ def to_files(
 
     Args:
         folder: a path; on a cluster, one that all machines share. Or a URL that fsspec knows, such as `s3://bucket/out`.
+            One that ends as a file does, such as `report.csv`, is refused, since `to_file` writes one file, unless a
+            slash at its end says that it is a folder.
         format: `"text"`, a line for each item, or `"json"`, a line of JSON for each. `"csv"`, `"parquet"`, `"avro"`
             and `"delta"` have rows: dataclasses, named tuples, dicts, or tuples with `columns`. Nothing is converted:
             what does not fit is an error that names the item. CSV has a header in each file; None is an empty field
@@ -160,7 +163,7 @@ def to_files(
 
     Raises:
         TypeError: an argument is of another kind.
-        ValueError: an argument is none of its choices.
+        ValueError: an argument is none of its choices, or the folder is called as a file is.
         LookupError: there is no such encoding.
         UnsupportedError: the folder is a URL that nobody writes to; or there is a table of Delta that needs what is
             not known here.
@@ -177,7 +180,9 @@ def to_files(
         >>> pathlib.Path(path).name, pathlib.Path(path).read_text()
         ('part-000001-00000.txt', 'ADA\nGRACE\n')
     """
-    place = _place(folder)
+    given: Any = os.fspath(folder) if isinstance(folder, os.PathLike) else folder
+    check_no_suffix(checked_text(given, "folder"))
+    place = place_of(given)
     partitions, rolling = checked_partitions(partition_by), _rolling(roll_at)
     form = checked_format(format, to_string, columns, encoding, compression, partitions)
     if on_existing not in get_args(OnExisting):
@@ -192,16 +197,6 @@ def to_files(
 
 
 _NAME = re.compile(r"[^/\0._][^/\0]{0,99}")
-_URL = re.compile(r"[A-Za-z][\w+.-]*(::[A-Za-z][\w+.-]*)*://")
-
-
-def _place(folder: Any) -> Place:
-    """Return what is written into, with an absolute path: the process that commits may stand elsewhere."""
-    path: Any = os.fspath(folder) if isinstance(folder, os.PathLike) else folder
-    path = checked_text(path, "folder")
-    if _URL.match(path) and not path.startswith("file:///"):
-        return remote_place(path)
-    return LocalPlace(os.path.abspath(os.path.expanduser(path.removeprefix("file://"))))
 
 
 def _rolling(roll_at: Any) -> Rolling:

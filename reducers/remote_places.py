@@ -7,6 +7,8 @@ then a removal. Commits take turns by a note in the place, as `RemotePlace.locke
 from __future__ import annotations
 
 import contextlib
+import os
+import re
 import time
 import uuid
 from collections.abc import Iterator
@@ -19,13 +21,23 @@ from dstream.errors import SinkError, UnsupportedError
 from dstream.values.contexts import contextmanager
 from dstream.values.secrets import scrub, shown_url
 from dstream.values.url_schemes import check_scheme
-from reducers.places import HIDDEN, LONGEST_WAIT, NewFile
+from reducers.places import HIDDEN, LONGEST_WAIT, LocalPlace, NewFile, Place
 
-__all__ = ["RemotePlace", "remote_place"]
+__all__ = ["RemotePlace", "place_of", "remote_place"]
 
 SETTLED = 0.5
 """Seconds after which a note that nobody has overwritten holds: longer than a write takes from its first look on."""
 _NOTE = f"{HIDDEN}/committing"
+
+
+_URL = re.compile(r"[A-Za-z][\w+.-]*(::[A-Za-z][\w+.-]*)*://")
+
+
+def place_of(folder: str) -> Place:
+    """Return what is written into, with an absolute path: the process that commits may stand elsewhere."""
+    if _URL.match(folder) and not folder.startswith("file:///"):
+        return remote_place(folder)
+    return LocalPlace(os.path.abspath(os.path.expanduser(folder.removeprefix("file://"))))
 
 
 def remote_place(url: str) -> RemotePlace:

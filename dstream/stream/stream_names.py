@@ -17,6 +17,7 @@ REDUCERS = (
     "processing_imap",
     "replacing",
     "sink_from",
+    "to_file",
     "to_files",
     "to_icache",
     "to_ilist",

@@ -30,7 +30,7 @@ GIVEN = {
     "grouping_by_to_imap": ("m", len), "grouping_by_to_icache": ("m", len), "replacing": (to_ilist("l"),),
     "sink_from": (list, list.append), "to_icache": ("m",), "to_iset": ("s",), "to_ilist": ("l",), "to_imap": ("m",),
     "updating_imap": ("m", len, max), "processing_imap": ("m", len, max),
-    "to_kafka": KAFKA,
+    "to_kafka": KAFKA, "to_file": ("f.txt",),
     "to_logger": (), "to_nothing": (), "to_socket": ("h", 1), "to_sql": ("sqlite:///x.db", "t"),
     "from_processor": ("p", list), "stream_from_processor": ("p", list), "to_processor": ("p", list),
 }  # fmt: skip

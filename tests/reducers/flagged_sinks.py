@@ -147,6 +147,15 @@ def _to_files(given: Given) -> Kept:
     return Kept(lambda **job: reducers.to_files(str(folder), **job), content, clear)
 
 
+def _to_file(given: Given) -> Kept:
+    path = given.folder / "file.txt"
+
+    def content() -> list[str]:
+        return path.read_text().splitlines() if path.exists() else []
+
+    return Kept(lambda **job: reducers.to_file(path, **job), content, path.unlink, is_visible=False)
+
+
 def _to_sql(given: Given) -> Kept:
     path = given.folder / "t.db"
 

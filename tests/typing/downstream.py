@@ -54,7 +54,7 @@ from collectors import (
 from dstream import IStreamCache, IStreamList, IStreamMap, Optional, Stream
 from dstream.gatherers import fold, scan
 from dstream.values import SummaryStatistics
-from reducers import grouping_by_to_icache, grouping_by_to_imap, replacing, to_icache, to_ilist, to_imap
+from reducers import grouping_by_to_icache, grouping_by_to_imap, replacing, to_file, to_icache, to_ilist, to_imap
 
 
 class Ship(NamedTuple):
@@ -208,6 +208,8 @@ def written(ships: Stream[Ship]) -> None:
     assert_type(ships.map(lambda s: (s.name, s.masts)).collect(to_imap("m")), IStreamMap[str, int])
     assert_type(ships.collect(replacing(to_imap("m", lambda s: s.name, lambda s: s.masts))), IStreamMap[str, int])
     assert_type(ships.collect(to_ilist("l")), IStreamList[Ship])
+    assert_type(ships.collect(to_file("f.csv", columns=Ship)), str)
+    assert_type(ships.collect(to_file("f.txt", format="text", to_string=lambda s: s.name)), str)
     assert_type(ships.collect(replacing(to_ilist("l"))), IStreamList[Ship])
     assert_type(ships.collect(grouping_by_to_imap("m", lambda s: s.masts)), IStreamMap[int, list[Ship]])
     assert_type(ships.collect(grouping_by_to_icache("m", lambda s: s.masts, counting())), IStreamCache[int, int])
