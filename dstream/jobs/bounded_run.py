@@ -182,7 +182,9 @@ class BoundedRun:
         # Letters that were decided come of items that any sink takes, also one that has published.
         takes_all = was_decided and any(number not in sinks for number in are_open)
         numbers = [number for number in sinks if takes_all or number in are_open]
-        self._move(JobStatus.RUNNING)
+        with self._lock:  # A run that was left behind moves nothing.
+            self._check_stop()
+            self._move(JobStatus.RUNNING)
         results = self._results(numbers) if numbers else {}
         receipts = {number: results[number] for number in are_open if number in results}
         self._decide()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -107,13 +107,20 @@ class EpochLog:
             found = before
         return found
 
-    def claim(self, hint: int, now: Callable[[], float], first: Callable[[], LogRecord]) -> Claim:
+    def claim(
+        self,
+        hint: int,
+        now: Callable[[], float],
+        first: Callable[[], LogRecord],
+        may: Callable[[], AbstractContextManager[object]] = nullcontext,
+    ) -> Claim:
         """Become the one who decides, for as long as nobody else puts a record behind the one that this puts.
 
         Args:
             hint: as for `last`.
             now: reads the clock.
             first: makes the record from which a new job begins, number 0.
+            may: is entered while a record is put; raises for one who has no say any more.
 
         Raises:
             JobTakenOverError: a driver that took the lease later has claimed already, while this one paused.
@@ -128,7 +135,9 @@ class EpochLog:
                     raise self._taken_over(last.number + 1)
                 before, mine = last, last.claimed(last.number + 1, self._token, now(), self._lease)
                 hint = last.number
-            if self._put(mine):
+            with may():
+                is_put = self._put(mine)
+            if is_put:
                 return Claim(before, mine)
 
     def put(self, record: LogRecord) -> None:

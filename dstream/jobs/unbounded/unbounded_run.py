@@ -160,10 +160,10 @@ class UnboundedRun:
         several = self._plan.several([None] * len(self._plan.writes))
         with explained(several, "new_job", self._place), self._processors_closed():
             self._claim()
-            self._move(JobStatus.RUNNING)
+            with self._going_on():
+                self._move(JobStatus.RUNNING)
             self._loop()
-        with self._lock:
-            self._check_stop()
+        with self._going_on():
             self.is_decided = True
         self._move(JobStatus.COMPLETING)
 
@@ -198,9 +198,18 @@ class UnboundedRun:
         return processors_of(memory.steps)
 
     def _begin_running(self, running: Running) -> None:
+        with self._going_on():
+            self._running = running
+
+    @contextmanager
+    def _going_on(self) -> Iterator[None]:
+        """Do something only if nobody has asked the run to stop, and let nobody do so meanwhile.
+
+        One that was left behind, since it could not stop, may come here while another run is under way.
+        """
         with self._lock:
             self._check_stop()
-            self._running = running
+            yield
 
     def _check_stop(self) -> None:
         if self.is_void or (self.stop is not None):
@@ -210,7 +219,7 @@ class UnboundedRun:
 
     def _claim(self) -> None:
         """Become the one who decides, and publish what the last record names."""
-        before, mine = self._log.claim(self._hint, self._clock, self._first_record)
+        before, mine = self._log.claim(self._hint, self._clock, self._first_record, self._going_on)
         # What the state of the job says to be published is not asked of the sinks, which may have forgotten it: Kafka
         # does so a week after the last commit.
         if (last := self._log.last_run(before)).number > self._hint:

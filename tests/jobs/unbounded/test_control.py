@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from concurrent.futures import CancelledError
 
 import pytest
@@ -11,6 +12,7 @@ from dstream.errors import IllegalStateError, JobTakenOverError, SourceError
 from dstream.jobs import JobStatus
 from dstream.jobs.job_drivers import forget_driver
 from dstream.jobs.unbounded.one_epoch import EpochRunner
+from dstream.jobs.unbounded.unbounded_run import UnboundedRun
 from reducers import to_ilist
 from tests.jobs.unbounded.streams import Feed, eventually, pipeline_of
 
@@ -211,6 +213,44 @@ def test_cancel_ends_a_function_that_does_not_return(ctx, gate):
     job._execution.leave(5)
 
     assert ctx.get_list("out").copy() == []
+
+
+@pytest.mark.parametrize("is_behind", [False, True], ids=["before it claims", "behind its claim"])
+def test_a_run_that_was_left_behind_takes_nothing_from_the_next_one(ctx, feed, gate, monkeypatch, is_behind):
+    """It could not stop while it began; when it goes on, the job belongs to another run of the same driver."""
+    claim, work, runs, has_ended = UnboundedRun._claim, UnboundedRun.work, [], threading.Event()
+
+    def slow_claim(run):
+        runs.append(run)
+        is_first = len(runs) == 1
+        if is_first and not is_behind:
+            monkeypatch.setattr(run, "_first_record", lambda made=run._first_record: gate(made()))
+        claim(run)
+        if is_first and is_behind:
+            gate(None)
+        elif is_behind:
+            gate.is_open.set()
+            has_ended.wait(10)
+
+    def watched(run):
+        try:
+            work(run)
+        finally:
+            has_ended.set()
+
+    monkeypatch.setattr(UnboundedRun, "_claim", slow_claim)
+    monkeypatch.setattr(UnboundedRun, "work", watched)
+    job = ctx.new_job(pipeline_of(feed, to_ilist("out")))
+    assert gate.was_reached.wait(10)
+    assert job.restart()
+    eventually(lambda: job.epoch == 1)
+    gate.is_open.set()
+    assert has_ended.wait(10)
+    feed.give(3)
+    feed.end()
+    job.join(10)
+
+    assert ctx.get_list("out").copy() == [1, 2, 3]
 
 
 def test_a_context_with_a_suspended_job_can_be_closed(connect, feed):
