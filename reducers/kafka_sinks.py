@@ -55,6 +55,7 @@ def to_kafka(
     Args:
         topic: its name.
         config: settings of confluent-kafka, at least `{"bootstrap.servers": "host:9092"}`. They are never shown. A
+            value `env:NAME` or `file:/path` is a secret that each process looks up. A
             transaction must end within `transaction.timeout.ms`, a minute by default.
         key: makes the key of an item: bytes, a str or None. Items of one key come into one partition, the same that
             Java's clients choose.

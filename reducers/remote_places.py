@@ -19,7 +19,7 @@ from typing import IO, Any, cast
 
 from dstream.errors import SinkError, UnsupportedError
 from dstream.values.contexts import contextmanager
-from dstream.values.secrets import scrub, shown_url
+from dstream.values.secrets import resolved_url, scrub, shown_url
 from dstream.values.url_schemes import check_scheme
 from reducers.places import HIDDEN, LONGEST_WAIT, LocalPlace, NewFile, Place
 
@@ -80,7 +80,7 @@ class RemotePlace:
         """Return the file system, and what it calls a file."""
         import fsspec
 
-        fs, inside = fsspec.core.url_to_fs(self.url)
+        fs, inside = fsspec.core.url_to_fs(resolved_url(self.url, quoted=False))
         return fs, f"{inside.rstrip('/')}/{name}" if name else inside
 
     def make(self) -> None:

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from dstream.errors import SourceError
-from dstream.values.secrets import scrub, shown_url
+from dstream.values.secrets import resolved_url, scrub, shown_url
 from sources.file_signatures import HEAD, refuse_misnamed, refuse_other_format
 
-__all__ = ["File", "check_format", "is_compressed", "opened", "raw", "reading"]
+__all__ = ["File", "ReferredFiles", "check_format", "is_compressed", "opened", "raw", "reading"]
 
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".zstd")
 
@@ -38,6 +38,24 @@ class File:
     size: int | None
     fs: Any = None
     inode: tuple[int, int] | None = None
+
+
+class ReferredFiles:
+    """The fsspec file system of a URL that refers to a secret, which each process looks up: it pickles as the URL."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    def __getattr__(self, name: str) -> Any:
+        """Open the file system, of which fsspec keeps one for each process."""
+        if name.startswith("__"):
+            raise AttributeError(name)
+        import fsspec
+
+        return getattr(fsspec.core.url_to_fs(resolved_url(self._url, quoted=False))[0], name)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ReferredFiles, (self._url,)
 
 
 def is_compressed(file: File) -> bool:

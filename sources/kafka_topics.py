@@ -114,6 +114,7 @@ def kafka(
     Args:
         topics: the name of a topic, several names, or a compiled pattern that the whole name matches.
         config: settings of confluent-kafka, at least `{"bootstrap.servers": "host:9092"}`. They are never shown.
+            A value `env:NAME` or `file:/path` is a secret that each process looks up.
         key: makes a key of its bytes, such as `bytes.decode`; unset, keys are bytes. One that is missing stays None.
         value: the same for values, such as `json.loads`.
         projection: what to make of each record, where it is read; a record of which it makes None is dropped.

@@ -62,6 +62,7 @@ def sql_rows(
 
     Args:
         url: as SQLAlchemy has it, such as `"sqlite:///shop.db"` or `"postgresql+psycopg://ada:secret@host/shop"`.
+            A password `env:NAME` or `file:/path` is looked up by each process that connects.
         query: a SELECT; `:name` stands for a parameter.
         params: the values of the parameters.
         partition_on: (column, lower, upper, n): n tasks, each with the rows of one stretch of a column that the query

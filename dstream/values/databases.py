@@ -1,7 +1,7 @@
 """`Database`: one that speaks SQL, named by its URL, for sources and sinks.
 
-A password stands in the URL and nowhere else: what is shown, also of the errors of drivers, goes through
-`dstream.values.secrets`.
+A password, or a reference that each process looks up when it connects, is in the URL and nowhere else. What is shown,
+also of the errors of drivers, goes through `dstream.values.secrets`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from dstream.errors import SetupError, SinkError, SinkUnavailableError, SourceError, SourceUnavailableError
 from dstream.values.contexts import contextmanager
 from dstream.values.distribution import pip_install
-from dstream.values.secrets import scrub, shown_url, without_secrets
+from dstream.values.secrets import resolved_url, scrub, shown_url, without_secrets
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -31,7 +31,7 @@ class Database:
     """A database, as a value that travels.
 
     Attributes:
-        url: with its password.
+        url: with its password, or a reference to it.
         failure: what becomes of what the database refuses.
         call: the call that named it, for messages.
     """
@@ -49,7 +49,8 @@ class Database:
         with self.refusals(is_connecting=True):
             self._check_file()
             patience = {"timeout": _PATIENCE} if self.url.startswith("sqlite") and "timeout=" not in self.url else {}
-            connection = sa.create_engine(self.url, poolclass=NullPool, connect_args=patience).connect()
+            url = resolved_url(self.url)
+            connection = sa.create_engine(url, poolclass=NullPool, connect_args=patience).connect()
         try:
             yield connection
         finally:

@@ -10,6 +10,7 @@ from typing import Any
 from dstream.errors import SetupError
 from dstream.values.blaming import shown
 from dstream.values.distribution import pip_install
+from dstream.values.secrets import is_reference, looked_up
 
 __all__ = ["KafkaSettings", "checked_topic", "kafka_settings"]
 
@@ -28,7 +29,7 @@ class KafkaSettings:
     """The settings of a client, whose values are never shown.
 
     Attributes:
-        items: names and values, sorted.
+        items: names and values, sorted; a value may be a reference to a secret.
     """
 
     items: tuple[tuple[str, Any], ...]
@@ -39,18 +40,34 @@ class KafkaSettings:
         return str(dict(self.items)[_SERVERS])
 
     def for_client(self, defaults: Mapping[str, Any], fixed: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what a client is made with: the user's settings between our `defaults` and what is `fixed`."""
-        return {**_QUIET, **defaults, **dict(self.items), **fixed}
+        """Return what a client is made with: the user's settings between our `defaults` and what is `fixed`.
+
+        Raises:
+            SetupError: a secret that a setting refers to is not in this process.
+        """
+        settings = {name: looked_up(value) if is_reference(value) else value for name, value in self.items}
+        return {**_QUIET, **defaults, **settings, **fixed}
 
     def without_secrets(self, text: str) -> str:
         """Return what a client says, without the value of any setting that could be a secret."""
         for name, value in self.items:
-            if name not in _PUBLIC and isinstance(value, str) and len(value) > 3:
-                text = text.replace(value, "***")
+            secret = _secret(value)
+            if name not in _PUBLIC and len(secret) > 3:
+                text = text.replace(secret, "***")
         return text
 
     def __repr__(self) -> str:
         return f"<settings for {self.servers}>"
+
+
+def _secret(value: Any) -> str:
+    """Return what a setting means here, if it is a text; a reference that leads to nothing means nothing."""
+    if not is_reference(value):
+        return value if isinstance(value, str) else ""
+    try:
+        return looked_up(value)
+    except SetupError:
+        return ""
 
 
 def kafka_settings(
@@ -60,13 +77,13 @@ def kafka_settings(
 
     Args:
         call: whose argument `config` is.
-        config: as confluent-kafka takes it.
+        config: as confluent-kafka takes it; a value `env:NAME` or `file:path` refers to a secret.
         kind: the client that they are for, `"Consumer"` or `"Producer"`.
         kept: names of settings that the caller makes itself.
         defaults: what the client is made with beside `config`, which may contradict it.
 
     Raises:
-        SetupError: the library is not installed.
+        SetupError: the library is not installed, or a secret that `config` refers to is not here.
         TypeError: `config` is no mapping of names to values.
         ValueError: it lacks `bootstrap.servers`, or has what no client takes, or what is in `kept`.
     """

@@ -1,14 +1,29 @@
 """Secrets in URLs: what may be shown of a URL, and of an error that tells of one.
 
 Every message, `repr` and line of `dstream doctor` that holds a URL of the user passes through here.
+
+A reference to a secret, `env:NAME` or `file:path`, is written where a secret would be. It is no secret: plans, pickles,
+messages and pictures have it. The secret is looked up in the process that uses it, which needs the variable or file.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 
-__all__ = ["credentials_in", "scrub", "shown_url", "without_secrets"]
+from dstream.errors import SetupError
+
+__all__ = [
+    "credentials_in",
+    "has_reference",
+    "is_reference",
+    "looked_up",
+    "resolved_url",
+    "scrub",
+    "shown_url",
+    "without_secrets",
+]
 
 _HIDDEN = "***"
 _CHAINED = re.compile(r"::(?=[A-Za-z][\w+.-]*://)")
@@ -22,6 +37,8 @@ _CONTAINER = frozenset({"abfs", "abfss"})
 """Schemes in which a name before the @ is no user: abfss://container@account."""
 _SHORTEST = 3
 """A shorter text is part of half the words of a message, and no secret."""
+_REFERENCE = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*|file:.+")
+_LONGEST_SECRET = 1 << 16
 
 
 def shown_url(url: str) -> str:
@@ -64,7 +81,9 @@ def _is_torn(scheme: str, place: str) -> bool:
 
 
 def _shown_credentials(scheme: str, credentials: str) -> str:
-    user, colon, _ = credentials.partition(":")
+    user, colon, password = credentials.partition(":")
+    if is_reference(_unquoted(password)):
+        return f"{user}:{_unquoted(password)}"
     if colon:
         return f"{user if _PLAIN_USER.fullmatch(user) else _HIDDEN}:{_HIDDEN}"
     return credentials if scheme in _CONTAINER else _HIDDEN
@@ -77,8 +96,72 @@ def _unquoted(text: str) -> str:
 
 
 def _shown_parameter(found: re.Match[str]) -> str:
-    mark, name, _ = found.groups()
-    return f"{mark}{name}={_HIDDEN}" if _SECRET_NAME.search(_unquoted(name)) else found[0]
+    mark, name, value = found.groups()
+    if not _SECRET_NAME.search(_unquoted(name)):
+        return found[0]
+    return f"{mark}{name}={_unquoted(value) if is_reference(_unquoted(value)) else _HIDDEN}"
+
+
+def has_reference(url: str) -> bool:
+    """Say whether a URL refers to a secret."""
+    return any(is_reference(_unquoted(secret)) for secret in _places_of_secrets(url))
+
+
+def resolved_url(url: str, *, quoted: bool = True) -> str:
+    """Return a URL with secrets in the place of its references.
+
+    Args:
+        url: as it was written.
+        quoted: whoever gets it understands percent signs; fsspec does not.
+
+    Raises:
+        SetupError: a secret is not in this process, or cannot be part of a URL without percent signs.
+
+    Example:
+        >>> import os
+        >>> os.environ["SHOP_PASSWORD"] = "correct/horse"
+        >>> resolved_url("postgresql://ada:env:SHOP_PASSWORD@host/shop")
+        'postgresql://ada:correct%2Fhorse@host/shop'
+    """
+    if not has_reference(url):
+        return url
+    return "::".join(_resolved_link(link, quoted) for link in _CHAINED.split(url))
+
+
+def _resolved_link(url: str, quoted: bool) -> str:
+    scheme, found, rest = url.partition("://")
+    if not found:
+        return url
+    credentials = credentials_in(url)
+    if credentials is not None:
+        user, _, password = credentials.partition(":")
+        rest = f"{user}:{_resolved(password, quoted)}@{rest[len(credentials) + 1 :]}" if password else rest
+    return f"{scheme}://{_PARAMETER.sub(lambda each: _resolved_parameter(each, quoted), rest)}"
+
+
+def _resolved_parameter(found: re.Match[str], quoted: bool) -> str:
+    mark, name, value = found.groups()
+    return f"{mark}{name}={_resolved(value, quoted)}" if _SECRET_NAME.search(_unquoted(name)) else found[0]
+
+
+def _resolved(text: str, quoted: bool) -> str:
+    """Return the secret of a reference as a part of a URL; any other text as it is."""
+    reference = _unquoted(text)
+    if not is_reference(reference):
+        return text
+    secret = looked_up(reference)
+    if quoted:
+        from urllib.parse import quote
+
+        return quote(secret, safe="")
+    if set(secret) & _DELIMITERS:
+        raise SetupError(
+            f"the secret {reference} has one of {' '.join(sorted(_DELIMITERS))}, which its URL cannot have"
+        )
+    return secret
+
+
+_DELIMITERS = frozenset("/?#[]")
 
 
 def without_secrets(text: str) -> str:
@@ -119,9 +202,62 @@ def _scrubbed(text: str, url: str, secrets: list[str]) -> str:
 
 
 def _secrets(url: str) -> Iterator[str]:
-    """Give the secrets of a URL, as they are written there and as they are meant."""
+    """Give the secrets of a URL, as they are written there, as they are meant, and what references mean here."""
+    for secret in _places_of_secrets(url):
+        meant = (secret, _unquoted(secret))
+        if is_reference(meant[1]):
+            try:
+                meant = (looked_up(meant[1]), _resolved(secret, quoted=True))
+            except SetupError:  # Then no library has seen it.
+                continue
+        yield from (text for text in meant if len(text) >= _SHORTEST)
+
+
+def _places_of_secrets(url: str) -> Iterator[str]:
+    """Give what is written where a URL has secrets."""
     for link in _CHAINED.split(url):
-        password = (credentials_in(link) or "").partition(":")[2]
-        parameters = [found[3] for found in _PARAMETER.finditer(link) if _SECRET_NAME.search(_unquoted(found[2]))]
-        for secret in (password, *parameters):
-            yield from (text for text in (secret, _unquoted(secret)) if len(text) >= _SHORTEST)
+        yield (credentials_in(link) or "").partition(":")[2]
+        yield from (found[3] for found in _PARAMETER.finditer(link) if _SECRET_NAME.search(_unquoted(found[2])))
+
+
+def is_reference(text: object) -> bool:
+    """Say whether a text is a reference to a secret.
+
+    Example:
+        >>> is_reference("env:DB_PASSWORD"), is_reference("file:/run/secrets/db"), is_reference("correct-horse")
+        (True, True, False)
+    """
+    return isinstance(text, str) and _REFERENCE.fullmatch(text) is not None
+
+
+def looked_up(reference: str) -> str:
+    """Return the secret of a reference, without the end of its line if it is that of a file.
+
+    Raises:
+        SetupError: it is not in this process, or its path is relative.
+    """
+    kind, _, place = reference.partition(":")
+    secret = os.environ.get(place, "") if kind == "env" else _content(reference, os.path.expanduser(place))
+    if not secret:
+        raise SetupError(
+            f"the secret {reference} is empty or missing on {os.uname().nodename}: set it where it is used"
+            f"{_FOR_WORKERS.format(place=place) if kind == 'env' else ''}"
+        )
+    return secret
+
+
+_FOR_WORKERS = "; on a cluster, workers of Spark get it by the setting spark.executorEnv.{place}, or use file:/path"
+
+
+def _content(reference: str, path: str) -> str:
+    if not os.path.isabs(path):
+        raise SetupError(f"the secret {reference} has a relative path, which is another one in every process")
+    try:
+        with open(path, encoding="utf-8") as file:
+            content = file.read(_LONGEST_SECRET + 1)
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
+        raise SetupError(f"the secret {reference} cannot be read on {os.uname().nodename}: {reason}") from error
+    if len(content) > _LONGEST_SECRET:
+        raise SetupError(f"the secret {reference} has more than {_LONGEST_SECRET:,} characters: it is another file")
+    return content.removesuffix("\n").removesuffix("\r")

@@ -18,7 +18,7 @@ from dstream.errors import EngineError, SetupError
 from dstream.storage.redis.scripts import Script
 from dstream.storage.settings import Durability
 from dstream.values.forked_locks import RenewedLock
-from dstream.values.secrets import scrub, shown_url
+from dstream.values.secrets import resolved_url, scrub, shown_url
 
 __all__ = ["Connection", "DurabilityWarning", "Server"]
 
@@ -37,7 +37,7 @@ class Server:
     """A server, or a cluster that this node belongs to.
 
     Attributes:
-        url: where it is, the password included, so it is never shown.
+        url: where it is, the password or a reference to it included, so it is never shown.
         shown: the URL without its password.
         is_cluster: keys are spread over several nodes.
     """
@@ -63,10 +63,11 @@ class Server:
         """Open a connection; nothing is sent before it is used."""
         # redis-py would send a command again that broke off; a change might then happen twice.
         arguments: dict[str, Any] = {"retry": Retry(NoBackoff(), 0), "socket_timeout": TIMEOUT}
+        url = resolved_url(self.url)
         with self.speaking():
             make: Any = redis.RedisCluster if self.is_cluster else redis.Redis
             with contextlib.suppress(ValueError):  # what is said about a URL that makes no sense quotes the password
-                return Connection(self, make.from_url(self.url, **arguments))
+                return Connection(self, make.from_url(url, **arguments))
         raise ValueError(
             f"{self.shown} is not the URL of a Redis server; it reads redis://user:password@host:port/number, and a "
             "slash, #, ?, @ or % in a user or a password is written as %2F, %23, %3F, %40 or %25"

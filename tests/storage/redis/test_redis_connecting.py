@@ -87,9 +87,13 @@ def _answer_all(listener, answer):
             connection.sendall(answer)
 
 
-def test_redis_password_is_used_and_hidden(start):
-    """The right password connects and shows nowhere; a wrong one is a setup error."""
+def test_redis_password_is_used_and_hidden(start, monkeypatch):
+    """The right password connects and shows nowhere; a wrong one is a setup error; a reference travels to tasks."""
     server = start("--appendonly", "yes", "--requirepass", SECRET)
+    monkeypatch.setenv("REDIS_PASSWORD", SECRET)
+    referred = open_storage(f"redis://:env:REDIS_PASSWORD@127.0.0.1:{server.port}/0", Settings())
+    assert SECRET.encode() not in pickle.dumps(referred.create("map", "m", Options()).begin("job").writer)
+    assert referred.url == f"redis://:env:REDIS_PASSWORD@127.0.0.1:{server.port}/0"
     storage = open_storage(f"redis://:{SECRET}@127.0.0.1:{server.port}/0", Settings())
     store = storage.create("map", "m", Options())
     split = store.splits(1)[0]
