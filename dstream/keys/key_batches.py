@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence, Set
-from itertools import chain
+from itertools import chain, repeat
 from typing import Any
 
 from dstream.keys.canonical import PLAIN, canonical, is_vetted
 from dstream.keys.forms import Form, compared_fields, form_of, hashed_fields
-from dstream.keys.hashing import HASHED_ALIKE, NONE_STAND_IN, stand_in
+from dstream.keys.hashing import HASHED_ALIKE, NONE_STAND_IN, SPREADERS, stand_in
 from dstream.values.blaming import each
 from dstream.values.fields import columns_of_fields
 
@@ -58,7 +58,7 @@ def are_canonical(keys: list[Any], kinds: Set[type] | None = None) -> bool:
 
 def stable_hashes(keys: list[Any]) -> list[int]:
     """Return `stable_hash` of each canonical key."""
-    return list(map(hash, _stand_ins(keys)))
+    return list(map(hash, zip(_stand_ins(keys), *map(repeat, SPREADERS), strict=False)))
 
 
 def _are_of_kind_canonical(kind: type, keys: list[Any]) -> bool:

@@ -1,7 +1,8 @@
 """The shard of a key: where its state is found again, by any process, whatever `PYTHONHASHSEED` it has.
 
 Python seeds the hashes of texts, bytes, dates and times; those of numbers, and of tuples of numbers, it does not. So a
-checksum stands in for a text, and numbers for a date, also inside tuples and dataclasses.
+checksum stands in for a text, and numbers for a date, also inside tuples and dataclasses. All are spread as
+`stable_hash` spreads them.
 """
 
 from __future__ import annotations
@@ -13,14 +14,18 @@ import sys
 import uuid
 from collections.abc import Callable, Sequence
 from decimal import Decimal
+from itertools import repeat
 from typing import Any
 from zlib import crc32
 
 from dstream.errors import UnstableKeyError
 from dstream.keys.canonical import shown
-from dstream.keys.hashing import stand_in
+from dstream.keys.hashing import SPREADERS, stand_in
 
-__all__ = ["shard_numbers"]
+__all__ = ["SHARDING_VERSION", "shard_numbers"]
+
+SHARDING_VERSION = 2
+"""The version of the function from keys to shards. A change of it, or of `SPREADERS`, needs another one."""
 
 
 def shard_numbers(keys: Sequence[Any], shards: int) -> list[int]:
@@ -31,11 +36,15 @@ def shard_numbers(keys: Sequence[Any], shards: int) -> list[int]:
     Raises:
         UnstableKeyError: a key's class has a hash of its own, which differs from process to process here.
     """
-    if set(map(type, keys)) == {str}:
-        return [crc32(key.encode("utf-8", "surrogatepass")) % shards for key in keys]
-    if set(map(type, keys)) == {int}:
-        return [hash(key) % shards for key in keys]
-    return [hash(_unseeded(key)) % shards for key in keys]
+    spread = zip(_all_unseeded(keys), *map(repeat, SPREADERS), strict=False)
+    return [number % shards for number in map(hash, spread)]
+
+
+def _all_unseeded(keys: Sequence[Any]) -> Sequence[Any]:
+    kinds = set(map(type, keys))
+    if kinds == {str}:
+        return [crc32(key.encode("utf-8", "surrogatepass")) for key in keys]
+    return keys if kinds == {int} else list(map(_unseeded, keys))
 
 
 def _unseeded(key: Any) -> Any:

@@ -202,7 +202,7 @@ class StateOperator(Protocol):
     def partial(self, number: int, items: Iterator[Timed], moment: Moment, shards: int) -> Partials:
         """Reduce items of one input where they are, in order.
 
-        The shard of a key is `stable_hash(canonical(key)) % shards` (`dstream.keys`); without keys, 0. A failure finds
+        The shard of a key is that of `dstream.keys.shards.shard_numbers`; without keys, 0. A failure finds
         its item by the name of a local variable: a loop over items that calls the user's functions names it `item`.
 
         Args:

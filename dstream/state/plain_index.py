@@ -1,8 +1,9 @@
 """Indexes and changes as the plain data of records, and back. What comes back was read from a storage: it is checked.
 
-Names of files stand once, since the parts of many shards are in one file. An index:
+Names of files stand once, since the parts of many shards are in one file. An index, whose
+last number is the version of the function from keys to shards:
 
-    [stage, kind, signature, [file, ...], [[[[file, offset, length, changes], ...], keys, deadline, clock], ...]]
+    [stage, kind, signature, [file, ...], [[[[file, offset, length, changes], ...], keys, deadline, clock], ...], 2]
 
 The changes of an epoch, of which one without a file only sets deadlines:
 
@@ -22,6 +23,8 @@ from dstream.state.shard_index import Part, Shard, ShardIndex
 __all__ = ["changes_from_plain", "changes_to_plain", "index_from_plain", "index_to_plain"]
 
 _FILE = re.compile(r"[a-z0-9-]{1,64}/[0-9]{1,20}-[0-9a-f]{32}")
+_FIRST_SHARDING = 1
+"""The version of the function from keys to shards when indexes did not name it."""
 _MISREAD = (TypeError, ValueError, LookupError, IllegalStateError)
 
 
@@ -32,7 +35,7 @@ def index_to_plain(index: ShardIndex) -> list[Any]:
         [[[files[part.file], *part[1:]] for part in shard.parts], shard.keys, shard.deadline, shard.clock_deadline]
         for shard in index.shards
     ]
-    return [index.stage, index.kind, list(index.signature), list(files), shards]
+    return [index.stage, index.kind, list(index.signature), list(files), shards, index.sharding]
 
 
 def index_from_plain(data: Any) -> ShardIndex:
@@ -42,9 +45,11 @@ def index_from_plain(data: Any) -> ShardIndex:
         IllegalStateError: it is of none.
     """
     try:
-        stage, kind, signature, names, shards = data
+        stage, kind, signature, names, shards, *later = data
+        (sharding,) = map(_number, later or (_FIRST_SHARDING,))
         files = _files(names)
-        return ShardIndex(_text(stage), _text(kind), tuple(signature), tuple(_shard(each, files) for each in shards))
+        found = tuple(_shard(each, files) for each in shards)
+        return ShardIndex(_text(stage), _text(kind), tuple(signature), found, sharding)
     except _MISREAD as error:
         raise IllegalStateError(f"what a record says of the state of a step is damaged: {error!s:.200}") from error
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
 from dstream.errors import IllegalStateError
+from dstream.keys.shards import SHARDING_VERSION
 from dstream.spi.epochs import ShardChange
 from dstream.spi.state_operator import OfFixedShards, StateOperator
 
@@ -82,12 +83,14 @@ class ShardIndex:
         kind: that of its operator.
         signature: that of its operator.
         shards: what is known of each, by number.
+        sharding: the version of the function from keys to shards by which they were written.
     """
 
     stage: str
     kind: str
     signature: tuple[Any, ...]
     shards: tuple[Shard, ...]
+    sharding: int = SHARDING_VERSION
 
     @staticmethod
     def new(stage: str, operator: StateOperator, shards: int) -> ShardIndex:
@@ -114,8 +117,16 @@ class ShardIndex:
         """Refuse an operator that made nothing of this.
 
         Raises:
-            IllegalStateError: it is of another kind, or its state depends on something else.
+            IllegalStateError: it is of another kind, or its state depends on something else; or this version of
+                `dstream` would look for keys in other shards.
         """
+        if self.sharding != SHARDING_VERSION:
+            raise IllegalStateError(
+                f"the state of step {self.stage!r} was written by another version of dstream: it divides keys among "
+                f"shards by version {self.sharding} of that function, and this dstream by version {SHARDING_VERSION}, "
+                "so keys would not be found: continue the job with the dstream that wrote it, or give the step another "
+                "name to start it without state"
+            )
         theirs = (operator.kind, tuple(operator.signature))
         if (self.kind, self.signature) != theirs:
             raise IllegalStateError(

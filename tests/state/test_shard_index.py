@@ -90,9 +90,20 @@ def test_index_names_no_file_that_is_not_of_a_state(file):
         ["counts", "counting", [], [FILE], [[[[0, 0, 1]], 0, None, None]]],
         ["counts", "counting", [], [FILE], [[[], 0, "soon", None]]],
         ["counts", "counting", [], [FILE], [[[], 0, None, "soon"]]],
+        ["counts", "counting", [], [FILE], [], "2"],
+        ["counts", "counting", [], [FILE], [], 2, 2],
     ],
 )
 def test_index_that_makes_no_sense_is_refused(data):
     """Each field is checked when it is read."""
     with pytest.raises(IllegalStateError, match="what a record says of the state of a step is damaged"):
         index_from_plain(data)
+
+
+@pytest.mark.parametrize("sharding", [[], [1], [3]], ids=["not named", "older", "newer"])
+def test_state_with_keys_in_other_shards_is_refused(sharding):
+    """A job would not find the states of its keys, and begin each anew."""
+    plain = index_to_plain(INDEX)[:5] + sharding
+
+    with pytest.raises(IllegalStateError, match=r"'counts' was written by another version of dstream.* version [13] "):
+        index_from_plain(plain).check_fits(Counting(10))

@@ -44,6 +44,7 @@ B = TypeVar("B")
 
 _CHUNK = 512
 FAN_OUT = 16
+_BITS = 4
 _MOST_RUNS = 64
 _MOST_HEADS = 48 * 2**20
 """Bytes that the first batches of all runs may have, since a merge holds one batch of each."""
@@ -206,8 +207,12 @@ def distribute(items: Iterable[Any], hash_of: Callable[[Any], int], buckets: lis
 
 
 def mixed(value: int, level: int) -> int:
-    """Spread hashes by other bits at each level; those of one partition agree in their remainder already."""
-    return hash((value, level))
+    """Return a number whose lower bits spread hashes at a level.
+
+    Each level takes other bits of one number, and that has been mixed once more than `stable_hash`, since the keys of
+    one partition agree in some bits of it. Pairs with the level itself would agree wherever those with another one do.
+    """
+    return hash((value, 1, 1)) >> _BITS * level
 
 
 Columns = Sequence[list[Any]]

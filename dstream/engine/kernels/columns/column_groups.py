@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dstream.engine.kernels.columns.column_values import GREATEST, LEAST, Ints, Withheld, tight
+from dstream.keys.hashing import SPREADERS
 
 __all__ = [
     "GroupTable",
@@ -33,6 +34,11 @@ _MOST_GROUPS = 131_072
 _COST = 160
 """What a row takes while tables are put together: places in a table of hashes, and columns side by side."""
 _HASH_MODULUS = sys.hash_info.modulus
+_FIRST, _SECOND, _FIFTH = map(np.uint64, (11400714785074694791, 14029467366897019727, 2870177450012600261))
+"""The primes by which CPython mixes the hashes of the parts of a tuple, as xxHash does (3.8 to 3.14)."""
+_ROUNDS = [np.uint64(number * int(_SECOND) % 2**64) for number in SPREADERS]
+_TUPLE_OF_3 = np.uint64(3 ^ int(_FIFTH) ^ 3527539)
+_INSTEAD_OF_MINUS_ONE = 1546275796
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +209,30 @@ def sum_of_ints(column: Ints) -> int:
 
 
 def stable_hashes_of_ints(keys: Int64s) -> Int64s:
-    """Return `hash` of each int, as `dstream.keys.stable_hash` does."""
+    """Return `dstream.keys.stable_hash` of each int."""
+    total = _hashes_of_ints(keys).view(np.uint64)
+    total *= _SECOND
+    total += _FIFTH
+    _end_round(total)
+    for number in _ROUNDS:
+        total += number
+        _end_round(total)
+    total += _TUPLE_OF_3
+    found: Int64s = total.view(np.int64)
+    found[found == -1] = _INSTEAD_OF_MINUS_ONE
+    return found
+
+
+def _end_round(total: NDArray[np.uint64]) -> None:
+    """Mix sums in place as CPython's hash of a tuple does after each part."""
+    upper = total >> np.uint64(33)
+    total <<= np.uint64(31)
+    total |= upper
+    total *= _FIRST
+
+
+def _hashes_of_ints(keys: Int64s) -> Int64s:
+    """Return `hash` of each int."""
     # The absolute value of the least int wraps; as an unsigned one it is right.
     absolute = np.abs(keys).astype(np.uint64) % np.uint64(_HASH_MODULUS)
     hashes = np.where(keys < 0, -absolute.astype(np.int64), absolute.astype(np.int64))
