@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from dstream.spi.state_operator import Moment
 
 __all__ = ["EarlyPeriod"]
@@ -41,4 +43,11 @@ class EarlyPeriod:
 
 
 def _end_of_period(now: float, every: float) -> float:
-    return (now // every + 1) * every
+    """Return the least multiple of `every` that is greater than `now`."""
+    if every <= math.ulp(now):
+        return math.nextafter(now, math.inf)
+    number = math.floor(now / every) - 1
+    # 1.0 // 0.1 is 9, and 10 * 0.1 is 1.0: the product alone says on which side of the reading a period ends.
+    while number * every <= now:
+        number += 1
+    return number * every

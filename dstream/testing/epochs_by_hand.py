@@ -31,6 +31,8 @@ __all__ = ["Epochs", "epochs"]
 Given = Mapping[GivenItems[Any], "Sequence[Any] | Mapping[int, Sequence[Any]]"]
 """The items of an epoch: of each source, by the number of the partition, or of the first one alone."""
 _SHARDS = 8
+_LONGEST_JUMP = 10**8
+"""Seconds, some three years: a clock that jumps further from 0, which no cut has named, was meant to start there."""
 
 
 def epochs(context: Context | None = None) -> Epochs:
@@ -68,6 +70,7 @@ class Epochs:
         self._history: list[tuple[dict[GivenItems[Any], Any], float, bool]] = []
         self._folder: str | None = None
         self.now = 0.0
+        self._names_clock = False
 
     def source(self, name: str, partitions: int = 1) -> GivenItems[Any]:
         """Return a source without an end for a pipeline; its items are those that `cut` is given.
@@ -108,14 +111,15 @@ class Epochs:
 
         Args:
             given: the items of this epoch; none of a source that is left out.
-            now: the reading of the clock in seconds, not before the last one; unset, as it was.
+            now: the reading of the clock in seconds, not before the last one; unset, as it was. That of the first cut
+                is when the job starts, as it does for a job: no partition has been idle before. Unset there, it is 0.
             is_end: all sources end with these items; windows close. What stands behind processors that might go on,
                 as those of `stream_from_processor`, hears that they do not.
 
         Raises:
             IllegalStateError: there is no pipeline yet, or its sources have ended.
             TypeError: `given` has something else than items by source and partition.
-            ValueError: the pipeline does not read one of the sources.
+            ValueError: the pipeline does not read one of the sources; or `now` is years behind a first cut without it.
             Exception: what a function of the pipeline raised; the epoch left nothing, and may be cut again.
         """
         if self._plan is None:
@@ -124,10 +128,21 @@ class Epochs:
         if copied and any(is_end for _, _, is_end in self._history):
             raise IllegalStateError("all sources have ended: of(pipeline) begins anew")
         at = self.now if now is None else max(self.now, float(now))
+        self._check_clock(now, at)
+        if not self._history:
+            self._start_clock(at)
         with explained(self._plan.several([None] * len(self._plan.writes)), "cut"):
             got = self._given(copied, at, is_end)
         self._history.append((copied, at, is_end))
+        self._names_clock = self._names_clock or now is not None
         return got
+
+    def _check_clock(self, now: float | None, at: float) -> None:
+        if now is not None and self._history and not self._names_clock and at - self.now > _LONGEST_JUMP:
+            raise ValueError(
+                f"the clock would jump from 0 to {at:.0f}, so that every partition without items was idle for years; "
+                "a job starts its clock with its first epoch: give now= to the first cut, too"
+            )
 
     def replay(self) -> list[dict[str, list[Any]]]:
         """Run all epochs again, from the start and with the same borders; return what sinks got in each."""
@@ -156,15 +171,20 @@ class Epochs:
         from dstream.jobs.unbounded.one_epoch import EpochRunner
 
         assert self._plan is not None, "it was taken"
-        self.now = self._started_at = 0.0
+        self.now, self._names_clock = 0.0, False
         for each in self._sources:
             each.partitions = {name: [] for name in each.partitions}
         self._job = uuid4().hex
         self._runner: EpochRunner = EpochRunner(self._here(), self._plan, self._job)
         opened = self._runner.open_plan.sources
-        sources = {stage: SourceMark(dict(source.begin()), False, 0.0) for stage, source in opened.items()}
+        sources = {stage: SourceMark(dict(source.begin()), False, self.now) for stage, source in opened.items()}
         self._record: LogRecord = LogRecord(0, "", 0.0, sources=sources, index={}, is_claim=True)
         self._states: StatesOfSteps = self._no_states()
+
+    def _start_clock(self, now: float) -> None:
+        """Let the job start, and find its sources, at the reading of the first epoch."""
+        sources = {stage: mark._replace(found_at=now) for stage, mark in self._record.sources.items()}
+        self._started_at, self._record = now, replace(self._record, now=now, sources=sources)
 
     def _here(self) -> Context:
         """Return the context, opened with the first pipeline."""

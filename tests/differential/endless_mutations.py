@@ -54,7 +54,7 @@ MUTATIONS = [
         ("operators.session_state", "        for _ in self._sessions.close(self._watermark):\n            continue", "        for _ in ():\n            continue"),
         # Early results
         ("operators.early_period", "if moment.now < min(self.next, of_step):", "if moment.now <= min(self.next, of_step):"),
-        ("operators.early_period", "return (now // every + 1) * every", "return now + every"),
+        ("operators.early_period", "    return number * every", "    return now + every"),
         ("operators.early_period", "moment.now < min(self.next, of_step)", "moment.now < self.next"),
         ("operators.early_period", "        self.next = _end_of_period(moment.now, self._every)\n        return True", "        return True"),
         # States, joins

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pickle
+from math import inf, nextafter
 
 import pytest
 
 from collectors import counting, summing, to_list
+from dstream.operators.early_period import _end_of_period
 from dstream.operators.frame_windows import FrameWindows
 from dstream.operators.session_windows import SessionWindows
 from dstream.values.event_time import END_OF_TIME
@@ -113,3 +115,15 @@ def test_early_results_do_not_depend_on_the_shard_of_a_key(window, shards, way):
         seen.append("".join(sorted({result.key for result in results})))
 
     assert seen == ["", "abcde", "", "abcdefg", "abcdefgh", ""]
+
+
+@pytest.mark.parametrize("every", [0.1, 0.2, 0.3, 0.7, 1.1, 1 / 3, 0.001, 5.0, 86_400.0])
+def test_a_period_ends_behind_the_reading_and_no_later_than_the_next_multiple(every):
+    """Also where the quotient of floats is off by one, so that a period would end at its beginning, again and again."""
+    multiples = [*range(400), 10**9, 17 * 10**8]
+    readings = [near for n in multiples for now in (n * every, n / 10, float(n)) for near in (now, nextafter(now, inf))]
+    ends = {now: _end_of_period(now, every) for now in readings}
+
+    assert [now for now, end in ends.items() if end <= now] == []
+    assert [now for now, end in ends.items() if (round(end / every) - 1) * every > now] == []
+    assert _end_of_period(1.7e9, 1e-12) == nextafter(1.7e9, inf)

@@ -305,3 +305,18 @@ def test_processors_that_might_go_on_end_with_the_others(engine, end):
     assert second[-1] == ("end", 2 * most)
     assert [count for word, count in first + second if word == "0"] == list(range(1, most + 1))
     assert end is None or by_hand.cut() == {"write_to": []}
+
+
+def test_the_clock_starts_with_the_first_epoch():
+    """Without a reading it stands at 0, and a later one of a real clock would make every partition idle."""
+    by_hand = epochs()
+    numbers = by_hand.source("numbers", partitions=2)
+    by_hand.of(pipeline_of(numbers, to_ilist("out")))
+    by_hand.cut({numbers: [1]})
+
+    with pytest.raises(ValueError, match=r"would jump from 0 to 1700000000.*give now= to the first cut, too"):
+        by_hand.cut(now=1.7e9)
+    assert by_hand.cut({numbers: [2]}, now=100.0) == {"write_to": [2]}
+    by_hand.of(pipeline_of(numbers, to_ilist("out"))).cut(now=1.7e9)
+    assert by_hand.cut({numbers: [3]}) == {"write_to": [3]}
+    assert by_hand.now == 1.7e9
