@@ -1,21 +1,26 @@
-"""`socket_lines(durable=True)`: lines of a server that are stored before anybody reads them, to be read again."""
+"""Lines of a server as a source without an end: those of `socket_lines(durable=True)` are stored in a list first.
+
+Those without it are in memory until they were read, for jobs that run in epochs.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, Protocol, TypeAlias
 
 from dstream.errors import CollectionDestroyedError, IllegalStateError, SourceError
-from dstream.spi import Collections, ListStore, Reached
+from dstream.spi import Collections, Reached
 from dstream.values.contexts import contextmanager
 from sources.line_receiver import LineReceiver
 from sources.memory import ItemsSplit, NamesOfStreams
 
-__all__ = ["DurableLines", "NamedDurableLines"]
+__all__ = ["DurableLines", "NamedDurableLines", "PassingLines", "Start"]
 
 ONLY = "lines"
 """The name of the one partition: a connection has one order."""
+
+Start: TypeAlias = Literal["oldest", "current"]
 
 ENOUGH = 100_000
 """Lines that wait in the list. While there are more, the server has to wait."""
@@ -27,6 +32,7 @@ class NamedDurableLines(NamesOfStreams):
 
     Attributes:
         name: that of the list.
+        start: the lines of the list with which a new job begins.
     """
 
     host: str
@@ -34,11 +40,12 @@ class NamedDurableLines(NamesOfStreams):
     encoding: str
     name: str
     label: str
+    start: Start = "oldest"
 
     def opened(self, context: Collections) -> DurableLines:
         """Return the lines of the list, made if there is none; the server is not asked yet."""
         receiver = LineReceiver(self.host, self.port, self.encoding, self.label)
-        return DurableLines(self.label, context.get_list(self.name).store, receiver)
+        return DurableLines(self.label, context.get_list(self.name).store, receiver, self.start)
 
     def begin(self) -> Mapping[str, int]:
         """Refuse to be read without a context.
@@ -60,6 +67,16 @@ class NamedDurableLines(NamesOfStreams):
         return self.label
 
 
+class _Lines(Protocol):
+    """The part of `ListStore` that is needed."""
+
+    @property
+    def identity(self) -> str: ...
+    def size(self) -> int: ...
+    def read(self, start: int, stop: int) -> list[str]: ...
+    def extend(self, items: list[str]) -> None: ...
+
+
 class DurableLines:
     """The lines of a list, to which those of a server are appended as they arrive; an offset is a place in the list.
 
@@ -69,8 +86,9 @@ class DurableLines:
     ends = True
     """Once the server has closed the connection and all lines were read, nothing comes any more."""
 
-    def __init__(self, label: str, store: ListStore, receiver: LineReceiver) -> None:
+    def __init__(self, label: str, store: _Lines, receiver: LineReceiver, start: Start = "oldest") -> None:
         self.label = label
+        self._start = start
         self._store = store
         self._receiver = receiver
         self._unstored: list[str] = []
@@ -81,8 +99,11 @@ class DurableLines:
         return self._store.identity
 
     def begin(self) -> Mapping[str, int]:
-        """Begin with the first line that is stored, of whatever job."""
-        return {ONLY: 0}
+        """Begin with the first line that is stored, of whatever job, or behind the last one."""
+        if self._start == "oldest":
+            return {ONLY: 0}
+        with self._blaming():
+            return {ONLY: self._store.size()}
 
     def reach(self, offsets: Mapping[str, Any], most: int | None = None) -> Mapping[str, int]:
         """Store what has arrived, and say how many lines there are; nothing once the server has ended and all is read.
@@ -136,3 +157,44 @@ class DurableLines:
 
     def __repr__(self) -> str:
         return self.label
+
+
+class PassingLines(DurableLines):
+    """The lines that a server sends, until an epoch that has read them is committed; an offset counts lines.
+
+    What has arrived and was not read is lost with the driver, as what the server sends while none is connected.
+    """
+
+    def __init__(self, label: str, receiver: LineReceiver) -> None:
+        self._recent = _RecentLines()
+        super().__init__(label, self._recent, receiver)
+
+    def reach(self, offsets: Mapping[str, Any], most: int | None = None) -> Mapping[str, int]:
+        """Forget the lines that were read, and say how many there are then."""
+        self._recent.forget_before(self._checked(offsets.get(ONLY)))
+        return super().reach(offsets, most)
+
+
+class _RecentLines:
+    """A list in memory, of which the first lines are forgotten."""
+
+    identity = ""
+
+    def __init__(self) -> None:
+        self._first = 0
+        self._lines: list[str] = []
+
+    def forget_before(self, number: int) -> None:
+        """Forget lines; a run that goes on with a job counts on from there."""
+        if number > self._first:
+            del self._lines[: number - self._first]
+            self._first = number
+
+    def size(self) -> int:
+        return self._first + len(self._lines)
+
+    def read(self, start: int, stop: int) -> list[str]:
+        return self._lines[start - self._first : stop - self._first] if start >= self._first else []
+
+    def extend(self, items: list[str]) -> None:
+        self._lines += items

@@ -20,6 +20,7 @@ __all__ = [
     "OffsetShowing",
     "Reached",
     "StreamSource",
+    "Streamable",
     "TimedSplit",
     "Timestamped",
     "TimestampedBeside",
@@ -95,6 +96,19 @@ class Reached(dict[str, Offset]):
     def __init__(self, offsets: Mapping[str, Offset], left: int) -> None:
         super().__init__(offsets)
         self.left = left
+
+
+@runtime_checkable
+class Streamable(Protocol[T_co]):
+    """A source that ends when another program ends it, such as a connection; others leave it out."""
+
+    def as_stream(self) -> StreamSource[T_co]:
+        """Return the same items as a source without an end.
+
+        Jobs that run in epochs read that in its place, so that they give results before the end. It may be asked anew
+        in each run, and needs not give again what was read.
+        """
+        ...
 
 
 @runtime_checkable

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import socket
 import time
+from datetime import datetime
 
 import pytest
 
 import dstream as ds
+from collectors import counting
 from dstream.errors import IllegalStateError, SourceError
 from dstream.spi import Source, StreamSource
+from dstream.windows import tumbling
 from reducers import to_ilist
 from sources import socket_lines
 from tests.jobs.unbounded.streams import eventually
@@ -193,6 +196,96 @@ def test_a_job_connects_again(context, server):
         job.join(timeout=20)
 
     assert (context.get_list("read").copy(), job.metrics().runs) == (["one", "two"], 2)
+
+
+@pytest.mark.parametrize(("start", "read"), [("oldest", ["one", "two"]), ("current", ["two"])])
+def test_a_new_job_begins_where_start_says(context, server, start, read):
+    """With all lines of the list, or behind those that another job has stored."""
+    context.get_list("lines").append("one")
+    pipeline = ds.Pipeline()
+    lines = socket_lines("127.0.0.1", server.port, durable="lines", start=start)
+    pipeline.read_from(lines).write_to(to_ilist("read"))
+    with context.new_job(pipeline) as job:
+        server.accept()
+        server.send("two")
+        server.hang_up()
+        job.join(timeout=20)
+
+    assert context.get_list("read").copy() == read
+    assert context.get_list("lines").copy() == ["one", "two"]
+
+
+@pytest.mark.parametrize(
+    ("more", "error", "said"),
+    [
+        ({"start": "current"}, ValueError, "start='current' needs durable=True: a socket sends nothing twice"),
+        ({"durable": True, "start": "latest"}, ValueError, "start must be 'oldest', 'current'"),
+        ({"durable": True, "start": datetime(2026, 1, 1)}, ValueError, "lines of a socket have no time of their own"),
+        ({"durable": True, "start": 3}, TypeError, "start must be 'oldest', 'current'"),
+    ],
+)
+def test_start_is_checked(more, error, said):
+    """At the call."""
+    with pytest.raises(error, match=said):
+        socket_lines("h", 1, **more)
+    assert repr(socket_lines("h", 1, durable=True, start="current")).endswith("durable=True, start='current')")
+
+
+def windows_over(lines):
+    """Return the pipeline that counts the lines of each second."""
+    pipeline = ds.Pipeline()
+    timed = pipeline.read_from(lines).map(int).add_timestamps(lambda number: number)
+    timed.window(tumbling(1000)).aggregate(counting()).write_to(to_ilist("windows"))
+    return pipeline
+
+
+@pytest.mark.parametrize("durable", [False, "lines"])
+def test_windows_close_while_the_server_sends(context, server, durable):
+    """Their results do not wait for its end, whether lines are stored or not."""
+    pipeline = windows_over(socket_lines("127.0.0.1", server.port, durable=durable))
+    with context.new_job(pipeline) as job:
+        server.accept()
+        server.send("0\n100\n1100\n")
+        eventually(lambda: [each.result for each in context.get_list("windows")] == [2])
+        server.send("2500\n")
+        eventually(lambda: [each.result for each in context.get_list("windows")] == [2, 1])
+        server.hang_up()
+        job.join(timeout=20)
+
+    assert [(each.start, each.result) for each in context.get_list("windows")] == [(0, 2), (1000, 1), (2000, 1)]
+
+
+def test_a_stream_of_lines_goes_on_behind_those_that_were_read(context, server):
+    """It connects again after a failure, and what was read is not read again."""
+    pipeline = ds.Pipeline()
+    lines = pipeline.read_from(socket_lines("127.0.0.1", server.port)).add_timestamps(lambda line: 0)
+    lines.write_to(to_ilist("read"))
+    with context.new_job(pipeline, config=ds.JobConfig(auto_restart=(9, 0.01))) as job:
+        server.accept()
+        server.send("one\n")
+        eventually(lambda: context.get_list("read").copy() == ["one"])
+        server.reset()
+        server.accept()
+        server.send("two\nthree")
+        server.hang_up()
+        job.join(timeout=20)
+
+    assert context.get_list("read").copy() == ["one", "two", "three"]
+
+
+def test_lines_that_were_read_are_forgotten(server):
+    """A stream of lines that is not stored keeps those alone that no committed epoch has read."""
+    lines = socket_lines("127.0.0.1", server.port).as_stream()
+    lines.reach(lines.begin())
+    server.accept()
+    server.send("a\nb\nc\n")
+    eventually(lambda: lines.reach({"lines": 0}) == {"lines": 3})
+
+    assert lines.reach({"lines": 0}, 2) == {"lines": 2}
+    assert (list(lines.split("lines", None, 2).read()), lines.reach({"lines": 2})) == (["a", "b"], {"lines": 3})
+    assert list(lines.split("lines", 2, 3).read()) == ["c"]
+    with pytest.raises(SourceError, match="the lines from 0 to 2 are not in the list any more"):
+        lines.split("lines", 0, 2)
 
 
 def test_it_is_a_source_without_an_end(server):

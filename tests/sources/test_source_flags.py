@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import socket
 import threading
 from contextlib import closing
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 import dstream as ds
+import sources
 from dstream.spi import OpenedLater
 from reducers import to_ilist
 from sources import socket_lines
@@ -82,6 +84,12 @@ def test_unbounded_and_replayable(name, held, context):
 
     assert held.first is None or are_held(held, first)
     assert first == again
+
+
+@pytest.mark.parametrize("name", sorted({*ENDLESS, "socket_lines"} - {"stream_of", "stream_source_from"}))
+def test_a_new_job_begins_where_start_says(name):
+    """Every source that can be read again has `start=`; items and functions of the user's own begin where they do."""
+    assert "start" in inspect.signature(getattr(sources, name)).parameters
 
 
 def test_socket_lines_are_not_replayable():

@@ -26,7 +26,7 @@ from dstream.plan.steps import Step
 from dstream.plan.stream_read import StreamRead
 from dstream.plan.timed import timed
 from dstream.plan.vertex_graph import VertexGraph
-from dstream.spi import StreamSource
+from dstream.spi import Streamable, StreamSource
 from dstream.spi.sink import Collections
 from dstream.spi.state_operator import OfFixedShards
 
@@ -212,7 +212,9 @@ def _reached(stack: list[Core], held: list[Core]) -> Iterator[Core]:
 
 def _streamed(read: Read) -> StreamSource[Any]:
     source = read.source.source if isinstance(read.source, InParts) else read.source
-    return source.stream if isinstance(source, StreamRead) else Whole(read.source)
+    if isinstance(source, StreamRead):
+        return source.stream
+    return source.as_stream() if isinstance(source, Streamable) else Whole(read.source)
 
 
 def _above(root: Core, kind: type[Any]) -> Iterable[Any]:
