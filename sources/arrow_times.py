@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from dstream.spi import ArrowRows
 from sources.forms import Unfit
 
 __all__ = ["UnreadRow", "has_nanoseconds", "in_microseconds", "rows_in_microseconds"]
@@ -49,7 +50,7 @@ def in_microseconds(values: Any) -> Any:
     try:
         return values.cast(to)
     except pa.ArrowInvalid:  # It may be about values in lists of rows that are not among these.
-        return _alone(values, 0, len(values)).cast(to)
+        return _alone(values).cast(to)
 
 
 def rows_in_microseconds(batch: Any) -> Iterator[Any]:
@@ -67,11 +68,14 @@ def rows_in_microseconds(batch: Any) -> Iterator[Any]:
             yield from rows_in_microseconds(batch.slice(half))
 
 
-def _alone(values: Any, start: int, stop: int) -> Any:
+def _alone(values: Any) -> Any:
     """Return some rows without the values of others: Arrow's cast looks at those in the lists of a slice, too."""
+    import numpy as np
     import pyarrow as pa
 
-    return values.take(pa.array(range(start, stop), pa.int64()))
+    if isinstance(values, pa.Table):
+        return pa.Table.from_batches(map(_alone, values.to_batches()), values.schema)
+    return ArrowRows.chosen(values, np.arange(len(values)))
 
 
 def _unread(row: Any) -> UnreadRow:

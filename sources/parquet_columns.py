@@ -9,6 +9,7 @@ from typing import Any
 
 from dstream.spi import ArrowRows
 from sources.arrow_items import Column, rows_maker
+from sources.arrow_layouts import in_usual_layout, usual_type
 from sources.arrow_times import has_nanoseconds, in_microseconds
 from sources.file_access import reading
 from sources.forms import FormOfItem
@@ -43,7 +44,10 @@ def rows_of_group(
             for start, size in _blocks(whole.rows)
         )
     else:
-        found = (rows(batch.column, batch.num_rows, group.batch_rows) for batch in batches(parquet, [group], names))
+        found = (
+            rows(partial(_of_batch, batch), batch.num_rows, group.batch_rows)
+            for batch in batches(parquet, [group], names)
+        )
     return map(partial(_of_file, group.file.name), found)
 
 
@@ -91,7 +95,8 @@ class _ColumnsOfGroup:
 
     def _read(self, parquet: Any, name: str) -> Any:
         column = parquet.read_row_group(self._group.index, [name], use_threads=False).column(name)
-        return in_microseconds(column.chunk(0) if column.num_chunks == 1 else column.combine_chunks())
+        whole = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+        return in_usual_layout(in_microseconds(whole))
 
     def has_times_of_python(self, names: Sequence[str]) -> bool:
         """Look into columns of nanoseconds whether all of them are whole microseconds; these columns are read."""
@@ -109,7 +114,7 @@ class _ColumnsOfGroup:
 
     def type_of(self, name: str) -> Any:
         """Return the type of a column."""
-        return self._parquet.schema_arrow.field(name).type
+        return usual_type(self._parquet.schema_arrow.field(name).type)
 
     def may_hold_nulls(self, name: str) -> bool:
         """Say whether a column may hold nulls, from the metadata if these know."""
@@ -128,6 +133,10 @@ def _blocks(rows: int) -> Iterator[tuple[int, int]]:
     while start < rows:
         yield start, min(size, rows - start)
         start, size = start + size, _ROWS
+
+
+def _of_batch(batch: Any, name: str) -> Any:
+    return in_usual_layout(batch.column(name))
 
 
 def _slice(column: Column, start: int, size: int, name: str) -> Any:

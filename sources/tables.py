@@ -11,6 +11,7 @@ from dstream.errors import SourceError
 from dstream.spi import ArrowRows
 from dstream.values.blaming import shown
 from sources.arrow_items import are_parts_plain, rows_maker, values_of
+from sources.arrow_layouts import in_usual_layout, usual_type
 from sources.arrow_times import in_microseconds
 from sources.memory import split_count
 from sources.names import repeated
@@ -199,11 +200,12 @@ class TableSplit:
         form = None if self.made is None else self.made.form
         before = self.before
         for batch in self.table.combine_chunks().to_batches(max_chunksize=BLOCK_ROWS):
-            rows = rows_maker(form, batch.schema.names, _Columns(batch))
+            columns = _Columns(batch)
+            rows = rows_maker(form, batch.schema.names, columns)
             if rows is None:
                 yield self._items(pa.Table.from_batches([batch]), before)
             else:
-                yield rows(batch.column, batch.num_rows, BATCH_ROWS)
+                yield rows(columns.column, batch.num_rows, BATCH_ROWS)
             before += batch.num_rows
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -243,17 +245,23 @@ def _first_with_a_key_twice(batch: Any) -> tuple[int, str, Any]:
     raise AssertionError("one has")
 
 
-@dataclass(frozen=True, slots=True)
 class _Columns:
-    """What is known of the columns of a batch."""
+    """The columns of a batch, in the layouts that all functions of Arrow take."""
 
-    batch: Any
+    def __init__(self, batch: Any) -> None:
+        self._batch = batch
+        self._columns: dict[str, Any] = {}
+
+    def column(self, name: str) -> Any:
+        if name not in self._columns:
+            self._columns[name] = in_usual_layout(self._batch.column(name))
+        return self._columns[name]
 
     def type_of(self, name: str) -> Any:
-        return self.batch.schema.field(name).type
+        return usual_type(self._batch.schema.field(name).type)
 
     def may_hold_nulls(self, name: str) -> bool:
-        return bool(self.batch.column(name).null_count)
+        return bool(self.column(name).null_count)
 
 
 def _received(data: bytes, made: TableItems | None, before: int) -> TableSplit:

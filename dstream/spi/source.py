@@ -85,7 +85,17 @@ class ArrowRows:
     @staticmethod
     def chosen(of: Any, places: Any) -> Any:
         """Return the rows of an array or a batch of Arrow at some places, as `items` takes them."""
-        return of.slice(places.start, places.stop - places.start) if isinstance(places, slice) else of.take(places)
+        if isinstance(places, slice):
+            return of.slice(places.start, places.stop - places.start)
+        import pyarrow as pa
+
+        try:
+            return of.take(places)
+        except pa.ArrowNotImplementedError:  # Of some types it can be sliced and joined alone (pyarrow 26).
+            if isinstance(of, pa.RecordBatch):
+                columns = [ArrowRows.chosen(column, places) for column in of.columns]
+                return pa.RecordBatch.from_arrays(columns, schema=of.schema)
+            return pa.concat_arrays([of.slice(0, 0), *(of.slice(place, 1) for place in map(int, places))])
 
 
 @runtime_checkable

@@ -79,7 +79,7 @@ class Records(Unmade):
         if column is not None:
             return column if self._places is None else rows_at(column, self._places)
         if self._places is not None:
-            array = array.take(pa.array(self._places))
+            array = ArrowRows.chosen(array, self._places)
         return column_of_array(array)
 
     def _found(self, name: str) -> tuple[Any, Column | None]:
