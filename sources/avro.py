@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
-from collections.abc import Iterator
+import io
+import itertools
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import IO, Any, Literal, TypeVar, overload
+from typing import Any, Literal, TypeVar, overload
 
 from dstream.errors import SetupError, SourceError
 from dstream.spi import Misread, Reducer, Source
 from dstream.values import DeadLetter
 from dstream.values.distribution import pip_install
+from sources.avro_blocks import Block, Header, blocks, header
+from sources.avro_bounds import Schema
 from sources.file_access import File, check_format, opened
 from sources.file_signatures import AVRO
 from sources.file_splits import Part, plan
@@ -18,7 +23,16 @@ from sources.forms import FormOfItem, Unfit
 from sources.found_files import Paths, path_list
 from sources.kinds import BINARY, form_of, kind_behind
 from sources.quick_makers import maker_of_objects
-from sources.record_files import OnBad, OnMisread, RecordFiles, misread_at, options
+from sources.record_files import (
+    MAX_RECORD,
+    OnBad,
+    OnMisread,
+    RecordFiles,
+    checked_max_record,
+    misread_at,
+    options,
+    shown_max_record,
+)
 
 __all__ = ["AvroFormat", "avro_records"]
 
@@ -34,6 +48,7 @@ def avro_records(
     with_path: Literal[False] = ...,
     on_bad: OnBad = ...,
     into: Reducer[DeadLetter, Any] | None = ...,
+    max_record: int = ...,
 ) -> Source[T]: ...
 @overload
 def avro_records(
@@ -44,6 +59,7 @@ def avro_records(
     with_path: Literal[True],
     on_bad: OnBad = ...,
     into: Reducer[DeadLetter, Any] | None = ...,
+    max_record: int = ...,
 ) -> Source[tuple[str, T]]: ...
 @overload
 def avro_records(
@@ -52,6 +68,7 @@ def avro_records(
     with_path: Literal[False] = ...,
     on_bad: OnBad = ...,
     into: Reducer[DeadLetter, Any] | None = ...,
+    max_record: int = ...,
 ) -> Source[T]: ...
 @overload
 def avro_records(
@@ -60,6 +77,7 @@ def avro_records(
     with_path: Literal[True],
     on_bad: OnBad = ...,
     into: Reducer[DeadLetter, Any] | None = ...,
+    max_record: int = ...,
 ) -> Source[tuple[str, T]]: ...
 @overload
 def avro_records(
@@ -67,6 +85,7 @@ def avro_records(
     with_path: Literal[False] = ...,
     on_bad: OnBad = ...,
     into: Reducer[DeadLetter, Any] | None = ...,
+    max_record: int = ...,
 ) -> Source[Any]: ...
 @overload
 def avro_records(
@@ -74,6 +93,7 @@ def avro_records(
     with_path: Literal[True],
     on_bad: OnBad = ...,
     into: Reducer[DeadLetter, Any] | None = ...,
+    max_record: int = ...,
 ) -> Source[tuple[str, Any]]: ...
 def avro_records(
     *paths: Any,
@@ -81,6 +101,7 @@ def avro_records(
     with_path: bool = False,
     on_bad: OnBad = "fail",
     into: Reducer[DeadLetter, Any] | None = None,
+    max_record: int = MAX_RECORD,
 ) -> Source[Any]:
     """Read the records of Avro files, each with the schema that its file holds.
 
@@ -98,16 +119,20 @@ def avro_records(
             its name.
         with_path: give pairs of the path, absolute or a URL, and the record.
         on_bad: what becomes of a record that does not become a `kind`: `"fail"` ends the run, `"skip"` leaves it out
-            and says at the end how many there were. A torn file always ends the run.
+            and says at the end how many there were. The same holds for one that is too large or nested too deeply.
+            A torn file always ends the run.
         into: a reducer that gets a `DeadLetter` for each such record instead. Its item is a `BadRecord`, which has the
             number of the record as its line, and the record as Python shows it.
+        max_record: bytes that a record may take in memory, 64 MiB by default, and that a block of the file may have,
+            decompressed: the records of one that has more are left out together.
 
     Raises:
         SetupError: fastavro is not installed.
         TypeError, ValueError: an argument is of another kind or none of its choices; a field of `kind` is of a type
             that no Avro becomes.
-        SourceError: when it runs: a file is missing, torn or no Avro file, has a block of more than 128 MiB, or a
-            record that does not become a `kind`; the message names the file, the record, the field and the value.
+        SourceError: when it runs: a file is missing, torn or no Avro file, or has a record that does not become a
+            `kind`, is larger than `max_record` or nested more than 200 levels deep; the message names the file, the
+            record, and the field and the value, or the limit.
 
     Example:
         >>> import fastavro, pathlib, tempfile
@@ -122,15 +147,17 @@ def avro_records(
     if importlib.util.find_spec("fastavro") is None:
         raise SetupError(f"avro_records() needs the package fastavro: {pip_install('avro')}")
     paths, kind = kind_behind(paths, kind)
-    format = AvroFormat(None if kind is None else form_of(kind, BINARY))
-    return RecordFiles("avro_records", path_list(*paths), format, options(with_path, on_bad, into), (("kind", kind),))
+    format = AvroFormat(None if kind is None else form_of(kind, BINARY), checked_max_record(max_record))
+    shown = (("kind", kind), shown_max_record(max_record))
+    return RecordFiles("avro_records", path_list(*paths), format, options(with_path, on_bad, into), shown)
 
 
 @dataclass(frozen=True, slots=True)
 class AvroFormat:
-    """Records of Avro, and the form of what each becomes."""
+    """Records of Avro, the form of what each becomes, and how many bytes one may take."""
 
     form: FormOfItem | None
+    max_record: int = MAX_RECORD
 
     def divided(self, files: list[File], parallelism: int) -> list[tuple[Part, ...]]:
         """Divide the files, each of them whole."""
@@ -138,60 +165,195 @@ class AvroFormat:
 
     def items(self, part: Part, misread: OnMisread) -> Iterator[Any]:
         """Give what becomes of the records of a file."""
-        if self.form is None:
-            yield from _records(part.file)
-            return
-        make = maker_of_objects(self.form)
-        for number, record in enumerate(_records(part.file), start=1):
-            try:
-                made = make(record)  # A failure would name what is called `item`, which is the one before.
-            except Unfit as error:
-                yield from misread(_misread(part.file, number, record, error))
+        read = _RecordsOfFile(part.file, self.max_record)
+        make = None if self.form is None else maker_of_objects(self.form)
+        for records in read.read():
+            if isinstance(records, _Unread):
+                yield from misread(records.misread(part.file))
+            elif make is None:
+                yield from records
             else:
-                yield made
-
-
-def _records(file: File) -> Iterator[Any]:
-    import fastavro
-
-    given = 0
-    with opened(file) as stream:
-        check_format(file, stream, AVRO)
-        blocks: Any = _OfBlocks(stream, file.name)
-        try:
-            for given, record in enumerate(fastavro.reader(blocks), start=1):  # noqa: B007
-                yield record
-        except SourceError:
-            raise
-        except EOFError as error:
-            raise SourceError(
-                f"cannot read {file.name}: it is torn: it ends too early behind record {given:,}"
-            ) from error
-        except Exception as error:
-            what = f"what comes behind record {given:,} is no Avro: {type(error).__name__}: {error}"
-            raise SourceError(f"cannot read {file.name}: {what}") from error
-
-
-class _OfBlocks:
-    """What fastavro reads from, which takes a whole block at a time (1.13)."""
-
-    def __init__(self, stream: IO[bytes], name: str) -> None:
-        self._stream = stream
-        self._name = name
-
-    def read(self, size: int = -1) -> bytes:
-        """Return some bytes."""
-        if size > LARGEST_BLOCK:
-            raise SourceError(
-                f"cannot read {self._name}: it has a block of {size:,} bytes, all of which a task would hold; up to "
-                f"{LARGEST_BLOCK:,} are read: write it with smaller blocks, such as fastavro's with sync_interval=2**20"
-            )
-        return self._stream.read(size)
-
-
-LARGEST_BLOCK = 128 << 20
-"""Blocks have some ten kilobytes as a rule. One that has more than this is torn, or takes more than a worker has."""
+                for number, record in enumerate(records, read.number + 1):
+                    try:
+                        made = make(record)  # A failure would name what is called `item`, which is the one before.
+                    except Unfit as error:
+                        yield from misread(_misread(part.file, number, record, error))
+                    else:
+                        yield made
 
 
 def _misread(file: File, number: int, record: Any, error: Unfit) -> Misread:
     return misread_at(file, lambda: number, repr(record), error, f": {error}", unit="record")
+
+
+@dataclass(frozen=True, slots=True)
+class _Unread:
+    """Records that are not decoded.
+
+    Attributes:
+        first: the number of the first.
+        count: their number.
+        problem: what is wrong, as it follows the place in a message.
+        data: their first bytes.
+    """
+
+    first: int
+    count: int
+    problem: str
+    data: bytes
+
+    def misread(self, file: File) -> Misread:
+        """Return the error and the dead letter of these records."""
+        others = f" (left out with it, of the same block: {self.count - 1:,} more)" if self.count > 1 else ""
+        said = f" {self.problem}{others}"
+        return misread_at(file, lambda: self.first, repr(self.data), ValueError(said[1:]), said, unit="record")
+
+
+class _RecordsOfFile:
+    """The records of one file, read one after another, once.
+
+    Args:
+        file: to read.
+        most: bytes that a record may take, and that a block may have.
+
+    Attributes:
+        number: that of the last record that was read.
+    """
+
+    def __init__(self, file: File, most: int) -> None:
+        self._file = file
+        self._most = most
+        self.number = 0
+
+    def read(self) -> Iterator[Iterable[Any] | _Unread]:
+        """Give the records, some at a time, all of which are to be taken before more are asked for.
+
+        Raises:
+            SourceError: the file is torn, or no Avro.
+        """
+        with opened(self._file) as stream, self._errors():
+            check_format(self._file, stream, AVRO)
+            head = header(stream)
+            decoder = _Decoder(head, self._most)
+            for block in blocks(stream, head, self._most):
+                for records in decoder.records(block, self.number):
+                    if isinstance(records, _Unread):
+                        yield records
+                        self.number += records.count
+                    elif isinstance(records, list):
+                        yield records
+                        self.number += len(records)
+                    else:
+                        yield self._decoded(records, block, decoder)
+                        self.number += block.count
+
+    def _decoded(self, records: Iterable[Any], block: Block, decoder: _Decoder) -> Iterator[Any]:
+        with self._errors():
+            try:
+                yield from records  # Without a step in Python for each: they are counted when one is torn.
+            except Exception:
+                self.number += decoder.decodable(block)
+                raise
+
+    @contextlib.contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except SourceError:
+            raise
+        except EOFError as error:
+            raise SourceError(
+                f"cannot read {self._file.name}: it is torn: it ends too early behind record {self.number:,}"
+            ) from error
+        except Exception as error:
+            what = f"what comes behind record {self.number:,} is no Avro: {type(error).__name__}: {error}"
+            raise SourceError(f"cannot read {self._file.name}: {what}") from error
+
+
+class _Decoder:
+    """The decoder of one file's blocks.
+
+    Args:
+        head: what the file begins with.
+        most: bytes that a record may take.
+    """
+
+    def __init__(self, head: Header, most: int) -> None:
+        import fastavro
+
+        self._most = most
+        self._sync = head.sync
+        # fastavro reads a file whose blocks are not compressed, of which there is never more than one.
+        self._file = io.BytesIO(_head(head))
+        self._blocks: Any = fastavro.block_reader(self._file)
+        self._schema = Schema(self._blocks.writer_schema)
+
+    def records(self, block: Block, before: int) -> Iterator[Any]:
+        """Give the records of a block together, or in lists as far as they are decoded, and an `_Unread` for the rest.
+
+        Args:
+            block: of the file.
+            before: how many records are before it.
+
+        Raises:
+            EOFError: it ends within a record.
+            ValueError: it is no block of records, or has more bytes than its records.
+        """
+        if block.data is None:
+            problem = f"is in a block of more than max_record={self._most:,} bytes, all of which are read together"
+            yield _Unread(before + 1, block.count, problem, b"")
+            return
+        found = self._block(block)
+        if self._schema.must_be_measured(len(block.data), self._most):
+            yield from self._measured(found, block.data, before)
+        else:
+            yield found
+        if left := len(block.data) - found.bytes_.tell():
+            raise ValueError(f"its block has bytes behind the last of {block.count:,} records: {left:,} are left over")
+
+    def decodable(self, block: Block) -> int:
+        """Count the records of a block that are before the first torn one."""
+        number = 0
+        with contextlib.suppress(Exception):
+            for number, _ in enumerate(self._block(block), start=1):  # noqa: B007
+                pass
+        return number
+
+    def _block(self, block: Block) -> Any:
+        assert block.data is not None, "its bytes are there"
+        self._file.seek(0)
+        self._file.truncate()
+        self._file.writelines([_long(block.count), _long(len(block.data)), block.data, self._sync])
+        self._file.seek(0)
+        return next(self._blocks)
+
+    def _measured(self, found: Any, data: bytes, before: int) -> Iterator[list[Any] | _Unread]:
+        """Decode one record after another, and step over those that are too large or too deep."""
+        records, start = iter(found), 0
+        for number, (end, problem) in enumerate(self._schema.measured(data, found.num_records, self._most), 1):
+            if problem is None:
+                yield list(itertools.islice(records, 1))
+            else:
+                count = 1 if end is not None else found.num_records - number + 1
+                yield _Unread(before + number, count, problem, data[start : start + _SHOWN])
+                found.bytes_.seek(len(data) if end is None else end)
+            start = len(data) if end is None else end
+
+
+_SHOWN = 200
+"""How many bytes of a record are shown that is not decoded."""
+
+
+def _head(head: Header) -> bytes:
+    meta = {b"avro.schema": head.schema, b"avro.codec": b"null"}
+    entries = [_long(len(part)) + part for entry in meta.items() for part in entry]
+    return b"".join([b"Obj\x01", _long(len(meta)), *entries, _long(0), head.sync])
+
+
+def _long(number: int) -> bytes:
+    rest, found = number << 1 ^ number >> 63, bytearray()
+    while rest > 0x7F:
+        found.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    found.append(rest)
+    return bytes(found)

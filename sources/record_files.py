@@ -19,11 +19,25 @@ from sources.forms import Unfit
 from sources.found_files import find_files, written_call
 from sources.memory import NamesOfStreams
 
-__all__ = ["Format", "OnBad", "OnMisread", "Options", "RecordFiles", "RecordSplit", "misread_at", "options"]
+__all__ = [
+    "MAX_RECORD",
+    "Format",
+    "OnBad",
+    "OnMisread",
+    "Options",
+    "RecordFiles",
+    "RecordSplit",
+    "checked_max_record",
+    "misread_at",
+    "options",
+    "shown_max_record",
+]
 
 OnBad: TypeAlias = Literal["fail", "skip"]
 OnMisread: TypeAlias = Callable[[Misread], Iterable[Any]]
 
+MAX_RECORD = 64 << 20
+"""How many bytes a record may have, decompressed, unless the user gives another number."""
 SHOWN = 200
 """How much of a bad record its error shows."""
 LONGEST_TEXT = 64 << 10
@@ -97,6 +111,25 @@ def options(with_path: object, on_bad: object, into: object) -> Options:
     if into is not None and on_bad == "skip":
         raise ValueError("on_bad='skip' leaves bad records out, and into= sends them away: give one of the two")
     return Options(with_path, on_bad, into)  # type: ignore[arg-type]  # It is one of the choices.
+
+
+def checked_max_record(size: object) -> int:
+    """Return the number of bytes that a record may have.
+
+    Raises:
+        TypeError: it is no int.
+        ValueError: it is none above 0.
+    """
+    if isinstance(size, bool) or not isinstance(size, int):
+        raise TypeError(f"max_record must be a number of bytes as an int, not {type(size).__name__}")
+    if size < 1:
+        raise ValueError(f"max_record must be at least 1, not {size}")
+    return size
+
+
+def shown_max_record(size: int) -> tuple[str, int | None]:
+    """Return the argument as a source shows it, which leaves out the default."""
+    return "max_record", None if size == MAX_RECORD else size
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -92,23 +92,6 @@ def test_avro_records_refuse_torn_files(path, damaged, words):
         [list(split.read()) for split in avro_records(path).splits(1)]
 
 
-def test_avro_records_refuse_a_block_that_no_task_holds(path, monkeypatch):
-    """Before it is read, as where the number of its bytes is torn; smaller ones are read."""
-    monkeypatch.setattr("sources.avro.LARGEST_BLOCK", 100)
-    with open(path, "wb") as out:
-        fastavro.writer(out, PLACE, [{"lat": float(n)} for n in range(99)], sync_interval=16)
-    [split] = avro_records(path).splits(1)
-    assert len(list(split.read())) == 99
-    with open(path, "wb") as out:
-        fastavro.writer(out, PLACE, [{"lat": 0.5}] * 99)
-    [split] = avro_records(path).splits(1)
-
-    with pytest.raises(
-        SourceError, match=r"a\.avro: it has a block of 792 bytes, .* up to 100 are read: write it with"
-    ):
-        list(split.read())
-
-
 def test_avro_records_name_the_package_at_the_call(monkeypatch):
     """Not when the job runs."""
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
