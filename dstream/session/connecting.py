@@ -188,7 +188,7 @@ def _spark_starter(chosen: Configuration, caches: Caches) -> Callable[[], Engine
     from dstream.engine.spark.session import launch
     from dstream.engine.spark.session.spark_settings import Settings
 
-    launch.check_machine(chosen["master"])
+    launch.check_machine(chosen["master"], chosen["config"])
     settings = Settings(
         chosen["master"],
         chosen["config"],

@@ -180,7 +180,7 @@ def test_a_forked_process_does_not_wait_for_a_thread_of_its_parent(monkeypatch):
 def begun(monkeypatch):
     """The masters for which a start has begun; no Spark starts."""
     masters = []
-    monkeypatch.setattr(launch, "check_machine", lambda master: None)
+    monkeypatch.setattr(launch, "check_machine", lambda master, config: None)
     monkeypatch.setattr(connecting, "_started_beside", lambda start, master: masters.append(master) or start)
     return masters
 

@@ -269,7 +269,7 @@ class Cluster:
         name = f"dstream-sent-{uuid.uuid4().hex}"
         if sum(map(len, payloads)) <= LARGEST_PASSENGER:
             return InFunction(name, tuple(map(bytes, payloads)))
-        with translated():
+        with translated(self.port.session):
             return self.port.send_to_all(name, payloads, holder)
 
     def _run_of_tasks(self) -> RunOfTask:
@@ -291,7 +291,7 @@ class Cluster:
 
     def partitions(self, pinned: DataFrame) -> int:
         """Return in how many partitions the rows of a pinned frame stand, for which a job may have to run."""
-        with translated(), self._job():
+        with translated(self.port.session), self._job():
             return self.port.partitions(pinned)
 
     def rows(self, rows: LastRows) -> Iterator[Row]:
@@ -304,19 +304,19 @@ class Cluster:
 
     def _all_rows(self, rows: LastRows) -> Iterator[Row]:
         plan, stage = (rows.plan, rows.stage) if isinstance(rows, CarriedStage) else (rows, None)
-        with translated(), self._job():
+        with translated(self.port.session), self._job():
             batches = self.port.batches(plan, stage)
         return from_record_batches(batches)
 
     def places(self, frame: DataFrame) -> list[tuple[int, int, int, int]]:
         """Run one job and return (source, sequence, channel, size) of its rows, in order, without payloads."""
-        with translated(), self._job():
+        with translated(self.port.session), self._job():
             table = frame.select("source", "sequence", "channel", "size").toArrow()
         return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
     def sizes(self, frame: DataFrame) -> Iterator[tuple[int, int]]:
         """Run one job and return (channel, bytes) of its rows."""
-        with translated(), self._job():
+        with translated(self.port.session), self._job():
             table = frame.selectExpr("channel", "octet_length(payload)").toArrow()
         return zip(*(column.to_pylist() for column in table.columns), strict=True)
 
@@ -326,14 +326,14 @@ class Cluster:
 
     def rows_one_partition_at_a_time(self, frame: DataFrame) -> Iterator[Row]:
         """Give the rows partition by partition, the next one computed while this one is looked at."""
-        with translated(), self._job():
+        with translated(self.port.session), self._job():
             iterator = left_to_parent(self.port.in_turn(frame))
         yield from _for_driver(self._in_turn(iterator))
 
     def _in_turn(self, iterator: Iterator[Any]) -> Iterator[Row]:
         while True:
             check_process()
-            with translated(), self.waiting():
+            with translated(self.port.session), self.waiting():
                 row = next(iterator, None)
             if row is None:
                 return

@@ -9,15 +9,16 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Iterator
-from typing import NamedTuple, ParamSpec, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from dstream.engine.spark.interrupts import cancelling
+from dstream.engine.spark.worker_packages import lacking_on_workers
 from dstream.engine.worker.exception_transport import from_worker
 from dstream.errors import EngineError
 from dstream.failures import Failure, attach, is_full, is_of_spark, known_of
 from dstream.values.contexts import contextmanager
 
-__all__ = ["ended", "forked", "stopped", "translated", "translating"]
+__all__ = ["ended", "forked", "innermost", "stopped", "translated", "translating"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -108,10 +109,14 @@ _TROUBLES = (
 
 
 @contextmanager
-def translated() -> Iterator[None]:
+def translated(session: Any = None) -> Iterator[None]:
     """Turn Spark's exceptions into the user's own, or into an `EngineError` in plain words.
 
+    Args:
+        session: that of Spark, where a small job may look for packages that workers lack.
+
     Raises:
+        SetupError: the Python of the workers lacks what dstream needs.
         KeyboardInterrupt: the user interrupted the job, which is cancelled. PySpark 4.3 may raise an exception
             about the cancelled job instead.
     """
@@ -128,7 +133,8 @@ def translated() -> Iterator[None]:
         of_spark = error
     if _was_interrupted(of_spark):
         raise KeyboardInterrupt from None
-    arrived = from_worker(str(of_spark)) or ended(of_spark)
+    text = str(of_spark)
+    arrived = from_worker(text) or lacking_on_workers(text, session) or ended(of_spark)
     if is_full():
         raise arrived from of_spark
     # Nothing of Spark's in the chain; what the user's function raised it from stays.
@@ -154,7 +160,7 @@ def ended(error: BaseException) -> EngineError:
     """Return the error that says in plain words what Spark's means."""
     text = f"{type(error).__name__}: {error}"
     found = next((trouble for trouble in _TROUBLES if re.search(trouble.sign, text)), None)
-    words = found.words if found is not None else _innermost(error)
+    words = found.words if found is not None else innermost(error)
     made = EngineError(f"Spark could not run the job: {words}")
     attach(made, Failure(None, remote_traceback=text, advice=None if found is None else found.advice))
     return made
@@ -188,10 +194,12 @@ def _was_interrupted(error: BaseException) -> bool:
     return cause is not None
 
 
-def _innermost(error: BaseException) -> str:
-    """Return the cause, which stands deep inside the text of Spark's exception."""
+def innermost(error: BaseException) -> str:
+    """Return the innermost cause in the text of Spark's exception, without Java's stack."""
     said = [line.strip() for line in str(error).partition("JVM stacktrace")[0].splitlines()]
     lines = [line for line in said if line and not line.startswith("SQLSTATE:")]
+    if len(lines) > 1 and lines[1].startswith(": "):  # py4j puts the call that failed before it
+        lines = [lines[1].removeprefix(": "), *lines[2:]]
     causes = [line for line in lines if line.startswith("Caused by: ")]
     if causes:
         return _without_class(causes[-1].removeprefix("Caused by: "))

@@ -28,6 +28,7 @@ from dstream.engine.spark.session.java import find_java
 from dstream.engine.spark.session.spark_connect import connected_port, is_connect, is_server, leave
 from dstream.engine.spark.session.spark_settings import Settings, is_this_machine, sql_settings
 from dstream.engine.spark.session.spark_start import archive_for, forget_java, started
+from dstream.engine.spark.session.start_failures import check_master, starting
 from dstream.engine.spark.spark_engine import SparkEngine
 from dstream.errors import IllegalStateError
 from dstream.values.forked_locks import RenewedLock
@@ -56,13 +57,16 @@ _lock = RenewedLock()
 _running: _Running | None = None
 
 
-def check_machine(master: str | None) -> None:
+def check_machine(master: str | None, config: Mapping[str, Any]) -> None:
     """Make sure, before anything starts, that Spark can run here, unless it runs on a server.
 
     Raises:
-        SetupError: Java is missing or too old.
+        SetupError: Java is missing or too old, or there is no such master.
     """
-    if not is_server(master) and "PYSPARK_GATEWAY_PORT" not in os.environ and _session_of_the_user() is None:
+    if is_server(master) or _session_of_the_user() is not None:
+        return
+    check_master(master, config)
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
         find_java()
 
 
@@ -112,7 +116,7 @@ def known_cores(master: str | None, config: Mapping[str, Any]) -> int | None:
         return None
     if session is not None:
         return session.sparkContext.defaultParallelism
-    if "spark.default.parallelism" in config:
+    if str(config.get("spark.default.parallelism", "")).isdecimal():
         return int(config["spark.default.parallelism"])
     local = re.fullmatch(r"local(?:\[(\d+)(?:, *\d+)?\])?", master or "")
     return None if local is None else int(local[1] or 1)
@@ -144,8 +148,9 @@ def _nothing() -> None:
 
 
 def _classic_port(spark: SparkSession, settings: Settings) -> ClassicPort:
-    for name, value in sql_settings(settings).items():
-        spark.conf.set(name, value)
+    with starting(settings.master):  # Java looks at the user's own SQL settings when it is first asked for one (4.3).
+        for name, value in sql_settings(settings).items():
+            spark.conf.set(name, value)
     context = spark.sparkContext
     return ClassicPort(spark, None if is_this_machine(context.master) else Code(context.addPyFile))
 

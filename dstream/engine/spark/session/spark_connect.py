@@ -12,6 +12,7 @@ from typing import Any
 from dstream.engine.spark.port.connect_port import ConnectPort
 from dstream.engine.spark.port.forked_processes import is_forked, talks_to_a_server
 from dstream.engine.spark.spark_errors import ended
+from dstream.engine.spark.worker_packages import lacking_on_workers
 from dstream.errors import SetupError
 from dstream.values.distribution import pip_install
 
@@ -56,6 +57,10 @@ def connected_port(master: str | None, theirs: Any, settings: Mapping[str, str])
             for name, value in settings.items():
                 session.conf.set(name, value)
             port.cores()  # A first job shows whether the interpreter of the server has what is needed.
+        except PySparkException as error:
+            lacking = lacking_on_workers(str(error), session)
+            leave(port)
+            raise lacking or error from None
         except BaseException:
             leave(port)
             raise

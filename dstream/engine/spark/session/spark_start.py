@@ -16,6 +16,7 @@ from dstream.engine.spark.session.class_archive import ClassArchive, class_archi
 from dstream.engine.spark.session.java import find_java, has_java_options
 from dstream.engine.spark.session.jvm_output import Pump
 from dstream.engine.spark.session.spark_settings import Settings, defaults
+from dstream.engine.spark.session.start_failures import starting
 from dstream.errors import SetupError
 
 if TYPE_CHECKING:
@@ -63,24 +64,19 @@ def started(archive: ClassArchive | None, settings: Settings) -> SparkSession:
 def _started(settings: Settings, java_options: str = "") -> SparkSession:
     find_java()
     from pyspark import SparkConf
-    from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
     master = settings.master or "local[*]"
     conf = SparkConf(loadDefaults=False)
     for name, value in {**defaults(master, settings), **settings.config}.items():
         conf.set(name, value)
-    try:
-        with (
-            _environment(master, settings.config, java_options),
-            _loading_beside(),
-            _quiet_jvm(conf, settings.log_level),
-        ):
-            spark: SparkSession = SparkSession.builder.master(master).config(conf=conf).getOrCreate()
-    except SetupError:
-        raise
-    except (PySparkException, OSError, RuntimeError) as error:
-        raise SetupError(f"Spark did not start: {error}. connect(log_level='INFO') shows its own messages") from error
+    with (
+        starting(master),
+        _environment(master, settings.config, java_options),
+        _loading_beside(),
+        _quiet_jvm(conf, settings.log_level),
+    ):
+        spark: SparkSession = SparkSession.builder.master(master).config(conf=conf).getOrCreate()
     if settings.log_level == "INFO":
         _let_information_through(spark)
     if settings.log_level == "OFF":
