@@ -3,18 +3,35 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
+import decimal
 import io
 import sys
-from collections.abc import Sequence
+import uuid
+from collections.abc import Iterable, Sequence
+from itertools import chain, repeat
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from dstream.failures import shown
+from dstream.values.bad_record import BadRecord
+from dstream.values.dead_letter import DeadLetter
 
 if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-__all__ = ["Rows", "brief", "caption", "html_table", "print_brief", "print_whole", "rows_of_items"]
+__all__ = [
+    "Rows",
+    "Written",
+    "brief",
+    "caption",
+    "html_of_tables",
+    "html_table",
+    "print_brief",
+    "print_whole",
+    "rows_of_items",
+    "rows_under",
+]
 
 _WIDEST = 60
 _NARROWEST = 10
@@ -28,10 +45,12 @@ class Rows(NamedTuple):
     Attributes:
         columns: their names.
         cells: one sequence of values for each row; `ABSENT` where a row has no such value.
+        brief: how many columns a table with one line for each row shows at most; None: all that fit.
     """
 
     columns: Sequence[str]
     cells: Sequence[Sequence[object]]
+    brief: int | None = None
 
 
 class _Absent:
@@ -56,6 +75,8 @@ def rows_of_items(items: Sequence[object]) -> Rows:
         ['item']
     """
     kinds = {type(item) for item in items}
+    if kinds == {DeadLetter}:
+        return _letters(items)
     if len(kinds) == 1:
         (kind,) = kinds
         names = _fields(kind)
@@ -66,6 +87,38 @@ def rows_of_items(items: Sequence[object]) -> Rows:
     if all(type(item) is tuple for item in items) and len({len(item) for item in items}) == 1:  # type: ignore[arg-type]
         return _tuples(items)
     return _one_column(items)
+
+
+def rows_under(columns: Sequence[str], cells: Sequence[Sequence[object]]) -> Rows:
+    """Return rows of a collection under its columns; dead letters in the last one are divided into their parts."""
+    if not cells or {type(row[-1]) for row in cells} != {DeadLetter}:
+        return Rows(columns, cells)
+    before, letters = len(columns) - 1, _letters([row[-1] for row in cells])
+    divided = [[*row[:-1], *parts] for row, parts in zip(cells, letters.cells, strict=True)]
+    return Rows([*columns[:-1], *letters.columns], divided, before + (letters.brief or 0))
+
+
+def _letters(letters: Sequence[Any]) -> Rows:
+    """Return dead letters, what says most first: of files where the record is and what stands there."""
+    if {type(letter.item) for letter in letters} == {BadRecord}:
+        records: list[tuple[object, ...]] = [
+            (_Place(letter.item.path), letter.item.line, letter.item.text) for letter in letters
+        ]
+        names = ["path", "line", "text"]
+    else:
+        records = [(letter.item,) for letter in letters]
+        names = ["item"]
+    about = [[*map(Written, (_message(letter), letter.error, letter.step, letter.where))] for letter in letters]
+    cells = [[*record, *words] for record, words in zip(records, about, strict=True)]
+    return Rows([*names, "message", "error", "step", "where"], cells, len(names) + 1)
+
+
+def _message(letter: DeadLetter) -> str:
+    """Return what the exception says, without the place, which is in columns of its own."""
+    match letter.item:
+        case BadRecord(path=path, line=line):
+            return letter.message.removeprefix(f"{path}, line {line}: ")
+    return letter.message
 
 
 def _fields(kind: type) -> list[str]:
@@ -121,6 +174,53 @@ def _brief_text(text: str) -> str:
     return line if len(line) <= _WIDEST else line[: _WIDEST - 3] + "..."
 
 
+def _cell(value: object) -> str:
+    """Return a value for a table: its `repr`, and the `str` of what reads better so."""
+    if not isinstance(value, _BY_STR):
+        return shown(value)
+    try:
+        return str(value)
+    except Exception:  # A class of the user's may raise anything.
+        return shown(value)
+
+
+_BY_STR = (datetime.date, datetime.time, datetime.timedelta, decimal.Decimal, uuid.UUID)
+
+
+def _brief_cell(value: object) -> str:
+    """Return a value in one line, cut at its end, and a path at its beginning."""
+    text = _cell(value)
+    if isinstance(value, _Place) and len(text) > _LONGEST_PATH:
+        text = f"...{text[3 - _LONGEST_PATH :]}"
+    return _brief_text(text)
+
+
+_LONGEST_PATH = 30
+
+
+def _divided(rows: Rows) -> Rows:
+    """Return rows whose columns of pairs and their like are several columns, as both sides of a join."""
+    columns: list[str] = []
+    cells: list[list[object]] = [[] for _ in rows.cells]
+    for place, name in enumerate(rows.columns):
+        values = [row[place] for row in rows.cells]
+        sizes = {len(value) if type(value) is tuple else 0 for value in values}
+        parts = sizes.pop() if len(sizes) == 1 else 0
+        if not 2 <= parts <= _MOST_PARTS:
+            columns.append(name)
+            for row, value in zip(cells, values, strict=True):
+                row.append(value)
+            continue
+        columns += [f"{name}.{part}" for part in range(parts)]
+        for row, value in zip(cells, values, strict=True):
+            row.extend(value)  # type: ignore[arg-type]  # They are tuples.
+    return rows._replace(columns=columns, cells=cells)
+
+
+_MOST_PARTS = 4
+"""Sides of a join that are columns of their own."""
+
+
 def print_brief(title: str, rows: Rows, note: str) -> None:
     """Print rows with one line for each; what does not fit the width is cut, columns are left out from the end.
 
@@ -130,13 +230,14 @@ def print_brief(title: str, rows: Rows, note: str) -> None:
         note: stands below.
     """
     width = _width()
-    fitting = max(1, width // _NARROWEST)
+    rows = _divided(rows)
+    fitting = min(max(1, width // _NARROWEST), rows.brief or len(rows.columns))
     if len(rows.columns) > fitting:
         hidden = rows.columns[fitting:]
         note += f"; {len(hidden)} more column{'s' if len(hidden) > 1 else ''}: {_brief_text(', '.join(hidden))}"
     table = _table(rows.columns[:fitting], lines=False)
     for row in rows.cells:
-        table.add_row(*(_line(brief(value)) for value in row[:fitting]))
+        table.add_row(*(_line(_brief_cell(value)) for value in row[:fitting]))
     _show(_printed(title, table, note, width), html_table(title, rows, note))
 
 
@@ -163,7 +264,7 @@ def _show(text: str, table: str) -> None:
 
 def _one_line_for_each_value(rows: Rows) -> Rows:
     cells = [
-        [_Written(str(number)), _Written(name), value]
+        [Written(str(number)), Written(name), value]
         for number, row in enumerate(rows.cells)
         for name, value in zip(rows.columns, row, strict=True)
         if value is not ABSENT
@@ -171,7 +272,7 @@ def _one_line_for_each_value(rows: Rows) -> Rows:
     return Rows(["", "column", "value"], cells)
 
 
-class _Written(str):
+class Written(str):
     """A text that is shown as it is."""
 
     __slots__ = ()
@@ -180,9 +281,15 @@ class _Written(str):
         return str(self)
 
 
+class _Place(Written):
+    """A path, whose end says most."""
+
+    __slots__ = ()
+
+
 def _whole(value: object) -> str:
     try:
-        return repr(value)
+        return str(value) if isinstance(value, _BY_STR) else repr(value)
     except Exception:
         return shown(value)
 
@@ -258,8 +365,22 @@ def html_table(title: str, rows: Rows, rest: str = "") -> str:
     """Write rows as HTML, with a caption above and, below, a word about what is not shown."""
     from html import escape  # here: few programs show tables in notebooks
 
+    rows = _divided(rows)
     head = "".join(f"<th>{escape(column)}</th>" for column in rows.columns)
-    lines = "".join(f"<tr>{''.join(f'<td>{escape(brief(value))}</td>' for value in row)}</tr>" for row in rows.cells)
+    lines = "".join(
+        f"<tr>{''.join(f'<td>{escape(_brief_cell(value))}</td>' for value in row)}</tr>" for row in rows.cells
+    )
     foot = f'<tfoot><tr><td colspan="{len(rows.columns)}">{escape(rest)}</td></tr></tfoot>' if rest else ""
     title = escape(title)
     return f"<table><caption>{title}</caption><thead><tr>{head}</tr></thead><tbody>{lines}</tbody>{foot}</table>"
+
+
+def html_of_tables(title: str, tables: Iterable[Table]) -> str:
+    """Write tables of `rich` as HTML, one below the other; the caption is above the first one."""
+    captions = chain([title], repeat(""))
+    return "".join(html_table(title, _rows_of(table)) for title, table in zip(captions, tables, strict=False))
+
+
+def _rows_of(table: Table) -> Rows:
+    columns = [[Written(cell) for cell in column.cells] for column in table.columns]
+    return Rows([str(column.header) for column in table.columns], list(zip(*columns, strict=True)))

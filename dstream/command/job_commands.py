@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import datetime
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,6 +18,7 @@ from dstream.command.options import connected, fail, storage_option
 from dstream.command.program import SAYING
 from dstream.errors import IllegalStateError
 from dstream.jobs import Job
+from dstream.jobs.job_tables import COLUMNS, facts_of, line_of, printable
 from dstream.session import Context
 
 __all__ = ["jobs"]
@@ -95,13 +95,13 @@ def logs(name: str, storage: str | None) -> None:
         if driver.log is None:
             fail(f"{name} has no log: its driver was not started by dstream submit")
         if driver.host != socket.gethostname():
-            fail(f"the log of {name} is on {driver.host}: {_printable(driver.log)}")
+            fail(f"the log of {name} is on {driver.host}: {printable(driver.log)}")
         if not is_log(Path(driver.log)):
-            fail(f"the log of {name} would be {_printable(driver.log)}, which no dstream submit of yours has written")
+            fail(f"the log of {name} would be {printable(driver.log)}, which no dstream submit of yours has written")
         try:
             sys.stdout.write(Path(driver.log).read_text(errors="replace"))
         except OSError as error:
-            fail(f"the log {_printable(driver.log)} cannot be read: {error.strerror}")
+            fail(f"the log {printable(driver.log)} cannot be read: {error.strerror}")
 
 
 @jobs.command(context_settings=SAYING)
@@ -135,11 +135,11 @@ def _list(context: Context) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table("id", "name", "status", "submitted", "seconds", "driver", box=None, pad_edge=False)
+    table = Table(*COLUMNS, box=None, pad_edge=False)
     damaged = []
     for job in found:
         try:
-            table.add_row(*map(Text, _line_of(job)))
+            table.add_row(*map(Text, line_of(job)))
         except IllegalStateError as error:
             table.add_row(job.id, "", "damaged")
             damaged.append(str(error))
@@ -148,38 +148,15 @@ def _list(context: Context) -> None:
         fail("\n".join(damaged))
 
 
-def _line_of(job: Job) -> tuple[str, ...]:
-    metrics = job.metrics()
-    driver = f"{job.driver.host}:{job.driver.process}"
-    return job.id, job.name or "", metrics.status, _date(job.submitted_at), f"{metrics.seconds:.1f}", driver
-
-
 def _show(job: Job) -> None:
     metrics = job.metrics()
-    for label, text in _known(job):
+    for label, text in facts_of(job):
         if text:
-            click.echo(f"{label:<12}{text}")
+            indented = text if label else text.replace("\n", "\n" + " " * 12)
+            click.echo(f"{label:<12}{indented}")
     click.echo()
     for table in metrics.tables():
         _print(table)
-
-
-def _known(job: Job) -> Iterator[tuple[str, str]]:
-    yield "id", job.id
-    yield "name", job.name or ""
-    yield "status", f"{job.status.name}{', its driver is gone' if job.is_lost else ''}"
-    for label, moment in (("submitted", job.submitted_at), ("started", job.started_at), ("ended", job.ended_at)):
-        yield label, "" if moment is None else _date(moment)
-    yield "driver", f"process {job.driver.process} on {job.driver.host}"
-    yield "log", _printable(job.driver.log or "")
-    if job.failure_text is not None:
-        yield "failure", f"{job.failure_text.type_name}: {job.failure_text.message}"
-        yield from (("", note.replace("\n", "\n" + " " * 12)) for note in job.failure_text.notes)
-
-
-def _printable(path: str) -> str:
-    """Write what a terminal might obey, and a path may have, as Python does."""
-    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in path)
 
 
 def _watch(job: Job) -> None:
@@ -204,10 +181,6 @@ def _print(table: Any) -> None:
     from rich.console import Console
 
     Console(width=None if sys.stdout.isatty() else _WIDEST).print(table)
-
-
-def _date(moment: datetime) -> str:
-    return moment.astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
 @contextmanager

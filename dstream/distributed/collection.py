@@ -11,7 +11,7 @@ from dstream.errors import CollectionDestroyedError, DStreamError, Serialization
 from dstream.spi.engine_contract import Runtime
 from dstream.spi.store import Kind, Options, Store
 from dstream.stream.stream_arguments import count
-from dstream.tables import Rows, brief, caption, html_table, print_brief
+from dstream.tables import Rows, brief, caption, html_table, print_brief, print_whole, rows_under
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -158,9 +158,28 @@ class Collection(ABC, Generic[S]):
             'Ada'   36
             (1 entry)
         """
+        print_brief(*self._first_rows(n))
+
+    def show(self, n: int = _ROWS) -> None:
+        """Print a table of the first `n` entries or items with their whole values, folded over lines, as `head`.
+
+        Example:
+            >>> with connect(engine="local", storage="memory:") as ctx:
+            ...     words = ctx.get_list("words")
+            ...     words.append("a" * 70)
+            ...     words.show()
+            IStreamList 'words', 1 item, str
+            index   item
+            ────────────────────────────────────────────────────────────────────────────────
+            0       'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa'
+            (1 item)
+        """
+        print_whole(*self._first_rows(n))
+
+    def _first_rows(self, n: int) -> tuple[str, Rows, str]:
+        """Return a title, up to `n` rows, and a word about how many those are."""
         about, rows, more = self._seen(count(n, "n"))
-        note = caption(len(rows), self._unit, more=more)
-        print_brief(self._titled(about), Rows(self._columns, rows), note)
+        return self._titled(about), rows_under(self._columns, rows), caption(len(rows), self._unit, more=more)
 
     def __repr__(self) -> str:
         try:
@@ -178,7 +197,7 @@ class Collection(ABC, Generic[S]):
             about, rows, more = self._seen(_ROWS)
         except _UNREADABLE as error:
             return html_table(self._titled(_in_short(error)), Rows(self._columns, []))
-        return html_table(self._titled(about), Rows(self._columns, rows), "..." if more else "")
+        return html_table(self._titled(about), rows_under(self._columns, rows), "..." if more else "")
 
     def _titled(self, about: str) -> str:
         return f"{type(self).__name__} {self.name!r}, {about}"

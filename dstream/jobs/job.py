@@ -22,6 +22,7 @@ from dstream.jobs.job_metrics import JobMetrics
 from dstream.jobs.job_records import JobRecords, Want
 from dstream.jobs.job_state import FailureText, JobState
 from dstream.jobs.job_status import JobStatus
+from dstream.jobs.job_tables import html_of_job
 from dstream.jobs.job_watch import Watch
 from dstream.jobs.plan_of_job import plan_of
 from dstream.pickling import dumps
@@ -544,6 +545,9 @@ class Job:
         state, is_lost = self._looked_at()
         status = JobStatus.NOT_RUNNING if is_lost else state.status
         return f"<{state.title.removeprefix('the ')}, {status.name}>"
+
+    def _repr_html_(self) -> str:
+        return html_of_job(self)
 
 
 _BETWEEN_LOOKS = 0.01

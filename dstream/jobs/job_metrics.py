@@ -12,6 +12,7 @@ from dstream.jobs.job_state import JobState, Shape
 from dstream.jobs.job_status import JobStatus
 from dstream.jobs.source_metrics import SourceMetrics, sources_table
 from dstream.pipeline.stage_record import AS_MANY
+from dstream.tables import html_of_tables
 from dstream.values.event_time import shown_time
 
 if TYPE_CHECKING:
@@ -125,9 +126,12 @@ class JobMetrics(Mapping[str, Any]):
         from rich.console import Group  # here: few programs print it
         from rich.text import Text
 
+        return Group(Text(self._heading()), *self.tables())
+
+    def _heading(self) -> str:
         numbers = f"{self.seconds:.1f} s, runs {self.runs}, epochs {self.epochs}"
         numbers += "" if self.clock is None else f", clock {shown_time(self.clock)}"
-        return Group(Text(f"{self.name or self.id}: {self.status}, {numbers}"), *self.tables())
+        return f"{self.name or self.id}: {self.status}, {numbers}"
 
     def __repr__(self) -> str:
         """Show the same as plain text."""
@@ -136,6 +140,9 @@ class JobMetrics(Mapping[str, Any]):
         page = io.StringIO()
         Console(file=page, width=_WIDEST, color_system=None, force_jupyter=False, _environ={}).print(self)
         return "\n".join(line.rstrip() for line in page.getvalue().splitlines())
+
+    def _repr_html_(self) -> str:
+        return html_of_tables(self._heading(), self.tables())
 
     def tables(self) -> list[Table]:
         """Return the stages as a table of `rich`, and another one of the sources of an unbounded job."""

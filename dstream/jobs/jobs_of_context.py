@@ -30,6 +30,7 @@ from dstream.jobs.job_lease import Lease
 from dstream.jobs.job_records import Held, JobRecords, new_id
 from dstream.jobs.job_state import JobState, shape_of
 from dstream.jobs.job_status import JobStatus
+from dstream.jobs.job_tables import JobList
 from dstream.jobs.job_watch import Watch
 from dstream.jobs.plan_of_job import plan_of
 from dstream.jobs.unbounded.epoch_log import EpochLog
@@ -289,13 +290,14 @@ class Jobs:
         identity = latest or name_or_id
         return None if self._records.read(identity) is None else self._job(identity)
 
-    def all(self, name: str | None = None) -> list[Job]:
+    def all(self, name: str | None = None) -> JobList:
         """Return all jobs, or those of a name, newest first.
 
         Raises:
             IllegalStateError: which jobs have the name is not known, since the record of one is damaged.
         """
-        return [self._job(identity) for identity in reversed(self._records.ids()) if self._is_there(identity, name)]
+        ids = reversed(self._records.ids())
+        return JobList(self._job(identity) for identity in ids if self._is_there(identity, name))
 
     def _is_there(self, identity: str, name: str | None) -> bool:
         try:

@@ -690,6 +690,10 @@ class Context:
 
             raise AttributeError(no_such_name(type(self), name))
 
+    def __dir__(self) -> list[str]:
+        """Return what users call: not what streams, collections and jobs ask of their context."""
+        return sorted(set(super().__dir__()) - _OF_THE_PARTS)
+
     def __repr__(self) -> str:
         state = "closed" if self._is_closed else "open" if self._engine is None else "running"
         return f"<dstream context on {self._engine_name}{self._shown}, {state}>"
@@ -703,3 +707,6 @@ class Context:
 
     def __reduce__(self) -> NoReturn:
         raise SerializationError(f"a context {self._stays_in_the_driver()}")
+
+
+_OF_THE_PARTS = frozenset(("check_open", "engine_here", "renew_engine", "running_engine", "running_storage", "stages"))

@@ -44,3 +44,12 @@ def test_collectors_and_gatherers_are_told_apart(local_context):
     ]:
         with pytest.raises(TypeError, match=message):
             wrong()
+
+
+def test_what_streams_ask_of_a_context_is_not_offered(local_context):
+    """Tab shows what users call, each of which a page or its docstring explains."""
+    offered = [name for name in dir(local_context) if not name.startswith("_")]
+
+    assert not {"check_open", "running_engine", "renew_engine", "engine_here", "running_storage", "stages"} & {*offered}
+    assert {"stream", "read", "get_map", "jobs", "elsewhere", "existing", "close"} <= {*offered}
+    assert all(getattr(type(local_context), name).__doc__ for name in offered)
