@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import enum
+import functools
 import struct
+import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta, timezone, tzinfo
@@ -29,6 +31,21 @@ _SCALARS = frozenset({str, int, float, bool, bytes, type(None)})
 _MISTAKEN = frozenset({bytearray, memoryview, msgpack.ExtType, msgpack.Timestamp})
 
 _pack_scalar = msgpack.Packer(strict_types=True, unicode_errors="surrogatepass").pack
+
+
+_MOST_NESTED = 64
+"""Levels of extensions within one another. msgpack takes 40 kB of the C stack to read each (1.2.4), of some 8 MB."""
+_SHORT = 128
+"""Bytes that hold less than 64 more levels, each of which takes three: these are not counted."""
+
+
+class _Nesting(threading.local):
+    """How many extensions the current thread unpacks within one another."""
+
+    levels = 0
+
+
+_nesting = _Nesting()
 
 
 class _Unknown(Exception):
@@ -67,11 +84,14 @@ class Values:
             return self.pickles.load(data[1:])
         return self._unpack(data)
 
-    def _pack(self, value: Any) -> bytes:
-        if not _is_understood(value):
+    def _pack(self, value: Any, level: int = 0) -> bytes:
+        if level > _MOST_NESTED or not _is_understood(value):
             raise _Unknown
         pack = msgpack.Packer(
-            default=self._extension, strict_types=True, unicode_errors="surrogatepass", buf_size=1024
+            default=functools.partial(self._extension, level + 1),
+            strict_types=True,
+            unicode_errors="surrogatepass",
+            buf_size=1024,
         ).pack
         return pack(value)  # type: ignore[no-any-return]
 
@@ -80,39 +100,50 @@ class Values:
             data, ext_hook=self._from_extension, strict_map_key=False, unicode_errors="surrogatepass"
         )
 
-    def _extension(self, value: Any) -> msgpack.ExtType | float:
+    def _unpack_inside(self, data: bytes) -> Any:
+        if len(data) <= _SHORT:
+            return self._unpack(data)
+        if _nesting.levels >= _MOST_NESTED:
+            raise ValueError(f"the value is nested in more than {_MOST_NESTED} tuples, sets, objects or enums")
+        _nesting.levels += 1
+        try:
+            return self._unpack(data)
+        finally:
+            _nesting.levels -= 1
+
+    def _extension(self, level: int, value: Any) -> msgpack.ExtType | float:
         """Return what msgpack writes for a value that it does not know."""
         kind = type(value)
         if kind is FieldNan:
             return NAN
         code = _COLLECTIONS.get(kind)
         if code is not None:
-            return msgpack.ExtType(code, self._pack(list(value)))
+            return msgpack.ExtType(code, self._pack(list(value), level))
         code, encode = _PLAIN.get(kind, (0, None))
         if encode is not None:
             return msgpack.ExtType(code, encode(value))
         if isinstance(value, enum.Enum):
-            return self._member(value)
+            return self._member(level, value)
         parts = fielded.parts_of(value)
         if parts is None or not self.pickles.knows(kind):
             raise _Unknown
         named = dict(zip(fielded.field_names(kind) or (), parts, strict=True))
-        return msgpack.ExtType(_RECORD, self._pack([reference(kind), named]))
+        return msgpack.ExtType(_RECORD, self._pack([reference(kind), named], level))
 
-    def _member(self, value: enum.Enum) -> msgpack.ExtType:
+    def _member(self, level: int, value: enum.Enum) -> msgpack.ExtType:
         kind = type(value)
         if kind.__members__.get(value.name) is not value or not self.pickles.knows(kind):
             raise _Unknown
-        return msgpack.ExtType(_MEMBER, self._pack([reference(kind), value.name]))
+        return msgpack.ExtType(_MEMBER, self._pack([reference(kind), value.name], level))
 
     def _from_extension(self, code: int, data: bytes) -> Any:
         make = _MAKE_COLLECTION.get(code)
         if make is not None:
-            return make(_exactly(list, self._unpack(data)))
+            return make(_exactly(list, self._unpack_inside(data)))
         decode = _DECODE.get(code)
         if decode is not None:
             return decode(data)
-        name, content = _exactly(list, self._unpack(data))
+        name, content = _exactly(list, self._unpack_inside(data))
         kind = self.pickles.resolve(name)
         if code == _RECORD:
             fielded.check_fields(kind, list(_exactly(dict, content)))
