@@ -16,7 +16,7 @@ SERVED = $(MAKE) --silent servers || echo "the tests that need this server are s
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test check bench soak servers docs clean
+.PHONY: help demo test smoke pythons check bench soak servers docs clean
 
 help:  ## list the targets
 	@sed -nE 's/^([a-z]+):.*## (.*)/\1\t\2/p' Makefile | awk -F '\t' '{printf "make %-7s %s\n", $$1, $$2}'
@@ -29,6 +29,15 @@ demo: $(VENV)/.base  ## count words into a map, and read it in a second process;
 test: $(VENV)/.test  ## run every test; ARGS="tests/house -k readme" runs some
 	@$(SERVED)
 	@$(PYTEST) $(ARGS)
+
+smoke: WORKERS := 0
+smoke: $(VENV)/.smoke  ## run some hundred tests of all rooms, within a minute or two
+	@$(PYTEST) @tests/smoke.txt
+
+pythons:  ## run every test on each Python of 3.11 to 3.14 that is installed, each in an environment .venv-3.x
+	@.ci/pythons | { status=0; while read -r version python; do \
+		echo "Python $$version"; $(MAKE) --no-print-directory test PYTHON="$$python" VENV="$(VENV)-$$version" < /dev/null || status=1; \
+	done; exit $$status; }
 
 check: $(VENV)/.dev $(VENV)/.docs  ## run everything: format, lint, types, imports, docs, package, tests
 	@$(BIN)/ruff format --quiet --check $(SOURCES)
@@ -54,7 +63,7 @@ docs: $(VENV)/.docs  ## build the documentation into build/site
 	@$(BIN)/zensical build --strict --clean > $(VENV)/docs.log 2>&1 || { cat $(VENV)/docs.log; exit 1; }
 
 clean:  ## remove everything that a target made, the environment too
-	@rm -rf $(VENV) .cache build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) $(VENV)-3.* .cache build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	@rm -rf spark-warehouse metastore_db derby.log
 	@find $(SOURCES) -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -68,7 +77,7 @@ $(VENV)/.base: pyproject.toml | $(VENV)/.made
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
 	@touch $@
 
-$(VENV)/.test $(VENV)/.dev $(VENV)/.docs $(VENV)/.bench: $(VENV)/.%: pyproject.toml | $(VENV)/.made
+$(VENV)/.smoke $(VENV)/.test $(VENV)/.dev $(VENV)/.docs $(VENV)/.bench: $(VENV)/.%: pyproject.toml | $(VENV)/.made
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]'
 	@touch $@
 
