@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any, TypeAlias, get_args
 
 import pyarrow as pa
 
@@ -19,7 +19,10 @@ from dstream.storage.lake.lake_tables import Layout
 from dstream.storage.shape import Shape, check_name
 from dstream.values.delta_format import delta_field
 
-__all__ = ["Description"]
+__all__ = ["Description", "Place"]
+
+Place: TypeAlias = tuple[Kind, str, str]
+"""The kind, the name and the identity of a collection."""
 
 _SETTINGS = {
     # The log must stay whole: a handle that missed versions would take the first gap for the end.
@@ -54,6 +57,11 @@ class Description:
     def title(self) -> str:
         """What errors call it."""
         return f"{self.kind} {self.name!r}"
+
+    @property
+    def place(self) -> Place:
+        """By what its handles and its log are found in a process."""
+        return self.kind, self.name, self.identity
 
     @property
     def partitions(self) -> tuple[str, ...]:

@@ -159,6 +159,7 @@ class Collection:
     def destroy(self) -> None:
         """End the collection in one commit, which every handle meets at its next refresh."""
         self._log.commit(lambda: Actions(removes=tuple(self._log.files()), transaction=DESTROYED))
+        self._registry.forget_destroyed(self._description)
 
     def vacuum(self, older_than: float) -> int:
         """Remove files that no reader can need; also those of collections of this name that were destroyed.

@@ -10,7 +10,7 @@ from dstream.errors import CollectionDestroyedError
 from dstream.spi.store import Kind, ListStore, MapStore, Options
 from dstream.storage.codec.codec import Codec
 from dstream.storage.codec.pickles import Pickles
-from dstream.storage.lake.description import Description
+from dstream.storage.lake.description import Description, Place
 from dstream.storage.lake.files import Folder
 from dstream.storage.lake.lake_lists import LakeList
 from dstream.storage.lake.lake_maps import LakeMap
@@ -38,7 +38,6 @@ class LakeStorage:
         self._registry = Registry(folder, trust)
         self._records = LakeRecords(folder, trust)
         self._pickles = pickles
-        self._handles: dict[tuple[Kind, str, str], LakeMap | LakeList] = {}
         self.renew()
         renewed_after_fork(self)
 
@@ -86,10 +85,14 @@ class LakeStorage:
             return None
 
     def _handle(self, description: Description, options: Options) -> LakeMap | LakeList:
-        place = (description.kind, description.name, description.identity)
-        handle = self._handles.get(place) or self._made(description)
-        handle.settle(options)
-        self._handles[place] = handle
+        handles: dict[Place, LakeMap | LakeList] = self._registry.handles
+        handle = handles.get(description.place) or self._made(description)
+        try:
+            handle.settle(options)
+        except CollectionDestroyedError:
+            self._registry.forget_destroyed(description)
+            raise
+        handles[description.place] = handle
         return handle
 
     def _made(self, description: Description) -> LakeMap | LakeList:
@@ -110,5 +113,4 @@ class LakeStorage:
     def close(self) -> None:
         """Forget the handles with what they have cached."""
         with self._lock:
-            self._handles.clear()
             self._registry.forget()

@@ -21,7 +21,7 @@ from dstream.spi.store import Kind
 from dstream.storage.checking import NOT_UNDERSTOOD, text
 from dstream.storage.codec.pickles import Pickles
 from dstream.storage.lake.checksums import is_sealed, seal
-from dstream.storage.lake.description import Description
+from dstream.storage.lake.description import Description, Place
 from dstream.storage.lake.files import Folder
 from dstream.storage.lake.log import Log
 from dstream.storage.lake.named_folder import NamedFolder
@@ -38,13 +38,19 @@ _GENERATION = re.compile(r"names/[^/]+/[^/]+/\d+\.json")
 
 
 class Registry:
-    """The names of a storage."""
+    """The names of a storage.
+
+    Attributes:
+        handles: to the collections that are used in this process, for the storage. One that was destroyed is removed.
+    """
 
     def __init__(self, folder: Folder, trust: Trust) -> None:
         self._folder = folder
         self._trust = trust
         self._names = NamedFolder(folder, folder.title)
-        self._logs: dict[tuple[Kind, str, str], Log] = {}
+        self.handles: dict[Place, Any] = {}
+        self._logs: dict[Place, Log] = {}
+        self._destroyed: set[Place] = set()
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Let it travel to tasks, without what is known of collections."""
@@ -96,24 +102,39 @@ class Registry:
 
     def logs(self) -> list[Log]:
         """Return the logs of all collections that were ever made, also of those that were destroyed."""
-        return [self.log(self._read(path)) for paths in self._all_generations() for path in paths]
+        found = []
+        for paths in self._all_generations():
+            for path in paths:
+                description = self._read(path)
+                found.append(self.log(description))
+                self._is_known_to_be_destroyed(description)  # Then its log is not kept.
+        return found
 
     def predecessors(self, description: Description) -> Iterator[Log]:
         """Give the logs of the destroyed collections that had the name of a collection before it."""
         for entry in self._generations(description.kind, description.name):
+            log = self.log(entry)
             if entry.identity != description.identity and self._is_destroyed(entry):
-                yield self.log(entry)
+                yield log
 
     def log(self, description: Description) -> Log:
-        """Return the log of a collection, the same one each time."""
-        place = (description.kind, description.name, description.identity)
+        """Return the log of a collection, the same one each time until it is destroyed."""
+        place = description.place
         log = self._logs.get(place)
         if log is None:
             folder = NamedFolder(self._folder.child(_data(description)), description.title)
             buckets, all_sealed = description.shape.buckets or 1, description.has_mark
-            made = Log(folder, description.title, description.partitions, buckets, all_sealed)
-            log = self._logs.setdefault(place, made)
+            log = Log(folder, description.title, description.partitions, buckets, all_sealed)
+            if place not in self._destroyed:
+                log = self._logs.setdefault(place, log)
         return log
+
+    def forget_destroyed(self, description: Description) -> None:
+        """Release all that is known about a collection that was destroyed, except that it was."""
+        place = description.place
+        self._destroyed.add(place)
+        self._logs.pop(place, None)
+        self.handles.pop(place, None)
 
     def pickles(self, description: Description) -> Pickles:
         """Return which pickles of a collection are loaded, by who can write into its folders as they are now."""
@@ -124,7 +145,9 @@ class Registry:
 
     def forget(self) -> None:
         """Release what is known about the collections."""
+        self.handles.clear()
         self._logs.clear()
+        self._destroyed.clear()
 
     def _generations(self, kind: Kind, name: str) -> Iterator[Description]:
         for path in self._generation_paths(_folder(kind, name)):
@@ -147,14 +170,19 @@ class Registry:
 
     def _is_destroyed(self, description: Description) -> bool:
         """Say whether a collection was destroyed; one that has neither a log nor the mark of a new one is lost."""
+        if description.place in self._destroyed:
+            return True
         log = self.log(description)
         with log.lock:
             is_destroyed = log.is_destroyed()
+        if is_destroyed:
+            self.forget_destroyed(description)
+            return True
         if log.version < 0 and description.has_mark and not log.folder.exists(_MARK):
             raise IllegalStateError(
                 f"{description.title} is damaged: there is nothing in {log.folder.url}; restore it from a backup"
             )
-        return is_destroyed
+        return False
 
 
 def _complete(names: Folder, folder: str, files: Iterable[str]) -> list[str]:

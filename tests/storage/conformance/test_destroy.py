@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+from collections import Counter
+
 import pytest
 
 from dstream.errors import CollectionDestroyedError
@@ -169,3 +172,31 @@ def test_destroy_by_another_process_ends_the_handles_here(backend, storage, use,
     for operation in MAP.values():
         with pytest.raises(CollectionDestroyedError):
             operation(store)
+
+
+def _objects():
+    """Count the objects of storages by their type."""
+    gc.collect()
+    types = (type(each) for each in gc.get_objects())
+    return Counter(kind.__qualname__ for kind in types if str(kind.__module__).startswith("dstream.storage."))
+
+
+@pytest.mark.parametrize("kind", ["map", "list", "cache"])
+@pytest.mark.parametrize("by", ["its handle", "another storage"])
+def test_destroyed_collections_leave_no_objects(backend, storage, use, kind, by):
+    """Neither handles nor logs nor codecs stay, whoever has destroyed them; also where one listed or vacuumed them."""
+    if by == "another storage" and not backend.shared:
+        pytest.skip("memory is of one process")
+    other = storage if by == "its handle" else backend.open()
+
+    def come_and_go():
+        _made(storage, use, kind).size()
+        other.open(kind, "gone", Options()).destroy()
+        assert storage.names() == []
+        storage.vacuum(0)
+
+    come_and_go()
+    before = _objects()
+    for _ in range(4):
+        come_and_go()
+    assert _objects() - before == Counter()
