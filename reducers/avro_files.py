@@ -13,7 +13,7 @@ from dstream.values.distribution import pip_install
 from reducers.column_files import ColumnContent
 from reducers.column_forms import Struct
 from reducers.file_formats import ColumnTypes, Compression, kept_open
-from reducers.item_columns import Wanted
+from reducers.item_columns import ItemColumns, Wanted
 from reducers.scalar_forms import Form
 
 __all__ = ["AVRO_CODECS", "AvroContent", "AvroFormat", "check_fastavro"]
@@ -54,6 +54,10 @@ class AvroFormat:
     def content(self, file: IO[bytes], limit: int, held: int, known: dict[str, Any]) -> AvroContent:
         """Begin a file; the limit is that of its values in memory."""
         return AvroContent(self.wanted, file, AVRO_CODECS[self.compression], limit, held, known)
+
+    def check_item(self, item: Any) -> None:
+        """Refuse an item that has no such columns."""
+        ItemColumns(self.wanted).of([item])
 
     def join(self, files: Iterable[IO[bytes]], columns: ColumnTypes, into: IO[bytes]) -> None:
         """Copy their blocks."""

@@ -9,7 +9,7 @@ from typing import IO, Any
 
 from reducers.column_forms import UNKNOWN
 from reducers.file_formats import ColumnTypes, Compression
-from reducers.item_columns import Wanted
+from reducers.item_columns import ItemColumns, Wanted
 from reducers.parquet_files import PARQUET_CODECS, ParquetContent
 from reducers.scalar_forms import Form, Moment
 
@@ -49,6 +49,10 @@ class DeltaFormat:
         made = DeltaContent(self.wanted, file, PARQUET_CODECS[self.compression], limit, held, known)
         made.partitions = self.partitions
         return made
+
+    def check_item(self, item: Any) -> None:
+        """Refuse an item that has no such columns."""
+        ItemColumns(self.wanted).of([item])
 
 
 class DeltaContent(ParquetContent):

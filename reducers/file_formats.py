@@ -59,6 +59,10 @@ class FileFormat(Protocol):
         """
         ...
 
+    def check_item(self, item: Any) -> None:
+        """Refuse an item that no file of this format takes, whatever the others are; no function is called for it."""
+        ...
+
 
 class JoinedFormat(FileFormat, Protocol):
     """One whose files several can be made into one."""

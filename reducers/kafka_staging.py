@@ -141,6 +141,11 @@ class StagingWriter:
         if counted[0]:
             yield [self.run, self.turn, counted[0], None]
 
+    def check_item(self, item: Any) -> None:
+        """Refuse an item that is no message, if no function makes one of it."""
+        if self.making == Making(None, None, None):
+            self.making.messages([item])
+
     def _blocks(self, items: Iterator[Any], counted: list[int]) -> Iterator[bytes]:
         while batch := list(islice(items, _BATCH)):
             for messages in _cut(self.making.messages(batch)):

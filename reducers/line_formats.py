@@ -86,6 +86,11 @@ class LineFormat:
         """Begin a file; the limit is that of the bytes before they are compressed. None of them wait."""
         return LineContent(self.of.begun(), self.encoding, compressed(file, self.compression), limit)
 
+    def check_item(self, item: Any) -> None:
+        """Refuse an item that makes no line. To make the text of one is a function of the user's."""
+        if not isinstance(self.of, TextLines):
+            self.of.begun().lines([item])
+
     def join(self, files: Iterable[IO[bytes]], columns: ColumnTypes, into: IO[bytes]) -> None:
         """Put them one behind another, each but the first without its header and its byte order mark.
 

@@ -10,7 +10,7 @@ from typing import IO, Any
 
 from reducers.column_files import ColumnContent
 from reducers.file_formats import ColumnTypes, Compression, kept_open
-from reducers.item_columns import Wanted
+from reducers.item_columns import ItemColumns, Wanted
 from reducers.scalar_forms import Form
 
 __all__ = ["PARQUET_CODECS", "ParquetContent", "ParquetFormat"]
@@ -41,6 +41,10 @@ class ParquetFormat:
     def content(self, file: IO[bytes], limit: int, held: int, known: dict[str, Any]) -> ParquetContent:
         """Begin a file; the limit is that of its values in memory."""
         return ParquetContent(self.wanted, file, PARQUET_CODECS[self.compression], limit, held, known)
+
+    def check_item(self, item: Any) -> None:
+        """Refuse an item that has no such columns."""
+        ItemColumns(self.wanted).of([item])
 
     def join(self, files: Iterable[IO[bytes]], columns: ColumnTypes, into: IO[bytes]) -> None:
         """Write their rows in row groups of some megabytes."""

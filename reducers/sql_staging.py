@@ -47,6 +47,10 @@ class SqlWriter:
         if count:
             yield [name, count]
 
+    def check_item(self, item: Any) -> None:
+        """Refuse an item that is no row of the table."""
+        row_of(item, self.columns, self.database.call, self.is_exact)
+
     def _stage(self, name: str, batch: list[Any], count: int) -> int:
         rows = [
             {PLACE: place, **row_of(item, self.columns, self.database.call, self.is_exact)}

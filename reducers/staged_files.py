@@ -73,6 +73,10 @@ class FileWriter:
             files.discard()
             raise
 
+    def check_item(self, item: Any) -> None:
+        """Refuse an item that has no place in a file of this format."""
+        self.form.check_item(item)
+
     def empty(self) -> Receipt:
         """Write a file without items, and give its receipt."""
         file = StagedFile(self, {}, "")

@@ -389,6 +389,11 @@ class _StampingWriter:
     clock: Clock
 
     @property
+    def check_item(self) -> Any:
+        """That of the writer, if it has one."""
+        return getattr(self.writer, "check_item", None)
+
+    @property
     def buckets(self) -> int:
         return self.writer.buckets
 

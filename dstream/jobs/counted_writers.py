@@ -30,6 +30,11 @@ def counted_receipts(receipts: Sequence[Any]) -> tuple[list[Receipt], int]:
 class _CountingItems:
     writer: Writer
 
+    @property
+    def check_item(self) -> Any:
+        """That of the writer, if it has one."""
+        return getattr(self.writer, "check_item", None)
+
     def write(self, items: Iterator[Any]) -> Iterator[Receipt]:
         numbers = count(1)
         for receipt in self.writer.write(compress(items, numbers)):
@@ -40,6 +45,11 @@ class _CountingItems:
 @dataclass(frozen=True, slots=True)
 class _CountingEntries:
     writer: MapWriter
+
+    @property
+    def check_item(self) -> Any:
+        """That of the writer, if it has one."""
+        return getattr(self.writer, "check_item", None)
 
     @property
     def buckets(self) -> int:

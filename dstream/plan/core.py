@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, Self, TypeVar, cast, dataclass_transform
 
-from dstream.plan.steps import Guard, KeyInColumns, Op, Step
+from dstream.plan.steps import Guard, KeyInColumns, Look, Op, Step
 from dstream.spi.collector import Collector
 from dstream.spi.gatherer import Gatherer
 from dstream.spi.in_parallel import Calling
@@ -283,10 +283,15 @@ class Gather(Keeping):
 
 @node
 class Sorted(Keeping):
-    """The items in the order of their keys; equal keys keep their order."""
+    """The items in the order of their keys; equal keys keep their order.
+
+    Attributes:
+        looks: refuse the first item of each task, in the name of what takes the items later.
+    """
 
     key: Callable[[Any], Any] | None
     reverse: bool
+    looks: tuple[Look, ...] = ()
 
 
 @node

@@ -8,8 +8,9 @@ failures become one, and each operation learns its `Step`. What a node becomes b
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
-from typing import overload
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any, overload
 
 from dstream.errors import SourceError
 from dstream.plan import core, core_of_pairs, ends, nodes, nodes_of_services
@@ -20,9 +21,11 @@ from dstream.plan.core_of_services import Served, UsingBatches
 from dstream.plan.ends import End
 from dstream.plan.nodes import Concat, Filter, FlatMap, Gather, Limit, Map, MapMulti, Node, Peek, Skip, Union
 from dstream.plan.nodes_of_failures import Recover
+from dstream.plan.nodes_of_forks import Shared
 from dstream.plan.nodes_of_stages import Tally, Using
-from dstream.plan.steps import Emitted, Guard, Op, Step
+from dstream.plan.steps import Emitted, Guard, Look, Op, Step
 from dstream.plan.walk import inputs_first, steps_of, topological
+from dstream.spi import Collector
 from dstream.spi.in_parallel import Calling
 
 __all__ = ["rewrite"]
@@ -68,6 +71,7 @@ class _Rewriting:
         self._runs: dict[int, tuple[Core, list[Op]]] = {}
         self._parts: dict[int, list[Core]] = {}
         self._services: dict[int, int] = {}
+        self._looks = _looks_of(calls, self._steps)
 
     def result(self) -> Core:
         for each in self._order:
@@ -148,7 +152,10 @@ class _Rewriting:
                 return self._limit(node, inputs[0], step)
             case Skip(count=count):
                 return _behind(count, inputs[0], step)
-        return core_of(node, inputs, step)
+        became = core_of(node, inputs, step)
+        if id(node) in self._looks and isinstance(became, core.Sorted):
+            return dataclasses.replace(became, looks=self._looks[id(node)])
+        return became
 
     def _limit(self, node: Limit, upstream: Core, step: Step) -> Core:
         if isinstance(upstream, core.Skip) and not node.count:
@@ -223,3 +230,55 @@ def _guards(recovers: Iterable[Recover], steps: dict[int, Step], of: Step) -> tu
     return tuple(
         Guard(each.kinds, each.treatment, each.fn, each.kind, each.delivery, steps[id(each)], of) for each in recovers
     )
+
+
+def _looks_of(order: Iterable[Node], steps: dict[int, Step]) -> dict[int, tuple[Look, ...]]:
+    """Return for each sort, by its `id`, what looks at its first items in the name of a sink behind it.
+
+    A writer may say by `check_item` what it would refuse. Each item of a sort comes to the sink if what is between only
+    keeps items; so one that is refused there is refused before the sort.
+
+    Args:
+        order: the nodes of the plan.
+        steps: that of each node, by its `id`.
+    """
+    found: dict[int, tuple[Look, ...]] = {}
+    for end in order:
+        if isinstance(end, ends.Write) and (check := _check_of(end)) is not None:
+            sort = _sort_before(end.upstream)
+            if sort is not None:
+                found[id(sort)] = (*found.get(id(sort), ()), Look(check, steps[id(end)]))
+    return found
+
+
+def _sort_before(node: Node) -> nodes.Sorted | None:
+    """Return the earliest sort whose items all come to the end behind `node`."""
+    found = None
+    while isinstance(node, _KEEPING):
+        found = node if isinstance(node, nodes.Sorted) else found
+        [node] = node.inputs()
+    return found
+
+
+def _check_of(end: ends.Write) -> Callable[[Any], object] | None:
+    """Return what refuses an item that `end` will refuse; None: nothing does without a function of the user's."""
+    check: Callable[[Any], object] | None = getattr(end.writer, "check_item", None)
+    if check is None or end.collector is None:
+        return check
+    return None if end.collector.functions else partial(_check_entry, end.collector, check)
+
+
+def _check_entry(collector: Collector[Any, Any, Any], check: Callable[[Any], object], item: Any) -> None:
+    for entry in collector.accumulated(collector.supplier(), [item]).items():
+        check(entry)
+
+
+_KEEPING = (
+    nodes.Configure,
+    nodes.Parallel,
+    nodes.Sorted,
+    nodes.Unordered,
+    Peek,
+    Shared,
+    Tally,
+)

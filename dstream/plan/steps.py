@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from dstream.failures import blame
+from dstream.failures import blame, naming
 from dstream.plan.where import Where
 from dstream.spi.functions import shown_function
+from dstream.values.blaming import each
 
 if TYPE_CHECKING:
     from dstream.expressions import Expression
@@ -19,6 +20,7 @@ __all__ = [
     "Emitted",
     "Guard",
     "KeyInColumns",
+    "Look",
     "Op",
     "Step",
     "Treatment",
@@ -149,6 +151,24 @@ class Op:
     def steps(self) -> list[Step]:
         """Return the user's calls that it stands for."""
         return [self.step, *(guard.step for guard in self.guards if guard.step.label)]
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Refuses an item that an end will refuse, in the name of that end.
+
+    Attributes:
+        check: raises what the end would raise; writes nothing.
+        step: of the end.
+    """
+
+    check: Callable[[Any], object]
+    step: Step
+
+    def at(self, item: Any) -> None:
+        """Look at an item."""
+        with naming(self.step):
+            each(self.check, [item])
 
 
 @dataclass(frozen=True, slots=True)

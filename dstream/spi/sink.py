@@ -223,6 +223,10 @@ class WriteJob(Protocol[W_co]):
 class Writer(Protocol):
     """The part of a write job that travels to the tasks, pickled.
 
+    It may have a method `check_item(item)`, which raises what `write` would raise for this item, by its type and its
+    fields; it writes nothing, and calls no function of the user's. A sort before it, which keeps all items, looks at
+    its first ones with it, so that nothing is sorted that cannot be written. A `MapWriter` is given an entry.
+
     Parallelism: every task writes on its own, to a place of its own, which nobody sees before the commit.
     On re-run: a task may run twice, also at the same time; the receipts of one attempt are committed.
     """

@@ -280,7 +280,9 @@ class Sort(Wide):
     def begin(self, inputs: Items, partitions: int) -> Move:
         node, step = self.node, self.node.step
         columns, decided = _columns(node, self.facts)
-        runs = Vertex(inputs, SortRuns(node.key, node.reverse, step, columns), step, is_kept=True, decided=decided)
+        runs = Vertex(
+            inputs, SortRuns(node.key, node.reverse, step, columns, node.looks), step, is_kept=True, decided=decided
+        )
         looking = replace(self, runs=runs, sources=partitions)
         many = (Row(0, 0, 0, SAMPLE, _ITEMS_WORTH_A_TARGET * partitions, b""),)
         outcomes = (Outcome(), Outcome(many))

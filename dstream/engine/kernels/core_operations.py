@@ -29,7 +29,7 @@ from dstream.failures import naming
 from dstream.memory import pieces
 from dstream.plan.core import Chain, Core, Distinct, DropWhile, Limit, Skip, Sorted, TakeWhile, Top
 from dstream.plan.core_of_services import Served
-from dstream.plan.steps import Guard, KeyInColumns, Op, Step, unchanged
+from dstream.plan.steps import Guard, KeyInColumns, Look, Op, Step, unchanged
 from dstream.spi.collector import Collector, identity
 from dstream.spi.sink import MapWriter, Writer
 
@@ -218,14 +218,31 @@ def _distinct(step: Step, key: Callable[[Any], Any] | None, items: Iterator[Any]
 
 @operation.register
 def _(node: Sorted) -> Operation:
-    return functools.partial(_sorted, node.step, node.key, node.reverse)
+    return functools.partial(_sorted, node.step, node.key, node.reverse, node.looks)
 
 
 def _sorted(
-    step: Step, key: Callable[[Any], Any] | None, reverse: bool, items: Iterator[Any], task: Task
+    step: Step,
+    key: Callable[[Any], Any] | None,
+    reverse: bool,
+    looks: Sequence[Look],
+    items: Iterator[Any],
+    task: Task,
 ) -> Iterator[Any]:
+    items = _looked_at(items, looks)
     with naming(step):
         yield from sorted_items(items, key, reverse, task.bound)
+
+
+def _looked_at(items: Iterator[Any], looks: Sequence[Look]) -> Iterator[Any]:
+    """Return the items, of which the first one was looked at."""
+    if not looks:
+        return items
+    first = list(zip(range(1), items, strict=False))
+    for _, item in first:
+        for look in looks:
+            look.at(item)
+    return chain((item for _, item in first), items)
 
 
 @operation.register

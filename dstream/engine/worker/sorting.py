@@ -23,7 +23,7 @@ from dstream.engine.worker.stage_task import StageTask
 from dstream.failures import naming
 from dstream.memory import pieces
 from dstream.pickling import dumps
-from dstream.plan.steps import KeyInColumns, Step
+from dstream.plan.steps import KeyInColumns, Look, Step
 from dstream.values.blaming import each
 from dstream.values.order import NanLast, sort
 
@@ -48,15 +48,17 @@ class SortRuns:
 
     Attributes:
         columns: how keys may stand in columns; None: Python compares them.
+        looks: refuse an item of the first run, in the name of what takes the items later.
     """
 
     key: Callable[[Any], Any] | None
     reverse: bool
     step: Step
     columns: KeyInColumns | None = None
+    looks: Sequence[Look] = ()
 
     def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
-        sequence, batcher = count(), Batcher()
+        sequence, batcher, looks = count(), Batcher(), self.looks
         for run in self._runs(items, task):
             written = 0
             with naming(self.step):
@@ -67,6 +69,9 @@ class SortRuns:
             if not written:
                 continue
             sample, total = _sample(ordered, written)
+            for look in looks:
+                look.at(sample[0])
+            looks = ()
             yield Row(0, task.partition, next(sequence), SAMPLE, total, dumps_items(sample))
             for each_run in (run, ordered):
                 if isinstance(each_run, list):

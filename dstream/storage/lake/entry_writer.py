@@ -53,6 +53,13 @@ class EntryWriter:
             self.layout.codec.encode_key(key)  # says the same with the name of the collection
             raise
 
+    def check_item(self, entry: tuple[Any, Any]) -> None:
+        """Refuse an entry that the map does not take, if nothing is merged with its value."""
+        key, value = entry
+        self.bucket_of(key)
+        if self.plan.merge is None:
+            self.layout.codec.checked(key, value)
+
     def write_bucket(self, bucket: int, entries: Iterator[tuple[Any, Any]]) -> Iterator[Any]:
         """Write all entries of one bucket; give a receipt, or none if there are no entries."""
         portions = Portions(entries, ROWS_IN_GROUP)

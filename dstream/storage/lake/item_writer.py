@@ -31,6 +31,10 @@ class ItemWriter:
     prefix: str
     begun: int
 
+    def check_item(self, item: Any) -> None:
+        """Refuse an item that the list does not take."""
+        self.layout.codec.checked(None, item)
+
     def write(self, items: Iterator[Any]) -> Iterator[Any]:
         """Write the items in their order; give one receipt, or none if there are no items."""
         return ((begun, types, tuple(file), None) for begun, types, file, _ in self.rows(items))

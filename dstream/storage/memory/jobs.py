@@ -34,6 +34,13 @@ class EntryWriter:
         """Return the bucket of a key."""
         return bucket_of(self.codec.encode_key(key), self.buckets)
 
+    def check_item(self, entry: tuple[Any, Any]) -> None:
+        """Refuse an entry that the map does not take, if nothing is merged with its value."""
+        key, value = entry
+        self.bucket_of(key)
+        if not self.is_update:
+            self.codec.checked(key, value)
+
     def write_bucket(self, bucket: int, entries: Iterator[tuple[Any, Any]]) -> Iterator[Any]:
         """Give the entries, encoded, with their types as one receipt."""
         codec = replace(self.codec, value=None) if self.is_update else self.codec
@@ -52,6 +59,10 @@ class ItemWriter:
     """Encodes the items of a task."""
 
     codec: Codec
+
+    def check_item(self, item: Any) -> None:
+        """Refuse an item that the list does not take."""
+        self.codec.checked(None, item)
 
     def write(self, items: Iterator[Any]) -> Iterator[Any]:
         """Give the items, encoded, with their types as one receipt."""

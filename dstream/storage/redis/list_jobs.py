@@ -65,6 +65,10 @@ class ItemWriter:
     codec: Codec
     run: str
 
+    def check_item(self, item: Any) -> None:
+        """Refuse an item that the list does not take."""
+        self.codec.checked(None, item)
+
     def write(self, items: Iterator[Any]) -> Iterator[Any]:
         """Stage the items in order, and give one receipt for all of them."""
         written = StagedItems(Stage.of(self.collection, self.run), self.codec, 0)

@@ -96,6 +96,13 @@ class EntryWriter:
         """Return the bucket of a key."""
         return bucket_of(self.codec.encode_key(key), self.buckets)
 
+    def check_item(self, entry: tuple[Any, Any]) -> None:
+        """Refuse an entry that the map does not take, if nothing is merged with its value."""
+        key, value = entry
+        self.bucket_of(key)
+        if self.merge is None:
+            self.codec.checked(key, value)
+
     def write_bucket(self, bucket: int, entries: Iterator[tuple[Any, Any]]) -> Iterator[Any]:
         """Stage the entries, and give one receipt for all of them."""
         attempt = _Attempt(self, bucket)

@@ -53,6 +53,10 @@ class ItemWriter:
     codec: Codec
     run: str
 
+    def check_item(self, item: Any) -> None:
+        """Refuse an item that the list does not take."""
+        self.codec.checked(None, item)
+
     def write(self, items: Iterator[Any]) -> Iterator[Any]:
         """Stage the items in order in a file, and give one receipt for all of them."""
         codec, size = self.codec, 0
