@@ -8,6 +8,7 @@ from collections import deque
 import pytest
 
 import dstream as ds
+from dstream.errors import SinkError
 from reducers import to_file, to_files, to_icache, to_ilist, to_imap, to_sql
 from reducers.kafka_messages import Making
 from reducers.kafka_staging import StagingWriter
@@ -47,7 +48,7 @@ def strict_ones(ctx):
 
 def failure(stream, sink):
     """Return what a sink refuses."""
-    with pytest.raises((TypeError, ValueError)) as refused:
+    with pytest.raises((TypeError, ValueError, SinkError)) as refused:
         stream.collect(sink)
     return refused.value
 
