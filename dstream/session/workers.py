@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-
 from dstream.errors import IllegalStateError
+from dstream.values.spark_tasks import inside_a_worker
 
 __all__ = ["inside_a_worker", "refuse_on_a_worker"]
-
-
-def inside_a_worker() -> bool:
-    """Say whether this process runs a Spark task: streams made there without a context run on the spot."""
-    context = getattr(sys.modules.get("pyspark.taskcontext"), "TaskContext", None)  # It may be half imported.
-    return context is not None and context.get() is not None
 
 
 def refuse_on_a_worker(what: str) -> None:

@@ -39,6 +39,15 @@ class Folder(Protocol):
         """What errors call that which is kept in it."""
         ...
 
+    @property
+    def storage(self) -> str:
+        """Where the storage is in which this folder is; empty if nobody asks there for collections."""
+        ...
+
+    def is_seen(self) -> bool:
+        """Say whether this process sees the storage of a collection; a worker may have a disk of its own."""
+        ...
+
     def child(self, path: str) -> Folder:
         """Return a folder inside this one; nothing is made."""
         ...

@@ -54,6 +54,15 @@ class LocalFolder:
         """Return what errors call it."""
         return f"the storage {self.root}"
 
+    @property
+    def storage(self) -> str:
+        """Return the folder of the storage, of a folder in it."""
+        return self.inside
+
+    def is_seen(self) -> bool:
+        """Look for the names of collections, which the driver has written before a task knows one."""
+        return not self.inside or os.path.isdir(f"{self.inside}/names")
+
     def child(self, path: str) -> LocalFolder:
         """Return a folder inside this one."""
         return LocalFolder(f"{self.root}/{path}", self.durable, self.inside or self.root, self.private)

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import errno
 import os
+import socket
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from dstream.errors import DStreamError, EngineError
+from dstream.errors import DStreamError, EngineError, SetupError
 from dstream.storage.lake.files import Folder, Found
 from dstream.values.contexts import contextmanager
 from dstream.values.secrets import scrub
+from dstream.values.spark_tasks import inside_a_worker
 
 __all__ = ["FileGoneError", "NamedFolder", "failed"]
+
+
+_seen_here: set[str] = set()
+"""The storages that this process has looked for."""
 
 
 class FileGoneError(FileNotFoundError):
@@ -153,10 +159,23 @@ class NamedFolder:
 
     def _look(self, path: str) -> str:
         """Return a path that does not lead through a symbolic link."""
+        if self.folder.storage and self.folder.storage not in _seen_here:
+            self._check_is_seen()
         above = path.rpartition("/")[0]
         if above not in self.seen and None not in self.folder.folders(above):
             self.seen.add(above)
         return path
+
+    def _check_is_seen(self) -> None:
+        """Refuse to read or write on a worker whose disk has no such storage: the caller would never see its files."""
+        if inside_a_worker() and not self.folder.is_seen():
+            raise SetupError(
+                f"{self.title}: the worker on {socket.gethostname()} does not see the storage in "
+                f"{self.folder.storage}: there is no such folder on its disk, or another one. On a cluster a storage "
+                "is a folder that all machines share under the same path, an object store, or Redis: "
+                "connect(storage=...)"
+            )
+        _seen_here.add(self.folder.storage)
 
     def _naming(self, doing: str, path: str) -> _Naming:
         return _Naming(self, doing, path)

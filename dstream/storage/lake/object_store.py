@@ -66,6 +66,15 @@ class ObjectFolder:
         """Return what errors call it."""
         return f"the storage {self.root}"
 
+    @property
+    def storage(self) -> str:
+        """Return the URL of the storage."""
+        return self.root
+
+    def is_seen(self) -> bool:
+        """Say yes: a URL leads every machine to the same objects."""
+        return True
+
     def child(self, path: str) -> ObjectFolder:
         """Return a folder inside this one."""
         return ObjectFolder(self.root, self._at(path))
