@@ -20,7 +20,7 @@ from typing import IO, Any, cast
 from dstream.errors import SinkError, UnsupportedError
 from dstream.values.contexts import contextmanager
 from dstream.values.secrets import resolved_url, scrub, shown_url
-from dstream.values.url_schemes import check_scheme
+from dstream.values.url_schemes import check_scheme, opened_url
 from reducers.places import HIDDEN, LONGEST_WAIT, LocalPlace, NewFile, Place
 
 __all__ = ["RemotePlace", "place_of", "remote_place"]
@@ -78,9 +78,7 @@ class RemotePlace:
 
     def _opened(self, name: str) -> tuple[Any, str]:
         """Return the file system, and what it calls a file."""
-        import fsspec
-
-        fs, inside = fsspec.core.url_to_fs(resolved_url(self.url, quoted=False))
+        fs, inside = opened_url(resolved_url(self.url, quoted=False))
         return fs, f"{inside.rstrip('/')}/{name}" if name else inside
 
     def make(self) -> None:

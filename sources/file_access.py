@@ -14,6 +14,7 @@ from typing import Any
 
 from dstream.errors import SourceError
 from dstream.values.secrets import resolved_url, scrub, shown_url
+from dstream.values.url_schemes import opened_url
 from sources.file_signatures import HEAD, refuse_misnamed, refuse_other_format
 
 __all__ = ["File", "ReferredFiles", "check_format", "is_compressed", "opened", "raw", "reading"]
@@ -50,9 +51,7 @@ class ReferredFiles:
         """Open the file system, of which fsspec keeps one for each process."""
         if name.startswith("__"):
             raise AttributeError(name)
-        import fsspec
-
-        return getattr(fsspec.core.url_to_fs(resolved_url(self._url, quoted=False))[0], name)
+        return getattr(opened_url(resolved_url(self._url, quoted=False))[0], name)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ReferredFiles, (self._url,)

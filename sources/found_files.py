@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 from dstream.errors import SourceError
 from dstream.spi.functions import shown_function
 from dstream.values.secrets import has_reference, resolved_url, shown_url
-from dstream.values.url_schemes import check_scheme
+from dstream.values.url_schemes import check_scheme, opened_url
 from sources.file_access import File, ReferredFiles, raw, reading
 
 __all__ = ["Paths", "find_files", "path_list", "within", "written_call"]
@@ -162,10 +162,7 @@ def _links_and_name(file: File) -> tuple[bool, str]:
 def _find(path: str) -> list[File]:
     if not _URL.match(path):
         return _find_local(path)
-    # fsspec takes some 50 ms to import, which only those who use it should pay.
-    import fsspec
-
-    fs, inside = fsspec.core.url_to_fs(resolved_url(path, quoted=False))
+    fs, inside = opened_url(resolved_url(path, quoted=False))
     if "file" in ((fs.protocol,) if isinstance(fs.protocol, str) else fs.protocol):
         return _find_local(inside)
     return _find_remote(ReferredFiles(path) if has_reference(path) else fs, inside, path)

@@ -13,6 +13,7 @@ from typing import Any
 from dstream.errors import DStreamError, EngineError, SetupError
 from dstream.storage.lake.files import Folder, Found
 from dstream.values.contexts import contextmanager
+from dstream.values.object_stores import short
 from dstream.values.secrets import scrub
 from dstream.values.spark_tasks import inside_a_worker
 
@@ -48,6 +49,15 @@ class NamedFolder:
     def url(self) -> str:
         """Return where it is."""
         return self.folder.url
+
+    @property
+    def storage(self) -> str:
+        """Return where the storage is."""
+        return self.folder.storage
+
+    def is_seen(self) -> bool:
+        """Say whether this process sees the storage."""
+        return self.folder.is_seen()
 
     def child(self, path: str) -> NamedFolder:
         """Return a folder inside this one."""
@@ -159,7 +169,7 @@ class NamedFolder:
 
     def _look(self, path: str) -> str:
         """Return a path that does not lead through a symbolic link."""
-        if self.folder.storage and self.folder.storage not in _seen_here:
+        if self.storage and self.storage not in _seen_here:
             self._check_is_seen()
         above = path.rpartition("/")[0]
         if above not in self.seen and None not in self.folder.folders(above):
@@ -168,14 +178,14 @@ class NamedFolder:
 
     def _check_is_seen(self) -> None:
         """Refuse to read or write on a worker whose disk has no such storage: the caller would never see its files."""
-        if inside_a_worker() and not self.folder.is_seen():
+        if inside_a_worker() and not self.is_seen():
             raise SetupError(
                 f"{self.title}: the worker on {socket.gethostname()} does not see the storage in "
-                f"{self.folder.storage}: there is no such folder on its disk, or another one. On a cluster a storage "
+                f"{self.storage}: there is no such folder on its disk, or another one. On a cluster a storage "
                 "is a folder that all machines share under the same path, an object store, or Redis: "
                 "connect(storage=...)"
             )
-        _seen_here.add(self.folder.storage)
+        _seen_here.add(self.storage)
 
     def _naming(self, doing: str, path: str) -> _Naming:
         return _Naming(self, doing, path)
@@ -186,6 +196,7 @@ class NamedFolder:
         if isinstance(error, FileNotFoundError) and doing != "writing":
             return FileGoneError(path)
         scrub(error)
+        short(error)
         return failed(self.title, doing, f"{self.url}/{path}" if path else self.url, error)
 
 
@@ -197,6 +208,11 @@ def failed(title: str, doing: str, place: str, error: Exception) -> EngineError:
 def _to_do(error: Exception, doing: str) -> str:
     """Say what helps against an error of the file system; nothing for others."""
     code = error.errno if isinstance(error, OSError) else None
+    if type(error).__module__.startswith("obstore"):
+        return (
+            "; look whether the store answers there, and at the endpoint, the region and the credentials that the "
+            "environment names (`dstream docs object-stores` says more)"
+        )
     if code in (errno.ENOSPC, errno.EDQUOT):
         return "; free some space there"
     if code in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT):

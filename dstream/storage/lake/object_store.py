@@ -1,7 +1,7 @@
 """`ObjectFolder`: a folder of an object store such as S3, through the package `obstore`.
 
-Credentials and endpoints come from the environment (`AWS_...`, `GOOGLE_...`, `AZURE_...`). What was put is
-durable when the put returns.
+Credentials and endpoints come from the environment (`AWS_...`, `GOOGLE_...`, `AZURE_...`), for files as for storages:
+`dstream.values.object_stores`. What was put is durable when the put returns.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from dstream.storage.lake.files import Found
 from dstream.storage.lake.sized_file import SizedFile
 from dstream.values.contexts import contextmanager
 from dstream.values.distribution import pip_install
+from dstream.values.object_stores import obstore_options
 from dstream.values.secrets import credentials_in, shown_url
 
 __all__ = ["ObjectFolder"]
@@ -30,6 +31,8 @@ __all__ = ["ObjectFolder"]
 _READ_WHOLE = 16 << 20
 _KEEP_IN_MEMORY = 16 << 20
 _REQUESTS = 32
+RETRIES: Any = None
+"""How often a request is sent again; None for obstore's own choice, ten times within three minutes (0.12)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,4 +245,4 @@ def _store_of(url: str, process: int) -> Any:
         from obstore.store import from_url
     except ImportError as error:
         raise SetupError(f"{url} needs the package obstore: {pip_install('object-store')}") from error
-    return from_url(url)
+    return from_url(url, retry_config=RETRIES, **obstore_options(url.partition("://")[0]))
