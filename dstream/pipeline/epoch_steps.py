@@ -18,26 +18,10 @@ from dstream.spi.state_operator import StateOperator
 from dstream.stream.stream_arguments import function, kind_of, optional_function, running
 from dstream.values.time_units import milliseconds
 
-__all__ = ["distinct", "joined_within", "rolling", "stateful", "window_of", "windowed"]
+__all__ = ["distinct", "joined_within", "rolling", "stateful", "windowed"]
 
 Key = Callable[[Any], Any]
 Duration = int | timedelta
-
-
-def window_of(value: Any) -> Any:
-    """Return what a user gave to `window(...)` if it is one.
-
-    Raises:
-        TypeError: it is something else.
-    """
-    from dstream.windows import FrameWindow, SessionWindow
-
-    if isinstance(value, FrameWindow | SessionWindow):
-        return value
-    raise TypeError(
-        f"window must be one of dstream.windows, tumbling(size), sliding(size, by=...) or session(timeout), not "
-        f"{kind_of(value)}"
-    )
 
 
 def windowed(

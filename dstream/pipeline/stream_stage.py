@@ -27,7 +27,7 @@ from dstream.plan.nodes_of_stages import Action
 from dstream.spi import AggregateOperation, Collector, Sink
 from dstream.spi.epochs import WatermarkPolicy
 from dstream.spi.processor_suppliers import AnySupplier
-from dstream.stream.stream_arguments import function
+from dstream.stream.stream_arguments import function, window_of
 
 if TYPE_CHECKING:
     from dstream.pipeline.lazy_stage import LazyStage
@@ -138,7 +138,7 @@ class StreamStage(StreamSteps[T]):
             IllegalStateError: the items have no timestamps.
             TypeError: an argument is of another kind.
         """
-        found = epoch_steps.window_of(window)
+        found = window_of(window)
         check_timestamps(self._record.node, f"window({found!r})")
         return WindowedStage(self, found, None if late_to is None else sink_of(late_to))
 

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
 from dstream.plan.core import node
-from dstream.plan.nodes import Node
+from dstream.plan.nodes import FlatMap, Node
 from dstream.plan.nodes_by_key import Pairing
 from dstream.plan.steps import shown_function
 from dstream.spi.collector import AggregateOperation, Collector
 from dstream.spi.service import OpenedLater, Service
 
-__all__ = ["Action", "Aggregate", "HashJoin", "Spread", "Stateful", "Tally", "Using"]
+__all__ = ["Action", "Aggregate", "Flattened", "HashJoin", "Spread", "Stateful", "Tally", "Using"]
 
 Action = Literal["map", "filter", "flat_map"]
 """What becomes of the result of a function: it takes the item's place, decides whether it stays, or holds several."""
@@ -45,6 +45,14 @@ class Aggregate(Node):
 
     def label(self) -> str:
         return f".{self.name}({repr(self.operation) if self.given is None else self.given})"
+
+
+@node
+class Flattened(FlatMap):
+    """The items of the lists that the aggregate before has made, which is the step that pictures show."""
+
+    def label(self) -> str:
+        return ""
 
 
 @node

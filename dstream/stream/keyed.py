@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, overload
 
-from dstream.plan import CoGroup, Join, Map, PartitionBy, call_site, shown_function
+from dstream.plan import CoGroup, Join, Map, Node, PartitionBy, call_site, shown_function
 from dstream.plan.steps import Around
+from dstream.spi import AggregateOperation, Collector, identity
 from dstream.stream.base import BaseStream
 from dstream.stream.other_side import ItemsOf, On, PairsOf, key_functions, other_side
 from dstream.stream.shorthands import StreamOf
-from dstream.stream.stream_arguments import function, optional_function, partition_count
+from dstream.stream.stream_arguments import (
+    function,
+    operation_of_one_input,
+    optional_function,
+    partition_count,
+    window_of,
+)
 from dstream.values import Entry
 
 if TYPE_CHECKING:
     from dstream.stream.stream import Stream
+    from dstream.values.window_results import KeyedWindowResult, WindowResult
+    from dstream.windows import Window
 
 __all__ = ["Keyed"]
 
 T = TypeVar("T")
 K = TypeVar("K")
 U = TypeVar("U")
+R = TypeVar("R")
 V = TypeVar("V")
 W = TypeVar("W")
 
@@ -183,6 +194,73 @@ class Keyed(BaseStream[T]):
         node = CoGroup(self._node, right._node, *key_functions(on), where=call_site())
         return self._combined(BaseStream._kinds["Stream"], node, right)
 
+    @overload
+    def aggregate_by_window(
+        self, window: Window, collector: Collector[T, Any, R], *, timestamp: Callable[[T], int | datetime]
+    ) -> Stream[WindowResult[R]]: ...
+
+    @overload
+    def aggregate_by_window(
+        self,
+        window: Window,
+        collector: Collector[T, Any, R],
+        *,
+        timestamp: Callable[[T], int | datetime],
+        key: Callable[[T], K],
+    ) -> Stream[KeyedWindowResult[K, R]]: ...
+
+    @overload
+    def aggregate_by_window(
+        self,
+        window: Window,
+        collector: AggregateOperation[tuple[T], Any, R],
+        *,
+        timestamp: Callable[[T], int | datetime],
+    ) -> Stream[WindowResult[R]]: ...
+
+    @overload
+    def aggregate_by_window(
+        self,
+        window: Window,
+        collector: AggregateOperation[tuple[T], Any, R],
+        *,
+        timestamp: Callable[[T], int | datetime],
+        key: Callable[[T], K],
+    ) -> Stream[KeyedWindowResult[K, R]]: ...
+
+    def aggregate_by_window(self, window: Window, collector: Any, *, timestamp: Any, key: Any = None) -> Any:
+        """Reduce the items of each window of event time with a collector, for each key if there are keys.
+
+        Windows are those of pipelines: `tumbling(size)`, `sliding(size, by=...)` and `session(timeout)` of
+        `dstream.windows`. All items count, however late they come in the stream. Results of a key come in the order of
+        time, and keys in no order; windows without items give none.
+
+        Costs one shuffle, of the containers of each key and task. The containers of one key must fit into the memory of
+        a task; without `key`, so must those of all windows.
+
+        Args:
+            window: which windows.
+            collector: a collector, or an aggregate operation of one input; sessions need its `combine`.
+            timestamp: gives the time of an item: milliseconds since 1970, or a datetime with a time zone.
+            key: gives the key of an item; unset, all items share the windows.
+
+        Raises:
+            TypeError: an argument is of another kind, or the collector cannot combine what sessions need combined.
+            ValueError: the window has early results, which items that end do not give.
+            UnstableKeyError: later, where a key has no hash, or one that comes from its identity.
+
+        Example:
+            >>> from collectors import counting
+            >>> from dstream.windows import session
+            >>> visits = Stream.of(("Ann", 0), ("Bob", 500), ("Ann", 900), ("Ann", 5000))
+            >>> by_person = {"timestamp": lambda visit: visit[1], "key": lambda visit: visit[0]}
+            >>> sessions = visits.aggregate_by_window(session(1000), counting(), **by_person).to_list()
+            >>> sorted((each.key, each.start, each.end, each.result) for each in sessions)
+            [('Ann', 0, 1900, 2), ('Ann', 5000, 6000, 1), ('Bob', 500, 1500, 1)]
+        """
+        operation = operation_of_one_input(collector, "collector")
+        return self._as("Stream", _windowed(self._node, window_of(window), operation, timestamp, key))
+
     def partition_by(self, n: int, key: Callable[[T], Any] | None = None) -> Self:
         """Bring the items of equal keys into the same one of `n` partitions.
 
@@ -212,3 +290,22 @@ class _Keying:
 
     def __call__(self, item: Any) -> Entry[Any, Any]:
         return Entry(self.fn(item), item)
+
+
+def _windowed(upstream: Node, window: Window, operation: AggregateOperation[Any, Any, Any], fn: Any, key: Any) -> Node:
+    from dstream.operators.bounded_windows import bounded_windows  # Few programs need windows.
+    from dstream.plan.instants import InstantOf
+    from dstream.plan.nodes_of_stages import Flattened
+    from dstream.stream.aggregating import aggregated
+
+    instants, keys = InstantOf(function(fn, "timestamp")), optional_function(key, "key")
+    windows = bounded_windows(window, operation, instants, keys is not None)
+    given = f"{window!r}, {operation!r}, timestamp={shown_function(fn)}"
+    given += "" if keys is None else f", key={shown_function(keys)}"
+    every = [_no_key if keys is None else keys]
+    results = aggregated([upstream], windows.operation, every, windows.results, name="aggregate_by_window", given=given)
+    return Flattened(results, identity, where=call_site())
+
+
+def _no_key(item: Any) -> None:
+    return None

@@ -15,6 +15,7 @@ _SORTED = "sorted(key=...)"
 _FIRST = "limit(n).to_list()"
 _MAPPED = "map(fn), flat_map(fn)"
 _SCANNED = "gather(scan(start, fn))"
+_BY_TIME = "aggregate_by_window(window, collector, timestamp=fn)"
 _SLIDING = "gather(window_sliding(n))"
 _FIXED = "chunked(n), gather(window_fixed(n))"
 _PARTED = "collect(partitioning_by(predicate))"
@@ -293,7 +294,13 @@ _STEPS = {
     "unique": "distinct()",
     "uniqueeverseen": "distinct()",
     "where": "filter(predicate)",
-    "window": f"{_SLIDING}, chunked(n)",
+    "window": f"{_BY_TIME}; {_SLIDING}, chunked(n)",
+    "groupbydynamic": _BY_TIME,
+    "hopwindow": _BY_TIME,
+    "resample": _BY_TIME,
+    "sessionize": _BY_TIME,
+    "sessionwindow": _BY_TIME,
+    "tumblingwindow": _BY_TIME,
     "windowed": _SLIDING,
     "windowfixed": "gather(window_fixed(n))",
     "windowsliding": _SLIDING,

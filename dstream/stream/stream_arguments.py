@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 
 from dstream.errors import UnsupportedError
 from dstream.spi import AggregateOperation, Collector, OpenedLater, ProcessorStreamSource, Sink, Source, StreamSource
 from dstream.spi.functions import refuse_one_that_would_not_run
 from dstream.spi.wrong_arguments import checked_function as function
 from dstream.spi.wrong_arguments import hint_of_a_collector, kind_of
+
+if TYPE_CHECKING:
+    from dstream.windows import Window
 
 __all__ = [
     "choice",
@@ -30,6 +33,7 @@ __all__ = [
     "seconds",
     "settings",
     "whole",
+    "window_of",
 ]
 
 F = TypeVar("F")
@@ -105,6 +109,22 @@ def operation_of_one_input(value: Any, name: str) -> AggregateOperation[Any, Any
     if value.arity != 1:
         raise TypeError(f"{name} must have one input: {value!r} has {value.arity} inputs")
     return value
+
+
+def window_of(value: Any) -> Window:
+    """Return a definition of windows if it is one.
+
+    Raises:
+        TypeError: it is something else.
+    """
+    from dstream.windows import FrameWindow, SessionWindow  # Few programs need any.
+
+    if isinstance(value, FrameWindow | SessionWindow):
+        return value
+    raise TypeError(
+        f"window must be one of dstream.windows, tumbling(size), sliding(size, by=...) or session(timeout), not "
+        f"{kind_of(value)}"
+    )
 
 
 def is_sink(value: object) -> TypeGuard[Sink[Any, Any]]:

@@ -63,7 +63,7 @@ MEANT = {
     "difference": "subtract(other)",
     "partition": "collect(partitioning_by(predicate))",
     "scan": "gather(scan(start, fn))",
-    "window": "gather(window_sliding(n)), chunked(n)",
+    "window": "aggregate_by_window(window, collector, timestamp=fn); gather(window_sliding(n)), chunked(n)",
     "sliding": "gather(window_sliding(n))",
     "counting": "collect(counting(...))",
     "groupingByConcurrent": "collect(grouping_by_concurrent(...))",

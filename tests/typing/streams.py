@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from typing import Any, assert_type
 
 import pandas as pd
@@ -31,6 +32,8 @@ from dstream.spi import AggregateOperation
 from dstream.stream import StreamBuilder
 from dstream.stream.describing import Description
 from dstream.stream.histogram import Histogram
+from dstream.values.window_results import KeyedWindowResult, WindowResult
+from dstream.windows import session, tumbling
 from reducers import to_ilist
 from sources import csv_rows, text_files
 
@@ -90,6 +93,20 @@ def of_entries(
     assert_type(crews.group_by_key(), Stream[Entry[str, list[int]]])
     assert_type(pairs.count_by_key(), Stream[Entry[str, int]])
     assert_type(crews.top_by_key(2, key=lambda crew: -crew), Stream[Entry[str, list[int]]])
+
+
+def of_windows(sales: Stream[tuple[str, int]], most: AggregateOperation[tuple[tuple[str, int]], Any, str]) -> None:
+    """Results have the key if there is one; lambdas know the items."""
+    of_all = sales.aggregate_by_window(tumbling(10), counting(), timestamp=lambda sale: sale[1])
+    assert_type(of_all, Stream[WindowResult[int]])
+    by_shop = sales.aggregate_by_window(
+        session(timedelta(hours=1)),
+        averaging(lambda sale: sale[1]),
+        timestamp=lambda sale: sale[1],
+        key=lambda sale: sale[0],
+    )
+    assert_type(by_shop, Stream[KeyedWindowResult[str, float]])
+    assert_type(sales.aggregate_by_window(tumbling(1), most, timestamp=lambda sale: sale[1]), Stream[WindowResult[str]])
 
 
 def of_two_streams(
