@@ -10,10 +10,11 @@ from typing import Any, Literal, Protocol
 
 from dstream.spi import ArrowRows
 from dstream.values.fields import field_names, has_plain_fields, is_typed_dict
+from sources.arrow_values import has_intervals, has_maps, unread_place, values_of
 from sources.forms import Anything, Form, FormOfItem, Made, OneOf, OrAbsent, Record, Scalar, Whole
 from sources.quick_makers import maker_of_rows
 
-__all__ = ["Column", "ColumnsOfRows", "RowsMaker", "are_parts_plain", "names_read", "rows_maker", "values_of"]
+__all__ = ["Column", "ColumnsOfRows", "RowsMaker", "are_parts_plain", "names_read", "rows_maker"]
 
 Column = Callable[[str], Any]
 """Gives the array of a column."""
@@ -39,23 +40,6 @@ def names_read(form: FormOfItem | None, there: Sequence[str]) -> Sequence[str]:
     return [name for name, *_ in form.fields if name in there] if isinstance(form, Record) else there
 
 
-def values_of(column: Any) -> list[Any]:
-    """Return the values of a column without nanoseconds.
-
-    Raises:
-        KeyError: a map has a key twice, of which a dictionary would keep one value.
-    """
-    values: list[Any] = column.to_pylist(maps_as_pydicts="strict") if _has_maps(column.type) else column.to_pylist()
-    return values
-
-
-def _has_maps(kind: Any) -> bool:
-    import pyarrow as pa
-
-    fields = range(kind.num_fields)
-    return pa.types.is_map(kind) or any(_has_maps(kind.field(index).type) for index in fields)
-
-
 def are_parts_plain(form: FormOfItem | None) -> bool:
     """Say whether rows become items that hold the values of the columns, and run no code of a class."""
     return form is None or (isinstance(form, Record) and (is_typed_dict(form.kind) or _is_plain(form.kind)))
@@ -75,13 +59,13 @@ def rows_maker(form: FormOfItem | None, names: Sequence[str], columns: ColumnsOf
     """
     names = names_read(form, names)
     ways = {} if form is None else _ways(form, names, columns)
-    if ways is None or not names:
+    if ways is None or not names or any(has_intervals(columns.type_of(name)) for name in names):
         return None
-    reached_by, make = _reached_by(form, names), _maker(names, form)
+    reached_by, made = _reached_by(form, names), partial(_items, form is not None, names, _maker(names, form))
 
     def rows(column: Column, size: int, most: int) -> ArrowRows:
         parts = {name: partial(_floats if ways.get(name) == "as floats" else _as_it_is, column, name) for name in names}
-        return ArrowRows(size, parts, reached_by, partial(_items, column, names, make), most)
+        return ArrowRows(size, parts, reached_by, partial(made, column), most)
 
     return rows
 
@@ -104,7 +88,7 @@ _Way = Literal["as it is", "as floats"]
 
 def _way(form: Form, kind: Any, may_hold_nulls: Callable[[], bool]) -> _Way | None:
     if isinstance(form, Anything):
-        return None if _has_maps(kind) else "as it is"  # A map that has a key twice is refused, with its row.
+        return None if has_maps(kind) else "as it is"  # A map that has a key twice is refused, with its row.
     if isinstance(form, OrAbsent):
         return _way(form.form, kind, may_hold_nulls)
     if isinstance(form, OneOf):
@@ -155,16 +139,27 @@ def _reached_by(form: FormOfItem | None, names: Sequence[str]) -> frozenset[Lite
 
 
 def _items(
-    column: Column, names: Sequence[str], make: Callable[[list[Any]], Iterable[Any]], places: Any
+    is_strict: bool, names: Sequence[str], make: Callable[[list[Any]], Iterable[Any]], column: Column, places: Any
 ) -> Iterable[Any]:
-    return make([ArrowRows.chosen(column(name), places) for name in names])
+    """Return the items at some places.
+
+    Raises:
+        UnreadPlace: one of them holds a value that Python does not have.
+    """
+    columns = [ArrowRows.chosen(column(name), places) for name in names]
+    try:
+        return make(columns)
+    except MemoryError:
+        raise
+    except Exception as error:
+        if unread := unread_place(columns, names, places, is_strict=is_strict):
+            raise unread from error
+        raise
 
 
 def _maker(names: Sequence[str], form: FormOfItem | None) -> Callable[[list[Any]], Iterable[Any]]:
     """Return what makes items of columns."""
-    if form is None:
-        return partial(_dictionaries, names)
-    return partial(_made, maker_of_rows(form, names))
+    return partial(_dictionaries, names) if form is None else partial(_made, maker_of_rows(form, names))
 
 
 def _dictionaries(names: Sequence[str], columns: list[Any]) -> list[Any]:

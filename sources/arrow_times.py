@@ -6,22 +6,11 @@ day.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from dstream.spi import ArrowRows
-from sources.forms import Unfit
 
-__all__ = ["UnreadRow", "has_nanoseconds", "in_microseconds", "rows_in_microseconds"]
-
-
-@dataclass(frozen=True, slots=True)
-class UnreadRow:
-    """A row with a time that Python has not, and what is wrong with it."""
-
-    row: dict[str, Any]
-    problem: Unfit
+__all__ = ["has_nanoseconds", "in_microseconds"]
 
 
 def has_nanoseconds(kind: Any) -> bool:
@@ -53,21 +42,6 @@ def in_microseconds(values: Any) -> Any:
         return _alone(values).cast(to)
 
 
-def rows_in_microseconds(batch: Any) -> Iterator[Any]:
-    """Give the rows of a batch, in order: batches without nanoseconds, and an `UnreadRow` for each that has none."""
-    import pyarrow as pa
-
-    try:
-        yield in_microseconds(batch)
-    except pa.ArrowInvalid:
-        if batch.num_rows == 1:
-            yield _unread(batch)
-        else:
-            half = batch.num_rows // 2
-            yield from rows_in_microseconds(batch.slice(0, half))
-            yield from rows_in_microseconds(batch.slice(half))
-
-
 def _alone(values: Any) -> Any:
     """Return some rows without the values of others: Arrow's cast looks at those in the lists of a slice, too."""
     import numpy as np
@@ -76,20 +50,6 @@ def _alone(values: Any) -> Any:
     if isinstance(values, pa.Table):
         return pa.Table.from_batches(map(_alone, values.to_batches()), values.schema)
     return ArrowRows.chosen(values, np.arange(len(values)))
-
-
-def _unread(row: Any) -> UnreadRow:
-    import pyarrow as pa
-
-    shown: dict[str, Any] = {}
-    bad: list[str] = []
-    for name, column in zip(row.schema.names, row.columns, strict=True):
-        try:
-            [shown[name]] = in_microseconds(column).to_pylist()
-        except pa.ArrowInvalid:
-            bad.append(name)
-            shown[name] = " ".join(str(column).split()).removeprefix("[ ").removesuffix(" ]")
-    return UnreadRow(shown, Unfit(f"times of Python have no nanoseconds, got {shown[bad[0]]}", bad[0]))
 
 
 def _microseconds(kind: Any) -> Any:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeVar, overload
 
 from dstream.errors import SourceError
-from dstream.spi import ArrowRows, Misread, Reducer, Source
+from dstream.spi import ArrowRows, Reducer, Source
 from dstream.values import DeadLetter
-from sources.arrow_items import are_parts_plain, names_read, values_of
-from sources.arrow_times import UnreadRow, rows_in_microseconds
+from sources.arrow_items import are_parts_plain, names_read
+from sources.arrow_values import UnreadRow, rows_of_python
 from sources.file_access import File
 from sources.file_splits import OPENING, group
 from sources.forms import FormOfItem, Unfit
@@ -19,9 +19,9 @@ from sources.found_files import Paths, path_list
 from sources.kinds import BINARY, form_of, kind_behind, missing_columns
 from sources.names import checked_names, repeated
 from sources.parquet_columns import rows_of_group
-from sources.parquet_reading import RowGroup, RowGroups, batches, opened_parquet
+from sources.parquet_reading import RowGroup, RowGroups, batches, misread_row, opened_parquet
 from sources.quick_makers import maker_of_rows
-from sources.record_files import OnBad, OnMisread, RecordFiles, misread_at, options
+from sources.record_files import OnBad, OnMisread, RecordFiles, options
 
 __all__ = ["ParquetFormat", "parquet_rows"]
 
@@ -100,7 +100,8 @@ def parquet_rows(
 
     Paths and order are those of `text_files`. With a `kind`, each row becomes one by the names and the types of its
     fields, nested ones too, as with `json_lines`; dates, times, decimals and bytes are there already. Only the columns
-    of its fields are read. Times are Python's, in microseconds: a row with nanoseconds that these do not hold is bad.
+    of its fields are read. Times are Python's, in microseconds. A row with a value that Python does not have
+    is bad: nanoseconds that microseconds do not hold, a moment of the year 10000, a text that is no UTF-8.
 
     **Parallelism**: row groups are divided among tasks; small neighbours share one. The driver
     reads only the metadata of each file.
@@ -113,8 +114,8 @@ def parquet_rows(
             its name.
         columns: the top-level columns to read, in this order; by default all, or those that `kind` has.
         with_path: give pairs of the path, absolute or a URL, and the row.
-        on_bad: what becomes of a row that does not become a `kind`, or has nanoseconds: `"fail"` ends the run, `"skip"`
-            leaves it out and says at the end how many there were.
+        on_bad: what becomes of a row that does not become a `kind`, or has a value that Python does not have: `"fail"`
+            ends the run, `"skip"` leaves it out and says at the end how many there were.
         into: a reducer that gets a `DeadLetter` for each such row instead. Its item is a `BadRecord`, which has the
             number of the row as its line, and the row as Python shows it.
 
@@ -199,21 +200,18 @@ class ParquetFormat:
         number = part.groups[0].before + 1  # A task reads neighbouring row groups of a file.
         with opened_parquet(part.file) as parquet:
             for batch in batches(parquet, part.groups, self._names(parquet.schema_arrow.names)):
-                for rows in rows_in_microseconds(batch):
-                    if isinstance(rows, UnreadRow):
-                        yield number, rows
-                        number += 1
-                    else:
-                        yield number, _Rows(batch.schema.names, self._values(rows))
-                        number += rows.num_rows
+                if not batch.num_columns:
+                    yield number, _Rows([], [{} if self.form is None else ()] * batch.num_rows)
+                    number += batch.num_rows
+                    continue
+                for found in rows_of_python(batch, is_strict=self.form is not None):
+                    yield number, found if isinstance(found, UnreadRow) else self._of_values(batch.schema.names, found)
+                    number += 1 if isinstance(found, UnreadRow) else len(found[0])
 
-    def _values(self, batch: Any) -> Iterable[Any]:
-        """Return the rows of a batch: dictionaries if these are the items, and the values of each otherwise."""
-        if self.form is None:
-            found: list[Any] = batch.to_pylist()
-            return found
-        columns = list(map(values_of, batch.columns))
-        return zip(*columns, strict=True) if columns else [()] * batch.num_rows
+    def _of_values(self, names: list[str], columns: list[list[Any]]) -> _Rows:
+        """Return rows: dictionaries if these are the items, and the values of each otherwise."""
+        rows: Iterable[Any] = zip(*columns, strict=True)
+        return _Rows(names, [dict(zip(names, row, strict=True)) for row in rows] if self.form is None else rows)
 
     def _names(self, there: Sequence[str]) -> Sequence[str]:
         """Return the columns to read: those that are asked for, or those of the fields."""
@@ -221,7 +219,7 @@ class ParquetFormat:
 
     def _made(self, rows: _Rows | UnreadRow, number: int, file: File, misread: OnMisread) -> Iterable[Any]:
         if isinstance(rows, UnreadRow):
-            return misread(_misread(file, number, rows.row, rows.problem))
+            return misread(misread_row(file, number, rows.row, rows.problem))
         return rows.values if self.form is None else self._items(rows, number, file, misread)
 
     def _items(self, rows: _Rows, first: int, file: File, misread: OnMisread) -> Iterator[Any]:
@@ -231,7 +229,7 @@ class ParquetFormat:
             try:
                 made = make(values)  # A failure would name what is called `item`, which is the one before.
             except Unfit as error:
-                yield from misread(_misread(file, number, dict(zip(rows.names, values, strict=True)), error))
+                yield from misread(misread_row(file, number, dict(zip(rows.names, values, strict=True)), error))
             else:
                 yield made
 
@@ -241,10 +239,6 @@ class _Rows(NamedTuple):
 
     names: list[str]
     values: Iterable[Any]
-
-
-def _misread(file: File, number: int, row: dict[str, Any], error: Unfit) -> Misread:
-    return misread_at(file, lambda: number, repr(row), error, f": {error.said('column')}", unit="row")
 
 
 def _by_file(groups: Iterable[RowGroup]) -> Iterator[RowGroups]:

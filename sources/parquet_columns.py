@@ -8,12 +8,13 @@ from functools import partial
 from typing import Any
 
 from dstream.spi import ArrowRows
-from sources.arrow_items import Column, rows_maker
+from sources.arrow_items import Column, RowsMaker, rows_maker
 from sources.arrow_layouts import in_usual_layout, usual_type
 from sources.arrow_times import has_nanoseconds, in_microseconds
-from sources.file_access import reading
+from sources.arrow_values import UnreadPlace
+from sources.file_access import File, reading
 from sources.forms import FormOfItem
-from sources.parquet_reading import RowGroup, batches, opened_parquet
+from sources.parquet_reading import RowGroup, batches, misread_row, opened_parquet
 
 __all__ = ["rows_of_group"]
 
@@ -39,22 +40,30 @@ def rows_of_group(
     if rows is None or not whole.has_times_of_python(names):
         return None
     if whole.bytes <= _GROUP_BYTES:
-        found = (
-            rows(partial(_slice, whole.column, start, size), size, group.batch_rows)
+        found: Iterator[tuple[int, ArrowRows]] = (
+            (start, rows(partial(_slice, whole.column, start, size), size, group.batch_rows))
             for start, size in _blocks(whole.rows)
         )
     else:
-        found = (
-            rows(partial(_of_batch, batch), batch.num_rows, group.batch_rows)
-            for batch in batches(parquet, [group], names)
-        )
-    return map(partial(_of_file, group.file.name), found)
+        found = _rows_of_batches(batches(parquet, [group], names), rows, group.batch_rows)
+    return (_of_group(group, start, each) for start, each in found)
 
 
-def _of_file(name: str, rows: ArrowRows) -> ArrowRows:
-    """Return rows whose parts and items say in which file they stand if they cannot be made, whenever that is."""
-    parts = {each: partial(_part, name, part) for each, part in rows.parts.items()}
-    return replace(rows, parts=parts, items=partial(_items, name, rows.items))
+def _rows_of_batches(read: Iterable[Any], rows: RowsMaker, most: int) -> Iterator[tuple[int, ArrowRows]]:
+    start = 0
+    for batch in read:
+        yield start, rows(partial(_of_batch, batch), batch.num_rows, most)
+        start += batch.num_rows
+
+
+def _of_batch(batch: Any, name: str) -> Any:
+    return in_usual_layout(batch.column(name))
+
+
+def _of_group(group: RowGroup, start: int, rows: ArrowRows) -> ArrowRows:
+    """Return rows whose parts and items say where they stand if they cannot be made, whenever that is."""
+    parts = {each: partial(_part, group.file.name, part) for each, part in rows.parts.items()}
+    return replace(rows, parts=parts, items=partial(_items, group.file, group.before + start + 1, rows.items))
 
 
 def _part(name: str, part: Callable[[], Any]) -> Any:
@@ -62,9 +71,12 @@ def _part(name: str, part: Callable[[], Any]) -> Any:
         return part()
 
 
-def _items(name: str, items: Callable[[Any], Iterable[Any]], places: Any) -> Iterable[Any]:
-    with reading(name):  # What cannot be decoded fails here: behind it, rows become items one by one.
-        return items(places)
+def _items(file: File, first: int, items: Callable[[Any], Iterable[Any]], places: Any) -> Iterable[Any]:
+    with reading(file.name):  # What cannot be decoded fails here: behind it, rows become items one by one.
+        try:
+            return items(places)
+        except UnreadPlace as unread:
+            raise misread_row(file, first + unread.place, unread.unread.row, unread.unread.problem).error() from None
 
 
 class _ColumnsOfGroup:
@@ -133,10 +145,6 @@ def _blocks(rows: int) -> Iterator[tuple[int, int]]:
     while start < rows:
         yield start, min(size, rows - start)
         start, size = start + size, _ROWS
-
-
-def _of_batch(batch: Any, name: str) -> Any:
-    return in_usual_layout(batch.column(name))
 
 
 def _slice(column: Column, start: int, size: int, name: str) -> Any:

@@ -7,10 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dstream.spi import Misread
 from sources.file_access import File, raw
 from sources.file_signatures import HEAD, PARQUET, refuse_other_format
+from sources.forms import Unfit
+from sources.record_files import misread_at
 
-__all__ = ["RowGroup", "RowGroups", "batches", "opened_parquet"]
+__all__ = ["RowGroup", "RowGroups", "batches", "misread_row", "opened_parquet"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,11 @@ def opened_parquet(file: File) -> Iterator[Any]:
             raise
         with parquet:
             yield parquet
+
+
+def misread_row(file: File, number: int, row: dict[str, Any], problem: Unfit) -> Misread:
+    """Return what is said of a row that becomes no item, by its number in the file, from 1."""
+    return misread_at(file, lambda: number, repr(row), problem, f": {problem.said('column')}", unit="row")
 
 
 def batches(parquet: Any, groups: Sequence[RowGroup], columns: Sequence[str] | None) -> Iterator[Any]:

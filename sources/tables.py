@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from dstream.errors import SourceError
 from dstream.spi import ArrowRows
 from dstream.values.blaming import shown
-from sources.arrow_items import are_parts_plain, rows_maker, values_of
+from sources.arrow_items import are_parts_plain, rows_maker
 from sources.arrow_layouts import in_usual_layout, usual_type
 from sources.arrow_times import in_microseconds
+from sources.arrow_values import UnreadPlace, UnreadRow, rows_of_python
 from sources.memory import split_count
 from sources.names import repeated
 from sources.table_items import TableItems, items_of_table
@@ -109,9 +111,9 @@ def rows_of_table(table: Any, kind: Any = None, call: str = "from_df(Table)") ->
         TypeError: as `items_of_table`.
     """
     if kind is None:
-        return TableRows(table)
+        return TableRows(table, None, call)
     made = items_of_table(kind, table.column_names, call)
-    return TableRows(table.select(made.names), made)
+    return TableRows(table.select(made.names), made, call)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -125,6 +127,7 @@ class TableRows:
 
     table: Any
     made: TableItems | None = None
+    call: str = "from_df(Table)"
 
     ordered = True
     bounded = True
@@ -153,7 +156,7 @@ class TableRows:
         size, count = self.table.num_rows, self.count_splits(parallelism)
         borders = [size * index // count for index in range(count + 1)]
         return [
-            TableSplit(self.table.slice(start, stop - start), self.made, start)
+            TableSplit(self.table.slice(start, stop - start), self.made, start, self.call)
             for start, stop in itertools.pairwise(borders)
         ]
 
@@ -170,11 +173,13 @@ class TableSplit:
         table: the rows.
         made: makes items of them; None: they are dictionaries.
         before: how many rows of the table come before them.
+        call: how the user has named the table.
     """
 
     table: Any
     made: TableItems | None
     before: int
+    call: str
 
     def read(self) -> Iterator[Any]:
         """Give the rows.
@@ -185,10 +190,24 @@ class TableSplit:
         return self._items(self.table, self.before)
 
     def _items(self, rows: Any, before: int) -> Iterator[Any]:
-        batches = rows.to_batches(max_chunksize=BATCH_ROWS)
-        if self.made is None:
-            return itertools.chain.from_iterable(batch.to_pylist() for batch in batches)
-        return self.made.made(_values(batches, self.made.call, before + 1), before + 1)
+        values = self._values(rows, before)
+        if self.made is not None:
+            return self.made.made(values, before + 1)
+        names = rows.schema.names
+        return (dict(zip(names, row, strict=True)) for columns in values for row in zip(*columns, strict=True))
+
+    def _values(self, rows: Any, before: int) -> Iterator[list[list[Any]]]:
+        """Give the values of each column, of some rows after others.
+
+        Raises:
+            SourceError: a row holds a value that Python does not have.
+        """
+        for batch in rows.to_batches(max_chunksize=BATCH_ROWS):
+            for found in rows_of_python(batch, is_strict=self.made is not None):
+                if isinstance(found, UnreadRow):
+                    raise _unread(self.call, before + 1, found)
+                yield found
+                before += len(found[0])
 
     def arrow_rows(self) -> Iterator[ArrowRows | Iterator[Any]] | None:
         """Give the rows in columns, and the items of those that stand in none; None if a class does more."""
@@ -205,7 +224,8 @@ class TableSplit:
             if rows is None:
                 yield self._items(pa.Table.from_batches([batch]), before)
             else:
-                yield rows(columns.column, batch.num_rows, BATCH_ROWS)
+                found = rows(columns.column, batch.num_rows, BATCH_ROWS)
+                yield replace(found, items=partial(_chosen, self.call, before + 1, found.items))
             before += batch.num_rows
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -214,35 +234,21 @@ class TableSplit:
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, self.table.schema) as stream:
             stream.write_table(self.table)
-        return _received, (sink.getvalue().to_pybytes(), self.made, self.before)
+        return _received, (sink.getvalue().to_pybytes(), self.made, self.before, self.call)
 
 
-def _values(batches: Iterable[Any], call: str, first: int) -> Iterator[list[list[Any]]]:
-    """Give the values of each column, of some rows after another.
-
-    Raises:
-        SourceError: a map has a key twice.
-    """
-    for batch in batches:
-        try:
-            yield list(map(values_of, batch.columns))
-        except KeyError:
-            place, name, wrong = _first_with_a_key_twice(batch)
-            raise SourceError(
-                f"{call}, row {first + place:,}: column {name}: a map has a key twice: {shown(wrong)}"
-            ) from None
-        first += batch.num_rows
+def _chosen(call: str, first: int, items: Callable[[Any], Iterable[Any]], places: Any) -> Iterable[Any]:
+    try:
+        return items(places)
+    except UnreadPlace as unread:
+        raise _unread(call, first + unread.place, unread.unread) from None
 
 
-def _first_with_a_key_twice(batch: Any) -> tuple[int, str, Any]:
-    """Return the place of the first row in which a map has a key twice, its column, and its value there."""
-    for place in range(batch.num_rows):
-        for name, column in zip(batch.schema.names, batch.columns, strict=True):
-            try:
-                values_of(column.slice(place, 1))
-            except KeyError:
-                return place, name, column[place].as_py()
-    raise AssertionError("one has")
+def _unread(call: str, number: int, unread: UnreadRow) -> SourceError:
+    problem = unread.problem
+    error = SourceError(f"{call}, row {number:,}: {problem.said('column')}: {shown(unread.row)}")
+    error.__cause__ = problem.plain()
+    return error
 
 
 class _Columns:
@@ -264,8 +270,8 @@ class _Columns:
         return bool(self.column(name).null_count)
 
 
-def _received(data: bytes, made: TableItems | None, before: int) -> TableSplit:
+def _received(data: bytes, made: TableItems | None, before: int, call: str) -> TableSplit:
     import pyarrow as pa
 
     with pa.ipc.open_stream(data) as stream:
-        return TableSplit(stream.read_all(), made, before)
+        return TableSplit(stream.read_all(), made, before, call)
