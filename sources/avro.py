@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.util
 import io
 import itertools
+import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, overload
@@ -15,7 +17,7 @@ from dstream.spi import Misread, Reducer, Source
 from dstream.values import DeadLetter
 from dstream.values.distribution import pip_install
 from sources.avro_blocks import Block, Header, blocks, header
-from sources.avro_bounds import Schema
+from sources.avro_bounds import Schema, TornRecord
 from sources.file_access import File, check_format, opened
 from sources.file_signatures import AVRO
 from sources.file_splits import Part, plan
@@ -119,7 +121,8 @@ def avro_records(
             its name.
         with_path: give pairs of the path, absolute or a URL, and the record.
         on_bad: what becomes of a record that does not become a `kind`: `"fail"` ends the run, `"skip"` leaves it out
-            and says at the end how many there were. The same holds for one that is too large or nested too deeply.
+            and says at the end how many there were. The same holds for one that is too large, nested too
+            deeply, or has a value that Python does not have, such as a moment of the year 10000.
             A torn file always ends the run.
         into: a reducer that gets a `DeadLetter` for each such record instead. Its item is a `BadRecord`, which has the
             number of the record as its line, and the record as Python shows it.
@@ -194,19 +197,19 @@ class _Unread:
         first: the number of the first.
         count: their number.
         problem: what is wrong, as it follows the place in a message.
-        data: their first bytes.
+        data: their first bytes, or the values of one as they are stored.
     """
 
     first: int
     count: int
     problem: str
-    data: bytes
+    data: Any
 
     def misread(self, file: File) -> Misread:
         """Return the error and the dead letter of these records."""
         others = f" (left out with it, of the same block: {self.count - 1:,} more)" if self.count > 1 else ""
-        said = f" {self.problem}{others}"
-        return misread_at(file, lambda: self.first, repr(self.data), ValueError(said[1:]), said, unit="record")
+        said = f"{self.problem}{others}" if self.problem.startswith(":") else f" {self.problem}{others}"
+        return misread_at(file, lambda: self.first, repr(self.data), ValueError(said.lstrip(": ")), said, unit="record")
 
 
 class _RecordsOfFile:
@@ -223,6 +226,7 @@ class _RecordsOfFile:
     def __init__(self, file: File, most: int) -> None:
         self._file = file
         self._most = most
+        self._given: int | None = None  # Records of a block before the first with a value that Python does not have.
         self.number = 0
 
     def read(self) -> Iterator[Iterable[Any] | _Unread]:
@@ -237,23 +241,33 @@ class _RecordsOfFile:
             decoder = _Decoder(head, self._most)
             for block in blocks(stream, head, self._most):
                 for records in decoder.records(block, self.number):
-                    if isinstance(records, _Unread):
-                        yield records
-                        self.number += records.count
-                    elif isinstance(records, list):
-                        yield records
-                        self.number += len(records)
-                    else:
-                        yield self._decoded(records, block, decoder)
+                    if isinstance(records, _Unread | list):
+                        yield from self._counted(records)
+                        continue
+                    yield self._decoded(records, block, decoder)
+                    if self._given is None:
                         self.number += block.count
+                    else:
+                        before, self.number = self.number, self.number + self._given
+                        for each in decoder.one_by_one(block, before, self._given):
+                            yield from self._counted(each)
+                        self._given = None
+                        break
+
+    def _counted(self, records: list[Any] | _Unread) -> Iterator[list[Any] | _Unread]:
+        yield records
+        self.number += records.count if isinstance(records, _Unread) else len(records)
 
     def _decoded(self, records: Iterable[Any], block: Block, decoder: _Decoder) -> Iterator[Any]:
         with self._errors():
             try:
                 yield from records  # Without a step in Python for each: they are counted when one is torn.
             except Exception:
-                self.number += decoder.decodable(block)
-                raise
+                given = decoder.decodable(block)
+                if not decoder.is_whole(block):
+                    self.number += given
+                    raise
+                self._given = given
 
     @contextlib.contextmanager
     def _errors(self) -> Iterator[None]:
@@ -287,6 +301,7 @@ class _Decoder:
         self._file = io.BytesIO(_head(head))
         self._blocks: Any = fastavro.block_reader(self._file)
         self._schema = Schema(self._blocks.writer_schema)
+        self._stored = head.schema
 
     def records(self, block: Block, before: int) -> Iterator[Any]:
         """Give the records of a block together, or in lists as far as they are decoded, and an `_Unread` for the rest.
@@ -319,6 +334,20 @@ class _Decoder:
                 pass
         return number
 
+    def is_whole(self, block: Block) -> bool:
+        """Say whether the bytes of a block are those of its records, so that a value is to blame for a failure."""
+        assert block.data is not None, "its bytes are there"
+        try:
+            ends = [end for end, _ in self._schema.measured(block.data, block.count, self._most)]
+        except TornRecord:
+            return False
+        return len(ends) == block.count and ends[-1:] in ([None], [len(block.data)])
+
+    def one_by_one(self, block: Block, before: int, given: int) -> Iterator[list[Any] | _Unread]:
+        """Give the records of a block behind some that are given, and an `_Unread` for each that is not decoded."""
+        assert block.data is not None, "its bytes are there"
+        return self._measured(self._block(block), block.data, before, given)
+
     def _block(self, block: Block) -> Any:
         assert block.data is not None, "its bytes are there"
         self._file.seek(0)
@@ -327,17 +356,73 @@ class _Decoder:
         self._file.seek(0)
         return next(self._blocks)
 
-    def _measured(self, found: Any, data: bytes, before: int) -> Iterator[list[Any] | _Unread]:
-        """Decode one record after another, and step over those that are too large or too deep."""
-        records, start = iter(found), 0
+    def _measured(self, found: Any, data: bytes, before: int, given: int = 0) -> Iterator[list[Any] | _Unread]:
+        """Decode one record after another, and step over those that are too large, too deep, or hold no values."""
+        start = 0
         for number, (end, problem) in enumerate(self._schema.measured(data, found.num_records, self._most), 1):
-            if problem is None:
-                yield list(itertools.islice(records, 1))
-            else:
+            if number > given and problem is None:
+                found.bytes_.seek(start)
+                try:
+                    records: list[Any] | _Unread = list(itertools.islice(found, 1))
+                except EOFError:
+                    raise
+                except Exception as error:
+                    records = self._without_value(before + number, data[start:end], error)
+                yield records
+            elif number > given:
                 count = 1 if end is not None else found.num_records - number + 1
-                yield _Unread(before + number, count, problem, data[start : start + _SHOWN])
-                found.bytes_.seek(len(data) if end is None else end)
+                yield _Unread(before + number, count, str(problem), data[start : start + _SHOWN])
             start = len(data) if end is None else end
+            found.bytes_.seek(start)
+
+    def _without_value(self, number: int, data: bytes, error: Exception) -> _Unread:
+        """Return what is said of a record with a value that Python does not have.
+
+        Raises:
+            Exception: the error, if nothing shows that a value is to blame.
+        """
+        plain = self._plainly[0]
+        record, other = (_as_stored(data, plain, errors) for errors in ("backslashreplace", "replace"))
+        if record is None:
+            raise error
+        for name, schema in self._plainly[1].items():
+            if isinstance(error, UnicodeDecodeError):
+                is_to_blame = record[name] != other[name]
+            else:
+                is_to_blame = _as_stored(data, schema, "strict") is not None
+            if is_to_blame:
+                problem = f": field {name}: {record[name]!r} is no value of Python ({error})"
+                return _Unread(number, 1, problem, record)
+        return _Unread(number, 1, f": {record!r} holds no value of Python ({error})", record)
+
+    @functools.cached_property
+    def _plainly(self) -> tuple[Any, dict[str, Any]]:
+        """Schemas by which values are decoded as they are stored: all of them, and those of each field alone."""
+        import fastavro
+
+        stored = json.loads(self._stored)
+        plain = fastavro.parse_schema(_without_logical_types(stored))
+        of_fields = {}
+        for place, field in enumerate(stored.get("fields", ()) if isinstance(stored, dict) else ()):
+            fields = [*stored["fields"][:place], _without_logical_types(field), *stored["fields"][place + 1 :]]
+            of_fields[field["name"]] = fastavro.parse_schema({**stored, "fields": fields})
+        return plain, of_fields
+
+
+def _as_stored(data: bytes, schema: Any, errors: str) -> Any:
+    """Return a record by a schema that is like its own, None if it is none."""
+    import fastavro
+
+    with contextlib.suppress(Exception):
+        return fastavro.schemaless_reader(io.BytesIO(data), schema, None, handle_unicode_errors=errors)
+    return None
+
+
+def _without_logical_types(schema: Any) -> Any:
+    """Return a schema by which values are decoded as they are stored."""
+    if isinstance(schema, dict):
+        return {key: _without_logical_types(part) for key, part in schema.items() if key != "logicalType"}
+    return list(map(_without_logical_types, schema)) if isinstance(schema, list) else schema
 
 
 _SHOWN = 200
