@@ -7,9 +7,9 @@ import decimal
 import itertools
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 
 from dstream.errors import SourceError
 from dstream.spi.source import Source
@@ -17,6 +17,9 @@ from dstream.values.blaming import shown
 from dstream.values.databases import Database, database_of
 from sources.memory import NamesOfStreams
 from sources.sql_records import Rows, rows_of
+
+if TYPE_CHECKING:
+    import sqlalchemy as sa
 
 __all__ = ["SqlRows", "SqlSplit", "sql_rows"]
 
@@ -225,21 +228,68 @@ class SqlSplit:
 
     def read_blocks(self) -> Iterator[list[Any]]:
         """Ask, and give the rows in lists, as they come over the network."""
+        database, before = self.database, 0
+        with database.connected() as connection, closing(self._result(connection, ROWS)) as result:
+            make = self.rows.maker(tuple(result.keys()), database.call)
+            while True:
+                try:
+                    fetched = result.fetchmany(ROWS)
+                except Exception as error:
+                    with database.refusals():
+                        raise self._unread(before, error) or error from error
+                if not fetched:
+                    return
+                yield make(fetched, before)
+                before += len(fetched)
+
+    def _result(self, connection: sa.Connection, most: int) -> sa.CursorResult[Any]:
         import sqlalchemy as sa
 
-        database, before = self.database, 0
-        with database.connected() as connection:
-            with database.refusals():
-                options = {"stream_results": True, "max_row_buffer": ROWS}
-                result = connection.execute(sa.text(self.query), dict(self.params), execution_options=options)
-            if not result.returns_rows:
-                raise SourceError(f"{database.call}: the query gives no rows, and what it changed was taken back")
-            with closing(result):
-                make = self.rows.maker(tuple(result.keys()), database.call)
-                while True:
-                    with database.refusals():
-                        fetched = result.fetchmany(ROWS)
-                    if not fetched:
-                        return
-                    yield make(fetched, before)
-                    before += len(fetched)
+        database = self.database
+        with database.refusals():
+            _refuse_months(connection)
+            options = {"stream_results": True, "max_row_buffer": most}
+            result = connection.execute(sa.text(self.query), dict(self.params), execution_options=options)
+        if not result.returns_rows:
+            raise SourceError(f"{database.call}: the query gives no rows, and what it changed was taken back")
+        return result
+
+    def _unread(self, before: int, error: Exception) -> SourceError | None:
+        """Return what to say of a row with a value that Python does not have; None if the failure is another one.
+
+        Drivers do not say which row it is (psycopg 3.3, sqlite3), so they are asked again, for one row at a time.
+        """
+        from sqlalchemy.exc import DataError, DBAPIError
+
+        if not isinstance(error, DataError) and _NO_TEXT not in str(error):
+            return None
+        number = before
+        connected = self.database.connected
+        with suppress(DBAPIError), connected() as connection, closing(self._result(connection, 1)) as result:
+            for _ in range(0, before, ROWS):
+                result.fetchmany(ROWS)
+            while result.fetchone() is not None:
+                number += 1
+        words = self.database.words(error)
+        return SourceError(f"{self.database.call}, row {number + 1:,}: a value is none of Python: {words}")
+
+
+_NO_TEXT = "Could not decode to UTF-8"
+"""How sqlite3 says that a text is none."""
+
+
+def _refuse_months(connection: sa.Connection) -> None:
+    """Let a driver refuse intervals of months and years: psycopg makes 30 and 365 days of them (3.3)."""
+    if connection.dialect.driver != "psycopg":
+        return
+    from psycopg import DataError
+    from psycopg.types.datetime import IntervalLoader
+
+    class Intervals(IntervalLoader):
+        def load(self, data: Any) -> datetime.timedelta:
+            if b"mon" in bytes(data) or b"year" in bytes(data):
+                raise DataError(f"an interval of months has no fixed length: {bytes(data).decode()!r}")
+            return super().load(data)
+
+    driver: Any = connection.connection.driver_connection
+    driver.adapters.register_loader("interval", Intervals)

@@ -129,6 +129,30 @@ def test_the_null_of_json_can_be_written(local_context, server, connection):
     assert connection.execute(query).fetchall() == [("null", "null", True, "[null]", '{"x": null}')]
 
 
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("timestamp '20000-01-01'", "timestamp too large"),
+        ("date '10000-01-01'", "date too large"),
+        ("date 'infinity'", "date too large"),
+        ("date '0044-03-15 BC'", "date too small"),
+        ("timestamptz '-infinity'", "timestamp too small"),
+        ("interval '2000000000 days'", "2000000000 days"),
+        ("interval '1 mon 2 days'", "an interval of months has no fixed length: '1 mon 2 days'"),
+        ("ARRAY[interval '1 year']", "an interval of months has no fixed length: '1 year'"),
+    ],
+)
+def test_a_value_that_python_does_not_have_is_named_with_its_row(local_context, server, connection, value, words):
+    """Where the driver says which value it is; months were 30 days."""
+    query = f"SELECT n, CASE WHEN n = 2500 THEN {value} END AS v FROM generate_series(1, 3000) AS n ORDER BY n"
+    with pytest.raises(SourceError, match=rf"sql_rows\(.*row 2,500: a value is none of Python: .*{words}"):
+        local_context.read(sql_rows(server, query)).to_list()
+
+    assert local_context.read(sql_rows(server, "SELECT interval '1 day 2 hours'")).to_list() == [
+        (datetime.timedelta(hours=26),)
+    ]
+
+
 NAIVE = datetime.datetime(2026, 1, 31, 12, 0)
 AWARE = NAIVE.replace(tzinfo=datetime.UTC)
 

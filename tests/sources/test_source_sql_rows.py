@@ -45,6 +45,15 @@ def test_rows_are_named_tuples(engine, url):
     assert pickle.loads(pickle.dumps(found[0]))._asdict() == {"id": 9, "what": "item 9 é"}
 
 
+def test_a_text_that_is_none_is_named_with_its_row(local_context, url):
+    """Where other rows were fetched before; SQLite keeps any bytes as a text."""
+    numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000)"
+    query = f"{numbers} SELECT i, CASE WHEN i = 2500 THEN CAST(x'ff' AS TEXT) ELSE 'a' END AS t FROM n"
+
+    with pytest.raises(SourceError, match=r"sql_rows\(.*row 2,500: a value is none of Python: .* column 't'"):
+        local_context.read(sql_rows(url, query)).to_list()
+
+
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 20])
 def test_a_partitioned_query_loses_no_row(read, url, n):
     """What is below, above, or NULL is among them; a query may end in a comment."""
