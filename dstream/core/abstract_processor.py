@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from dstream.core.traverser import Traverser, traverse
+from dstream.core.traverser import Traverser, traverse, traverse_result
 from dstream.errors import IllegalStateError, UnsupportedError
 from dstream.spi.processor import Inbox, Outbox, Processor, ProcessorContext, Targets
 
-__all__ = ["AbstractProcessor", "FlatMapper"]
+__all__ = ["AbstractProcessor", "FlatMapper", "NoAnswerError"]
 
 T = TypeVar("T")
 _SEVERAL = 5
@@ -203,12 +203,15 @@ class AbstractProcessor(Processor):
             entry = following()
         return True
 
-    def flat_mapper(self, fn: Callable[[T], Traverser[Any] | Iterable[Any]], to: Targets = None) -> FlatMapper[T]:
+    def flat_mapper(
+        self, fn: Callable[[T], Traverser[Any] | Iterable[Any] | None], to: Targets = None
+    ) -> FlatMapper[T]:
         """Return what emits all that a function makes of an item, over as many calls as it takes.
 
         Args:
-            fn: gives a traverser, or anything that can be iterated. What a lambda is given has the type that the mapper
-                is annotated with: `self.words: FlatMapper[str] = self.flat_mapper(lambda line: line.split())`.
+            fn: gives a traverser, anything that can be iterated, or None for no items. What a lambda is given has the
+                type that the mapper is annotated with:
+                `self.words: FlatMapper[str] = self.flat_mapper(lambda line: line.split())`.
             to: the ordinals of the edges; None: all.
         """
         return FlatMapper(self, fn, to)
@@ -237,10 +240,10 @@ class AbstractProcessor(Processor):
                 return
             remove()
 
-    def _said_nothing(self, ordinal: int) -> TypeError:
+    def _said_nothing(self, ordinal: int) -> NoAnswerError:
         own = f"try_process{ordinal}" if ordinal < _SEVERAL else "try_process"
         name = own if getattr(type(self), own) is not getattr(AbstractProcessor, own) else "try_process"
-        return TypeError(
+        return NoAnswerError(
             f"{name}() of {type(self).__name__} must return True when it is done with the item, or False to get it "
             "again, not None"
         )
@@ -251,13 +254,17 @@ class AbstractProcessor(Processor):
             self.restore_entry(key, value)
 
 
+class NoAnswerError(TypeError):
+    """A method of a processor that returned None, where the protocol needs True or False."""
+
+
 class FlatMapper(Generic[T]):
     """Emits all that a function makes of an item; `AbstractProcessor.flat_mapper` makes one."""
 
     __slots__ = ("_fn", "_processor", "_to", "_traverser")
 
     def __init__(
-        self, processor: AbstractProcessor, fn: Callable[[T], Traverser[Any] | Iterable[Any]], to: Targets
+        self, processor: AbstractProcessor, fn: Callable[[T], Traverser[Any] | Iterable[Any] | None], to: Targets
     ) -> None:
         self._processor = processor
         self._fn = fn
@@ -274,7 +281,7 @@ class FlatMapper(Generic[T]):
             True when all was taken; False to be called again.
         """
         if self._traverser is None:
-            self._traverser = traverse(self._fn(item))
+            self._traverser = traverse_result(self._fn(item))
         if not self._processor.emit_from_traverser(self._traverser, self._to):
             return False
         self._traverser = None

@@ -87,7 +87,8 @@ class DAG(NamesOfJet):
         Raises:
             TypeError: it is no edge.
             ValueError: it leads nowhere, to where it begins, or from or to a vertex that is not in this graph; or its
-                vertices have an edge between them, or one of them has another edge of this ordinal.
+                vertices have an edge between them, or one of them has another edge of this ordinal; or processors of
+                the destination take fewer edges.
         """
         if not isinstance(edge, Edge):
             raise TypeError(f"edge() takes an Edge, such as Edge.between(words, counts), not {kind_of(edge)}")
@@ -97,6 +98,7 @@ class DAG(NamesOfJet):
         self._check_own(edge, edge.destination)
         if edge.source is edge.destination:
             raise ValueError(f"{edge.described()} leads to the vertex that it leaves")
+        _check_inputs(edge, edge.destination)
         for other in self._edges:
             _refuse_both(edge, other)
         self._edges.append(edge)
@@ -280,6 +282,17 @@ def _unpickled(state: bytes) -> DAG:
     made._vertices = {each.name: each for each in vertices}
     made._edges = edges
     return made
+
+
+def _check_inputs(edge: Edge, destination: Vertex) -> None:
+    inputs = destination.supplier.inputs
+    if inputs is not None and edge.destination_ordinal >= inputs:
+        takes = "one inbound edge" if inputs == 1 else f"{inputs} inbound edges"
+        raise ValueError(
+            f"{edge.described()}: {destination.supplier!r} takes {takes}, and this is number "
+            f"{edge.destination_ordinal + 1}: lead all edges to a vertex of processors.map(...) before it, or give it "
+            "an operation of more inputs"
+        )
 
 
 def _refuse_both(edge: Edge, other: Edge) -> None:

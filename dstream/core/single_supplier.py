@@ -44,6 +44,10 @@ class _OfOne(ProcessorMetaSupplier):
     inner: ProcessorMetaSupplier
     preferred_local_parallelism: int = 1
 
+    @property
+    def inputs(self) -> int | None:  # type: ignore[override]
+        return self.inner.inputs
+
     def init(self, context: MetaSupplierContext) -> None:
         if context.total_parallelism != 1:
             raise ValueError(

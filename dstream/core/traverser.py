@@ -9,7 +9,7 @@ from typing import Any, Generic, Self, TypeVar
 from dstream.errors import IllegalStateError
 from dstream.stream.stream_arguments import function, kind_of
 
-__all__ = ["AppendableTraverser", "ResettableSingletonTraverser", "Traverser", "lazy", "traverse"]
+__all__ = ["AppendableTraverser", "ResettableSingletonTraverser", "Traverser", "lazy", "traverse", "traverse_result"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -71,8 +71,8 @@ class Traverser(Generic[T]):
 
         return _Made(advance)
 
-    def flat_map(self, fn: Callable[[T], Traverser[R] | Iterable[R]]) -> Traverser[R]:
-        """Give the items of what a function makes of each item: a traverser, or anything that can be iterated."""
+    def flat_map(self, fn: Callable[[T], Traverser[R] | Iterable[R] | None]) -> Traverser[R]:
+        """Give the items of what a function makes of each item: a traverser, anything that can be iterated, or None."""
         following = self.next
         function(fn, "fn")
         inner: Callable[[], R | None] | None = None
@@ -83,7 +83,7 @@ class Traverser(Generic[T]):
                 if inner is None:
                     if (item := following()) is None:
                         return None
-                    inner = traverse(fn(item)).next
+                    inner = traverse_result(fn(item)).next
                 if (made := inner()) is not None:
                     return made
                 inner = None
@@ -311,3 +311,12 @@ class ResettableSingletonTraverser(Traverser[T]):
         """Return the item, and take it out."""
         item, self._value = self._value, None
         return item
+
+
+def traverse_result(made: Traverser[T] | Iterable[T] | None) -> Traverser[T]:
+    """Return a traverser of what a function of `flat_map` gave; None is no items.
+
+    Raises:
+        TypeError: it cannot be iterated.
+    """
+    return traverse(() if made is None else made)

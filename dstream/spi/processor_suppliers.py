@@ -159,6 +159,8 @@ class ProcessorMetaSupplier:
 
     preferred_local_parallelism: int = -1
     """How many processors the vertex has unless it says so itself; -1: as many as there are cores."""
+    inputs: int | None = None
+    """How many inbound edges its processors take; None: any number."""
     two_stages: TwoStages | None = None
     """How others may do a part of the work of its processors; None: they may not."""
     groups: GroupsByKey | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -74,6 +75,7 @@ class TestOutbox(NamesOfJet):
         refused_key: the key of the entry that was not taken; or `MISSING`.
         refused_now: the one of these that was refused since the last `reset`; or `MISSING`.
         has_ended: the processor is complete, and may not emit any more.
+        broken: the error that was raised since the processor broke the protocol; or None.
 
     Example:
         >>> outbox = TestOutbox(1)
@@ -95,6 +97,7 @@ class TestOutbox(NamesOfJet):
         self.refused_key: Any = MISSING
         self.refused_now: Any = MISSING
         self.has_ended = False
+        self.broken: Exception | None = None
         self._queues: list[list[Any]] = [[] for _ in capacities]
         self._snapshot: dict[Any, Any] = {}
 
@@ -128,12 +131,12 @@ class TestOutbox(NamesOfJet):
             As `offer`.
         """
         if any(each is None for each in items):
-            raise TypeError("a processor emits no None: it stands for nothing in the protocol")
+            raise self._breaks(TypeError("a processor emits no None: it stands for nothing in the protocol"))
         ordinals = self._ordinals(to)
         if not items:
             return 0
         if self.has_ended:
-            raise IllegalStateError(f"{shown(items[0])} was emitted after complete() had returned True")
+            raise self._breaks(IllegalStateError(f"{shown(items[0])} was emitted after complete() had returned True"))
         self._check(items[0], self.refused, "offer")
         room = min((self.capacities[each] - len(self._queues[each]) for each in ordinals), default=len(items))
         taken = items[: max(room, 0)]
@@ -154,10 +157,14 @@ class TestOutbox(NamesOfJet):
             ValueError: the key is there already.
         """
         if not self.snapshot_capacity:
-            raise IllegalStateError("a processor offers to the snapshot inside of save_to_snapshot() alone")
+            raise self._breaks(
+                IllegalStateError("a processor offers to the snapshot inside of save_to_snapshot() alone")
+            )
         self._check(key, self.refused_key, "offer_to_snapshot")
         if key in self._snapshot:
-            raise ValueError(f"the key {shown(key)} is in this snapshot already: keys of one processor are unique")
+            raise self._breaks(
+                ValueError(f"the key {shown(key)} is in this snapshot already: keys of one processor are unique")
+            )
         is_full = len(self._snapshot) >= self.snapshot_capacity
         self.refused_key = self.refused_now = key if is_full else MISSING
         if is_full:
@@ -171,20 +178,32 @@ class TestOutbox(NamesOfJet):
         ordinals = [to] if isinstance(to, int) else list(to)
         for each in ordinals:
             if not 0 <= each < self.bucket_count:
-                raise ValueError(f"there is no outbound edge {each}: there are {self.bucket_count}, counted from 0")
+                raise self._breaks(
+                    ValueError(f"there is no outbound edge {each}: there are {self.bucket_count}, counted from 0")
+                )
         return ordinals
 
     def _check(self, offered: Any, refused: Any, method: str) -> None:
         """Refuse what comes too early, and what is not the refused one."""
         if self.refused_now is not MISSING:
-            raise IllegalStateError(
-                f"{method}() got {shown(offered)} after {shown(self.refused_now)} was refused, in the same call of the "
-                "processor: it has to return first"
+            now = shown(self.refused_now)
+            raise self._breaks(
+                IllegalStateError(
+                    f"{method}() got {shown(offered)} after {now} was refused, in the same call of the processor: it "
+                    "has to return first"
+                )
             )
         if refused is not MISSING and offered is not refused and offered != refused:
-            raise IllegalStateError(
-                f"{method}() refused {shown(refused)}, which is to be offered again first, and got {shown(offered)}"
+            raise self._breaks(
+                IllegalStateError(
+                    f"{method}() refused {shown(refused)}, which is to be offered again first, and got {shown(offered)}"
+                )
             )
+
+    def _breaks(self, error: Exception) -> Exception:
+        """Take note that the processor has broken the protocol, and return the error that tells it."""
+        self.broken = error
+        return error
 
     def queue(self, ordinal: int) -> list[Any]:
         """Return what is in the bucket of an edge."""
@@ -220,11 +239,17 @@ class TestOutbox(NamesOfJet):
 class TestProcessorContext(ProcessorContext):
     """Where a processor runs in a test: each attribute of `ProcessorContext` has a default.
 
+    Its logger is named after the vertex and the number, as in a job, unless one is given.
+
     Example:
-        >>> TestProcessorContext(total_parallelism=4, index=1).vertex
-        'tested'
+        >>> TestProcessorContext(total_parallelism=4, index=1).logger.name
+        'dstream.core.tested.1'
     """
 
     __test__: ClassVar[bool] = False  # pytest takes it for no test.
 
     vertex: str = "tested"
+
+    def __post_init__(self) -> None:
+        if self.logger is logging.getLogger("dstream.core"):
+            object.__setattr__(self, "logger", logging.getLogger(f"dstream.core.{self.vertex}.{self.index}"))

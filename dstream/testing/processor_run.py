@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dstream.core.abstract_processor import NoAnswerError
 from dstream.failures import MISSING, shown
 from dstream.pickling import dumps
 from dstream.spi.processor import Processor, Watermark
@@ -175,6 +176,8 @@ class ProcessorRun:
             except Exception as failed:
                 if error is None:
                     failed.add_note(f"in {type(each).__name__}.close(None), in the run {self.run!r}")
+                    if failed is self.outbox.broken:
+                        raise self._broken("close", [None], failed) from failed
                     raise
 
     # -------------------------------------------------------------------------------------------------------- one call
@@ -188,6 +191,7 @@ class ProcessorRun:
 
         Raises:
             AssertionError: a call broke the protocol.
+            Exception: what the processor raised.
         """
         while not self._is_done(method, *given):
             pass
@@ -209,7 +213,11 @@ class ProcessorRun:
             done = getattr(self.processor, method)(*given)
         except Exception as error:
             error.add_note(f"in {self._called(method, before)}, in the run {self.run!r}")
+            if error is self.outbox.broken or isinstance(error, NoAnswerError):
+                raise self._broken(method, before, error) from error
             raise
+        if self.outbox.broken is not None:  # The processor has caught it.
+            raise self._broken(method, before, self.outbox.broken) from self.outbox.broken
         if done is None and method not in _RETURN_NOTHING:
             raise AssertionError(f"{self._called(method, before)} must return True or False, not None")
         self._check_time(self._limits.clock() - began, method, before)
@@ -260,6 +268,9 @@ class ProcessorRun:
 
     def _called(self, method: str, given: Sequence[Any]) -> str:
         return f"{self._name}.{method}({', '.join(map(shown, given))})"
+
+    def _broken(self, method: str, given: Sequence[Any], error: Exception) -> AssertionError:
+        return AssertionError(f"{self._called(method, given)} broke the protocol, in the run {self.run!r}: {error}")
 
     def _lost(self, what: str, item: Any) -> AssertionError:
         return AssertionError(

@@ -6,15 +6,18 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from itertools import groupby
 from typing import Any
 
+from dstream.core.end_supplier import Reading
 from dstream.spi.processor import Processor, Watermark
 from dstream.spi.processor_suppliers import AnySupplier, meta_supplier
 from dstream.stream.stream_arguments import function, kind_of
 from dstream.testing.class_state import ClassState
 from dstream.testing.comparing import difference, difference_in_any_order, report
 from dstream.testing.processor_run import REFUSED_FIRST, RUNS, ProcessorRun, RunLimits
+from dstream.testing.reading_processor import ReadingProcessor
 from dstream.values.time_units import seconds
 
 __all__ = ["VerifiedProcessor", "same_items_in_any_order", "verify_processor"]
@@ -39,7 +42,8 @@ def verify_processor(
     twice. Entries of a snapshot come back in another order. No attribute of a class of the user's changes meanwhile.
 
     Args:
-        supplier: what a vertex takes. A processor itself can be made once, so it is not restored.
+        supplier: what a vertex takes. A processor itself can be made once, so it is not restored. The source of
+            `processors.read(source)` is read in one task; `source.opened(context)` is for one that needs a context.
         clock: tells seconds, for the time that calls take.
 
     Raises:
@@ -49,6 +53,8 @@ def verify_processor(
         >>> from dstream.core import processors
         >>> verify_processor(processors.map(lambda n: n * n)).input([1, 2]).expect_output([1, 4])
     """
+    if isinstance(supplier, Reading):
+        supplier = partial(ReadingProcessor, supplier.source)
     if isinstance(supplier, Processor):
         return VerifiedProcessor(_only(supplier), limits=RunLimits(True, 1.0, clock), runs=RUNS[:1])
     return VerifiedProcessor(meta_supplier(supplier), limits=RunLimits(True, 1.0, clock))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from collectors import co_operation, counting
+from dstream import JoinClause
 from dstream.core import (
     DAG,
     Edge,
@@ -21,8 +23,11 @@ from dstream.core import (
     whole_item,
 )
 from dstream.errors import IllegalStateError
+from dstream.spi import AggregateOperation
 from dstream.spi.processor_suppliers import MetaSupplierContext, supplier_at
 from dstream.values.entry import Entry
+from dstream.windows import session, tumbling
+from reducers import to_ilist
 
 A, B = Vertex("a", processors.noop()), Vertex("b", processors.noop())
 
@@ -321,3 +326,55 @@ def test_a_meta_supplier_that_gives_nothing_is_an_error(given, message):
 
     with pytest.raises(TypeError, match=message):
         supplier_at("here", Gives())
+
+
+NOOP = processors.noop()
+PAIR = co_operation(counting(), counting())
+TIMES = {"timestamps": [whole_item], "operation": counting()}
+OF_ONE_INPUT = {
+    "aggregate": processors.aggregate(counting()),
+    "accumulate": processors.accumulate(counting()),
+    "combine": processors.combine(counting()),
+    "aggregate_by_key": processors.aggregate_by_key([whole_item], counting()),
+    "accumulate_by_key": processors.accumulate_by_key([whole_item], counting()),
+    "combine_by_key": processors.combine_by_key(counting()),
+    "without combine": processors.aggregate(AggregateOperation(list, list.append)),
+    "sliding": processors.aggregate_to_sliding_window(keys=[whole_item], window=tumbling(10), **TIMES),
+    "frames": processors.accumulate_by_frame(keys=[whole_item], window=tumbling(10), **TIMES),
+    "of frames": processors.combine_to_sliding_window(window=tumbling(10), operation=counting()),
+    "sessions": processors.aggregate_to_session_window(window=session(10), **TIMES),
+    "peeked": processors.peek_input(processors.aggregate(counting())),
+    "one": force_total_parallelism_one(processors.aggregate(counting())),
+}
+
+
+@pytest.mark.parametrize("supplier", OF_ONE_INPUT.values(), ids=OF_ONE_INPUT)
+def test_an_operation_of_one_input_takes_one_edge(supplier):
+    """A second one is refused where it is made; it was an IndexError of the job."""
+    dag = DAG()
+    one, other, end = (dag.new_vertex(name, each) for name, each in zip("abc", (NOOP, NOOP, supplier), strict=True))
+    dag.edge(Edge.between(one, end))
+
+    with pytest.raises(ValueError, match=r"b\(0\) -> c\(1\).* takes one inbound edge, and this is number 2: lead all"):
+        dag.edge(Edge.from_(other).to(end, 1))
+
+
+@pytest.mark.parametrize(
+    ("supplier", "inputs"),
+    [
+        (processors.aggregate(PAIR), 2),
+        (processors.hash_join(joins=[JoinClause.join_map_entries(len)]), 2),
+        (processors.map(str), None),
+        (processors.write(to_ilist("out")), None),
+    ],
+)
+def test_processors_take_as_many_edges_as_they_have_inputs(supplier, inputs):
+    """Those of a join and of two inputs take two; those that look at each item take any number."""
+    dag = DAG()
+    end = dag.new_vertex("end", supplier)
+    for number in range(inputs or 5):
+        dag.edge(Edge.from_(dag.new_vertex(f"in {number}", NOOP)).to(end, number))
+
+    if inputs is not None:
+        with pytest.raises(ValueError, match="takes 2 inbound edges, and this is number 3"):
+            dag.edge(Edge.from_(dag.new_vertex("more", NOOP)).to(end, inputs))

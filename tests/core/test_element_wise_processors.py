@@ -7,7 +7,8 @@ from itertools import islice
 
 import pytest
 
-from dstream.core import processor_of, processors
+from dstream import Service
+from dstream.core import AbstractProcessor, processor_of, processors, traverse
 from dstream.executor.arrivals_of_graphs import GraphArrival
 from dstream.failures import failure
 from dstream.pickling import dumps
@@ -57,10 +58,28 @@ def test_a_failure_of_a_generator_names_the_item():
     assert failure(caught.value).item == 0
 
 
-def test_flat_map_refuses_a_function_that_gives_nothing():
-    """The message names the function."""
-    with pytest.raises(TypeError, match="lambda must give what can be iterated, not None"):
-        given(processors.flat_map(lambda n: None), [1])
+@pytest.mark.parametrize("many", [list, iter, traverse])
+def test_none_is_no_items_for_a_function_of_flat_map(many):
+    """As in streams and pipelines, whatever it gives for other items, and wherever it is called."""
+
+    def odd_twice(n):
+        return many([n, n]) if n % 2 else None
+
+    made = given(processors.flat_map(odd_twice), [1, 2, 3])
+    using = given(processors.flat_map_using(Service(int), lambda service, n: odd_twice(n)), [1, 2, 3])
+    assert made == using == list(traverse([1, 2, 3]).flat_map(odd_twice)) == [1, 1, 3, 3]
+    assert given(processors.flat_map(lambda n: None), [1, 2]) == []
+    assert given(lambda: Twice(odd_twice), [1, 2, 3]) == [1, 1, 3, 3]
+
+
+class Twice(AbstractProcessor):
+    """Emits by a mapper of its own."""
+
+    def __init__(self, fn):
+        self.mapper = self.flat_mapper(fn)
+
+    def try_process(self, ordinal, item):
+        return self.mapper.try_process(item)
 
 
 def test_suppliers_travel_with_lambdas():

@@ -4,8 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from dstream.core import AbstractProcessor, Processor, ProcessorMetaSupplier, ProcessorSupplier, Watermark, traverse
-from dstream.testing import verify_processor
+from dstream.core import (
+    AbstractProcessor,
+    Processor,
+    ProcessorMetaSupplier,
+    ProcessorSupplier,
+    Watermark,
+    processors,
+    traverse,
+)
+from dstream.testing import TestProcessorContext, verify_processor
+from sources import items, stream_of, text_files
 from tests.testing.processors_to_verify import CLOCK, SavesNothing, Total, Twice
 
 
@@ -188,3 +197,66 @@ def test_a_snapshot_falls_between_calls_of_complete():
 
     with pytest.raises(AssertionError, match="restored after every"):
         verify_processor(again).expect_output(["a", "b"])
+
+
+def breaking(name, method):
+    """Return a class of processors that break the protocol in one method."""
+    return type("Breaking", (AbstractProcessor,), {"try_process": lambda self, ordinal, item: True, name: method})
+
+
+def emits_and_goes_on(self, ordinal, item):
+    """Catch what the outbox raises."""
+    try:
+        return self.try_emit(None)
+    except TypeError:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("name", "method", "said"),
+    [
+        (
+            "try_process",
+            lambda self, ordinal, item: self.try_emit(item) and self.try_emit(-item),
+            "to be offered again",
+        ),
+        ("try_process", lambda self, ordinal, item: self.try_emit(item, 7), "there is no outbound edge 7"),
+        ("try_process", lambda self, ordinal, item: self.try_emit(None), "a processor emits no None"),
+        ("try_process", emits_and_goes_on, "a processor emits no None"),
+        ("try_process", lambda self, ordinal, item: None, "must return True when it is done with the item"),
+        ("complete", lambda self: None, "must return True or False, not None"),
+        ("complete", lambda self: self.try_emit_to_snapshot("k", 1), "inside of save_to_snapshot"),
+        (
+            "save_to_snapshot",
+            lambda self: all(self.try_emit_to_snapshot("k", n) for n in (1, 2)),
+            "in this snapshot already",
+        ),
+    ],
+)
+def test_a_broken_protocol_is_an_assertion_error(name, method, said):
+    """So that a test fails, and does not err; the message names the call and the run."""
+    with pytest.raises(AssertionError, match=said) as caught:
+        verify_processor(breaking(name, method)).input([1, 2]).expect_output([])
+
+    assert "Breaking." in str(caught.value)
+
+
+def test_the_logger_of_a_test_has_the_name_that_a_job_gives():
+    """After the vertex and the number of the processor."""
+    context = TestProcessorContext(vertex="mine", index=3)
+
+    assert (context.logger.name, context.vertex, context.index) == ("dstream.core.mine.3", "mine", 3)
+    other = context.logger.getChild("other")
+    assert TestProcessorContext(logger=other).logger is other
+
+
+def test_sources_are_verified(tmp_path):
+    """Those that end, and those of jobs without an end; they go on behind what was emitted when they are restored."""
+    for name, text in [("a", "1\n2\n"), ("b", "3\n")]:
+        (tmp_path / f"{name}.txt").write_text(text)
+
+    verify_processor(processors.read(items(1, 2, 3))).expect_output([1, 2, 3])
+    verify_processor(processors.read(text_files(tmp_path / "*.txt"))).expect_output(["1", "2", "3"])
+    verify_processor(processors.read(stream_of([1, 2, 3, 4], 2))).expect_output([1, 3, 2, 4])
+    with pytest.raises(AssertionError, match="missing: 4"):
+        verify_processor(processors.read(items(1, 2, 3))).expect_output([1, 2, 3, 4])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, compress, islice
+from itertools import chain, islice
 from operator import length_hint
 from typing import Any
 
@@ -14,7 +14,7 @@ from dstream.core.block_processor import BlockProcessor, kinds_of, without_none
 from dstream.core.traverser import Traverser
 from dstream.spi.functions import shown_function
 from dstream.spi.processor import Inbox, Processor
-from dstream.stream.stream_arguments import function, kind_of, running
+from dstream.stream.stream_arguments import function, running
 from dstream.values.blaming import chosen, each, failed_on
 
 __all__ = ["Filtering", "FlatMapping", "Mapping", "filter", "flat_map", "map", "noop"]
@@ -48,11 +48,12 @@ def filter(predicate: Callable[[Any], object]) -> Callable[[], Processor]:
     return _Maker(Filtering, running(predicate, "predicate"))
 
 
-def flat_map(fn: Callable[[Any], Traverser[Any] | Iterable[Any]]) -> Callable[[], Processor]:
+def flat_map(fn: Callable[[Any], Traverser[Any] | Iterable[Any] | None]) -> Callable[[], Processor]:
     """Return what makes processors that emit all that a function makes of each item.
 
     Args:
-        fn: gives a traverser, or anything that can be iterated; a generator is read as the outbox takes its items.
+        fn: gives a traverser, anything that can be iterated, or None for no items; a generator is read as the outbox
+            takes its items.
 
     Raises:
         TypeError: it is no function.
@@ -118,7 +119,7 @@ class FlatMapping(BlockProcessor):
 
     name = "flat_map"
 
-    def __init__(self, fn: Callable[[Any], Iterable[Any]]) -> None:
+    def __init__(self, fn: Callable[[Any], Iterable[Any] | None]) -> None:
         super().__init__()
         self._fn = fn
 
@@ -132,7 +133,8 @@ class FlatMapping(BlockProcessor):
             made = each(self._fn, few)
             kinds = kinds_of(made)
             if type(None) in kinds:
-                raise self._gave_none(next(compress(few, [several is None for several in made])))
+                made = [() if several is None else several for several in made]
+                kinds = kinds_of(made)
             left = iter(made)
             if kinds <= _KEPT:  # What fails later finds its item in them.
                 for block in _of_kept(made):
@@ -149,11 +151,6 @@ class FlatMapping(BlockProcessor):
         except Exception as error:  # What was made of an item is read here, so it may fail here.
             failed_on(error, items[len(items) - length_hint(left) - 1])
             raise
-
-    def _gave_none(self, item: Any) -> TypeError:
-        error = TypeError(f"{shown_function(self._fn)} must give what can be iterated, not {kind_of(None)}")
-        failed_on(error, item)
-        return error
 
 
 def _of_kept(made: list[Any]) -> Iterator[list[Any]]:

@@ -99,7 +99,7 @@ def combine(operation: Operation) -> ProcessorMetaSupplier:
     """
     checked = of_containers(checked_operation(operation, "combine"), whole_item, "combine")
     create = partial(GroupingProcessor, None, checked, None, gives_empty=True)
-    return LibrarySupplier(create, shown_call("combine", operation))
+    return LibrarySupplier(create, shown_call("combine", operation), inputs=checked.arity)
 
 
 def aggregate_by_key(
@@ -171,7 +171,7 @@ def combine_by_key(operation: Operation, to: Callable[[Any, Any], Any] | None = 
     checked = of_containers(checked_operation(operation, "combine_by_key"), entry_value, "combine_by_key")
     create = partial(CombiningProcessor, checked, optional_function(to, "to") or Entry)
     groups = GroupsByKey(entry_key, checked, groups_of_containers(checked), True) if to is None else None
-    return LibrarySupplier(create, shown_call("combine_by_key", operation, to=to), groups=groups)
+    return LibrarySupplier(create, shown_call("combine_by_key", operation, to=to), groups=groups, inputs=checked.arity)
 
 
 def _shared(
@@ -180,9 +180,10 @@ def _shared(
     """Return what makes processors of an operation, a part of whose work those can do who send the items."""
     create = partial(GroupingProcessor, keys, operation, to, gives_empty)
     if operation.combine is None:
-        return LibrarySupplier(create, shown)
+        return LibrarySupplier(create, shown, inputs=operation.arity)
     stages = TwoStages(keys, partial(_first, keys, operation), partial(_second, create))
-    return LibrarySupplier(create, shown, two_stages=stages, groups=_groups(keys, operation, to))
+    groups = _groups(keys, operation, to)
+    return LibrarySupplier(create, shown, two_stages=stages, groups=groups, inputs=operation.arity)
 
 
 def _groups(

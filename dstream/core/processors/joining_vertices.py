@@ -58,7 +58,8 @@ def hash_join(
     create = partial(_HashJoining, tuple(joins), optional_function(to, "to"), inner)
     shown = f"hash_join(joins=[{', '.join(map(repr, joins))}]"
     shown += "".join(f", {name}={value}" for name, value in (("inner", inner),) if value)
-    return LibrarySupplier(create, shown + (")" if to is None else f", {shown_call('', to=to)[1:]}"))
+    shown += ")" if to is None else f", {shown_call('', to=to)[1:]}"
+    return LibrarySupplier(create, shown, inputs=1 + len(joins))
 
 
 class _HashJoining(BlockProcessor):

@@ -30,6 +30,7 @@ class LibrarySupplier(ProcessorMetaSupplier):
         preferred_local_parallelism: how many processors there are unless the vertex says so.
         two_stages: how others may do a part of their work.
         groups: what they emit, if these are results by key.
+        inputs: how many inbound edges they take; None: any number.
     """
 
     create: Callable[[], Processor]
@@ -37,6 +38,7 @@ class LibrarySupplier(ProcessorMetaSupplier):
     preferred_local_parallelism: int = -1
     two_stages: TwoStages | None = None
     groups: GroupsByKey | None = None
+    inputs: int | None = None
 
     def get(self, addresses: Sequence[Address]) -> Callable[[Address], ProcessorSupplier]:
         """Return what gives each address a supplier of these processors."""

@@ -109,7 +109,7 @@ def _peeking(
     if isinstance(inner, EndSupplier):
         return inner.peeked(peek)
     shown = f"peek_{what}({getattr(supplier, '__qualname__', repr(supplier))})"
-    return _PeekingSupplier(inner, peek, shown, inner.preferred_local_parallelism)
+    return _PeekingSupplier(inner, peek, shown, inner.preferred_local_parallelism, inner.inputs)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -118,6 +118,7 @@ class _PeekingSupplier(ProcessorMetaSupplier):
     peek: Peek
     shown: str
     preferred_local_parallelism: int
+    inputs: int | None
 
     def init(self, context: MetaSupplierContext) -> None:
         self.inner.init(context)

@@ -58,12 +58,12 @@ def filter_using(service: Service[Any], predicate: Callable[[Any, Any], object])
     return _Using("filter_using", Filtering, checked, running(predicate, "predicate"))
 
 
-def flat_map_using(service: Service[Any], fn: Callable[[Any, Any], Iterable[Any]]) -> ProcessorMetaSupplier:
+def flat_map_using(service: Service[Any], fn: Callable[[Any, Any], Iterable[Any] | None]) -> ProcessorMetaSupplier:
     """Return what makes processors that emit all that a function makes of a service and each item.
 
     Args:
         service: as `map_using` takes it.
-        fn: takes (service, item); gives a traverser, or anything that can be iterated.
+        fn: takes (service, item); gives a traverser, anything that can be iterated, or None for no items.
 
     Raises:
         TypeError: one of these is of another kind.

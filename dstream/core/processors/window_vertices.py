@@ -103,7 +103,7 @@ def accumulate_by_frame(
     windows = FrameWindows(frame, checked_keys(keys, checked), checked, KeyedWindowResult)
     create = partial(OperatorProcessor, windows, _timestamps(timestamps, checked), hands_over=True)
     shown = shown_call(name, keys=keys, timestamps=timestamps, window=window, operation=operation)
-    return LibrarySupplier(create, shown)
+    return LibrarySupplier(create, shown, inputs=checked.arity)
 
 
 def combine_to_sliding_window(
@@ -131,7 +131,7 @@ def combine_to_sliding_window(
     keys = (operator.attrgetter("key"),)
     windows = FrameWindows(_of_kind(window, FrameWindow, name), keys, checked, optional_function(to, "to"))
     create = partial(OperatorProcessor, windows, (_last_instant,))
-    return LibrarySupplier(create, shown_call(name, window=window, operation=operation, to=to))
+    return LibrarySupplier(create, shown_call(name, window=window, operation=operation, to=to), inputs=checked.arity)
 
 
 def aggregate_to_session_window(
@@ -182,7 +182,7 @@ def _in_one_stage(name: str, kind: type, make: Callable[..., StateOperator], **g
     keys = None if given["keys"] is None else checked_keys(given["keys"], checked)
     windows = make(_of_kind(given["window"], kind, name), keys, checked, optional_function(given["to"], "to"))
     create = partial(OperatorProcessor, windows, _timestamps(given["timestamps"], checked))
-    return LibrarySupplier(create, shown_call(name, **given))
+    return LibrarySupplier(create, shown_call(name, **given), inputs=checked.arity)
 
 
 def _of_kind(window: Any, kind: Any, name: str) -> Any:
