@@ -9,7 +9,7 @@ from typing import Any, Generic, Literal, TypeVar, get_args
 
 from dstream.errors import SinkError, UnsupportedError
 from dstream.spi import Collections, Reducer
-from dstream.values.databases import Database, database_of
+from dstream.values.databases import Database, database_of, schema_and_table
 from reducers.sql_job import SqlJob
 from reducers.sql_staging import SqlWriter
 from reducers.sql_tables import Table, opened_table, run_name, swept
@@ -47,7 +47,7 @@ def to_sql(
 
     Args:
         url: as for `sql_rows`. The user must be allowed to make tables.
-        table: its name, behind a schema and a dot if it is not in the default one.
+        table: its name, behind a schema and a dot if it is not in the default one; `'"a.b"'` has a dot itself.
         columns: those that are written, for items that have others too, or fewer than the table; unset, all of them
             but those that the database computes.
         on_conflict: what happens to a row whose primary key is there, or comes twice: `"fail"`, which inserts nothing
@@ -83,8 +83,7 @@ def to_sql(
         raise UnsupportedError(f"{database.call}: on_conflict={on_conflict!r} is there for SQLite and PostgreSQL only")
     if job is not None:
         checked_text(job, "job")
-    schema, _, name = table.rpartition(".")
-    return SqlSink(database, Table(schema or None, name), names, on_conflict, database.call, job=job)
+    return SqlSink(database, Table(*schema_and_table(table)), names, on_conflict, database.call, job=job)
 
 
 def _checked_columns(columns: Any) -> tuple[str, ...]:

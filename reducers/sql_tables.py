@@ -69,7 +69,11 @@ def opened_table(
     with database.refusals():
         inspector = sa.inspect(connection)
         if not inspector.has_table(table.name, table.schema):
-            raise SinkError(f"{database.call}: there is no table {str(table)!r}: CREATE TABLE makes one")
+            is_one_name = table.schema is not None and inspector.has_table(str(table))
+            advice = (
+                f"""one with a dot in its name is written '"{table}"'""" if is_one_name else "CREATE TABLE makes one"
+            )
+            raise SinkError(f"{database.call}: there is no table {str(table)!r}: {advice}")
         keys = inspector.get_pk_constraint(table.name, table.schema)["constrained_columns"]
         found = {each["name"]: each for each in inspector.get_columns(table.name, table.schema)}
         for missing in [name for name in names or () if name not in found]:

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, overload
 from dstream.errors import SourceError
 from dstream.spi.stream_source import StreamSource
 from dstream.values.blaming import shown
-from dstream.values.databases import Database, database_of
+from dstream.values.databases import Database, database_of, schema_and_table
 from sources.memory import NamesOfStreams
 from sources.sql_queries import SqlSplit
 from sources.sql_records import Rows, rows_of
@@ -57,7 +57,7 @@ def sql_changes(
 
     Args:
         url: as for `sql_rows`.
-        table: its name, behind a schema and a dot if it is not in the default one.
+        table: its name, behind a schema and a dot if it is not in the default one; `'"a.b"'` has a dot itself.
         key: a column that is different for rows that are equal in `order_by`; unset, there are none.
         order_by: the column whose values grow.
         start: `"oldest"`, all rows; `"current"`, those that come from now on; of a column of moments a datetime, with a
@@ -209,8 +209,7 @@ class SqlChanges(NamesOfStreams):
         return SqlSplit(self.database, query, tuple({**after, **before}.items()), self.rows)
 
     def _table(self) -> str:
-        schema, _, name = self.table.rpartition(".")
-        return ".".join(self._quoted(part) for part in (schema, name) if part)
+        return ".".join(self._quoted(part) for part in schema_and_table(self.table) if part)
 
     def _quoted(self, name: str) -> str:
         import sqlalchemy as sa

@@ -207,7 +207,7 @@ class SqlRows(NamesOfStreams):
             where = f"{where} OR {name} IS NULL"
         # On a line of its own, since the query may end in a comment.
         query = f"SELECT * FROM (\n{self.query}\n) AS dstream_rows WHERE {where}"
-        return SqlSplit(self.database, query, (*self.params, *asked.items()), self.rows)
+        return SqlSplit(self.database, query, (*self.params, *asked.items()), self.rows, column)
 
     def __repr__(self) -> str:
         return self.database.call
@@ -215,12 +215,18 @@ class SqlRows(NamesOfStreams):
 
 @dataclass(frozen=True, slots=True)
 class SqlSplit:
-    """One query."""
+    """One query.
+
+    Attributes:
+        divided_by: the column of `partition_on`, which the rows must have: SQLite takes a name that it does not know
+            for a text, with which all rows would be in one part.
+    """
 
     database: Database
     query: str
     params: tuple[tuple[str, Any], ...] = field(repr=False)
     rows: Rows
+    divided_by: str | None = None
 
     def read(self) -> Iterator[Any]:
         """Ask, and give the rows."""
@@ -230,7 +236,9 @@ class SqlSplit:
         """Ask, and give the rows in lists, as they come over the network."""
         database, before = self.database, 0
         with database.connected() as connection, closing(self._result(connection, ROWS)) as result:
-            make = self.rows.maker(tuple(result.keys()), database.call)
+            columns = tuple(result.keys())
+            self._check_is_divided(columns)
+            make = self.rows.maker(columns, database.call)
             while True:
                 try:
                     fetched = result.fetchmany(ROWS)
@@ -241,6 +249,13 @@ class SqlSplit:
                     return
                 yield make(fetched, before)
                 before += len(fetched)
+
+    def _check_is_divided(self, columns: tuple[str, ...]) -> None:
+        if (missing := self.divided_by) is not None and missing.lower() not in map(str.lower, columns):
+            raise SourceError(
+                f"{self.database.call}: the query gives no column {missing!r} for partition_on, but "
+                f"{', '.join(columns)}; name it as the query does, without its table"
+            )
 
     def _result(self, connection: sa.Connection, most: int) -> sa.CursorResult[Any]:
         import sqlalchemy as sa

@@ -59,7 +59,7 @@ def text_files(
         paths: one path or several, or lists of them: a file, a directory (the files directly inside, without those
             that start with "." or "_"), a glob (`**` too, which follows no links to folders), or any URL that fsspec
             knows.
-        encoding: as for `open`; "utf-8-sig" drops a byte order mark.
+        encoding: as for `open`; in UTF-8 the byte order mark that begins a file is dropped, which spreadsheets write.
         with_path: give pairs of the path, absolute or a URL, and the line.
         on_bad: what becomes of a line that is not in the encoding: `"fail"` ends the run, `"skip"` leaves it out and
             says at the end how many there were. In an encoding such as UTF-16, where nobody knows where the next line

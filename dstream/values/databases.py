@@ -7,6 +7,7 @@ also of the errors of drivers, goes through `dstream.values.secrets`.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -19,11 +20,25 @@ from dstream.values.secrets import resolved_url, scrub, shown_url, without_secre
 if TYPE_CHECKING:
     import sqlalchemy as sa
 
-__all__ = ["Database", "database_of"]
+__all__ = ["Database", "database_of", "schema_and_table"]
 
 _LONGEST = 500
 _PATIENCE = 60
 """Seconds for which a writer waits while others write into the same file of SQLite, whose own limit is 5."""
+
+
+def schema_and_table(text: str) -> tuple[str | None, str]:
+    """Divide the name of a table at its last dot; a part with a dot of its own is quoted, as in `"a.b"`."""
+    found = re.fullmatch(rf"(?:({_PART})\.)?({_PART})", text)
+    schema, name = (found[1], found[2]) if found else text.rpartition(".")[::2]
+    return _unquoted(schema) if schema else None, _unquoted(name)
+
+
+_PART = r'"(?:[^"]|"")+"|[^".]+'
+
+
+def _unquoted(part: str) -> str:
+    return part[1:-1].replace('""', '"') if len(part) > 2 and part[0] == part[-1] == '"' else part
 
 
 @dataclass(frozen=True, slots=True, repr=False)

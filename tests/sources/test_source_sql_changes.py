@@ -130,3 +130,13 @@ def test_wrong_arguments_are_refused_at_the_call():
         sql_changes("sqlite:///x", "sales", order_by="id", start=5)
     with pytest.raises(TypeError, match="key must be a str, not int"):
         sql_changes("sqlite:///x", "sales", 5, order_by="id")
+
+
+def test_changes_of_a_table_with_a_dot_in_its_name(path):
+    """It is quoted, as for `to_sql`."""
+    execute(path, 'CREATE TABLE "a.b" (id INTEGER)')
+    execute(path, 'INSERT INTO "a.b" VALUES (7)')
+    source = sql_changes(f"sqlite:///{path}", '"a.b"', order_by="id")
+    [start], [stop] = source.begin().values(), source.reach(source.begin()).values()
+
+    assert [row.id for row in source.split("rows", start, stop).read()] == [7]

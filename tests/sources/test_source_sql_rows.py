@@ -126,7 +126,7 @@ def test_a_column_that_the_query_does_not_give_is_named(read, url):
     ("query", "words"),
     [
         ("SELECT * FROM ships", "no such table: ships"),
-        ("SELEKT", "syntax error"),
+        ("SELEKT id", "syntax error"),
         ("SELECT id, id FROM sales", "gives 'id' more than once: name one of them apart with AS"),
         ("DELETE FROM sales", "gives no rows, and what it changed was taken back"),
     ],
@@ -233,3 +233,14 @@ def test_no_password_is_shown():
     with pytest.raises(SourceError, match="onnection refused") as raised:
         list(source.splits(1)[0].read())
     assert "secret" not in f"{raised.value!r} {raised.value.__cause__!r}"
+
+
+def test_the_column_that_divides_a_query_is_one_of_its_columns(read, url):
+    """SQLite takes another name for a text, and all rows came from one task; case is that of the database."""
+    assert len(read(sql_rows(url, "SELECT id FROM sales", partition_on=("ID", 0, 9, 3)))) == 10
+    words = "gives no column 'sales.id' for partition_on, but id, item; name it as the query does, without its table"
+    with pytest.raises(SourceError, match=words):
+        read(sql_rows(url, "SELECT id, item FROM sales", partition_on=("sales.id", 0, 9, 3)))
+    aliased = sql_rows(url, 'SELECT id AS "sales.id" FROM sales', partition_on=("sales.id", 0, 9, 3))
+
+    assert len(read(aliased)) == 10

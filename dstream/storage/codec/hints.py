@@ -165,12 +165,25 @@ def _type_of_union(hint: Any, arguments: tuple[Any, ...], around: tuple[type, ..
 
 def _infer_list(items: list[Any]) -> Type:
     kinds = set(map(type, items)) - {type(None)}
-    if len(kinds) != 1:
+    if len(kinds) != 1 or _is_too_deep(items):
         return type_of(list)
     item = infer(next(item for item in items if item is not None))
     if item.arrow is None:
         return type_of(list)
     return ListOf(OptionalOf(item) if any(found is None for found in items) else item)
+
+
+def _is_too_deep(items: list[Any]) -> bool:
+    """Say whether lists are nested so deep that no column is made of them: Parquet refuses to read 50 levels."""
+    found: Any = items
+    for _ in range(_MOST_LEVELS):
+        found = next((item for item in found if item is not None), None)
+        if type(found) is not list:
+            return False
+    return True
+
+
+_MOST_LEVELS = 16
 
 
 def _found(name: str, classes: Classes) -> Any:

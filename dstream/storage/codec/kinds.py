@@ -33,7 +33,8 @@ class ListOf(Type):
 
     @property
     def hint(self) -> Any:
-        return None if self.item.hint is None else types.GenericAlias(list, (self.item.hint,))
+        item = self.item.hint  # Once: asked for twice, each level of nesting would double the time.
+        return None if item is None else types.GenericAlias(list, (item,))
 
     @property
     def arrow(self) -> pa.DataType | None:
@@ -85,7 +86,8 @@ class OptionalOf(Type):
 
     @property
     def hint(self) -> Any:
-        return None if self.inner.hint is None else self.inner.hint | None
+        inner = self.inner.hint
+        return None if inner is None else inner | None
 
     @property
     def arrow(self) -> pa.DataType | None:

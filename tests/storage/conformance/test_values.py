@@ -32,6 +32,14 @@ class Order:
     lines: list[str]
 
 
+def nested(levels: int) -> Any:
+    """Return a list within a list, and so on."""
+    value: Any = 1
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
 VALUES: list[Any] = [
     *(True, False, 0, 1, -1, 2**63 - 1, -(2**63), 2**63, 2**100, 1.0, 0.5, -0.0, math.inf, math.nan, 1e-320),
     *("", "text", "ä\0", "\ud800", b"", b"\0bytes", bytearray(b"x"), 3 + 4j),
@@ -209,3 +217,22 @@ def test_values_whose_comparison_fails_are_kept(storage, use):
 
     assert store.get_many(["a"])[0].number == 2
     assert [item.number for item in use.items(items)] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("levels", [15, 16, 17, 60, 200])
+def test_a_first_value_may_be_nested_deep(storage, use, levels):
+    """No column is made of it, which would take hours to describe and could not be read."""
+    store, items = use.map(storage), use.list(storage, nested(levels))
+    use.put(store, {"k": nested(levels)})
+
+    assert use.content(store) == {"k": nested(levels)}
+    assert list(use.items(items)) == [nested(levels)]
+
+
+def test_a_value_that_is_nested_too_deep_names_its_collection(storage, use):
+    """Also the first one, of which a column would be made."""
+    store = use.map(storage)
+    for _ in range(2):
+        with pytest.raises(TypeError, match="map 'm': a list cannot be stored: maximum recursion depth"):
+            use.put(store, {"k": nested(900)})
+        use.put(store, {"a": 1})

@@ -14,6 +14,7 @@ import sqlalchemy
 from sqlalchemy.dialects.mssql import DATETIMEOFFSET
 
 from dstream.errors import IllegalStateError, SinkError
+from dstream.values.databases import schema_and_table
 from reducers import replacing, to_sql
 from reducers.sql_values import StagedColumn, row_of
 from sources import sql_rows
@@ -346,3 +347,32 @@ def test_a_decimal_has_no_more_digits_than_its_column():
     assert row_of((Decimal("1.20"),), (column,), "to_sql()", True) == {"exact": Decimal("1.20")}
     with pytest.raises(SinkError, match=r"'exact' takes 2 digits behind the point, not 1\.205"):
         row_of((Decimal("1.205"),), (column,), "to_sql()", True)
+
+
+def test_a_table_with_a_dot_in_its_name_is_quoted(local_context, path, url):
+    """A dot stands behind a schema otherwise; the error of a name that is none of these says so."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute('CREATE TABLE "a.b" (n INTEGER)')
+    numbers = local_context.stream([(1,)])
+    numbers.collect(to_sql(url, '"a.b"'))
+    local_context.stream([(2,)]).collect(to_sql(url, 'main."a.b"'))
+    with pytest.raises(SinkError, match=r"""there is no table 'a\.b': one with a dot in its name is written '"a.b"'"""):
+        local_context.stream([(3,)]).collect(to_sql(url, "a.b"))
+
+    assert rows(path, 'SELECT n FROM "a.b"') == [(1,), (2,)]
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("t", (None, "t")),
+        ("s.t", ("s", "t")),
+        ("c.s.t", ("c.s", "t")),
+        ('"a.b"', (None, "a.b")),
+        ('"s.1"."t ""x"""', ("s.1", 't "x"')),
+        ('s."t.1"', ("s", "t.1")),
+    ],
+)
+def test_names_of_tables_are_divided(text, parts):
+    """At the last dot that is not quoted."""
+    assert schema_and_table(text) == parts
