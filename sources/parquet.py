@@ -101,7 +101,8 @@ def parquet_rows(
     Paths and order are those of `text_files`. With a `kind`, each row becomes one by the names and the types of its
     fields, nested ones too, as with `json_lines`; dates, times, decimals and bytes are there already. Only the columns
     of its fields are read. Times are Python's, in microseconds. A row with a value that Python does not have
-    is bad: nanoseconds that microseconds do not hold, a moment of the year 10000, a text that is no UTF-8.
+    is bad: nanoseconds that microseconds do not hold, a moment of the year 10000, a text that is no UTF-8. A map is a
+    list of pairs, since it may have a key twice; for a field such as `dict[str, int]` of a `kind` it is a dictionary.
 
     **Parallelism**: row groups are divided among tasks; small neighbours share one. The driver
     reads only the metadata of each file.

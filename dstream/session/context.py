@@ -145,7 +145,8 @@ class Context:
             df: such a table; one of Spark's belongs to this context's session, `ctx.spark`.
             kind: a dataclass, a named tuple, a `TypedDict` or a pydantic model that each row becomes by the names and
                 the types of its fields, nested ones too, as in `parquet_rows`; fields with a default need no column.
-                Unset, items are dictionaries, or those of a Spark DataFrame `pyspark.sql.Row`.
+                Unset, items are dictionaries, in which maps of Arrow are lists of pairs, or those of a Spark DataFrame
+                `pyspark.sql.Row`.
 
         Raises:
             TypeError: `df` is no table, or has no column for a field of `kind`; a field is of a type that no value of a
