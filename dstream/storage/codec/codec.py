@@ -16,6 +16,7 @@ from dstream.storage.codec import fielded, hints
 from dstream.storage.codec.classes import ClassRefusedError, NotStorableError
 from dstream.storage.codec.codec_keys import decode_key, encode_key
 from dstream.storage.codec.pickles import Pickles
+from dstream.storage.codec.scalars import ColumnTooLargeError
 from dstream.storage.codec.types import NOTHING, Type
 from dstream.storage.codec.values import Values
 
@@ -210,7 +211,10 @@ class Codec:
         Raises:
             TypeError: a value would have to be pickled, which the storage does not allow.
         """
-        array = None if self.value is None else self.value.to_array(values)
+        try:
+            array = None if self.value is None else self.value.to_array(values)
+        except ColumnTooLargeError as error:
+            raise ColumnTooLargeError(f"{self}: {error}") from None
         if array is not None and (self.kind != "list" or not array.null_count):
             return array, columns.nothing(len(values))
         found = columns.typed(self.value)

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -18,13 +19,19 @@ from dstream.storage.codec.types import NOTHING, Type
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["SCALARS", "ColumnTooLargeError", "Scalar", "one_chunk"]
+__all__ = ["LARGE_VALUE", "SCALARS", "ColumnTooLargeError", "Scalar", "is_large", "one_chunk"]
 
 _Column = Callable[[Sequence[Any]], Sequence[Any]]
 
 
 class ColumnTooLargeError(ValueError):
-    """The values of one column are more than 2 GiB; they must be written in parts."""
+    """The values of one column are more than 2 GiB; they must be written in parts, unless it is one value."""
+
+
+LARGE_VALUE = 1 << 20
+"""Bytes, or characters, above which each copy of a value counts."""
+_LARGEST_VALUE = 2**31 - (1 << 20)
+"""The most bytes of one value: Arrow and a page of Parquet take 2 GiB, with what belongs to it."""
 
 
 def one_chunk(array: Any) -> Any:
@@ -106,8 +113,12 @@ class Scalar(Type):
         if trait.fits and not trait.is_checked_by_arrow and not all(v is None or trait.fits(v) for v in values):
             return None
         write = trait.write
-        plain = values if write is None else [None if value is None else write(value) for value in values]
+        plain: Sequence[Any] = (
+            values if write is None else [None if value is None else write(value) for value in values]
+        )
         try:
+            if len(plain) == 1 and is_large(plain[0]):
+                return _array_of_one(plain[0], self.arrow)
             return one_chunk(pyarrow.array(plain, self.arrow))
         except (OverflowError, UnicodeEncodeError):
             return None
@@ -118,6 +129,29 @@ class Scalar(Type):
 
     def to_json(self) -> Any:
         return self.plain
+
+
+def is_large(value: Any) -> bool:
+    """Say whether each copy of a value counts."""
+    return type(value) in (str, bytes) and len(value) > LARGE_VALUE
+
+
+def _array_of_one(value: str | bytes, kind: pa.DataType) -> pa.Array:
+    """Return a column of one large value, whose bytes are not copied; pyarrow would copy them twice (26.0).
+
+    Raises:
+        ColumnTooLargeError: no column holds the value.
+    """
+    import pyarrow
+
+    data = value.encode() if isinstance(value, str) else value
+    if len(data) > _LARGEST_VALUE:
+        raise ColumnTooLargeError(
+            f"a value has {len(data):,} bytes, and a storage takes {_LARGEST_VALUE:,} (nearly 2 GiB) of one: divide it, or "
+            "write it into a file of its own and keep the path"
+        )
+    ends = b"".join(end.to_bytes(4, sys.byteorder) for end in (0, len(data)))
+    return pyarrow.Array.from_buffers(kind, 1, [None, pyarrow.py_buffer(ends), pyarrow.py_buffer(data)])
 
 
 def _is_long(value: int) -> bool:

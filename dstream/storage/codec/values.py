@@ -20,6 +20,7 @@ from dstream.keys import NAN, FieldNan
 from dstream.storage.codec import fielded
 from dstream.storage.codec.classes import ClassRefusedError, reference
 from dstream.storage.codec.pickles import Pickles
+from dstream.storage.codec.scalars import is_large
 
 __all__ = ["Values"]
 
@@ -65,6 +66,8 @@ class Values:
             TypeError: the value can only be pickled, and `pickles` does not allow it.
         """
         if type(value) in _SCALARS:
+            if is_large(value):
+                return _large(value)
             try:
                 return _pack_scalar(value)  # type: ignore[no-any-return]
             except OverflowError:  # an int of more than 64 bits
@@ -152,6 +155,18 @@ class Values:
         if member is None:
             raise ClassRefusedError(f"the enum {name} has no member {content!r} any more")
         return member
+
+
+def _large(value: str | bytes) -> bytes:
+    """Return what msgpack makes of a large text or bytes: its packer copies it twice, and keeps a buffer of its size.
+
+    Raises:
+        ValueError: it has more bytes than msgpack takes.
+    """
+    data, code = (value, b"\xc6") if isinstance(value, bytes) else (value.encode(errors="surrogatepass"), b"\xdb")
+    if len(data) >= 1 << 32:
+        raise ValueError(f"a value has {len(data):,} bytes, and a storage takes 4 GiB of one at most: divide it")
+    return b"".join((code, len(data).to_bytes(4, "big"), data))
 
 
 def _exactly(kind: type, found: Any) -> Any:

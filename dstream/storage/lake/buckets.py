@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from dstream.storage.codec.scalars import LARGE_VALUE
 from dstream.storage.lake.actions import DataFile
 from dstream.storage.lake.files import Folder
 from dstream.storage.lake.lake_tables import Layout
@@ -15,6 +16,8 @@ from dstream.storage.lake.newest import identities, newest_rows
 __all__ = ["BucketCache"]
 
 _ROWS_KEPT = 2_000_000
+_BYTES_KEPT = 64 << 20
+"""Bytes above which the files of a bucket are not kept if their entries are large as well."""
 
 
 @dataclass(slots=True)
@@ -50,7 +53,7 @@ class BucketCache:
         if known is not None:
             return known
         cached = self._buckets.get(bucket)
-        if cached is None and 2 * sum(file.rows for file in files) > self._rows_kept:
+        if cached is None and (2 * sum(file.rows for file in files) > self._rows_kept or _has_large_values(files)):
             return None
         return self._brought_up_to_date(bucket, cached, files, version, layout)
 
@@ -104,6 +107,9 @@ class BucketCache:
         cached = self._buckets.get(bucket)
         if cached is None or cached.files != files[:-1]:
             return
+        if _has_large_values(files):
+            self._drop(bucket)
+            return
         before = len(cached.entries)
         for key, value in changes:
             if value is None:
@@ -134,3 +140,9 @@ class BucketCache:
         while self._rows > self._rows_kept and len(self._buckets) > 1:
             _, dropped = self._buckets.popitem(last=False)
             self._rows -= len(dropped.entries)
+
+
+def _has_large_values(files: tuple[DataFile, ...]) -> bool:
+    """Say whether the entries of files take so much memory that they are better read one by one."""
+    size, rows = sum(file.size for file in files), sum(file.rows for file in files)
+    return size > _BYTES_KEPT and size > rows * LARGE_VALUE

@@ -18,7 +18,7 @@ import pyarrow.parquet as parquet
 
 from dstream.errors import DStreamError, IllegalStateError
 from dstream.storage.codec.codec import Codec
-from dstream.storage.codec.scalars import ColumnTooLargeError
+from dstream.storage.codec.scalars import LARGE_VALUE, ColumnTooLargeError
 from dstream.storage.codec.types import Type
 from dstream.storage.lake.actions import DataFile
 from dstream.storage.lake.checksums import MismatchError, SummingSink, checked, sums_of
@@ -38,6 +38,7 @@ __all__ = [
     "batches",
     "in_parts",
     "opened",
+    "release_memory",
     "remove_quietly",
     "small_file",
     "takes_more",
@@ -57,6 +58,8 @@ NOT_COMMITTED = -1
 """The version of a file that is not committed yet."""
 
 _SMALL_FILE = 1000
+_PLAIN_VALUE = 16 << 20
+"""Bytes of a value above which a file is not compressed, since that takes as many bytes of memory again."""
 _READ_AT_ONCE = 20_000
 _BYTES_AT_ONCE = PORTION_BYTES
 
@@ -215,7 +218,7 @@ def in_parts(encode: Callable[[Sequence[T]], pa.RecordBatch], rows: Sequence[T])
     try:
         return [encode(rows)]
     except ColumnTooLargeError:
-        if len(rows) < 2:
+        if len(rows) < 2:  # Then it says so of the one value.
             raise
     middle = len(rows) // 2
     return [*in_parts(encode, rows[:middle]), *in_parts(encode, rows[middle:])]
@@ -233,16 +236,27 @@ class DataWriter:
         self._opened = folder.writing(self._path)
         self._sink = SummingSink(self._opened.__enter__())
         self._rows = 0
-        try:
-            self._writer = parquet.ParquetWriter(
-                self._sink, schema, compression="zstd", compression_level=1, store_schema=False
-            )
-        except BaseException as error:
-            self._opened.__exit__(type(error), error, error.__traceback__)
-            raise
+        self._schema = schema
+        self._writer: parquet.ParquetWriter | None = None
+        self._is_large = False
+
+    def _begun(self, bytes_of_one: int) -> parquet.ParquetWriter:
+        """Begin the file in the way that suits its first rows, which have so many bytes each.
+
+        A dictionary and statistics copy each value three times, and compression copies it once (pyarrow 26).
+        """
+        self._is_large = bytes_of_one > LARGE_VALUE
+        options: dict[str, Any] = {"compression": "zstd", "compression_level": 1}
+        if bytes_of_one > _PLAIN_VALUE:
+            options = {"compression": "none"}
+        if self._is_large:
+            options.update(use_dictionary=False, write_statistics=False)
+        return parquet.ParquetWriter(self._sink, self._schema, store_schema=False, **options)
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append rows, in groups that hold a few megabytes at most: a group is what readers take at a time."""
+        if self._writer is None:
+            self._writer = self._begun(batch.nbytes // max(1, batch.num_rows))
         fitting = PORTION_BYTES * batch.num_rows // max(1, batch.nbytes)
         self._writer.write_batch(batch, row_group_size=max(1, min(fitting, ROWS_IN_GROUP)))
         self._rows += batch.num_rows
@@ -253,7 +267,7 @@ class DataWriter:
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         if error is None:
             try:
-                self._writer.close()
+                self._end()
             except BaseException as failure:
                 self._give_up(failure)
                 raise
@@ -265,10 +279,24 @@ class DataWriter:
 
     def _give_up(self, error: BaseException) -> None:
         """Remove the file. The Parquet writer must not try to end it, now or when it is collected."""
-        with suppress(Exception):
-            self._writer.close()
-        self._writer.is_open = False
+        if self._writer is not None:
+            with suppress(Exception):
+                self._writer.close()
+            self._writer.is_open = False
         self._opened.__exit__(type(error), error, error.__traceback__)
+
+    def _end(self) -> None:
+        if self._writer is None:
+            self._writer = self._begun(0)
+        self._writer.close()
+        if self._is_large:
+            self._writer = None
+            release_memory()
+
+
+def release_memory() -> None:
+    """Return what pyarrow has allocated for large values and needs no longer, which it would keep for the next ones."""
+    pa.default_memory_pool().release_unused()
 
 
 def remove_quietly(folder: Folder, paths: Iterable[str]) -> None:

@@ -8,10 +8,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as compute
 
+from dstream.storage.codec.scalars import is_large
 from dstream.storage.lake.actions import DataFile
 from dstream.storage.lake.files import Folder
 from dstream.storage.lake.lake_columns import physical
-from dstream.storage.lake.lake_tables import Layout, opened
+from dstream.storage.lake.lake_tables import Layout, opened, release_memory
 from dstream.storage.lake.newest import identities
 
 __all__ = ["look_up"]
@@ -33,6 +34,8 @@ def look_up(folder: Folder, files: Sequence[DataFile], layout: Layout, keys: Seq
             missing.discard(key)
             if not removed:
                 found[key] = value
+    if any(map(is_large, found.values())):
+        release_memory()
     return found
 
 
@@ -49,7 +52,10 @@ def _matches(folder: Folder, file: DataFile, layout: Layout, keys: list[Any]) ->
             columns = [name for name in ("key", "_pk") if name in there]
             rows = _rows(reader.read_row_group(group, columns, use_threads=False), typed, escaped)
             if len(rows):
-                table = reader.read_row_group(group, use_threads=False).take(rows).combine_chunks()
+                table = reader.read_row_group(group, use_threads=False)
+                if len(rows) < table.num_rows:  # It copies also what is all of it.
+                    table = table.take(rows)
+                table = table.combine_chunks()
                 for batch in table.to_batches():
                     matches.extend(_decoded(batch, layout, set(keys)))
     return matches

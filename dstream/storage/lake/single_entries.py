@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as parquet
 
-from dstream.storage.codec.scalars import SCALARS
+from dstream.storage.codec.scalars import SCALARS, is_large
 from dstream.storage.lake.lake_tables import Layout, small_file
 
 __all__ = ["SingleEntries"]
@@ -66,6 +66,8 @@ class SingleEntries:
 def _cells(layout: Layout, key: Any, value: Any) -> tuple[bytes, bytes] | None:
     """Return a key and a value as the pages of a file hold them; None if one goes another way than into its column."""
     kinds, codec = (type(key), type(value)), layout.codec
+    if is_large(value):
+        return None  # A form is made by copies of the value.
     if kinds[0] not in _KEYS or kinds[1] not in _CELLS or layout.journal or not layout.has_keys:
         return None
     if codec.key != SCALARS[kinds[0]] or codec.value != SCALARS[kinds[1]]:
