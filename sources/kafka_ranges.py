@@ -10,7 +10,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
 
 from dstream.errors import SourceError
+from dstream.spi import Misread
 from dstream.spi.functions import shown_function
+from dstream.values import BadRecord
 from dstream.values.blaming import shown, stopped
 from dstream.values.kafka_settings import KafkaSettings
 from sources.kafka_clients import standing
@@ -97,6 +99,31 @@ class KafkaRange(Generic[T]):
         """Give the items in lists."""
         for messages in self._messages():
             yield [item for item in self._items(messages) if item is not None]
+
+    def read_past(self, misread: Callable[[Misread], Iterable[Any]]) -> Iterator[Any]:
+        """Give the items, and in the place of a message of which a function makes none what `misread` gives."""
+        for messages in self._messages():
+            try:
+                made: Iterable[Any] = list(self._items(messages))
+            except Exception:
+                made = itertools.chain.from_iterable(self._past(message, misread) for message in messages)
+            yield from (item for item in made if item is not None)
+
+    def _past(self, message: Message, misread: Callable[[Misread], Iterable[Any]]) -> Iterable[Any]:
+        try:
+            return list(self._items([message]))
+        except Exception as error:
+            problem, offset = error, cast("int", message.offset())
+
+            def record() -> BadRecord:
+                return BadRecord(f"{self.label}: {self.name}", offset, f"{message.key()!r}: {message.value()!r}")
+
+            def failure() -> SourceError:
+                found = SourceError(f"{self.label}: the message at offset {offset} of {self.name}: {problem}")
+                found.__cause__ = problem
+                return found
+
+            return misread(Misread(problem, record, failure))
 
     def read_timed(self) -> Iterator[tuple[int, T]]:
         """Give the items, each behind the time of its record in milliseconds.

@@ -321,6 +321,8 @@ class KafkaUpToLatest(NamesOfStreams, Generic[T]):
     ordered = True
     bounded = True
     in_caller = False
+    on_bad = "fail"
+    into = None
 
     def splits(self, parallelism: int) -> list[KafkaRange[T]]:
         """Ask how far the partitions reach, and divide them into ranges."""

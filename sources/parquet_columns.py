@@ -76,7 +76,8 @@ def _items(file: File, first: int, items: Callable[[Any], Iterable[Any]], places
         try:
             return items(places)
         except UnreadPlace as unread:
-            raise misread_row(file, first + unread.place, unread.unread.row, unread.unread.problem).error() from None
+            row = unread.unread
+            raise misread_row(file, first + unread.place, row.row, row.problem).error() from row.problem.plain()
 
 
 class _ColumnsOfGroup:

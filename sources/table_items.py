@@ -7,13 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from dstream.errors import SourceError
+from dstream.spi import Misread
+from dstream.values import BadRecord
 from dstream.values.blaming import shown
 from sources.arrow_items import names_read
+from sources.arrow_values import UnreadRow
 from sources.forms import FormOfItem, Unfit
 from sources.kinds import BINARY, form_of, missing_columns
 from sources.quick_makers import maker_of_rows
+from sources.record_files import OnMisread
 
-__all__ = ["TableItems", "items_of_table"]
+__all__ = ["TableItems", "fail", "items_of_table", "misread_row"]
 
 
 def items_of_table(kind: Any, columns: Sequence[str], call: str) -> TableItems:
@@ -50,27 +54,60 @@ class TableItems:
     names: tuple[str, ...]
     call: str
 
-    def made(self, batches: Iterable[Sequence[Sequence[Any]]], first: int | None = None) -> Iterator[Any]:
+    def made(
+        self,
+        batches: Iterable[Sequence[Sequence[Any]] | UnreadRow],
+        first: int | None = None,
+        misread: OnMisread | None = None,
+    ) -> Iterator[Any]:
         """Give the items of some rows.
 
         Args:
             batches: the values of each column, as Parquet has them, of some rows after another.
             first: the number of the first row; None: rows come in no order.
+            misread: gives what takes the place of a row that becomes no item; None: it is an error.
 
         Raises:
             SourceError: a row becomes no item.
         """
+        misread = misread or fail
         make, number = maker_of_rows(self.form, self.names), first
         for columns in batches:
+            if isinstance(columns, UnreadRow):
+                yield from misread(misread_row(self.call, number, columns.row, columns.problem))
+                number = None if number is None else number + 1
+                continue
             for values in zip(*columns, strict=True):
                 try:
                     made = make(values)  # A failure would name what is called `item`, which is the one before.
                 except Unfit as error:
-                    raise self._misread(error, values, number) from error.plain()
-                yield made
+                    row = dict(zip(self.names, values, strict=True))
+                    yield from misread(misread_row(self.call, number, row, error))
+                else:
+                    yield made
                 number = None if number is None else number + 1
 
-    def _misread(self, error: Unfit, values: Sequence[Any], number: int | None) -> SourceError:
-        place = "" if number is None else f", row {number:,}"
-        row = dict(zip(self.names, values, strict=True))
-        return SourceError(f"{self.call}{place}: {error.said('column')}: {shown(row)}")
+
+def misread_row(call: str, number: int | None, row: dict[str, Any], problem: Unfit) -> Misread:
+    """Return what is said of a row that becomes no item.
+
+    Args:
+        call: names the table.
+        number: of the row, from 1; None: rows come in no order.
+        row: its values by their columns.
+        problem: what is wrong.
+    """
+    place = "" if number is None else f", row {number:,}"
+    seen = problem.plain()
+
+    def error() -> SourceError:
+        found = SourceError(f"{call}{place}: {problem.said('column')}: {shown(row)}")
+        found.__cause__ = seen
+        return found
+
+    return Misread(seen, lambda: BadRecord(call, number or 0, repr(row)), error)
+
+
+def fail(misread: Misread) -> Iterable[Any]:
+    """Raise the error of a bad row."""
+    raise misread.error()

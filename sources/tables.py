@@ -8,16 +8,15 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from dstream.errors import SourceError
 from dstream.spi import ArrowRows
-from dstream.values.blaming import shown
 from sources.arrow_items import are_parts_plain, rows_maker
 from sources.arrow_layouts import in_usual_layout, usual_type
 from sources.arrow_times import in_microseconds
 from sources.arrow_values import UnreadPlace, UnreadRow, rows_of_python
 from sources.memory import split_count
 from sources.names import repeated
-from sources.table_items import TableItems, items_of_table
+from sources.record_files import OnMisread
+from sources.table_items import TableItems, fail, items_of_table, misread_row
 
 __all__ = ["TableRows", "TableSplit", "rows_of_table", "table_of"]
 
@@ -132,6 +131,8 @@ class TableRows:
     ordered = True
     bounded = True
     in_caller = False
+    on_bad = "fail"
+    into = None
 
     @property
     def has_columns(self) -> bool:
@@ -187,27 +188,32 @@ class TableSplit:
         Raises:
             SourceError: a row becomes no item.
         """
-        return self._items(self.table, self.before)
+        return self._items(self.table, self.before, fail)
 
-    def _items(self, rows: Any, before: int) -> Iterator[Any]:
-        values = self._values(rows, before)
+    def read_past(self, misread: OnMisread) -> Iterator[Any]:
+        """Give the rows, and in the place of one that becomes no item what `misread` gives, or raises."""
+        return self._items(self.table, self.before, misread)
+
+    def _items(self, rows: Any, before: int, misread: OnMisread) -> Iterator[Any]:
+        values = (
+            found
+            for batch in rows.to_batches(max_chunksize=BATCH_ROWS)
+            for found in rows_of_python(batch, is_strict=self.made is not None)
+        )
         if self.made is not None:
-            return self.made.made(values, before + 1)
-        names = rows.schema.names
-        return (dict(zip(names, row, strict=True)) for columns in values for row in zip(*columns, strict=True))
+            return self.made.made(values, before + 1, misread)
+        return self._dictionaries(values, rows.schema.names, before + 1, misread)
 
-    def _values(self, rows: Any, before: int) -> Iterator[list[list[Any]]]:
-        """Give the values of each column, of some rows after others.
-
-        Raises:
-            SourceError: a row holds a value that Python does not have.
-        """
-        for batch in rows.to_batches(max_chunksize=BATCH_ROWS):
-            for found in rows_of_python(batch, is_strict=self.made is not None):
-                if isinstance(found, UnreadRow):
-                    raise _unread(self.call, before + 1, found)
-                yield found
-                before += len(found[0])
+    def _dictionaries(
+        self, values: Iterable[list[list[Any]] | UnreadRow], names: list[str], number: int, misread: OnMisread
+    ) -> Iterator[Any]:
+        for found in values:
+            if isinstance(found, UnreadRow):
+                yield from misread(misread_row(self.call, number, found.row, found.problem))
+                number += 1
+            else:
+                yield from (dict(zip(names, row, strict=True)) for row in zip(*found, strict=True))
+                number += len(found[0])
 
     def arrow_rows(self) -> Iterator[ArrowRows | Iterator[Any]] | None:
         """Give the rows in columns, and the items of those that stand in none; None if a class does more."""
@@ -222,7 +228,7 @@ class TableSplit:
             columns = _Columns(batch)
             rows = rows_maker(form, batch.schema.names, columns)
             if rows is None:
-                yield self._items(pa.Table.from_batches([batch]), before)
+                yield self._items(pa.Table.from_batches([batch]), before, fail)
             else:
                 found = rows(columns.column, batch.num_rows, BATCH_ROWS)
                 yield replace(found, items=partial(_chosen, self.call, before + 1, found.items))
@@ -241,14 +247,8 @@ def _chosen(call: str, first: int, items: Callable[[Any], Iterable[Any]], places
     try:
         return items(places)
     except UnreadPlace as unread:
-        raise _unread(call, first + unread.place, unread.unread) from None
-
-
-def _unread(call: str, number: int, unread: UnreadRow) -> SourceError:
-    problem = unread.problem
-    error = SourceError(f"{call}, row {number:,}: {problem.said('column')}: {shown(unread.row)}")
-    error.__cause__ = problem.plain()
-    return error
+        row = unread.unread
+        raise misread_row(call, first + unread.place, row.row, row.problem).error() from row.problem.plain()
 
 
 class _Columns:

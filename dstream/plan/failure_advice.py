@@ -133,7 +133,9 @@ def to_do(error: Exception, known: Failure, node: Node | None) -> str:
     if isinstance(error, errors.SerializationError) and (item := _ITEM.match(str(error))):
         return _of_an_item(item[1])
     if _is_about_a_record(error, node):
-        return "correct the record, or give the source on_bad='skip' or into=..., or put .ignore(ValueError) behind it"
+        source = getattr(node, "source", None)
+        takes = "give the source on_bad='skip' or into=..., or " if hasattr(source, "options") else ""
+        return f"correct the record, or {takes}put .ignore(ValueError) behind it"
     if known.origin is None or known.step is None:
         for kind, words in _TO_DO.items():
             if isinstance(error, kind):

@@ -15,6 +15,7 @@ from dstream.engine.kernels.columns.column_records import Records, blocks_of_row
 from dstream.errors import SourceError
 from dstream.plan.steps import Step
 from sources import parquet_rows
+from sources.kafka_ranges import KafkaRange, Making
 from sources.tables import rows_of_table
 
 _FAR = 8_640_000_000_000_000
@@ -123,6 +124,76 @@ def test_a_map_with_a_key_twice_is_a_bad_row_of_a_class(tmp_path):
     assert list(split.read_past(lambda bad: [bad.record().line])) == [Numbered(1, {"a": 1}), 2, Numbered(3, {})]
     with pytest.raises(SourceError, match=r"a.parquet, row 2: column at: a map has a key twice"):
         list(split.read())
+
+
+@each_value
+@pytest.mark.parametrize("kind", [None, Numbered])
+def test_a_row_of_a_table_is_bad(name, kind):
+    """Where somebody deals with it: `.ignore(ValueError)` and its kin stand behind `from_df`, too."""
+    if name == "nanoseconds":
+        return  # They are refused at the call.
+    [split] = rows_of_table(table_of(name), kind, "from_df(Table)").splits(1)
+    items = list(split.read_past(lambda bad: [bad.record().line]))
+
+    assert [item if item == 2 else item["n"] if kind is None else item.n for item in items] == [1, 2, 3]
+
+
+@dataclasses.dataclass
+class Exact:
+    """A class of which some rows become none."""
+
+    n: int
+
+
+def test_rows_of_a_table_that_do_not_fit_are_dealt_with(local_context):
+    """As those of files; the advice names no argument that `from_df` does not have."""
+    rows = local_context.from_df(pa.table({"n": [1.5, 2.0, None]}), Exact)
+
+    assert rows.ignore(ValueError).to_list() == []
+    assert rows.resolve(ValueError, lambda bad, error: bad.line).to_list() == [1, 2, 3]
+    with pytest.raises(SourceError, match=r"row 1: column n.*\n.*\n(.*\n)*.*correct the record, or put .ignore"):
+        rows.to_list()
+
+
+class Message:
+    """A message of Kafka whose offset is its value."""
+
+    def __init__(self, value):
+        self._value = value
+
+    def offset(self):
+        """Return the value."""
+        return int(self._value)
+
+    def timestamp(self):
+        """Return none."""
+        return 0, 0
+
+    def key(self):
+        """Return none."""
+        return
+
+    def value(self):
+        """Return the value."""
+        return self._value
+
+    def headers(self):
+        """Return none."""
+        return
+
+
+def test_a_message_of_kafka_is_bad(monkeypatch):
+    """One of which a function makes no value: the others come, and it is named with its offset and its value."""
+    monkeypatch.setattr(KafkaRange, "_messages", lambda self: [[Message(b"1"), Message(b"2"), Message(b"3")]])
+    making = Making(value=lambda value: 6 // (int(value) - 2), projection=lambda record: record.value)
+    split = KafkaRange("kafka('t')", None, "t", 0, 0, 3, making, False)
+    found = []
+
+    assert list(split.read_past(lambda bad: found.append(bad) or ())) == [-6, 6]
+    [bad] = found
+    assert (bad.record().path, bad.record().line, bad.record().text) == ("kafka('t'): t-0", 2, "None: b'2'")
+    with pytest.raises(SourceError, match=r"kafka\('t'\): the message at offset 2 of t-0: integer division"):
+        raise bad.error()
 
 
 def test_bad_rows_go_where_they_are_sent(engine, tmp_path):
