@@ -147,8 +147,8 @@ def _array_of_one(value: str | bytes, kind: pa.DataType) -> pa.Array:
     data = value.encode() if isinstance(value, str) else value
     if len(data) > _LARGEST_VALUE:
         raise ColumnTooLargeError(
-            f"a value has {len(data):,} bytes, and a storage takes {_LARGEST_VALUE:,} (nearly 2 GiB) of one: divide it, or "
-            "write it into a file of its own and keep the path"
+            f"a value has {len(data):,} bytes, and a storage takes {_LARGEST_VALUE:,} (nearly 2 GiB): divide it, "
+            "or write it into a file of its own and keep the path"
         )
     ends = b"".join(end.to_bytes(4, sys.byteorder) for end in (0, len(data)))
     return pyarrow.Array.from_buffers(kind, 1, [None, pyarrow.py_buffer(ends), pyarrow.py_buffer(data)])
