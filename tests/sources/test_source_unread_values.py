@@ -10,8 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
+from pyspark.sql.types import LongType, StructField, StructType, TimestampType
 
 from dstream.engine.kernels.columns.column_records import Records, blocks_of_rows
+from dstream.engine.worker.frame_rows import rows_of_frame, values_of_frame
 from dstream.errors import SourceError
 from dstream.plan.steps import Step
 from sources import parquet_rows
@@ -153,6 +155,16 @@ def test_rows_of_a_table_that_do_not_fit_are_dealt_with(local_context):
     assert rows.resolve(ValueError, lambda bad, error: bad.line).to_list() == [1, 2, 3]
     with pytest.raises(SourceError, match=r"row 1: column n.*\n.*\n(.*\n)*.*correct the record, or put .ignore"):
         rows.to_list()
+
+
+@pytest.mark.parametrize("read", [rows_of_frame, values_of_frame])
+def test_a_value_of_a_data_frame_of_spark_is_named(read):
+    """With its column; rows of such a frame come in no order."""
+    batch = pa.record_batch({"n": [1, 2], "at": pa.array([0, 10**18], pa.timestamp("us", "Asia/Tokyo"))})
+    schema = StructType([StructField("n", LongType()), StructField("at", TimestampType())])
+
+    with pytest.raises(SourceError, match=r"column at: Python has no such timestamp\[us, tz=UTC\], got .*0{18}"):
+        read(batch, schema)
 
 
 class Message:

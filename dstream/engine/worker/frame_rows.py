@@ -21,6 +21,9 @@ def rows_of_frame(batch: pa.RecordBatch, schema: Any) -> list[Any]:
     Args:
         batch: the columns.
         schema: of the DataFrame, a `pyspark.sql.types.StructType`; its fields stand for the columns by place.
+
+    Raises:
+        SourceError: a value is none of Python.
     """
     import pyarrow as pa
     from pyspark.sql.conversion import ArrowTableToRowsConversion
@@ -29,8 +32,28 @@ def rows_of_frame(batch: pa.RecordBatch, schema: Any) -> list[Any]:
     table = pa.Table.from_arrays(columns, [str(place) for place in range(len(columns))])
     if not columns:
         table = pa.Table.from_batches([batch])
-    rows: list[Any] = ArrowTableToRowsConversion.convert(table, _as_they_are(schema))
+    try:
+        rows: list[Any] = ArrowTableToRowsConversion.convert(table, _as_they_are(schema))
+    except Exception as error:
+        for column, field in zip(columns, schema.fields, strict=True):
+            _refuse_unread(column, field.name, error)
+        raise
     return rows
+
+
+def _refuse_unread(column: pa.Array, name: str, error: Exception) -> None:
+    """Name the first value of a column that Python does not have, if there is one.
+
+    Raises:
+        SourceError: there is one.
+    """
+    for place in range(len(column)):
+        one = column.slice(place, 1)
+        try:
+            one.to_pylist()
+        except (ArithmeticError, ValueError) as problem:
+            text = " ".join(str(one).split()).removeprefix("[ ").removesuffix(" ]")
+            raise SourceError(f"column {name}: Python has no such {one.type}, got {text} ({problem})") from error
 
 
 def values_of_frame(batch: pa.RecordBatch, schema: Any) -> list[list[Any]]:
@@ -43,7 +66,7 @@ def values_of_frame(batch: pa.RecordBatch, schema: Any) -> list[list[Any]]:
         schema: as for `rows_of_frame`.
 
     Raises:
-        SourceError: a map has a key twice.
+        SourceError: a map has a key twice, or a value is none of Python.
     """
     from pyspark.sql.types import StructType
 
@@ -61,6 +84,9 @@ def _values(column: pa.Array, name: str) -> list[Any]:
         values: list[Any] = _in_utc(column).to_pylist(maps_as_pydicts="strict")
     except KeyError as error:  # PySpark would keep the last of the values.
         raise SourceError(f"column {name}: a map has a key twice ({error.args[0]})") from None
+    except (ArithmeticError, ValueError) as error:
+        _refuse_unread(_in_utc(column), name, error)
+        raise
     return values
 
 
