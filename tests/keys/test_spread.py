@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import uuid
 from collections import Counter
 from collections.abc import Sequence
+from decimal import Decimal
 from math import sqrt
 from typing import Any
 
@@ -13,7 +16,7 @@ import pytest
 from dstream.engine.kernels.columns.column_groups import stable_hashes_of_ints
 from dstream.engine.kernels.spilling import DEEPEST, FAN_OUT, mixed
 from dstream.keys import canonical_all, stable_hash, stable_hashes
-from dstream.keys.shards import shard_numbers
+from dstream.keys.shards import SHARDING_VERSION, shard_numbers
 from dstream.spi.epochs import target_of
 from dstream.spi.processor import SHARDS
 from tests.keys.real_keys import REAL_KEYS
@@ -98,3 +101,13 @@ def test_ints_in_columns_have_the_hashes_of_ints() -> None:
     column = np.array(edges + real, np.int64)
 
     assert stable_hashes_of_ints(column).tolist() == stable_hashes(edges + real) == list(map(stable_hash, edges + real))
+
+
+def test_the_shards_of_keys_are_those_of_their_version() -> None:
+    """State is found again by them: where one of these changes, `SHARDING_VERSION` does, on every Python alike."""
+    moment, numbers = dt.datetime(2026, 1, 1, tzinfo=dt.UTC), [0, 7, -1, 2**70, 1.5, Decimal("1.5"), uuid.UUID(int=5)]
+    keys = [*numbers, "sea", b"sea", None, (1, "sea"), moment.date(), moment]
+
+    assert SHARDING_VERSION == 2
+    assert shard_numbers(keys, 1009) == [766, 20, 725, 252, 731, 731, 307, 718, 718, 766, 823, 68, 168]
+    assert shard_numbers(["sea", "whale"], 1009) == [718, 74]
