@@ -19,7 +19,15 @@ from sources.found_files import Paths, path_list
 from sources.kinds import TEXTS, form_of, kind_behind, missing_columns
 from sources.lines import checked_encoding
 from sources.names import checked_names
-from sources.record_files import OnBad, OnMisread, RecordFiles, options
+from sources.record_files import (
+    MAX_RECORD,
+    OnBad,
+    OnMisread,
+    RecordFiles,
+    checked_max_record,
+    options,
+    shown_max_record,
+)
 
 __all__ = ["CsvFormat", "csv_rows"]
 
@@ -39,6 +47,7 @@ def csv_rows(
     with_path: Literal[False] = ...,
     on_bad: OnBad = ...,
     into: Reducer[DeadLetter, Any] | None = ...,
+    max_record: int = ...,
 ) -> Source[T]: ...
 @overload
 def csv_rows(
@@ -53,6 +62,7 @@ def csv_rows(
     with_path: Literal[True],
     on_bad: OnBad = ...,
     into: Reducer[DeadLetter, Any] | None = ...,
+    max_record: int = ...,
 ) -> Source[tuple[str, T]]: ...
 @overload
 def csv_rows(
@@ -65,6 +75,7 @@ def csv_rows(
     with_path: Literal[False] = ...,
     on_bad: OnBad = ...,
     into: Reducer[DeadLetter, Any] | None = ...,
+    max_record: int = ...,
 ) -> Source[T]: ...
 @overload
 def csv_rows(
@@ -77,6 +88,7 @@ def csv_rows(
     with_path: Literal[True],
     on_bad: OnBad = ...,
     into: Reducer[DeadLetter, Any] | None = ...,
+    max_record: int = ...,
 ) -> Source[tuple[str, T]]: ...
 @overload
 def csv_rows(
@@ -88,6 +100,7 @@ def csv_rows(
     with_path: Literal[False] = ...,
     on_bad: OnBad = ...,
     into: Reducer[DeadLetter, Any] | None = ...,
+    max_record: int = ...,
 ) -> Source[dict[str, Any]]: ...
 @overload
 def csv_rows(
@@ -99,6 +112,7 @@ def csv_rows(
     with_path: Literal[True],
     on_bad: OnBad = ...,
     into: Reducer[DeadLetter, Any] | None = ...,
+    max_record: int = ...,
 ) -> Source[tuple[str, dict[str, Any]]]: ...
 @hinting(
     cls="kind=",
@@ -121,6 +135,7 @@ def csv_rows(
     with_path: bool = False,
     on_bad: OnBad = "fail",
     into: Reducer[DeadLetter, Any] | None = None,
+    max_record: int = MAX_RECORD,
 ) -> Source[Any]:
     r"""Read the rows of CSV files as dictionaries, or as what `kind` makes of them; blank lines are skipped.
 
@@ -153,6 +168,9 @@ def csv_rows(
             end how many there were. A quote that nothing closes always ends the run, unless it stands in the last line:
             where the next row begins is not known then.
         into: a reducer that gets a `DeadLetter` for each such row instead, whose item is a `BadRecord`.
+        max_record: bytes that a line may have, decompressed, 64 MiB by default; of a row of several lines, characters,
+            of which a MiB is read whatever this says. A longer line is a bad row; if it has a `quotechar`, or is a row
+            of several lines, it ends the run.
 
     Raises:
         LookupError: there is no such encoding.
@@ -184,9 +202,9 @@ def csv_rows(
     form = None if kind is None else form_of(kind, TEXTS)
     if names is not None and form is not None and (missing := missing_columns(form, names)):
         raise ValueError(f"fieldnames must hold the fields of {form.expected}: there is no {', '.join(missing)}")
-    format = CsvFormat(checked_encoding(encoding), tuple(dialect.items()), names, form)
+    format = CsvFormat(checked_encoding(encoding), tuple(dialect.items()), names, form, checked_max_record(max_record))
     signs = (("delimiter", _shown_sign(delimiter, ",")), ("quotechar", _shown_sign(quotechar, '"')))
-    shown = (("encoding", encoding), *signs, ("fieldnames", names), ("kind", kind))
+    shown = (("encoding", encoding), *signs, ("fieldnames", names), ("kind", kind), shown_max_record(max_record))
     return RecordFiles("csv_rows", path_list(*paths), format, options(with_path, on_bad, into), shown)
 
 
@@ -219,6 +237,7 @@ class CsvFormat:
     dialect: tuple[tuple[str, Any], ...]
     fieldnames: tuple[str, ...] | None
     form: FormOfItem | None
+    max_record: int = MAX_RECORD
 
     def divided(self, files: list[File], parallelism: int) -> list[tuple[Part, ...]]:
         """Divide the files, each of them whole."""
@@ -230,4 +249,6 @@ class CsvFormat:
 
     def blocks(self, part: Part, misread: OnMisread) -> Iterator[Sequence[Any]]:
         """Give the rows of a file in lists."""
-        return RowsOfFile(part, self.encoding, dict(self.dialect), self.fieldnames, self.form).blocks(misread)
+        return RowsOfFile(part, self.encoding, dict(self.dialect), self.fieldnames, self.form, self.max_record).blocks(
+            misread
+        )

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import collections
 import csv
+import functools
 import io
 import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from dstream.errors import SourceError
 from dstream.spi import Misread
@@ -18,19 +19,19 @@ from sources.file_access import opened
 from sources.file_splits import Part
 from sources.forms import FormOfItem, Unfit
 from sources.kinds import missing_columns
-from sources.lines import Damaged, LineNumbers, line_blocks, splits_at_newlines, whole_lines
+from sources.lines import Damaged, LineNumbers, TooLong, line_blocks, splits_at_newlines, too_long, whole_lines
 from sources.names import repeated
 from sources.quick_makers import maker_of_rows
 from sources.record_files import OnMisread, misread_at
 
 __all__ = ["RowsOfFile"]
 
-LONGEST_FIELD = 64 << 20
-"""A longer field is taken for an unclosed quote. The `csv` module's own limit is 128 KiB."""
 ROWS = 128
 """So many rows are made together."""
 LINES = 1_024
 """So many lines are a block where bytes are not cut at line ends."""
+_CHARACTERS = 1 << 20
+"""Of rows that are made together, and of a block where bytes are not cut at line ends, unless a record has more."""
 
 
 class RowsOfFile:
@@ -42,6 +43,7 @@ class RowsOfFile:
         dialect: what `csv.reader` takes.
         names: those of the columns; None if the first row has them.
         form: of what a row becomes; None for dictionaries.
+        most: bytes that a line may have, and characters that a record of several may have.
     """
 
     def __init__(
@@ -51,7 +53,9 @@ class RowsOfFile:
         dialect: dict[str, Any],
         names: tuple[str, ...] | None,
         form: FormOfItem | None,
+        most: int,
     ) -> None:
+        self._most = most
         self._file = part.file
         self._names = names
         self._form = form
@@ -59,8 +63,19 @@ class RowsOfFile:
         self._quotes = _Quotes(dialect["delimiter"], dialect["quotechar"]) if dialect["quotechar"] else None
         self._delimiters = OtherDelimiters(dialect)
         self._count: int | None = None  # Of the names, when they are known.
-        self._lines = _Lines(part, encoding, self._quotes)
-        self._reader: Any = csv.reader(itertools.chain.from_iterable(self._lines.blocks()), **dialect)
+        self._lines = _Lines(part, encoding, self._quotes, dialect["quotechar"] or "", most)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Begin behind the last line whose row is done."""
+        self._before = self._lines.done
+        self._reader: Any = csv.reader(itertools.chain.from_iterable(self._lines.blocks()), **self._dialect)
+
+    @property
+    def _line_num(self) -> int:
+        """The number of the last line that was read."""
+        number: int = self._before + self._reader.line_num
+        return number
 
     def blocks(self, misread: OnMisread) -> Iterator[Sequence[Any]]:
         """Give what becomes of each row behind the header, in lists.
@@ -75,38 +90,44 @@ class RowsOfFile:
             SourceError: the file cannot be read, its header does not fit, or nothing closes a quote.
         """
         # The limit is one for the whole process, and never lowered here.
-        csv.field_size_limit(max(csv.field_size_limit(), LONGEST_FIELD))
-        reader, lines = self._reader, self._lines
+        csv.field_size_limit(max(csv.field_size_limit(), min(self._most, _LARGEST_LIMIT)))
+        lines = self._lines
         names = self._header() if self._names is None else self._names
         make, make_of_plain = self._maker(names, False), self._maker(names, True)
         make_many, problem = self._maker_of_many(names, make_of_plain), None
         is_first, self._count = True, len(names)
         while True:
-            rows: list[list[str]] = []
+            rows, is_full = lines.rows, False
             try:
-                rows.extend(itertools.islice(reader, ROWS))
+                rows.extend(itertools.islice(self._reader, ROWS))
+            except _Full:
+                is_full = True
             except Exception as error:
                 problem = error  # The rows that were read before come first.
+            last = self._line_of(rows) if is_full else self._line_num
             if not rows and problem is None:
                 return
             if is_first and self._delimiters.are_likely:
                 place = f"{self._file.name}, line {lines.done:,}"
-                self._delimiters.refuse_single_column(place, names[0], lines.up_to(reader.line_num))
+                self._delimiters.refuse_single_column(place, names[0], lines.up_to(last))
             is_first = False
             made = make_many(rows) if lines.are_plain else []
             if made:
                 yield made
             if len(made) < len(rows) or problem is not None:
-                yield from self._one_by_one(rows, len(made), names, make, make_of_plain, misread)
+                yield from self._one_by_one(rows, last, len(made), names, make, make_of_plain, misread)
             if problem is not None:
-                yield self._instead(problem, reader.line_num, misread)
+                yield self._instead(problem, last, misread)
                 problem = None
-            lines.done = reader.line_num
+            lines.done, lines.rows = last, []
+            if is_full:
+                self._begin()
             del rows, made  # So few lists live at a time that the garbage collector does not look for cycles in them.
 
     def _one_by_one(
         self,
         rows: list[list[str]],
+        last_of_all: int,
         given: int,
         names: tuple[str, ...],
         make: Callable[[Sequence[Any]], Any],
@@ -115,7 +136,7 @@ class RowsOfFile:
     ) -> Iterator[Sequence[Any]]:
         """Give what becomes of the rows that are not given yet, each in a list."""
         lines, count = self._lines, len(names)
-        for place, (row, last) in enumerate(self._with_lines(rows)):
+        for place, (row, last) in enumerate(self._with_lines(rows, last_of_all)):
             if place >= given:
                 try:
                     if len(row) == count and (lines.are_plain or ("" not in row and not lines.damaged)):
@@ -131,9 +152,14 @@ class RowsOfFile:
                     yield (made,)
             lines.done = last
 
-    def _with_lines(self, rows: list[list[str]]) -> Iterable[tuple[list[str], int]]:
+    def _line_of(self, rows: list[list[str]]) -> int:
+        """Return the number of the last line of some rows, behind which a record may have been begun."""
+        *_, (_, last) = self._with_lines(rows, self._line_num)
+        return last
+
+    def _with_lines(self, rows: list[list[str]], last: int) -> Iterable[tuple[list[str], int]]:
         """Return the rows that are not done with the number of the last line of each."""
-        done, last = self._lines.done, self._reader.line_num
+        done = self._lines.done
         if last - done == len(rows):
             return zip(rows, range(done + 1, last + 1), strict=True)
         again: Any = csv.reader(self._lines.up_to(last), **self._dialect)
@@ -149,21 +175,21 @@ class RowsOfFile:
         try:
             row: Sequence[str] = next(filter(None, self._reader), ())
         except csv.Error as error:
-            raise self._misread(error, self._reader.line_num).error() from error
-        if damage := self._lines.damage_up_to(self._reader.line_num):
+            raise self._misread(error, self._line_num).error() from error
+        if damage := self._lines.damage_up_to(self._line_num):
             raise damage.error()
-        header = self._lines.text_up_to(self._reader.line_num).lstrip("\r\n")
+        header = self._lines.text_up_to(self._line_num).lstrip("\r\n")
         if twice := repeated(row):
             raise self._bad_header(f"the header holds {twice} more than once")
         if row and (missing := missing_columns(self._form, row)):
             advice = self._delimiters.of_names(header, row, self._form)
             raise self._bad_header(f"there is no column {', '.join(missing)}; there are {', '.join(row)}{advice}")
         self._delimiters.remember_header(header, row)
-        self._lines.done = self._reader.line_num
+        self._lines.done = self._line_num
         return tuple(row)
 
     def _bad_header(self, said: str) -> SourceError:
-        return SourceError(f"{self._file.name}, line {self._reader.line_num:,}: {said}")
+        return SourceError(f"{self._file.name}, line {self._line_num:,}: {said}")
 
     def _maker(self, names: tuple[str, ...], empty_is_none: bool) -> Callable[[Sequence[Any]], Any]:
         if self._form is not None:
@@ -222,6 +248,28 @@ _ADVICE = {
     "unexpected end of data": ": a quote is never closed",
 }
 """What to look for, by what the `csv` module says."""
+_LARGEST_LIMIT = (1 << 31) - 1
+"""The largest limit that the `csv` module takes where a C long has 32 bits."""
+
+
+class _Full(Exception):
+    """Lines that are read have enough characters, and there are rows of them."""
+
+
+class _Held(NamedTuple):
+    """A block of lines that are not done.
+
+    Attributes:
+        before: how many lines are before it.
+        lines: these, with their ends.
+        is_special: one is damaged, or may hold quotes around nothing.
+        size: how many characters they have.
+    """
+
+    before: int
+    lines: list[str]
+    is_special: bool
+    size: int
 
 
 class _Lines:
@@ -230,51 +278,90 @@ class _Lines:
     Attributes:
         done: the number of the last line whose row is done. Blocks before it are let go of.
         are_plain: no line that is not done is damaged, or may hold quotes around nothing.
-        damaged: what is said of lines in another encoding, or in none, by their numbers.
+        damaged: what is said of lines in another encoding, or in none, or that are too long, by their numbers.
+        rows: gets the rows that are read of these lines and are not done.
     """
 
-    def __init__(self, part: Part, encoding: str, quotes: _Quotes | None) -> None:
+    def __init__(self, part: Part, encoding: str, quotes: _Quotes | None, quote: str, most: int) -> None:
         self.done = 0
+        self.rows: list[list[str]] = []
         self.are_plain = True
         self.damaged: dict[int, Misread] = {}
         self._part = part
         self._encoding = encoding
         self._quotes = quotes
-        self._held: list[tuple[int, list[str], bool]] = []
+        self._quote = quote
+        self._most = most
+        self._held: list[_Held] = []
+        self._given, self._rest = 0, self._blocks()
 
     def blocks(self) -> Iterator[list[str]]:
-        """Give the lines in lists; `reader.line_num` counts them."""
-        given = 0
-        for block in self._blocks():
-            self._held = [each for each in self._held if each[0] + len(each[1]) > self.done]
+        """Give the lines that are not done in lists; `reader.line_num` counts them.
+
+        Raises:
+            SourceError: a record of several lines has too many characters.
+            _Full: before another block than the first is read, if the lines of rows that are not done have many.
+        """
+        for given, block, *_ in list(self._held):
+            if given + len(block) > self.done:
+                yield block[max(self.done - given, 0) :]
+                self._check_size()
+        for block in self._rest:
+            given = self._given
+            self._given += len(block)
+            if isinstance(block, TooLong) and block.has_quote:
+                said = f" {block.error} and a quote, so that it is not known where the next record begins"
+                raise misread_at(self._part.file, lambda: self._given, block[0], block.error, said).error()
+            self._held = [each for each in self._held if each.before + len(each.lines) > self.done]
             self.damaged = {number: misread for number, misread in self.damaged.items() if number > self.done}
             text = "".join(block)
             is_damaged = isinstance(block, Damaged) or "\0" in text
             if is_damaged:
                 self._note_damage(block, given)
             has_quotes = self._quotes is not None and self._quotes.may_be_around_nothing(text)
-            self._held.append((given, block, has_quotes or is_damaged))
-            self.are_plain = not any(is_special for _, _, is_special in self._held)
+            self._held.append(_Held(given, block, has_quotes or is_damaged, len(text)))
+            self.are_plain = not any(each.is_special for each in self._held)
             yield block
-            given += len(block)
+            self._check_size()
+
+    def _check_size(self) -> None:
+        most = max(self._most, _CHARACTERS)
+        if sum(each.size for each in self._held) <= most or sum(map(len, self.up_to(self._given))) <= most:
+            return
+        if self.rows:
+            raise _Full
+        said = f" begins a record of more than max_record={self._most:,} characters: is a quote never closed"
+        text = "".join(itertools.islice(self.up_to(self._given), LINES))
+        raise misread_at(self._part.file, lambda: self.done + 1, text, ValueError(said[1:]), said).error()
 
     def _blocks(self) -> Iterator[list[str]]:
         if splits_at_newlines(self._encoding):
-            return whole_lines(self._part, self._encoding)
+            return whole_lines(self._part, self._encoding, self._most, self._quote)
         return self._decoded_at_once()
 
     def _decoded_at_once(self) -> Iterator[list[str]]:
         with opened(self._part.file) as stream, io.TextIOWrapper(stream, self._encoding, newline="") as text:
             try:
-                while block := list(itertools.islice(text, LINES)):
+                block: list[str] = []
+                size = 0
+                for number, line in enumerate(iter(functools.partial(text.readline, self._most + 2), ""), 1):
+                    if len(line) > self._most and len(line.rstrip("\r\n")) > self._most:
+                        yield block
+                        raise too_long(self._part.file, number, line, self._most)
+                    block.append(line)
+                    size += len(line)
+                    if len(block) == LINES or size > _CHARACTERS:
+                        yield block
+                        block, size = [], 0
+                if block:
                     yield block
             except UnicodeDecodeError:
                 # Its error counts from some buffer's start. Reading the file as lines says where it is.
-                collections.deque(line_blocks(self._part, self._encoding), maxlen=0)
+                collections.deque(line_blocks(self._part, self._encoding, self._most), maxlen=0)
                 raise
 
     def _note_damage(self, block: list[str], given: int) -> None:
-        numbers = LineNumbers(self._part, self._encoding)
+        numbers = LineNumbers(self._part, self._encoding, self._most)
         bad = block.bad if isinstance(block, Damaged) else ()
         for place, line in enumerate(block):
             number = given + place + 1
@@ -297,7 +384,7 @@ class _Lines:
         """Return the lines that are not done, up to one."""
         done, held = self.done, self._held
         return itertools.chain.from_iterable(
-            block[max(done - given, 0) : max(last - given, 0)] for given, block, _ in held
+            block[max(done - given, 0) : max(last - given, 0)] for given, block, *_ in held
         )
 
 

@@ -18,7 +18,16 @@ from sources.found_files import Paths, path_list
 from sources.kinds import JSON, form_of, kind_behind
 from sources.lines import Damaged, LineNumbers, blocks_of_lines, checked_encoding, is_divisible
 from sources.quick_makers import maker_of_objects
-from sources.record_files import OnBad, OnMisread, RecordFiles, misread_at, options
+from sources.record_files import (
+    MAX_RECORD,
+    OnBad,
+    OnMisread,
+    RecordFiles,
+    checked_max_record,
+    misread_at,
+    options,
+    shown_max_record,
+)
 
 __all__ = ["JsonFormat", "json_lines"]
 
@@ -35,6 +44,7 @@ def json_lines(
     with_path: Literal[False] = ...,
     on_bad: OnBad = ...,
     into: Reducer[DeadLetter, Any] | None = ...,
+    max_record: int = ...,
 ) -> Source[T]: ...
 @overload
 def json_lines(
@@ -46,6 +56,7 @@ def json_lines(
     with_path: Literal[True],
     on_bad: OnBad = ...,
     into: Reducer[DeadLetter, Any] | None = ...,
+    max_record: int = ...,
 ) -> Source[tuple[str, T]]: ...
 @overload
 def json_lines(
@@ -55,6 +66,7 @@ def json_lines(
     with_path: Literal[False] = ...,
     on_bad: OnBad = ...,
     into: Reducer[DeadLetter, Any] | None = ...,
+    max_record: int = ...,
 ) -> Source[T]: ...
 @overload
 def json_lines(
@@ -64,6 +76,7 @@ def json_lines(
     with_path: Literal[True],
     on_bad: OnBad = ...,
     into: Reducer[DeadLetter, Any] | None = ...,
+    max_record: int = ...,
 ) -> Source[tuple[str, T]]: ...
 @overload
 def json_lines(
@@ -72,6 +85,7 @@ def json_lines(
     with_path: Literal[False] = ...,
     on_bad: OnBad = ...,
     into: Reducer[DeadLetter, Any] | None = ...,
+    max_record: int = ...,
 ) -> Source[Any]: ...
 @overload
 def json_lines(
@@ -80,6 +94,7 @@ def json_lines(
     with_path: Literal[True],
     on_bad: OnBad = ...,
     into: Reducer[DeadLetter, Any] | None = ...,
+    max_record: int = ...,
 ) -> Source[tuple[str, Any]]: ...
 def json_lines(
     *paths: Any,
@@ -88,6 +103,7 @@ def json_lines(
     with_path: bool = False,
     on_bad: OnBad = "fail",
     into: Reducer[DeadLetter, Any] | None = None,
+    max_record: int = MAX_RECORD,
 ) -> Source[Any]:
     r"""Read files that hold one JSON value a line; blank lines are skipped.
 
@@ -116,6 +132,7 @@ def json_lines(
             the end how many there were.
         into: a reducer that gets a `DeadLetter` for each such line instead, whose item is a `BadRecord`. To know the
             number of a line in a file that is read in ranges, the task counts the lines before its range, once.
+        max_record: bytes that a line may have, as for `text_files`; a longer one is a bad record.
 
     Raises:
         LookupError: there is no such encoding.
@@ -138,8 +155,9 @@ def json_lines(
     """
     paths, kind = kind_behind(paths, kind)
     form = None if kind is None else form_of(kind, JSON)
-    format = JsonFormat(checked_encoding(encoding), form, _float if _has_decimals(form) else None)
-    shown = (("encoding", encoding), ("kind", kind))
+    parse_float = _float if _has_decimals(form) else None
+    format = JsonFormat(checked_encoding(encoding), form, parse_float, checked_max_record(max_record))
+    shown = (("encoding", encoding), ("kind", kind), shown_max_record(max_record))
     return RecordFiles("json_lines", path_list(*paths), format, options(with_path, on_bad, into), shown)
 
 
@@ -165,11 +183,12 @@ def _has_decimals(form: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class JsonFormat:
-    """One JSON value a line, the form of what each becomes, and what makes a float if that is not Python's own."""
+    """One JSON value a line, the form of what each becomes, what makes a float, and the bytes of a line."""
 
     encoding: str
     form: FormOfItem | None = None
     parse_float: Callable[[str], float] | None = None
+    max_record: int = MAX_RECORD
 
     def divided(self, files: list[File], parallelism: int) -> list[tuple[Part, ...]]:
         """Divide the files by bytes."""
@@ -177,11 +196,11 @@ class JsonFormat:
 
     def items(self, part: Part, misread: OnMisread) -> Iterator[Any]:
         """Give the values."""
-        numbers, given = LineNumbers(part, self.encoding), 0
+        numbers, given = LineNumbers(part, self.encoding, self.max_record), 0
         make = _unchanged if self.form is None else maker_of_objects(self.form)
         # It parses as `json.loads` does, which spends twice the time around the parser on a short line (CPython 3.11).
         decode = json.JSONDecoder(parse_float=self.parse_float).raw_decode
-        for block in blocks_of_lines(part, self.encoding):
+        for block in blocks_of_lines(part, self.encoding, self.max_record):
             if isinstance(block, Damaged):
                 yield from self._damaged(block, given, numbers, misread)
             else:

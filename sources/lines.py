@@ -20,11 +20,13 @@ from dstream.spi import Misread
 from dstream.values.encoded_lines import EncodedLines
 from sources.file_access import File, check_format, is_compressed, opened
 from sources.file_splits import Part
-from sources.record_files import misread_at
+from sources.line_pieces import LinePieces
+from sources.record_files import MAX_RECORD, misread_at
 
 __all__ = [
     "Damaged",
     "LineNumbers",
+    "TooLong",
     "blocks_of_lines",
     "checked_encoding",
     "encoded_blocks",
@@ -33,6 +35,7 @@ __all__ = [
     "line_blocks",
     "lines_before",
     "splits_at_newlines",
+    "too_long",
     "whole_lines",
 ]
 
@@ -91,34 +94,49 @@ class Damaged(list[str]):
 
     Attributes:
         bad: the places of these lines.
-        error: what the decoder says of the first of them.
+        error: the reason why the first of them is bad, as a rule that of the decoder.
         byte: where in the file that is.
     """
 
-    def __init__(self, lines: Iterable[str], bad: Iterable[int], error: UnicodeDecodeError, byte: int) -> None:
+    def __init__(self, lines: Iterable[str], bad: Iterable[int], error: ValueError, byte: int) -> None:
         super().__init__(lines)
         self.bad = frozenset(bad)
         self.error = error
         self.byte = byte
 
 
+class TooLong(Damaged):
+    """One line that has more bytes than a line may have, cut.
+
+    Attributes:
+        has_quote: whether the whole line has a quote.
+    """
+
+    def __init__(self, line: str, most: int, byte: int, has_quote: bool) -> None:
+        super().__init__([line], [0], ValueError(f"has more than max_record={most:,} bytes"), byte)
+        self.has_quote = has_quote
+
+
 class LineNumbers:
     """The numbers of the lines of a part in its file, which are counted when somebody wants to know one."""
 
-    def __init__(self, part: Part, encoding: str) -> None:
+    def __init__(self, part: Part, encoding: str, most: int = MAX_RECORD) -> None:
         self.part = part
         self._encoding = encoding
+        self._most = most
         self._before: int | None = None
 
     def number(self, line: int) -> int:
         """Return the number of a line in the file, of its number in the part; both from 1."""
         if self._before is None:
-            self._before = lines_before(self.part, self._encoding)
+            self._before = lines_before(self.part, self._encoding, self._most)
         return self._before + line
 
     def undecodable(self, block: Damaged, place: int, line: int) -> Misread:
-        """Return what is said of a line that is not in the encoding, by its place in its block."""
+        """Return what is said of a line that is damaged, by its place in its block."""
         problem, text = block.error, block[place].rstrip("\r\n")
+        if not isinstance(problem, UnicodeDecodeError):
+            return misread_at(self.part.file, lambda: self.number(line), text, problem, f" {problem}")
         if place != min(block.bad):
             said = f" is not {self._encoding}"
             return misread_at(self.part.file, lambda: self.number(line), text, problem, said)
@@ -132,40 +150,40 @@ class LineNumbers:
         return Misread(problem, record, error)
 
 
-def line_blocks(part: Part, encoding: str) -> Iterator[list[str]]:
+def line_blocks(part: Part, encoding: str, most: int = MAX_RECORD) -> Iterator[list[str]]:
     r"""Give the lines of a part in lists, one for each block of the file.
 
     Lines end with "\n", "\r\n" or "\r". Bytes are cut at b"\n" only, so a "\r\n" is never torn. If
     the encoding does not allow that, the part is a whole file and is decoded from the start.
 
     Raises:
-        SourceError: the file cannot be read, or not decoded; the lines before are given first.
+        SourceError: the file cannot be read, not decoded, or has a line of more bytes than `most`; the lines before
+            are given first.
     """
     given = 0
-    for block in blocks_of_lines(part, encoding):
+    for block in blocks_of_lines(part, encoding, most):
         if isinstance(block, Damaged):
             first = min(block.bad)
             yield block[:first]
-            line = lines_before(part, encoding) + given + first + 1
-            raise _undecodable(part, line, block.byte, encoding, block.error) from block.error
+            raise LineNumbers(part, encoding, most).undecodable(block, first, given + first + 1).error()
         yield block
         given += len(block)
 
 
-def encoded_blocks(part: Part, encoding: str) -> Iterator[Sequence[str]]:
+def encoded_blocks(part: Part, encoding: str, most: int = MAX_RECORD) -> Iterator[Sequence[str]]:
     """Give the same, as bytes where these are ASCII or UTF-8: lines are made of them when somebody asks for one.
 
     Raises:
         SourceError: the file cannot be read, or not decoded; the lines before are given first.
     """
     if codecs.lookup(encoding).name not in _LIKE_ASCII or part.file.size is None:
-        yield from line_blocks(part, encoding)
+        yield from line_blocks(part, encoding, most)
         return
-    for block in _pieces_of_lines(part, encoding, _lines, _encoded):
+    for block in _pieces_of_lines(part, encoding, _lines, most, _encoded):
         if isinstance(block, Damaged):
             yield block[: min(block.bad)]
             # Nobody has counted the lines. A pipe, which cannot be read again, is not read here.
-            deque(line_blocks(part, encoding), maxlen=0)
+            deque(line_blocks(part, encoding, most), maxlen=0)
         yield block
 
 
@@ -194,32 +212,39 @@ def _encoded(piece: bytes, codec: str) -> Sequence[str]:
     return EncodedLines(piece, is_ascii=is_ascii)
 
 
-def blocks_of_lines(part: Part, encoding: str) -> Iterator[list[str]]:
-    """Give the same, with `Damaged` blocks for what is not in the encoding.
+def blocks_of_lines(part: Part, encoding: str, most: int = MAX_RECORD) -> Iterator[list[str]]:
+    """Give the same, with `Damaged` blocks for what is not in the encoding, and a `TooLong` one for each such line.
 
     Where bytes cannot be cut at line ends nobody knows where the next line begins, so that is an error here, too.
     """
     if splits_at_newlines(encoding):
-        return _pieces_of_lines(part, encoding, _lines)
-    return _whole_file_of_lines(part.file, encoding)
+        return _pieces_of_lines(part, encoding, _lines, most)
+    return _whole_file_of_lines(part.file, encoding, most)
 
 
-def whole_lines(part: Part, encoding: str) -> Iterator[list[str]]:
+def whole_lines(part: Part, encoding: str, most: int, quote: str) -> Iterator[list[str]]:
     """Give blocks of lines with the line ends that they have; only of encodings that are cut at newlines."""
-    return _pieces_of_lines(part, encoding, _lines_as_they_are)
+    return _pieces_of_lines(part, encoding, _lines_as_they_are, most, quote=quote)
 
 
 def _pieces_of_lines(
     part: Part,
     encoding: str,
     lines: Callable[[str], list[str]],
+    most: int,
     encoded: Callable[[bytes, str], Sequence[str]] | None = None,
+    quote: str = "",
 ) -> Iterator[Any]:
     with opened(part.file) as stream:
         if not part.start:
             check_format(part.file, stream)
-        for offset, piece in _pieces(stream, part):
+        for offset, piece, is_too_long, has_quote in LinePieces(
+            stream, part, BLOCK, most, quote.encode(encoding, "replace")
+        ).read():
             codec = from_the_start(encoding) if offset == 0 else _past_the_start(encoding)
+            if is_too_long:
+                yield TooLong(piece.decode(codec, "backslashreplace"), most, offset, has_quote)
+                continue
             try:
                 yield lines(piece.decode(codec)) if encoded is None else encoded(piece, codec)
             except UnicodeDecodeError as error:
@@ -237,35 +262,6 @@ def _damaged(
     shown, replaced = (lines(piece.decode(codec, errors)) for errors in ("backslashreplace", "replace"))
     pairs = zip(shown, replaced, strict=True)
     return Damaged(shown, [place for place, (one, other) in enumerate(pairs) if one != other], error, byte)
-
-
-def _pieces(stream: io.BufferedReader, part: Part) -> Iterator[tuple[int, bytes]]:
-    """Give the bytes that belong to a part in pieces that end where a line ends, each with its offset."""
-    position = _first_line(stream, part)
-    while part.end is None or position < part.end:
-        piece = stream.read(BLOCK if part.end is None else min(BLOCK, part.end - position))
-        if not piece:
-            break
-        if not piece.endswith(b"\n"):
-            piece += stream.readline()
-        yield position, piece
-        position += len(piece)
-    if part.end is not None and position < part.end:
-        raise SourceError(f"{part.file.name} shrank to {position:,} bytes while it was read")
-
-
-def _first_line(stream: io.BufferedReader, part: Part) -> int:
-    """Move to the first line that starts inside the part, and return its offset."""
-    if not part.start:
-        return 0
-    assert part.end is not None
-    position = stream.seek(part.start - 1)  # A line starts at `start` if the byte before ends one.
-    while position < part.end:  # Never look further, or a file of one line would be read by every task.
-        skipped = stream.readline(min(BLOCK, part.end - position))
-        position += len(skipped)
-        if skipped.endswith(b"\n") or not skipped:
-            break
-    return position
 
 
 def from_the_start(encoding: str) -> str:
@@ -298,7 +294,7 @@ def _one_kind_of_end(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
-def _whole_file_of_lines(file: File, encoding: str) -> Iterator[list[str]]:
+def _whole_file_of_lines(file: File, encoding: str, most: int) -> Iterator[list[str]]:
     decoder = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder(encoding)(), translate=True)
     given, offset, rest = 0, 0, ""
     with opened(file) as stream:
@@ -318,10 +314,25 @@ def _whole_file_of_lines(file: File, encoding: str) -> Iterator[list[str]]:
             head, newline, tail = text.rpartition("\n")
             if newline:
                 lines = _lines(rest + head + newline)
-                yield lines
+                yield from _short(lines, file, given, most)
                 given, rest = given + len(lines), ""
             rest += tail
-        yield _lines(rest + text)
+            if len(rest) > most:
+                raise too_long(file, given + 1, rest, most)
+        yield from _short(_lines(rest + text), file, given, most)
+
+
+def _short(lines: list[str], file: File, given: int, most: int) -> Iterator[list[str]]:
+    place = next((place for place, line in enumerate(lines) if len(line) > most), None) if most < 4 * BLOCK else None
+    yield lines[:place]
+    if place is not None:
+        raise too_long(file, given + place + 1, lines[place], most)
+
+
+def too_long(file: File, number: int, text: str, most: int) -> SourceError:
+    """Return the error of a line with too many characters, behind which no line is looked for."""
+    said = f" has more than max_record={most:,} characters"
+    return misread_at(file, lambda: number, text, ValueError(said[1:]), said).error()
 
 
 def _decodable(decoder: io.IncrementalNewlineDecoder, state: tuple[bytes, int], block: bytes, bad: int) -> str:
@@ -365,8 +376,8 @@ def _advice(encoding: str, data: bytes) -> str:
     return "Say how the file was written, if it is text: encoding='cp850' is that of DOS, 'shift_jis' one of Japan."
 
 
-def lines_before(part: Part, encoding: str) -> int:
+def lines_before(part: Part, encoding: str, most: int = MAX_RECORD) -> int:
     """Count the lines of the file that belong to earlier parts; only errors are worth this reading."""
     if not part.start:
         return 0
-    return sum(map(len, blocks_of_lines(Part(part.file, 0, part.start), encoding)))
+    return sum(map(len, blocks_of_lines(Part(part.file, 0, part.start), encoding, most)))

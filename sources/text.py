@@ -14,7 +14,16 @@ from sources.file_access import File
 from sources.file_splits import Part, plan
 from sources.found_files import Paths, path_list
 from sources.lines import Damaged, LineNumbers, blocks_of_lines, checked_encoding, encoded_blocks, is_divisible
-from sources.record_files import OnBad, OnMisread, RecordFiles, RecordSplit, options
+from sources.record_files import (
+    MAX_RECORD,
+    OnBad,
+    OnMisread,
+    RecordFiles,
+    RecordSplit,
+    checked_max_record,
+    options,
+    shown_max_record,
+)
 
 __all__ = ["TextFiles", "TextFormat", "TextSplit", "text_files"]
 
@@ -26,6 +35,7 @@ def text_files(
     with_path: Literal[False] = ...,
     on_bad: OnBad = ...,
     into: Reducer[DeadLetter, Any] | None = ...,
+    max_record: int = ...,
 ) -> Source[str]: ...
 @overload
 def text_files(
@@ -34,6 +44,7 @@ def text_files(
     with_path: Literal[True],
     on_bad: OnBad = ...,
     into: Reducer[DeadLetter, Any] | None = ...,
+    max_record: int = ...,
 ) -> Source[tuple[str, str]]: ...
 def text_files(
     *paths: Paths,
@@ -41,6 +52,7 @@ def text_files(
     with_path: bool = False,
     on_bad: OnBad = "fail",
     into: Reducer[DeadLetter, Any] | None = None,
+    max_record: int = MAX_RECORD,
 ) -> Source[Any]:
     r"""Read the lines of text files, without their line ends.
 
@@ -63,13 +75,16 @@ def text_files(
         with_path: give pairs of the path, absolute or a URL, and the line.
         on_bad: what becomes of a line that is not in the encoding: `"fail"` ends the run, `"skip"` leaves it out and
             says at the end how many there were. In an encoding such as UTF-16, where nobody knows where the next line
-            begins, it ends the run.
+            begins, it ends the run. The same holds for a line of more than `max_record` bytes.
         into: a reducer that gets a `DeadLetter` for each such line instead, whose item is a `BadRecord`.
+        max_record: bytes that a line may have, decompressed, 64 MiB by default; characters in an encoding such as
+            UTF-16, in which a longer line ends the run.
 
     Raises:
         LookupError: there is no such encoding.
         TypeError, ValueError: an argument is of another kind, or none of its choices.
-        SourceError: when it runs: a file is missing, unreadable, torn, or not in this encoding.
+        SourceError: when it runs: a file is missing, unreadable, torn, not in this encoding, or has a line that is too
+            long.
 
     Example:
         >>> import pathlib, tempfile
@@ -80,8 +95,8 @@ def text_files(
         >>> [line for split in source.splits(2) for line in split.read()]
         ['one', 'two', 'three']
     """
-    format = TextFormat(checked_encoding(encoding))
-    shown = (("encoding", encoding),)
+    format = TextFormat(checked_encoding(encoding), checked_max_record(max_record))
+    shown = (("encoding", encoding), shown_max_record(max_record))
     return TextFiles("text_files", path_list(*paths), format, options(with_path, on_bad, into), shown)
 
 
@@ -106,18 +121,19 @@ class TextFiles(RecordFiles):
 
 @dataclass(frozen=True, slots=True)
 class TextFormat:
-    """Lines of text."""
+    """Lines of text, and how many bytes one may have."""
 
     encoding: str
+    max_record: int = MAX_RECORD
 
     def divided(self, files: list[File], parallelism: int) -> list[tuple[Part, ...]]:
         """Divide the files by bytes."""
         return plan(files, parallelism, lambda file: is_divisible(file, self.encoding))
 
     def items(self, part: Part, misread: OnMisread) -> Iterator[str]:
-        """Give the lines; those that are not in the encoding are bad records."""
-        numbers, given = LineNumbers(part, self.encoding), 0
-        for block in blocks_of_lines(part, self.encoding):
+        """Give the lines; those that are not in the encoding, or too long, are bad records."""
+        numbers, given = LineNumbers(part, self.encoding, self.max_record), 0
+        for block in blocks_of_lines(part, self.encoding, self.max_record):
             if not isinstance(block, Damaged):
                 yield from block
             else:
@@ -127,8 +143,8 @@ class TextFormat:
             given += len(block)
 
     def blocks(self, part: Part) -> Iterator[Sequence[str]]:
-        """Give the lines of one block of a file after another, up to one that is not in the encoding."""
-        return encoded_blocks(part, self.encoding)
+        """Give the lines of one block of a file after another, up to one that is not in the encoding, or too long."""
+        return encoded_blocks(part, self.encoding, self.max_record)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from dstream.spi.source import Source
 from sources import text_files
 from sources.file_access import File
 from sources.file_splits import Part
+from sources.line_pieces import LinePieces
 from sources.lines import splits_at_newlines
 from sources.text import TextFormat, TextSplit
 
@@ -141,7 +142,7 @@ def test_text_files_reads_one_endless_line_once(tmp_path):
     file = File("a", str(tmp_path / "a.txt"), 10_000)
 
     with open(file.path, "rb") as stream:
-        assert sources.lines._first_line(stream, Part(file, 100, 200)) == 200
+        assert LinePieces(stream, Part(file, 100, 200), 10, 1_000).first_line() == 200
         assert stream.tell() == 200
 
 

@@ -1,0 +1,133 @@
+"""Pieces of a file's bytes that end where a line ends, for `sources.lines`, with a bound for each line."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from dstream.errors import SourceError
+from sources.file_splits import Part
+
+__all__ = ["LinePieces", "Piece"]
+
+_SHOWN = 64 << 10
+"""Bytes of a line that is too long which are kept, for its dead letter."""
+
+
+class Piece(NamedTuple):
+    """Bytes of a file.
+
+    Attributes:
+        offset: where they are.
+        data: whole lines, or the beginning of one that is too long.
+        is_too_long: they are such a beginning.
+        has_quote: the line that is too long has a quote somewhere.
+    """
+
+    offset: int
+    data: bytes
+    is_too_long: bool = False
+    has_quote: bool = False
+
+
+class LinePieces:
+    r"""The bytes of a part of a file, in pieces that end where a line ends.
+
+    A line ends with b"\n", or with b"\r" if no b"\n" follows within the bound.
+
+    Args:
+        stream: the file.
+        part: which of its bytes.
+        block: how many bytes are read at a time.
+        most: bytes that a line may have. The rest of a longer one is read and dropped.
+        quote: that of CSV, which is looked for in lines that are too long.
+    """
+
+    def __init__(self, stream: io.BufferedReader, part: Part, block: int, most: int, quote: bytes = b"") -> None:
+        self._stream = stream
+        self._part = part
+        self._block = block
+        self._most = most
+        self._quote = quote
+
+    def read(self) -> Iterator[Piece]:
+        """Give the pieces.
+
+        Raises:
+            SourceError: the file became shorter meanwhile.
+        """
+        stream, end, rest = self._stream, self._part.end, b""
+        position = self.first_line()
+        while rest or end is None or position < end:
+            wanted = self._block if end is None else max(0, min(self._block, end - position - len(rest)))
+            data, rest = rest + stream.read(wanted), b""
+            if not data:
+                break
+            if not data.endswith(b"\n"):
+                more = stream.readline(self._most + 2)
+                data += more
+                if len(more) > self._most + 1 and not more.endswith(b"\n"):
+                    ended = data.rfind(b"\n") + 1
+                    ended = data.rfind(b"\r", ended, len(data) - 1) + 1 or ended  # The last byte may belong to b"\r\n".
+                    data, rest = data[:ended], data[ended:]
+            if data:
+                yield from self._bounded(position, data)
+                position += len(data)
+            if len(rest) > self._most + 1:
+                found = Piece(position, rest[:_SHOWN], True)
+                if not self._quote:
+                    yield found  # Before the rest is read, which may be the larger part by far.
+                size, rest, has_quote = self._skipped(rest)
+                if self._quote:
+                    yield found._replace(has_quote=has_quote)
+                position += size
+        if end is not None and position < end:
+            raise SourceError(f"{self._part.file.name} shrank to {position:,} bytes while it was read")
+
+    def first_line(self) -> int:
+        """Move to the first line that starts inside the part, and return its offset."""
+        part, stream = self._part, self._stream
+        if not part.start:
+            return 0
+        assert part.end is not None
+        position = stream.seek(part.start - 1)  # A line starts at `start` if the byte before ends one.
+        while position < part.end:  # Never look further, or a file of one line would be read by every task.
+            skipped = stream.readline(min(self._block, part.end - position))
+            position += len(skipped)
+            if skipped.endswith(b"\n") or not skipped:
+                break
+        return position
+
+    def _bounded(self, position: int, data: bytes) -> Iterator[Piece]:
+        """Give some lines, those that are too long apart from others."""
+        done = 0
+        if len(data) > self._most:
+            for line in re.finditer(rb"[^\r\n]{%d,}" % (self._most + 1), data):
+                start, end = line.span()
+                if start > done:
+                    yield Piece(position + done, data[done:start])
+                yield Piece(position + start, data[start : min(end, start + _SHOWN)], True, self._has_quote(line[0]))
+                done = end + (2 if data.startswith(b"\r\n", end) else 1)
+        if done < len(data):
+            yield Piece(position + done, data[done:] if done else data)
+
+    def _skipped(self, data: bytes) -> tuple[int, bytes, bool]:
+        """Skip a line that begins with some bytes; return its size, what was read behind it, and its quote."""
+        size, has_quote = 0, False
+        while data:
+            if data.endswith(b"\r"):
+                data += self._stream.readline(1)
+            line = re.match(rb"[^\r\n]*(\r\n|\r|\n|\Z)", data)
+            assert line is not None, "it matches anything"
+            size, has_quote = size + line.end(), has_quote or self._has_quote(line[0])
+            if line[1]:
+                return size, data[line.end() :], has_quote
+            # Of a file that one task reads, more than the line may be read, which is quicker.
+            data = self._stream.read(self._block) if self._part.end is None else self._stream.readline(self._block)
+        return size, b"", has_quote
+
+    def _has_quote(self, data: bytes) -> bool:
+        # Between two blocks a quote of several bytes would be overlooked.
+        return bool(self._quote) and (len(self._quote) > 1 or self._quote in data)
