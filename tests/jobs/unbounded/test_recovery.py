@@ -122,8 +122,8 @@ def test_a_driver_that_pauses_behind_its_claim_is_fenced(connect, monkeypatch):
     """The records that another one puts meanwhile are not taken for its own."""
     claim, left = EpochLog.claim, [1]
 
-    def paused(log, hint, now, first):
-        claimed = claim(log, hint, now, first)
+    def paused(log, hint, now, first, *more):
+        claimed = claim(log, hint, now, first, *more)
         if left and not left.clear():
             other = EpochLog(log._records, log._job, "other")
             _, theirs = claim(other, hint, now, first)
