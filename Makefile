@@ -1,5 +1,6 @@
 # One place for every command. Each target makes the environment that it needs, in .venv, and no more.
-# Another Python than `python3`: `make test PYTHON=python3.13`. Another place, as for a checkout that is read-only:
+# Its Python is `python3`, or another one that is installed if that is older than 3.11; `make test PYTHON=python3.13`
+# names one. Another place, as for a checkout that is read-only:
 # `make test VENV=/tmp/env`.
 
 PYTHON ?= python3
@@ -70,7 +71,7 @@ clean:  ## remove everything that a target made, the environment too
 # A stamp for each set of packages: made once, made again when the project file changes.
 
 $(VENV)/.made:
-	@$(PYTHON) -m venv --clear $(VENV)
+	@python=$$(.ci/python "$(PYTHON)") && "$$python" -m venv --clear $(VENV)
 	@touch $@
 
 $(VENV)/.base: pyproject.toml | $(VENV)/.made

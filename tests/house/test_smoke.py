@@ -41,3 +41,30 @@ def test_pythons_that_cannot_make_an_environment_are_left_out(tmp_path):
     found = [line for line in run.stdout.splitlines() if line.startswith(("3.12", "3.13"))]
 
     assert found == [f"3.12 {kept}/python"]
+
+
+def chosen(tmp_path, *named, **statuses):
+    """Run what chooses the Python of an environment, where some are there that can make one (0) or cannot (1)."""
+    for name in ("python3", *(f"python3.{minor}" for minor in range(11, 15))):
+        path = tmp_path / name
+        path.write_text(f"#!/bin/sh\nexit {statuses.get(name.replace('.', '_'), 1)}\n")
+        path.chmod(0o755)
+    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "PYENV_ROOT": str(tmp_path), "HOME": str(tmp_path)}
+    run = subprocess.run([ROOT / ".ci/python", *named], env=environment, capture_output=True, text=True, check=False)
+    return run.returncode, run.stdout.strip(), run.stderr
+
+
+def test_the_python_of_an_environment_is_one_that_will_do(tmp_path):
+    """`python3` where it is new enough, else one that is installed beside it, as on a system whose own is older."""
+    assert chosen(tmp_path, python3=0, python3_12=0)[:2] == (0, "python3")
+    assert chosen(tmp_path, "python3", python3_12=0, python3_13=0)[:2] == (0, f"{tmp_path}/python3.12")
+
+
+def test_without_a_python_that_will_do_one_line_says_so(tmp_path):
+    """Also where the one that is named will not do; another one does not take its place."""
+    for named in ([], ["python3.13"]):
+        status, output, error = chosen(tmp_path, *named, python3_12=int(not named))
+
+        assert (status, output) == (1, "")
+        assert error.count("\n") == 1
+        assert "Python 3.11 or newer" in error
