@@ -81,3 +81,15 @@ def test_workers_get_no_pages(tmp_path, monkeypatch):
     sent = shipped_code._files_by_name([tmp_path / "dstream"])
 
     assert sorted(map(str, sent)) == ["dstream/__init__.py", "dstream/keys/docs/table.md"]
+
+
+def test_packages_travel_from_a_wheel(tmp_path, monkeypatch):
+    """Imported from a wheel, as with `spark-submit --py-files`, they are in no folder; workers get the same."""
+    wheel = tmp_path / "dstream_spark.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        for name in ("dstream/a.py", "dstream/docs/page.md", "sources/b.py", "other/c.py", "x.dist-info/METADATA"):
+            archive.writestr(name, "")
+    monkeypatch.setattr(shipped_code, "_HOME", wheel)
+    places = [place for name in ("dstream", "sources") for place in shipped_code._places(name)]
+
+    assert {str(name) for name in shipped_code._files_by_name(places)} == {"dstream/a.py", "sources/b.py"}

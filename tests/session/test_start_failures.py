@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import socket
+from types import SimpleNamespace
 
 import pytest
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 import dstream as ds
+from dstream.engine.spark.session.spark_start import submitted
 from dstream.engine.spark.session.start_failures import check_master, starting
 from dstream.errors import IllegalStateError, SetupError
 
@@ -113,3 +115,16 @@ def test_start_leaves_errors_of_dstream_alone():
     """They say what happened already."""
     with pytest.raises(IllegalStateError, match="runs already"), starting("m"):
         raise IllegalStateError("Spark runs already")
+
+
+def test_start_asks_what_was_submitted_only_where_spark_submit_has_started_the_process(monkeypatch):
+    """`spark-submit --master` is the master of a `connect()` without one."""
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+    assert submitted("spark.master") is None
+
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+    monkeypatch.setattr("pyspark.SparkContext._ensure_initialized", lambda: None)
+    properties = SimpleNamespace(getProperty={"spark.master": "yarn"}.get)
+    java = SimpleNamespace(java=SimpleNamespace(lang=SimpleNamespace(System=properties)))
+    monkeypatch.setattr("pyspark.SparkContext._jvm", java)
+    assert (submitted("spark.master"), submitted("spark.app.name")) == ("yarn", None)

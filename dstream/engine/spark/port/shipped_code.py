@@ -7,13 +7,14 @@ The four packages and the user's own modules travel as zip files. What is instal
 from __future__ import annotations
 
 import atexit
+import functools
 import os
 import shutil
 import sys
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from types import ModuleType
 
 from dstream.failures import is_installed
@@ -85,9 +86,36 @@ def _places(name: str) -> Iterator[Path]:
     """Give the file or the folders of a top-level module that workers lack."""
     module = sys.modules.get(name)
     if name in _OURS:
-        yield _HOME / name
+        yield _home() / name
     elif isinstance(module, ModuleType):
         yield from (place for place in _files(module) if place.exists() and _is_of_the_user(place))
+
+
+def _home() -> Path:
+    """Return the folder of the four packages."""
+    return _unpacked(_HOME)
+
+
+@functools.cache
+def _unpacked(home: Path) -> Path:
+    """Return the folder of the four packages; they are unpacked once, where they were imported from a wheel or a zip.
+
+    Spark sends a wheel of `--py-files` to the workers, and does not put it where they import from (4.3).
+    """
+    archive = next((place for place in (home, *home.parents) if place.is_file()), None)
+    if archive is None:
+        return home
+    folder = Path(tempfile.mkdtemp(prefix="dstream-code-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    inside = home.relative_to(archive)
+    with zipfile.ZipFile(archive) as packed:
+        packed.extractall(folder, [name for name in packed.namelist() if _top(name, inside) in _OURS])
+    return folder / inside
+
+
+def _top(name: str, folder: Path) -> str:
+    path = PurePosixPath(name)
+    return path.relative_to(folder.as_posix()).parts[0] if path.is_relative_to(folder.as_posix()) else ""
 
 
 def _files(module: ModuleType) -> Iterator[Path]:
@@ -123,7 +151,7 @@ def _contents(place: Path) -> Iterator[Path]:
     folders = [place]
     while folders:
         current = folders.pop()
-        if current == _HOME / "dstream" / "docs":
+        if current == _home() / "dstream" / "docs":
             continue  # The pages of an installed dstream: no worker reads them.
         if current.is_dir():
             folders += (entry for entry in current.iterdir() if not entry.name.startswith((".", "__pycache__")))

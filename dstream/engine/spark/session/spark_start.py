@@ -22,7 +22,7 @@ from dstream.errors import SetupError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["JVM_OPTIONS", "archive_for", "end_java", "forget_java", "quiet_py4j", "started"]
+__all__ = ["JVM_OPTIONS", "archive_for", "end_java", "forget_java", "quiet_py4j", "started", "submitted"]
 
 JVM_OPTIONS = (
     # What the JVM does for us are short jobs on byte arrays. Its own choice of a collector, G1, takes 10 % of the CPU
@@ -66,9 +66,14 @@ def _started(settings: Settings, java_options: str = "") -> SparkSession:
     from pyspark import SparkConf
     from pyspark.sql import SparkSession
 
-    master = settings.master or "local[*]"
+    master = settings.master or submitted("spark.master") or "local[*]"
+    title = submitted("spark.app.name")
     conf = SparkConf(loadDefaults=False)
-    for name, value in {**defaults(master, settings), **settings.config}.items():
+    for name, value in {
+        **defaults(master, settings),
+        **({"spark.app.name": title} if title else {}),
+        **settings.config,
+    }.items():
         conf.set(name, value)
     with (
         starting(master),
@@ -82,6 +87,18 @@ def _started(settings: Settings, java_options: str = "") -> SparkSession:
     if settings.log_level == "OFF":
         quiet_py4j()
     return spark
+
+
+def submitted(name: str) -> str | None:
+    """Return what `spark-submit` was given for a setting; None if it has not started this process."""
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        return None
+    from pyspark import SparkContext
+
+    SparkContext._ensure_initialized()
+    java: Any = SparkContext._jvm
+    found: str | None = java.java.lang.System.getProperty(name)
+    return found
 
 
 @contextmanager
