@@ -16,7 +16,7 @@ _NEAR = "join_within(other, on=..., before=..., after=...)"
 _BESIDE = "inner_hash_join(right, on=...) with a side that ends"
 
 _INSTEAD = {
-    **dict.fromkeys(("aggregate", "chunked", "limit", "top"), _WINDOW),
+    **dict.fromkeys(("aggregate", "aggregate_by_window", "chunked", "limit", "top"), _WINDOW),
     **dict.fromkeys(("aggregate_by_key", "count_by_key", "group_by_key", "reduce_by_key", "top_by_key"), _BY_KEY),
     **dict.fromkeys(("enumerate", "pairwise", "skip", "drop_while", "take_while", "zip_with_index"), _STATE),
     **dict.fromkeys(("asof_join", "cogroup", "interleave", "join", "zip", "zip_longest"), _NEAR),

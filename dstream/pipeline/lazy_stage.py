@@ -7,6 +7,7 @@ labels and what an operation means have one place.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple, overload
 
 from dstream.gatherers.concurrent import map_concurrent
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from dstream.plan import Node
     from dstream.plan.nodes_of_stages import Action
     from dstream.stream.base import BaseStream
+    from dstream.values.window_results import KeyedWindowResult, WindowResult
+    from dstream.windows import Window
 
 __all__ = ["LazyStage"]
 
@@ -227,6 +230,45 @@ class LazyStage(FlowingStage[T]):
     def aggregate_by_key(self: Any, collector: Any) -> Any:
         """Reduce the values of each key with a collector."""
         return self._made("aggregate_by_key", self._stream().aggregate_by_key(collector))
+
+    @overload
+    def aggregate_by_window(
+        self, window: Window, collector: Collector[T, Any, R], *, timestamp: Callable[[T], int | datetime]
+    ) -> BatchStage[WindowResult[R]]: ...
+
+    @overload
+    def aggregate_by_window(
+        self,
+        window: Window,
+        collector: Collector[T, Any, R],
+        *,
+        timestamp: Callable[[T], int | datetime],
+        key: Callable[[T], K],
+    ) -> BatchStage[KeyedWindowResult[K, R]]: ...
+
+    @overload
+    def aggregate_by_window(
+        self,
+        window: Window,
+        collector: AggregateOperation[tuple[T], Any, R],
+        *,
+        timestamp: Callable[[T], int | datetime],
+    ) -> BatchStage[WindowResult[R]]: ...
+
+    @overload
+    def aggregate_by_window(
+        self,
+        window: Window,
+        collector: AggregateOperation[tuple[T], Any, R],
+        *,
+        timestamp: Callable[[T], int | datetime],
+        key: Callable[[T], K],
+    ) -> BatchStage[KeyedWindowResult[K, R]]: ...
+
+    def aggregate_by_window(self, window: Window, collector: Any, *, timestamp: Any, key: Any = None) -> Any:
+        """Reduce the items of each window of event time with a collector, for each key if there are keys."""
+        stream = self._stream().aggregate_by_window(window, collector, timestamp=timestamp, key=key)
+        return self._made("aggregate_by_window", stream)
 
     def group_by_key(self: StageOf[tuple[K, V]]) -> BatchStage[Entry[K, list[V]]]:
         """List the values of each key, in encounter order."""

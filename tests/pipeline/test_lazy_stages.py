@@ -37,6 +37,7 @@ SAME = sorted(set(OPERATIONS) - OTHERWISE)
 
 CALLS = {
     "aggregate_by_key": None,
+    "aggregate_by_window": None,
     "chunked": (2,),
     "drop_while": (bool,),
     "enumerate": (1,),

@@ -77,7 +77,7 @@ def test_a_job_is_cancelled_behind_the_epoch_that_is_exported(ctx, feed, job):
     feed.end()
     ctx.new_job(counts(feed, more=feed), name="one", config=BEGINS).join(10)
 
-    assert (written(ctx), ctx.get_list("more").copy()) == ([("a", 1), ("b", 1), ("b", 2)], ["a", "b", "b"])
+    assert (written(ctx), ctx.get_list("more").copy()) == ([("b", 1), ("a", 1), ("b", 2)], ["a", "b", "b"])
 
 
 def test_a_job_that_is_about_to_restart_is_exported_and_cancelled_behind_that(job, monkeypatch):

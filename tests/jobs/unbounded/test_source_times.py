@@ -120,7 +120,7 @@ def test_a_source_without_partitions_is_awaited_as_long_as_each_stage_says():
     both.window(tumbling(10)).aggregate(counting(), to=lambda *found: found).write_to(to_ilist("quick"))
     cut = by_hand.of(pipeline).cut
 
-    assert [list(cut(*each).values())[1] for each in (({numbers: [5, 25]}, 0.5), ({}, 1.0))] == [[], [(0, 10, 1)]]
+    assert [list(cut(*each).values())[1] for each in (({numbers: [5, 25]}, 0.5), ({}, 1.5))] == [[], [(0, 10, 1)]]
 
 
 def test_what_has_ended_holds_nobody(plan):
