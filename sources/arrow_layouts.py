@@ -22,9 +22,9 @@ def usual_type(kind: Any) -> Any:
     import pyarrow as pa
 
     is_type = pa.types
-    if is_type.is_string_view(kind):
+    if str(kind) == "string_view":  # pyarrow has a function for it since 16
         return pa.large_string()
-    if is_type.is_binary_view(kind):
+    if str(kind) == "binary_view":
         return pa.large_binary()
     if is_type.is_run_end_encoded(kind):
         return usual_type(kind.value_type)

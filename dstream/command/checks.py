@@ -13,14 +13,12 @@ import dstream
 from dstream.command.findings import Finding
 from dstream.engine.spark.session import class_archive as archives
 from dstream.engine.spark.session.java import find_java, has_java_options
+from dstream.engine.worker.spark_versions import requirement, requirements
 from dstream.errors import SetupError
 from dstream.session.configuration import Configuration
 from dstream.values.distribution import VERSION, pip_install
 
 __all__ = ["class_archive", "extras", "java", "neighbours", "packages", "python", "settings"]
-
-_NEEDED = {"pyspark": ((4, 3), (4, 4)), "pyarrow": ((18,), None), "pandas": ((2, 2, 2), (3,))}
-"""From which version on, and up to which one, that is no more included."""
 
 _EXTRAS = {
     "redis": ("redis", "for storage on redis://"),
@@ -49,8 +47,8 @@ def neighbours() -> Finding:
 
 def packages() -> Iterator[Finding]:
     """The packages that dstream cannot do without, and whether their versions fit."""
-    for name, (oldest, too_new) in _NEEDED.items():
-        wanted = f"{name}>={_dotted(oldest)}" + (f",<{_dotted(too_new)}" if too_new else "")
+    for name, (oldest, too_new) in requirements().items():
+        wanted = requirement(name)
         try:
             installed = metadata.version(name)
         except metadata.PackageNotFoundError:
@@ -59,10 +57,6 @@ def packages() -> Iterator[Finding]:
         numbers = tuple(map(int, re.findall(r"\d+", installed)[:3]))
         fits = oldest <= numbers and (too_new is None or numbers < too_new)
         yield Finding(name, "ok", installed) if fits else Finding(name, "not ok", installed, f"pip install '{wanted}'")
-
-
-def _dotted(numbers: tuple[int, ...]) -> str:
-    return ".".join(map(str, numbers))
 
 
 def extras() -> Iterator[Finding]:

@@ -13,6 +13,7 @@ import dstream as ds
 from dstream.command import checks, doctor, probe
 from dstream.command.findings import Finding
 from dstream.engine.spark.session.class_archive import ClassArchive
+from dstream.engine.worker import spark_versions
 from dstream.session.configuration import configured
 
 ROOT = Path(__file__).parents[2]
@@ -116,11 +117,11 @@ def test_a_module_that_hides_ours_is_named(command, folder, probes, name):
     assert lines(ended)["dstream"][1] == f"{name} in this folder hides {name[:-3].partition('/')[0]!r} of dstream"
 
 
-@pytest.mark.parametrize(("installed", "state"), [("4.2.9", "not ok"), ("4.3.1", "ok"), ("4.4.0", "not ok")])
+@pytest.mark.parametrize(("installed", "state"), [("3.4.9", "not ok"), ("3.5.1", "ok"), ("4.4.0", "not ok")])
 def test_a_version_that_does_not_fit_is_named(monkeypatch, installed, state):
     """With the command that brings one that does."""
     monkeypatch.setattr(metadata, "version", lambda _: installed)
-    advice = "" if state == "ok" else "pip install 'pyspark>=4.3,<4.4'"
+    advice = "" if state == "ok" else "pip install 'pyspark>=3.5,<4.4'"
 
     assert next(checks.packages()) == Finding("pyspark", state, installed, advice)
 
@@ -154,6 +155,7 @@ def test_versions_are_those_of_the_project():
 def _all_missing():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(metadata, "version", lambda _: "0")
+        patch.setattr(spark_versions, "version", lambda: "0.0")  # the lowest of all are those of the oldest Spark
         return list(checks.packages())
 
 

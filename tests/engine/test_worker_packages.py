@@ -80,10 +80,10 @@ def test_other_failures_stay_what_they_are(no_udf, text):
 
 
 def test_needed_packages_are_those_of_the_project():
-    """In the versions of `pyproject.toml`; NumPy comes with pandas."""
+    """In the versions of `pyproject.toml`, or as this Spark needs them; NumPy comes with pandas."""
     wanted = {need.replace(" ", "") for need in PROJECT["dependencies"]}
 
-    assert set(NEEDED.values()) - wanted == {"numpy"}
+    assert set(NEEDED.values()) - wanted == {"numpy", "pandas>=2.2,<3", "pyarrow>=18"}
 
 
 def test_a_job_sees_the_python_of_the_workers(spark_context):

@@ -226,7 +226,7 @@ class Cluster:
 
         numbers = pa.array(range(len(pieces)), type=pa.int32())
         table = pa.table({"target": numbers, "payload": pa.array(map(packed, pieces), type=pa.binary())})
-        return self.port.session.createDataFrame(table).repartitionById(len(pieces), "target")
+        return self.port.placed(self.port.frame_of(table), len(pieces), self.port.column("target"))
 
     def stage(self, frame: DataFrame, source: Input, sink: Sink) -> DataFrame:
         """Return the rows of a stage over `frame`."""
@@ -282,7 +282,7 @@ class Cluster:
 
         Several targets share a partition if there are more of them than partitions.
         """
-        placed = frame.repartitionById(targets, self._plans.places(targets))
+        placed = self.port.placed(frame, targets, self._plans.places(targets))
         return placed.sortWithinPartitions(*map(self.port.column, ("target", "source", "sequence")))
 
     def beside(self, frame: DataFrame, targets: int) -> DataFrame:
@@ -310,15 +310,16 @@ class Cluster:
 
     def places(self, frame: DataFrame) -> list[tuple[int, int, int, int]]:
         """Run one job and return (source, sequence, channel, size) of its rows, in order, without payloads."""
-        with translated(self.port.session), self._job():
-            table = frame.select("source", "sequence", "channel", "size").toArrow()
-        return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+        return list(self._numbers_of(frame.select("source", "sequence", "channel", "size")))
 
     def sizes(self, frame: DataFrame) -> Iterator[tuple[int, int]]:
         """Run one job and return (channel, bytes) of its rows."""
+        return self._numbers_of(frame.selectExpr("channel", "octet_length(payload)"))
+
+    def _numbers_of(self, frame: DataFrame) -> Iterator[tuple[Any, ...]]:
         with translated(self.port.session), self._job():
-            table = frame.selectExpr("channel", "octet_length(payload)").toArrow()
-        return zip(*(column.to_pylist() for column in table.columns), strict=True)
+            batches = self.port.batches(frame)
+        return (row for batch in batches for row in zip(*(each.to_pylist() for each in batch.columns), strict=True))
 
     def setting(self, name: str) -> str:
         """Return a setting of the session, which is there or has a default."""

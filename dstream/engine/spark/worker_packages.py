@@ -7,6 +7,7 @@ import re
 import sys
 from typing import Any, NamedTuple
 
+from dstream.engine.worker.spark_versions import requirement
 from dstream.errors import SetupError
 from dstream.failures import Failure, attach
 
@@ -18,8 +19,8 @@ NEEDED = {
     "more_itertools": "more-itertools>=10.1",
     "msgpack": "msgpack>=1.1,<2",
     "numpy": "numpy",
-    "pandas": "pandas>=2.2.2,<3",
-    "pyarrow": "pyarrow>=18",
+    "pandas": requirement("pandas"),
+    "pyarrow": requirement("pyarrow"),
 }
 """What tasks import, and what pip installs for it. dstream itself travels with the job."""
 

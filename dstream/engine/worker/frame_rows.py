@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from dstream.engine.worker.spark_versions import Feature, has
 from dstream.errors import SourceError
 
 if TYPE_CHECKING:
@@ -26,19 +27,17 @@ def rows_of_frame(batch: pa.RecordBatch, schema: Any) -> list[Any]:
         SourceError: a value is none of Python.
     """
     import pyarrow as pa
-    from pyspark.sql.conversion import ArrowTableToRowsConversion
 
     columns = [_in_utc(column) for column in batch.columns]
     table = pa.Table.from_arrays(columns, [str(place) for place in range(len(columns))])
     if not columns:
         table = pa.Table.from_batches([batch])
     try:
-        rows: list[Any] = ArrowTableToRowsConversion.convert(table, _as_they_are(schema))
+        return _rows(table, schema)
     except Exception as error:
         for column, field in zip(columns, schema.fields, strict=True):
             _refuse_unread(column, field.name, error)
         raise
-    return rows
 
 
 def _refuse_unread(column: pa.Array, name: str, error: Exception) -> None:
@@ -54,6 +53,46 @@ def _refuse_unread(column: pa.Array, name: str, error: Exception) -> None:
         except (ArithmeticError, ValueError) as problem:
             text = " ".join(str(one).split()).removeprefix("[ ").removesuffix(" ]")
             raise SourceError(f"column {name}: Python has no such {one.type}, got {text} ({problem})") from error
+
+
+def _rows(table: pa.Table, schema: Any) -> list[Any]:
+    if not has(Feature.ROW_CONVERSION):
+        return _rows_made_here(table, schema)
+    from pyspark.sql.conversion import ArrowTableToRowsConversion
+
+    rows: list[Any] = ArrowTableToRowsConversion.convert(table, _as_they_are(schema))
+    return rows
+
+
+def _rows_made_here(table: pa.Table, schema: Any) -> list[Any]:
+    """Do what the conversion of PySpark does (4.0), without Spark Connect, which has it in 3.5."""
+    from pyspark.sql import types
+
+    made = types._create_row
+    columns = [
+        [_value(value, field.dataType) for value in column.to_pylist()]
+        for column, field in zip(table.columns, schema.fields, strict=True)
+    ]
+    lines = zip(*columns, strict=True) if columns else [()] * table.num_rows
+    return [made(schema.names, line) for line in lines]
+
+
+def _value(value: Any, kind: Any) -> Any:
+    """Return what Python has of a value of Arrow, by its type."""
+    from pyspark.sql import types
+
+    if value is None:
+        return None
+    if isinstance(kind, types.StructType):
+        fields = zip(value.values(), kind.fields, strict=True)
+        return types._create_row(kind.names, [_value(part, field.dataType) for part, field in fields])
+    if isinstance(kind, types.ArrayType):
+        return [_value(part, kind.elementType) for part in value]
+    if isinstance(kind, types.MapType):
+        return {_value(key, kind.keyType): _value(part, kind.valueType) for key, part in value}
+    if isinstance(kind, types.UserDefinedType):
+        return kind.deserialize(_value(value, kind.sqlType()))
+    return value
 
 
 def values_of_frame(batch: pa.RecordBatch, schema: Any) -> list[list[Any]]:
@@ -90,11 +129,15 @@ def _values(column: pa.Array, name: str) -> list[Any]:
     return values
 
 
+_OF_SPARK_ALONE = ("YearMonthIntervalType", "VariantType", "SpatialType")
+"""Types whose values Arrow does not make; the second is there since 4.0, the third since 4.1."""
+
+
 def _is_of_arrow(kind: Any) -> bool:
     """Say whether Arrow makes the values that Python has of a type."""
     from pyspark.sql import types
 
-    of_spark_alone = types.VariantType | types.SpatialType | types.YearMonthIntervalType
+    of_spark_alone = tuple(getattr(types, name) for name in _OF_SPARK_ALONE if hasattr(types, name))
     if isinstance(kind, types.ArrayType):
         return _is_of_arrow(kind.elementType)
     if isinstance(kind, types.MapType):

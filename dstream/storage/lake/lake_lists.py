@@ -203,10 +203,10 @@ class LakeList(Collection):
         for batch in self._kept(((file, 0, file.rows) for file in files), layout):
             waiting.append(batch)
             if sum(part.num_rows for part in waiting) >= ROWS_IN_GROUP:
-                yield pa.concat_batches(waiting)
+                yield from _joined(waiting)
                 waiting = []
         if waiting:
-            yield pa.concat_batches(waiting)
+            yield from _joined(waiting)
 
     def read_state(self, positions: Positions, start: int, stop: int) -> list[Any]:
         """Return items of one state of the list; a FileGoneError says that a vacuum has taken it away."""
@@ -242,6 +242,11 @@ def _encoded(items: Sequence[Any], layout: Layout) -> Iterator[pa.RecordBatch]:
     rest = iter(items)
     while part := list(islice(rest, ROWS_IN_GROUP)):
         yield from in_parts(layout.items, part)
+
+
+def _joined(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    joined: list[pa.RecordBatch] = pa.Table.from_batches(batches).combine_chunks().to_batches()
+    return joined
 
 
 def _newest_small(files: tuple[DataFile, ...]) -> tuple[DataFile, ...]:

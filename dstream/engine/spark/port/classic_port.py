@@ -5,16 +5,19 @@ from __future__ import annotations
 import functools
 import os
 import sys
+import time
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 from dstream.engine.spark.port.forked_processes import is_forked
+from dstream.engine.spark.port.hashed_placement import placed_by_hash
 from dstream.engine.spark.port.shipped_code import Code
 from dstream.engine.spark.port.spark_port import ArrowFunction, HowFar
 from dstream.engine.worker.carried_stage import CARRIED
 from dstream.engine.worker.sent_payloads import InBroadcast
+from dstream.engine.worker.spark_versions import Feature, has
 from dstream.values.contexts import contextmanager
 from dstream.values.forked_locks import RenewedLock
 
@@ -29,6 +32,11 @@ __all__ = ["ClassicPort"]
 _DESCRIPTION = "spark.job.description"
 _GROUP = "spark.jobGroup.id"
 _WORKER_LOGS = "spark.sql.pyspark.worker.logging.enabled"
+_MAP_ARROW = 207
+"""`PythonEvalType.SQL_MAP_ARROW_ITER_UDF` of PySpark, whose class moved from one module to another in 4.0."""
+_ROWS_OF_A_BATCH = 64
+_LONGEST_CANCEL = 10.0
+_BETWEEN_CANCELS = 0.05
 _defining = RenewedLock()
 """Held while a function is defined: all threads share the place that says which interpreter runs it."""
 
@@ -100,12 +108,25 @@ class ClassicPort:
     ) -> DataFrame:
         """Do what `mapInArrow` does (4.3), without asking Java for the schema and each of the columns."""
         from pyspark.sql.pandas.functions import pandas_udf
-        from pyspark.util import PythonEvalType
 
-        udf: Any = pandas_udf(function, schema, PythonEvalType.SQL_MAP_ARROW_ITER_UDF)  # type: ignore[call-overload]
+        udf: Any = pandas_udf(function, schema, _MAP_ARROW)  # type: ignore[call-overload]
         java: Any = frame._jdf
-        applied = udf(*map(self.column, names))
-        return type(frame)(java.mapInArrow(applied._jc, False, None), frame.sparkSession)
+        applied = udf(*map(self.column, names))._jc
+        if has(Feature.JAVA_COLUMNS):
+            mapped = java.mapInArrow(applied, False, None)
+        else:
+            mapped = java.pythonMapInArrow(applied.expr(), False)
+        return type(frame)(mapped, frame.sparkSession)
+
+    def placed(self, frame: DataFrame, partitions: int, place: Column) -> DataFrame:
+        if has(Feature.REPARTITION_BY_ID):
+            return frame.repartitionById(partitions, place)
+        return placed_by_hash(frame, partitions, place)
+
+    def frame_of(self, table: pa.Table) -> DataFrame:
+        if has(Feature.ARROW_TABLES):
+            return self.session.createDataFrame(table)
+        return _frame_of_stream(self.session, table)
 
     def batches(self, frame: DataFrame, stage: str | None = None) -> list[pa.RecordBatch]:
         """Do what `toArrow` does (4.3), without asking Java for settings and the schema."""
@@ -204,6 +225,22 @@ class ClassicPort:
         return self.session.sparkContext.accumulator({}, adding)
 
 
+def _frame_of_stream(session: SparkSession, table: pa.Table) -> DataFrame:
+    """Do what `createDataFrame` does with pandas (3.5), which takes no table."""
+    from pyspark.sql import DataFrame
+    from pyspark.sql.pandas.serializers import ArrowStreamSerializer
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    context: Any = session.sparkContext
+    java: Any = session._jvm
+    batches = table.to_batches(max_chunksize=_ROWS_OF_A_BATCH)
+    rows = context._serialize_to_jvm(
+        batches, ArrowStreamSerializer(), java.PythonSQLUtils.readArrowStreamFromFile, java.ArrowIteratorServer
+    )
+    frame = java.PythonSQLUtils.toDataFrame(rows, from_arrow_schema(table.schema).json(), session._jsparkSession)
+    return DataFrame(frame, session)
+
+
 class ClassicJobs:
     """Jobs of a job group, or with a job tag where the user's thread has a group of its own."""
 
@@ -211,6 +248,7 @@ class ClassicJobs:
         self._context = context
         self._tag = tag
         self._is_tagged = False
+        self._named = 0
 
     @contextmanager
     def named(self, description: str) -> Iterator[None]:
@@ -223,9 +261,11 @@ class ClassicJobs:
         self._is_tagged = their_group is not None
         context.setLocalProperty(_DESCRIPTION, description)
         context.addJobTag(self._tag) if self._is_tagged else context.setLocalProperty(_GROUP, self._tag)
+        self._named += 1
         try:
             yield
         finally:
+            self._named -= 1
             with suppress(Exception):  # Spark may have died, which the job's own exception says.
                 context.setLocalProperty(_DESCRIPTION, theirs)  # type: ignore[arg-type]  # None removes it
                 if self._is_tagged:
@@ -236,9 +276,22 @@ class ClassicJobs:
     def cancel(self) -> None:
         if self._is_tagged:
             self._context.cancelJobsWithTag(self._tag)
-        else:
+        elif has(Feature.FUTURE_JOBS):
             java: Any = self._context._jsc  # `cancelJobGroup` of PySpark 4.3 leaves a job alone that is not known yet.
             java.sc().cancelJobGroupAndFutureJobs(self._tag)
+        else:
+            self._cancel_until_known()
+
+    def _cancel_until_known(self) -> None:
+        """Cancel the jobs of the group, again until one was running that Spark knew before."""
+        tracker = self._context.statusTracker()
+        until = time.monotonic() + _LONGEST_CANCEL
+        while True:
+            running = {*tracker.getActiveJobsIds()} & {*tracker.getJobIdsForGroup(self._tag)}
+            self._context.cancelJobGroup(self._tag)
+            if running or not self._named or time.monotonic() > until:
+                return
+            time.sleep(_BETWEEN_CANCELS)
 
     def how_far(self) -> HowFar | None:
         java: Any = self._context._jsc

@@ -109,6 +109,13 @@ class ConnectPort:
         self._code.ship()
         return frame.mapInArrow(function, schema)
 
+    def placed(self, frame: DataFrame, partitions: int, place: Column) -> DataFrame:
+        return frame.repartitionById(partitions, place)
+
+    def frame_of(self, table: pa.Table) -> DataFrame:
+        frame: DataFrame = self.session.createDataFrame(table)
+        return frame
+
     def may_carry(self) -> bool:
         return False
 

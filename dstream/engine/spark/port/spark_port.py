@@ -98,6 +98,20 @@ class Port(Protocol):
         """
         ...
 
+    def placed(self, frame: DataFrame, partitions: int, place: Column) -> DataFrame:
+        """Return the rows of `frame`, each in the partition whose number is in `place`.
+
+        Args:
+            frame: the rows.
+            partitions: how many partitions there are.
+            place: an int of each row, from 0 to `partitions` - 1.
+        """
+        ...
+
+    def frame_of(self, table: pa.Table) -> DataFrame:
+        """Return a frame of the rows of a table."""
+        ...
+
     def batches(self, frame: DataFrame, stage: str | None = None) -> list[pa.RecordBatch]:
         """Run a job and return the Arrow batches of `frame`, in order.
 

@@ -30,6 +30,7 @@ from dstream.engine.spark.session.spark_settings import Settings, is_this_machin
 from dstream.engine.spark.session.spark_start import archive_for, forget_java, started
 from dstream.engine.spark.session.start_failures import check_master, starting
 from dstream.engine.spark.spark_engine import SparkEngine
+from dstream.engine.worker.spark_versions import Feature, check_version, has
 from dstream.errors import IllegalStateError
 from dstream.values.forked_locks import RenewedLock
 
@@ -61,8 +62,9 @@ def check_machine(master: str | None, config: Mapping[str, Any]) -> None:
     """Make sure, before anything starts, that Spark can run here, unless it runs on a server.
 
     Raises:
-        SetupError: Java is missing or too old, or there is no such master.
+        SetupError: Java or PySpark is missing, too old or too new, or there is no such master.
     """
+    check_version()
     if is_server(master) or _session_of_the_user() is not None:
         return
     check_master(master, config)
@@ -102,8 +104,9 @@ def starts_here(master: str | None) -> bool:
 
 def activate(engine: SparkEngine) -> None:
     """Make the session of an engine the active one of this thread, as if Spark had been started here."""
-    spark = engine.spark
-    spark._get_j_spark_session_class(spark._jvm).setActiveSession(spark._jsparkSession)
+    spark: Any = engine.spark
+    java = spark._get_j_spark_session_class(spark._jvm) if has(Feature.SESSION_CLASS) else spark._jvm.SparkSession
+    java.setActiveSession(spark._jsparkSession)
 
 
 def known_cores(master: str | None, config: Mapping[str, Any]) -> int | None:

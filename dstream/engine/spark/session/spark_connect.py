@@ -13,6 +13,7 @@ from dstream.engine.spark.port.connect_port import ConnectPort
 from dstream.engine.spark.port.forked_processes import is_forked, talks_to_a_server
 from dstream.engine.spark.spark_errors import ended
 from dstream.engine.spark.worker_packages import lacking_on_workers
+from dstream.engine.worker.spark_versions import check_server
 from dstream.errors import SetupError
 from dstream.values.distribution import pip_install
 
@@ -51,6 +52,7 @@ def connected_port(master: str | None, theirs: Any, settings: Mapping[str, str])
     server = "the Spark server" if master is None else master.partition("/;")[0]  # What follows may be a token.
     try:
         session = theirs.newSession() if master is None else _session(master)
+        check_server(session.version)
         talks_to_a_server()
         port = ConnectPort(session)
         try:

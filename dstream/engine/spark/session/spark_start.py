@@ -17,6 +17,7 @@ from dstream.engine.spark.session.java import find_java, has_java_options
 from dstream.engine.spark.session.jvm_output import Pump
 from dstream.engine.spark.session.spark_settings import Settings, defaults
 from dstream.engine.spark.session.start_failures import starting
+from dstream.engine.worker.spark_versions import Feature, has
 from dstream.errors import SetupError
 
 if TYPE_CHECKING:
@@ -120,8 +121,10 @@ def _environment(master: str, config: Mapping[str, str], java_options: str) -> I
             os.environ.pop(name, None)
 
 
-_NEEDED = ("pyarrow", "pyspark.testing.utils", "pyspark.sql.classic.dataframe", "pyspark.sql.pandas.map_ops")
-"""What PySpark (4.3) loads before a first result, pandas among it, unless it is there."""
+_NEEDED = ("pyarrow", "pandas", "pyspark.sql.pandas.map_ops")
+"""What PySpark loads before a first result, unless it is there."""
+_NEEDED_SINCE_4 = ("pyspark.testing.utils", "pyspark.sql.classic.dataframe")
+"""What it loads since 4.0, too. The first of them loads pandas-on-Spark in 3.5, which warns."""
 
 
 @contextmanager
@@ -136,7 +139,7 @@ def _loading_beside() -> Iterator[None]:
 
 
 def _load() -> None:
-    for name in _NEEDED:
+    for name in (*_NEEDED, *(_NEEDED_SINCE_4 if has(Feature.CLASSIC_MODULES) else ())):
         with suppress(Exception):  # What cannot be loaded fails where it is needed.
             import_module(name)
 
