@@ -46,6 +46,7 @@ _QUICK: dict[str, Sequence[str]] = {
     "queues": ("--runs", "100"),
     "requests": ("--runs", "5"),
     "scale": ("--items", "100000"),
+    "sparks": ("--versions", "3.5", "--smoke"),
     "stderr": ("--runs", "2"),
     "unbounded": ("--runs", "4", "--seconds", "10"),
 }
