@@ -13,6 +13,8 @@ from dstream.core import AbstractProcessor, processors
 from dstream.gatherers import window_fixed
 from dstream.pipeline import BatchStage, KeyedStage, PipelinePlan, SinkStage, StreamStage
 from dstream.plan.show.drawing import Drawing
+from dstream.values.window_results import KeyedWindowResult
+from dstream.windows import tumbling
 from reducers import to_ilist, to_imap, to_processor
 from sources import Items, from_processor, stream_from_processor, text_files
 
@@ -88,6 +90,10 @@ def one_by_one(stage: BatchStage[str], lists: BatchStage[list[int]], pairs: Batc
     ones = pairs.map(lambda pair: (pair[1], 1))
     assert_type(ones.reduce_by_key(lambda left, right: left + right), BatchStage[Entry[str, int]])
     assert_type(pairs.aggregate_by_key(to_list()), BatchStage[Entry[int, list[str]]])
+    windows = pairs.aggregate_by_window(
+        tumbling(10), summing_int(lambda pair: pair[0]), timestamp=lambda pair: pair[0], key=lambda pair: pair[1]
+    )
+    assert_type(windows, BatchStage[KeyedWindowResult[str, int]])
     assert_type(pairs.group_by_key(), BatchStage[Entry[int, list[str]]])
     assert_type(pairs.count_by_key(), BatchStage[Entry[int, int]])
     assert_type(pairs.top_by_key(2, key=len), BatchStage[Entry[int, list[str]]])
