@@ -16,6 +16,7 @@ from collectors.shapes import OfItems
 from dstream.spi import Characteristics, Collector, Keyed
 from dstream.values import Optional
 from dstream.values.blaming import chosen, each, failed_on, stopped, traced
+from dstream.values.flattened import checked_result, refuse_awaitable
 
 __all__ = ["collecting_and_then", "filtering", "flat_mapping", "mapping"]
 
@@ -250,6 +251,7 @@ def _opened(inner: Any, item: Any) -> Iterator[Any]:
     if inner is None:
         return iter(())
     if not isinstance(inner, Iterable) and not hasattr(inner, "__getitem__"):
+        refuse_awaitable(inner)
         raise TypeError(
             f"flat_mapping() needs a function that gives an iterable or None, "
             f"but for {shown(item)} it gave {type(inner).__name__}"
@@ -292,4 +294,4 @@ def collecting_and_then(downstream: Collector[T, Any, R], fn: Callable[[R], U]) 
 
 
 def _then(first: Callable[[Any], Any], second: Callable[[Any], Any], value: Any) -> Any:
-    return second(first(value))
+    return checked_result(second(first(value)))

@@ -10,6 +10,7 @@ from collectors.arguments import checked_collector, checked_function
 from collectors.batches import batches
 from collectors.naming import named
 from dstream.spi import Collector
+from dstream.values.flattened import checked_result
 
 __all__ = ["all_of", "teeing"]
 
@@ -40,7 +41,7 @@ def teeing(
 
 def apply_to(fn: Callable[..., Any], results: tuple[Any, ...]) -> Any:
     """Give each result to `fn` as an argument of its own."""
-    return fn(*results)
+    return checked_result(fn(*results))
 
 
 @overload

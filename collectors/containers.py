@@ -14,6 +14,7 @@ from dstream.errors import NullElementError, UnstableKeyError
 from dstream.keys import are_canonical, canonical
 from dstream.spi import Characteristics, Collector
 from dstream.values.blaming import failed_on
+from dstream.values.flattened import refuse_awaitable
 
 __all__ = [
     "concatenating",
@@ -137,6 +138,7 @@ def _inserter(container: Any) -> Callable[[Any], Any]:
     # `add` first: a SortedList has an `append` that only raises.
     insert: Callable[[Any], Any] | None = getattr(container, "add", None) or getattr(container, "append", None)
     if insert is None:
+        refuse_awaitable(container)
         raise TypeError(
             f"to_collection() needs a factory of collections with add() or append(), not {shown(container)}"
         )

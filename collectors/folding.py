@@ -14,6 +14,7 @@ from collectors.shapes import OfItems
 from dstream.spi import Characteristics, Collector
 from dstream.values import Optional
 from dstream.values.blaming import each
+from dstream.values.flattened import checked_result
 
 __all__ = ["pick_any", "reducing"]
 
@@ -83,11 +84,11 @@ def _fold_boxes(op: Callable[[Any, Any], Any], left: Box, right: Box) -> None:
 
 
 def _from_identity(identity: Any, op: Callable[[Any, Any], Any], box: Box) -> Any:
-    return op(identity, box[0]) if box else identity
+    return checked_result(op(identity, box[0])) if box else identity
 
 
 def _optional(box: Box) -> Optional[Any]:
-    return Optional.of_nullable(box[0]) if box else Optional.empty()
+    return Optional.of_nullable(checked_result(box[0])) if box else Optional.empty()
 
 
 @named

@@ -19,6 +19,7 @@ from dstream.errors import IllegalStateError, NullElementError
 from dstream.keys import canonical, canonical_all, canonical_keys
 from dstream.spi import Characteristics, Collector, Keyed
 from dstream.values.blaming import each
+from dstream.values.flattened import refuse_awaitable
 
 __all__ = ["to_concurrent_map", "to_map", "to_unmodifiable_map"]
 
@@ -232,8 +233,10 @@ class _Rules:
         if len(fresh) == len(keys) and entries.keys().isdisjoint(fresh):
             entries.update(fresh)
             return
+        joined: Entry = ()
         for key, entry in zip(keys, later, strict=True):
-            entries[key] = self.joined(entries[key], entry) if key in entries else entry
+            entries[key] = (joined := self.joined(entries[key], entry)) if key in entries else entry
+        refuse_awaitable(joined)
 
     def combine(self, left: dict[Any, Entry], right: dict[Any, Entry]) -> None:
         # A NaN that went through pickle is another object; its canonical key is the one that `left` knows.

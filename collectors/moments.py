@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from collectors.arguments import checked_choice, checked_function, shown
 from collectors.naming import named
 from dstream.spi import Collector
+from dstream.values.flattened import refuse_awaitable
 from dstream.values.state_values import state_value
 
 __all__ = ["correlation", "covariance", "linear_trend", "stddev", "variance"]
@@ -193,6 +194,7 @@ def _ratio(factory: str, number: Any, item: Any) -> tuple[int, int] | None:
         try:
             return operator.index(number), 1  # An int of NumPy's has no ratio.
         except TypeError:
+            refuse_awaitable(number)
             raise TypeError(f"{factory}() needs numbers, but {shown(item)} gave {shown(number)}") from None
     return numerator, denominator
 

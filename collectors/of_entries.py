@@ -21,6 +21,7 @@ from dstream.spi import Collector, InColumns, Keyed, added_ints, identity
 from dstream.values import Entry
 from dstream.values.blaming import each, failed_on, given, shown
 from dstream.values.entry import key_of, value_of
+from dstream.values.flattened import refuse_awaitable
 from dstream.values.pairs import Pairs
 
 __all__ = ["counted_entries", "folded_values", "values_of_each_key"]
@@ -151,16 +152,18 @@ _KEYS = _KeysOfEntries(key_of)
 def _fold_each(
     op: Callable[[Any, Any], Any], groups: Groups, keys: list[Any], values: list[Any], batch: Sequence[Any]
 ) -> None:
+    folded = None
     for item, key, value in zip(batch, keys, values, strict=True):
         if key not in groups:
             groups[key] = value
             continue
         try:
-            groups[key] = op(groups[key], value)
+            groups[key] = folded = op(groups[key], value)
         except Exception as error:
             given(error, f"when op was given {shown(groups[key])} and {shown(value)}")
             failed_on(error, item)
             raise
+    refuse_awaitable(folded)
 
 
 def _fold_one(op: Callable[[Any, Any], Any], groups: Groups, item: Any) -> Groups:

@@ -17,6 +17,7 @@ from dstream.keys import canonical_keys
 from dstream.spi import Collector, InColumns, Keyed, added_ints
 from dstream.values.blaming import each, given, shown
 from dstream.values.entry import key_of, value_of
+from dstream.values.flattened import refuse_awaitable
 from dstream.values.plain_functions import plain
 
 __all__ = ["entries", "merged", "merged_or_removed"]
@@ -105,6 +106,9 @@ def _mapped(key: Callable[[Any], Any], value: Callable[[Any], Any], items: list[
     for item in items:  # A failure finds the item by this name.
         keys.append(key(item))
         values.append(value(item))
+    if items:
+        item = items[0]
+        refuse_awaitable((keys[0], values[0]))
     return keys, values
 
 
@@ -127,14 +131,15 @@ def _accumulate(split: Split, of_two: Merge | None, found: dict[Any, Any], items
 
 
 def _merge_each(of_two: Merge, found: dict[Any, Any], keys: list[Any], values: list[Any]) -> None:
-    held = found.get
+    held, merged = found.get, None
     for key, value in zip(keys, values, strict=True):
         left = held(key)  # No value is None.
-        value = value if left is None else of_two(left, value)
+        value = value if left is None else (merged := of_two(left, value))
         if value is _REMOVED:
             del found[key]
         else:
             found[key] = value
+    refuse_awaitable(merged)
 
 
 def _accumulate_one(split: Split, of_two: Merge | None, found: dict[Any, Any], item: Any) -> dict[Any, Any]:

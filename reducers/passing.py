@@ -19,6 +19,7 @@ from dstream.spi import Collections, Receipt, Reducer, Writer
 from dstream.spi.functions import refuse_one_that_would_not_run, shown_function
 from dstream.values.blaming import each, shown, stopped
 from dstream.values.contexts import contextmanager
+from dstream.values.flattened import refuse_awaitable
 from dstream.values.log_lines import is_heard, tell
 from reducers.writing import checked_function, checked_text
 
@@ -252,7 +253,8 @@ class Passed:
 
     def _give(self, made: Any, item: Any) -> None:
         try:
-            self.receive(made, item)  # An exception finds the item by this name.
+            if (result := self.receive(made, item)) is not None:  # An exception finds the item by this name.
+                refuse_awaitable(result)
         except StopIteration as error:
             raise stopped(shown_function(self.receive)) from error
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dstream.spi import Grouped, Reducer, Update
-from dstream.spi.functions import is_async
 from dstream.spi.live_entry import LiveEntry, change_of
 from dstream.values.blaming import given, shown
+from dstream.values.flattened import checked_result
 from dstream.values.places import Place, checked_place, shown_place
 from reducers.writing import MapSink, checked_function, checked_text
 
@@ -64,7 +64,7 @@ def updating_imap(
         ...     sold.collect(updating_imap("stock", str, lambda left, _: left - 1 or None)).copy()
         {'rope': 1}
     """
-    return _sink("updating_imap", name, key, _Updating(_running(update, "update")), job, storage)
+    return _sink("updating_imap", name, key, _Updating(checked_function(update, "update")), job, storage)
 
 
 def processing_imap(
@@ -103,7 +103,7 @@ def processing_imap(
         ...     sorted(words.collect(processing_imap("longest", lambda word: word[0], longest)).values())
         ['alder', 'oak']
     """
-    return _sink("processing_imap", name, key, _Processing(_running(processor, "processor")), job, storage)
+    return _sink("processing_imap", name, key, _Processing(checked_function(processor, "processor")), job, storage)
 
 
 def _sink(
@@ -121,12 +121,6 @@ def _sink(
     place = checked_place(storage)
     label = f"{function}({name!r}{shown_place(place)})"
     return UpdatingSink(name, label, Grouped(key), Update(fn), job=job, storage=place)
-
-
-def _running(fn: Any, name: str) -> Any:
-    if is_async(checked_function(fn, name)):
-        raise TypeError(f"{name} must give a result, and an async function gives a coroutine that nobody awaits")
-    return fn
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -151,7 +145,7 @@ class _Updating:
             except Exception as error:
                 given(error, f"when update was given {shown(value)} and {shown(item)}")
                 raise
-        return value
+        return checked_result(value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from dstream.errors import SourceError
-from dstream.spi.functions import is_async, shown_function
+from dstream.spi.functions import shown_function
 from dstream.spi.source import Source
 from dstream.spi.stream_source import Offset, StreamSource
 from dstream.spi.wrong_arguments import checked_function
 from dstream.values.blaming import given, shown
+from dstream.values.flattened import refuse_awaitable
 from sources.memory import NamesOfStreams
 
 __all__ = [
@@ -123,8 +124,7 @@ def stream_source_from(
 
 def _check(**functions: Any) -> None:
     for name, fn in functions.items():
-        if is_async(checked_function(fn, name)):
-            raise TypeError(f"{name} must give a result, and an async function gives a coroutine that nobody awaits")
+        checked_function(fn, name)
 
 
 def _label(maker: str, name: Any, *functions: Any) -> str:
@@ -191,6 +191,7 @@ class _Blaming:
 
 def _iterable(found: Any, fn: Any, label: str) -> Iterable[Any]:
     if not isinstance(found, Iterable):
+        refuse_awaitable(found)
         raise SourceError(f"{label}: {shown_function(fn)} must give several items, not {shown(found)}")
     return found
 

@@ -88,10 +88,16 @@ class IterateSplit(Generic[T]):
 
     def read(self) -> Iterator[T]:
         """Make the items, each when it is asked for."""
+        from dstream.values.flattened import refuse_awaitable  # here: see the docstring of this module
+
         item = self.seed
+        is_first = True
         while self.has_next is None or self.has_next(item):
             yield item
             item = self.next(item)
+            if is_first:
+                refuse_awaitable(item)
+                is_first = False
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -146,6 +152,10 @@ class GenerateSplit(Generic[T]):
 
     def read(self) -> Iterator[T]:
         """Call the supplier once for each item that is asked for."""
+        from dstream.values.flattened import refuse_awaitable  # here: see the docstring of this module
+
+        refuse_awaitable(first := self.supplier())
+        yield first
         while True:  # A C iterator would take a StopIteration of the supplier for the end.
             yield self.supplier()
 

@@ -10,6 +10,7 @@ from typing import IO, Any, TypeVar, overload
 
 from dstream.errors import SourceError
 from dstream.spi import Source
+from dstream.spi.functions import refuse_async
 from sources.file_access import File, is_compressed, opened, reading
 from sources.file_splits import Part, plan
 from sources.found_files import Paths, find_files, path_list, within, written_call
@@ -57,6 +58,8 @@ def files(
     """
     if read is not None and not callable(read):
         raise TypeError(f"read must be a function of a path and an open file, not {type(read).__name__}")
+    if read is not None:
+        refuse_async(read, "read")
     if glob is not None and not isinstance(glob, str):
         raise TypeError(f"glob must be a str, not {type(glob).__name__}")
     return WholeFiles(path_list(*paths), glob, read)

@@ -116,7 +116,7 @@ def map_concurrent(
         >>> Stream.of("a", "b").gather(map_concurrent(8, str.upper)).to_list()
         ['A', 'B']
     """
-    function(fn, "fn")
+    function(fn, "fn", awaits=True)
     if not isinstance(cache, bool):
         raise TypeError(f"cache must be True or False, not {type(cache).__name__}")
     into = on_error if isinstance(on_error, Reducer) else None

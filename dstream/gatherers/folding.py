@@ -8,6 +8,7 @@ from typing import Any, TypeVar, overload
 
 from dstream.gatherers.gatherer_arguments import function, optional_function
 from dstream.spi import AtEnd, Downstream, Gatherer, RunningValue
+from dstream.values.flattened import checked_result
 
 __all__ = ["fold", "scan"]
 
@@ -80,14 +81,14 @@ def _combine(combiner: Callable[[R, R], R], left: list[R], right: list[R]) -> li
 
 
 def _push_value(box: list[R], downstream: Downstream[R]) -> None:
-    downstream.push(box[0])
+    downstream.push(checked_result(box[0]))
 
 
 def _state_of(start: Callable[[], R], fn: Callable[[R, T], R], items: Iterable[T]) -> list[R]:
     value = start()
     for item in items:
         value = fn(value, item)
-    return [value]
+    return [checked_result(value)]
 
 
 def _folded(start: Callable[[], R], fn: Callable[[R, T], R], items: Iterable[T]) -> Iterator[R]:
@@ -149,7 +150,11 @@ def _take_and_push(fn: Callable[[R, T], R], box: list[R], item: T, downstream: D
 
 
 def _scanned(start: Callable[[], R], fn: Callable[[R, T], R], items: Iterable[T]) -> Iterator[R]:
-    value = start()
+    value, items = start(), iter(items)
+    for item in items:
+        value = checked_result(fn(value, item))
+        yield value
+        break
     for item in items:
         value = fn(value, item)
         yield value

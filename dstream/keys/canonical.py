@@ -11,6 +11,7 @@ from typing import Any
 from dstream.errors import UnstableKeyError
 from dstream.keys.forms import Form, compared_fields, form_of, nan_of_fields
 from dstream.keys.nan import NAN, FieldNan
+from dstream.values.flattened import refuse_awaitable
 
 __all__ = ["PLAIN", "canonical", "is_vetted", "shown"]
 
@@ -92,6 +93,7 @@ def _vet(key: Any, kind: Any) -> None:
     """Accept the class of `key` once and for all, or refuse it."""
     if isinstance(key, type | enum.Enum):
         return
+    refuse_awaitable(key)
     if kind.__hash__ is None:
         raise UnstableKeyError(
             f"{shown(key)} cannot be a key: {kind.__qualname__} has no hash; use an immutable value, such as a tuple"

@@ -23,7 +23,7 @@ from dstream.operators.key_states import KeyStates
 from dstream.spi.state_operator import Applied, Moment, Partials, ShardState
 from dstream.values.blaming import given, shown, stopped
 from dstream.values.event_time import END_OF_TIME, Timed
-from dstream.values.flattened import many
+from dstream.values.flattened import many, refuse_awaitable
 
 __all__ = ["StatefulMapping"]
 
@@ -105,10 +105,13 @@ class _FadingStates(KeyStates[list[Any]]):
         for key, timestamp, item in rows(partial):  # A failure finds the item by this name, next to the call.
             if self._is_over(key, timestamp):
                 yield from self._evicted(key, timestamp, old)
-            if key not in self._states:
+            is_first = key not in self._states
+            if is_first:
                 self._put(key, [create(), timestamp])
             state = self._met(key, timestamp)
             result = fn(state, key, item) if is_keyed else fn(state, item)
+            if is_first:
+                refuse_awaitable(result)
             for made in self._made(result, item):
                 yield timestamp, made
 

@@ -138,7 +138,7 @@ def joined_within(left: Node, right: Node, on: Any, before: Duration, after: Dur
 
 def _both_keys(on: Any) -> tuple[Key, Key]:
     if callable(on):
-        return on, on
+        return function(on, "on"), on
     if isinstance(on, tuple) and len(on) == 2:
         return function(on[0], "on[0]"), function(on[1], "on[1]")
     raise TypeError(f"on must be a key function of both sides, or one for each: (of_left, of_right), not {kind_of(on)}")

@@ -105,7 +105,13 @@ _GIVEN = re.compile(r"^(an int is|a number is) needed here|^flat_map\(\) needs a
 """How the checks of what a function gave begin: these are no exceptions of the function itself."""
 
 
+_AWAITED = "the function gave a result that has to be awaited"
+
+
 def _of_a_type_error(message: str, node: Node | None) -> str:
+    function = None if node is None or not message.startswith(_AWAITED) else function_of(node)
+    if function is not None:
+        return f"{shown_function(function)} gave a result that has to be awaited"
     match node:
         case Sorted(key=None):
             return "two items cannot be compared with each other"
@@ -128,6 +134,8 @@ def to_do(error: Exception, known: Failure, node: Node | None) -> str:
         return known.advice
     if _is_too_large(error, node):
         return "use join(), whose sides may be of any size, or raise broadcast_limit if each worker can hold that much"
+    if isinstance(error, TypeError) and str(error).startswith(_AWAITED):
+        return str(error).partition("): ")[2]
     if known.given is not None and known.given.endswith(_AT_THE_END):
         return "keep plain values in the state, and make such an object where it is used, or take it from a Service"
     if isinstance(error, errors.SerializationError) and (item := _ITEM.match(str(error))):

@@ -10,6 +10,7 @@ from dstream.failures import blame, naming
 from dstream.plan.where import Where
 from dstream.spi.functions import shown_function
 from dstream.values.blaming import each
+from dstream.values.flattened import refuse_awaitable
 
 if TYPE_CHECKING:
     from dstream.expressions import Expression
@@ -64,7 +65,10 @@ class _Guarded:
 
     def __call__(self, item: Any) -> Any:
         try:
-            return self.fn(item)
+            result = self.fn(item)
+            if type(result) not in _USUAL:
+                refuse_awaitable(result)
+            return result
         except StopIteration as error:
             # What iterates would take it for the end of the items.
             failed = RuntimeError(f"{shown_function(self.fn)} raised StopIteration")
@@ -74,6 +78,9 @@ class _Guarded:
             blame(error, self.step, item)
             raise
 
+
+_USUAL = frozenset({bool, int, float, str, bytes, tuple, type(None)})
+"""Types of most keys, and of what predicates give."""
 
 Treatment = Literal["ignored", "resolved", "sent"]
 
@@ -192,7 +199,8 @@ class Emitted:
 
     def __call__(self, item: Any) -> list[Any]:
         emitted: list[Any] = []
-        self.fn(item, emitted.append)
+        if (result := self.fn(item, emitted.append)) is not None:
+            refuse_awaitable(result)
         return emitted
 
 

@@ -12,9 +12,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Generic, TypeVar, overload
 
-from dstream.spi.functions import refuse_one_that_would_not_run, shown_function
+from dstream.spi.functions import refuse_async, refuse_one_that_would_not_run, shown_function
 from dstream.spi.in_columns import InColumns
 from dstream.values.blaming import failed_on, forgotten, in_group, stopped
+from dstream.values.flattened import refuse_awaitable
 
 __all__ = ["AggregateOperation", "Characteristics", "Collector", "Keyed", "identity"]
 
@@ -132,6 +133,7 @@ class AggregateOperation(Generic[In, A, R]):
         for name, each in called:
             if not callable(each):
                 raise TypeError(f"AggregateOperation: {name} must be a function, not {type(each).__name__}")
+            refuse_async(each, f"AggregateOperation: {name}")
             if name not in ("create", "finish"):  # What these give in place of a container would be taken for one.
                 refuse_one_that_would_not_run(each, f"AggregateOperation: {name}")
         self._functions = _Functions(create, accumulates, combine, deduct, finish)
@@ -249,6 +251,7 @@ def _container_of(operation: AggregateOperation[Any, A, Any], items: Iterable[tu
             failed_on(error, item)
             raise
         container = container if following is None else following
+    refuse_awaitable(container)
     return container
 
 
@@ -326,6 +329,7 @@ class Collector(AggregateOperation[tuple[T], A, R], Generic[T, A, R]):
         for name in ("supplier", "accumulator", "combiner", "finisher"):
             if not callable(getattr(self, name)):
                 raise TypeError(f"Collector: {name} must be a function, not {type(getattr(self, name)).__name__}")
+            refuse_async(getattr(self, name), f"Collector: {name}")
         for each in self.characteristics:
             if not isinstance(each, Characteristics):
                 raise TypeError(f"Collector: characteristics must be Characteristics, not {type(each).__name__}")
@@ -398,6 +402,7 @@ class Collector(AggregateOperation[tuple[T], A, R], Generic[T, A, R]):
                 raise
             if following is not None:
                 container = following
+        refuse_awaitable(container)
         return container
 
     def finished(self, groups: Iterable[tuple[K, A]]) -> Iterator[tuple[K, R]]:

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from dstream.values.flattened import refuse_awaitable
+
 if TYPE_CHECKING:
     from dstream.spi.gatherer import Downstream, Gatherer
 
@@ -39,6 +41,8 @@ class Integration(Generic[T, A, R]):
             if wants_more is False:
                 self.has_stopped = True
                 return
+            if wants_more is not None and wants_more is not True:
+                refuse_awaitable(wants_more)
 
     def finished(self) -> list[R]:
         """Return what the finisher pushes."""
@@ -49,7 +53,7 @@ def finished(gatherer: Gatherer[Any, A, R], state: A) -> list[R]:
     """Return what the finisher of `gatherer` pushes for a state."""
     held: _Held[R] = _Held()
     if gatherer.finisher is not None:
-        gatherer.finisher(state, held)
+        refuse_awaitable(gatherer.finisher(state, held))
     return held.taken()
 
 

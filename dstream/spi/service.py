@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
-from dstream.spi.functions import is_async, refuse_one_that_would_not_run, shown_function
+from dstream.spi.functions import refuse_async, refuse_one_that_would_not_run, shown_function
 from dstream.spi.sink import Collections
 
 __all__ = ["OpenedLater", "Service"]
@@ -41,8 +41,7 @@ class Service(Generic[S]):
             raise TypeError(f"Service: create must be a function, not {type(self.create).__name__}")
         if self.destroy is not None and not callable(self.destroy):
             raise TypeError(f"Service: destroy must be a function, not {type(self.destroy).__name__}")
-        if is_async(self.create):
-            raise TypeError("Service: create must make the service, and an async function gives a coroutine, not it")
+        refuse_async(self.create, "Service: create")
         if self.destroy is not None:
             refuse_one_that_would_not_run(self.destroy, "Service: destroy")
         if not isinstance(self.shared, bool):

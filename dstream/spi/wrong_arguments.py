@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, cast
 
 from dstream.spi.collector import Collector
+from dstream.spi.functions import refuse_async
 from dstream.spi.gatherer import Gatherer
 from dstream.values.conditions import Field
 
@@ -20,14 +21,21 @@ _CLOSE = 0.82
 """How alike a typing error and the name are that was meant."""
 
 
-def checked_function(value: F, name: str) -> F:
-    """Return `value` if it can be called.
+def checked_function(value: F, name: str, *, awaits: bool = False) -> F:
+    """Return `value` if it can be called, and its call gives a result.
+
+    Args:
+        value: the argument.
+        name: what the message calls it.
+        awaits: whether the caller awaits the results of an async function.
 
     Raises:
-        TypeError: it cannot; the message names the argument.
+        TypeError: it cannot be called, or it is async; the message names the argument.
     """
     if not callable(value):
         raise TypeError(f"{name} must be a function, not {kind_of(value)}{hint_of_a_field(value)}")
+    if not awaits:
+        refuse_async(value, name)
     return value
 
 

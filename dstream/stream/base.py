@@ -63,6 +63,7 @@ from dstream.stream.terminals import Negated, folding, folding_from, folding_ont
 from dstream.stream.writing import write
 from dstream.tables import Rows, caption, print_brief, print_whole, rows_of_items
 from dstream.values import Optional
+from dstream.values.flattened import refuse_awaitable
 
 if TYPE_CHECKING:
     from dstream.plan.show.drawing import Drawing
@@ -685,7 +686,8 @@ class BaseStream(Generic[T]):
         with explained(node, name):
             for item in self._result(Loop(self._node)):
                 try:
-                    action(item)
+                    if (result := action(item)) is not None:
+                        refuse_awaitable(result)
                 except Exception as error:
                     blame(error, last_step(node), item)
                     refuse_an_end(error)

@@ -15,6 +15,7 @@ from dstream.stream.shorthands import StreamOf
 from dstream.stream.stream_arguments import count, function, kind_of, operation_of_one_input, optional_function, running
 from dstream.values import Entry
 from dstream.values.entry import as_entry, key_of, value_of
+from dstream.values.flattened import refuse_awaitable
 
 if TYPE_CHECKING:
     from dstream.stream.stream import Stream
@@ -289,7 +290,10 @@ class _IfValue:
         self.__qualname__ = shown_function(fn)
 
     def __call__(self, item: Any) -> tuple[Any, ...]:
-        return (as_entry(item),) if self.fn(value_of(item)) else ()
+        result = self.fn(value_of(item))
+        if type(result) is not bool:
+            refuse_awaitable(result)
+        return (as_entry(item),) if result else ()
 
 
 class _EachOfValue:
@@ -313,4 +317,5 @@ def _all_of(result: Any) -> Any:
         return result._traverse_and_close()
     if isinstance(result, Iterable) or hasattr(type(result), "__getitem__"):
         return result
+    refuse_awaitable(result)
     raise TypeError(f"flat_map_values() needs a function that gives an iterable or None, not {kind_of(result)}")

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from dstream.errors import IllegalStateError
 from dstream.plan import inputs_first
+from dstream.values.flattened import refuse_awaitable
 
 __all__ = ["Lifetime"]
 
@@ -45,7 +46,7 @@ class Lifetime:
             handler, lifetime._handler = lifetime._handler, None
             if handler is not None:
                 try:
-                    handler()
+                    refuse_awaitable(handler())
                 except Exception as error:
                     failures.append(error)
         if failures:

@@ -19,6 +19,7 @@ from dstream.memory import pieces
 from dstream.spi.collector import Collector
 from dstream.spi.in_columns import InColumns
 from dstream.values import DoubleSummaryStatistics, ExactSum, IntSummaryStatistics, Optional
+from dstream.values.flattened import checked_result, refuse_awaitable
 from dstream.values.order import choose as first_extreme
 from dstream.values.order import holds_nan
 
@@ -66,7 +67,10 @@ class Negated(Generic[T]):
 
     def __call__(self, item: T) -> bool:
         """Say whether `predicate` does not hold."""
-        return not self.predicate(item)
+        result = self.predicate(item)
+        if type(result) is not bool:
+            refuse_awaitable(result)
+        return not result
 
 
 def folding(op: Callable[[T, T], T]) -> Collector[T, list[T], list[T]]:
@@ -81,7 +85,7 @@ def folding_onto(identity: Any, op: Callable[[Any, Any], Any]) -> Collector[Any,
 
 
 def _onto(identity: Any, op: Callable[[Any, Any], Any], held: list[Any]) -> Any:
-    return op(identity, held[0]) if held else identity
+    return checked_result(op(identity, held[0])) if held else identity
 
 
 # None of these calls its second value `item`: what is folded may be the result of a partition, and an
@@ -89,7 +93,7 @@ def _onto(identity: Any, op: Callable[[Any, Any], Any], held: list[Any]) -> Any:
 
 
 def _fold(op: Callable[[Any, Any], Any], held: list[Any], value: Any) -> None:
-    held[:] = [op(held[0], value)] if held else [value]
+    held[:] = [checked_result(op(held[0], value))] if held else [value]
 
 
 def _fold_pair(op: Callable[[Any, Any], Any], left: list[Any], right: list[Any]) -> None:
@@ -102,7 +106,7 @@ def _fold_all(op: Callable[[Any, Any], Any], held: list[Any], items: Iterable[An
     if not held:
         held.extend(islice(items, 1))
     if held:
-        held[0] = functools.reduce(op, items, held[0])
+        held[0] = checked_result(functools.reduce(op, items, held[0]))
     return held
 
 
@@ -120,7 +124,7 @@ def folding_from(
 
 
 def _fold_from(identity: Any, accumulator: Callable[[Any, Any], Any], held: list[Any], item: Any) -> None:
-    held[:] = [accumulator(held[0] if held else _fresh(identity), item)]
+    held[:] = [checked_result(accumulator(held[0] if held else _fresh(identity), item))]
 
 
 def _fold_all_from(
@@ -129,7 +133,7 @@ def _fold_all_from(
     items = iter(items)
     for first in items:
         _fold_from(identity, accumulator, held, first)
-        held[0] = functools.reduce(accumulator, items, held[0])
+        held[0] = checked_result(functools.reduce(accumulator, items, held[0]))
     return held
 
 

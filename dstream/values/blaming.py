@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from threading import get_ident
 from typing import Any
 
+from dstream.values.flattened import refuse_awaitable
 from dstream.values.plain_functions import Form, plain
 
 __all__ = [
@@ -123,12 +124,24 @@ def each(fn: Callable[..., Any], items: Sequence[Any], values: Sequence[Any] | N
     left = iter(items)
     try:
         if values is None:
-            return [fn(item) for item in left]
-        return [fn(value, item) for item, value in zip(left, values, strict=False)]
+            results = [fn(item) for item in left]
+        else:
+            results = [fn(value, item) for item, value in zip(left, values, strict=False)]
     except StopIteration as error:
         raise _stopped_on(_before(left, items), fn) from error
     except Exception as error:
         failed_on(error, _before(left, items))
+        raise
+    if results:
+        _refuse_awaitable(results[0], items[0])
+    return results
+
+
+def _refuse_awaitable(result: Any, item: Any) -> None:
+    try:
+        refuse_awaitable(result)
+    except TypeError as error:
+        failed_on(error, item)
         raise
 
 
@@ -142,7 +155,11 @@ def chosen(predicate: Callable[[Any], object], items: Sequence[Any]) -> list[Any
     """Return the items that satisfy `predicate`; otherwise as `each`."""
     left = iter(items)
     try:
-        return [item for item in left if predicate(item)]
+        for first in left:
+            result = predicate(first)
+            refuse_awaitable(result)
+            return ([first] if result else []) + [item for item in left if predicate(item)]
+        return []
     except StopIteration as error:
         raise _stopped_on(_before(left, items), predicate) from error
     except Exception as error:

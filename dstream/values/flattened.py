@@ -1,11 +1,14 @@
-"""What a function given to `flat_map` may return, as something to iterate over."""
+"""Results of functions: several of a function given to `flat_map`, and none that has to be awaited."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, cast
+from types import AsyncGeneratorType, CoroutineType
+from typing import Any, NoReturn, TypeVar, cast
 
-__all__ = ["many"]
+__all__ = ["checked_result", "many", "refuse_awaitable"]
+
+T = TypeVar("T")
 
 
 def many(result: Any) -> Iterable[Any]:
@@ -17,9 +20,43 @@ def many(result: Any) -> Iterable[Any]:
     traverse = getattr(type(result), "_traverse_and_close", None)
     if traverse is not None:
         return cast(Iterable[Any], traverse(result))
+    refuse_awaitable(result)
     if not isinstance(result, Iterable) and not hasattr(type(result), "__getitem__"):
         raise TypeError(f"flat_map() needs a function that gives an iterable or None, not {type(result).__name__}")
     return cast(Iterable[Any], result)
 
 
 _COMMON = frozenset({list, tuple, str, dict, set, range})
+
+
+def refuse_awaitable(result: Any) -> None:
+    """Refuse a result that has to be awaited, such as a coroutine that a plain function around an async one gives.
+
+    Raises:
+        TypeError: it is an awaitable or an async generator, or a tuple that holds one.
+    """
+    for part in result if isinstance(result, tuple) else (result,):
+        if hasattr(type(part), "__await__") or type(part) is AsyncGeneratorType:
+            _refuse(part)
+
+
+def checked_result(result: T) -> T:
+    """Return a result of a function, unless it has to be awaited.
+
+    Raises:
+        TypeError: it has.
+    """
+    refuse_awaitable(result)
+    return result
+
+
+def _refuse(result: Any) -> NoReturn:
+    kind = type(result)
+    if kind is CoroutineType:
+        result.close()  # Python would warn that it was never awaited.
+    advice = (
+        "gather its items in a list in an async function, and use gather(map_concurrent(n, fn)).flatten()"
+        if kind is AsyncGeneratorType
+        else "use gather(map_concurrent(n, fn)) with the async function itself, which awaits the results"
+    )
+    raise TypeError(f"the function gave a result that has to be awaited ({kind.__name__}): {advice}")

@@ -6,6 +6,7 @@ import operator
 from typing import Any
 
 from dstream.failures import shown
+from dstream.values.flattened import refuse_awaitable
 
 __all__ = ["exact_float", "exact_int"]
 
@@ -21,6 +22,7 @@ def exact_int(value: Any) -> int:
     try:
         return int(operator.index(value))
     except TypeError:
+        refuse_awaitable(value)
         raise TypeError(f"an int is needed here, not {type(value).__name__}: {shown(value)}") from None
 
 
@@ -33,5 +35,6 @@ def exact_float(value: Any) -> float:
     if type(value) is float:
         return value
     if isinstance(value, str | bytes | bytearray) or not (hasattr(value, "__float__") or hasattr(value, "__index__")):
+        refuse_awaitable(value)
         raise TypeError(f"a number is needed here, not {type(value).__name__}: {shown(value)}")
     return float(value)

@@ -322,7 +322,7 @@ def test_a_service_whose_functions_would_not_run_is_refused():
     def pausing(service):
         yield
 
-    with pytest.raises(TypeError, match="create must make the service, and an async function"):
+    with pytest.raises(TypeError, match="create must give a result, and an async function"):
         Service(later)
     with pytest.raises(TypeError, match="destroy must give a result, and an async function"):
         Service(dict, later)

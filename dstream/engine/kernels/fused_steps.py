@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import accumulate, chain, count
+from itertools import accumulate, chain, count, islice
+from types import BuiltinFunctionType, MethodDescriptorType
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from dstream.engine.kernels.loop_failures import blame_step, call_again
 from dstream.failures import blame
 from dstream.plan.steps import Op, unchanged
-from dstream.values.flattened import many
+from dstream.values.flattened import many, refuse_awaitable
 from dstream.values.numbers import exact_float, exact_int
 from dstream.values.pairs import PairsOfOneValue
 from dstream.values.plain_functions import is_watched, plain
@@ -32,9 +33,10 @@ __all__ = ["converted", "many", "run_branches", "run_chain"]
 _MOST_STEPS = 128
 _MOST_LOOPS = 12
 _MOST_SEGMENTS = 200
-_FIRST_STEP_LINE = 6
+_FIRST_STEP_LINE = 7
 
-Loop = Callable[[Iterable[Any], Sequence[Op], Sequence[Callable[[Any], Any]]], Iterator[Any]]
+Rounds: TypeAlias = "Iterator[tuple[Iterator[Any], Sequence[Any]]]"
+Loop = Callable[[Rounds, Sequence[Op]], Iterator[Any]]
 
 
 def run_chain(ops: Sequence[Op], items: Iterable[Any]) -> Iterator[Any]:
@@ -48,7 +50,7 @@ def run_chain(ops: Sequence[Op], items: Iterable[Any]) -> Iterator[Any]:
         return _interpreted(ops, iter(items))
     for segment in segments:
         shape, values = _shaped(segment)
-        items = _loop(shape)(items, segment, values)
+        items = _loop(shape)(_rounds(iter(items), shape, values), segment)
         if segment[-1].action == "flat_map":
             items = chain.from_iterable(items)
     return iter(items)
@@ -97,6 +99,7 @@ def _interpreted(ops: Sequence[Op], items: Iterator[Any]) -> Iterator[Any]:
                 continue
             try:
                 result = op.fn(item)
+                refuse_awaitable(result)
                 item = _CONVERTERS[op.kind](result) if op.action == "map" else item
                 inner = iter(_all_of(result, op.kind)) if op.action == "flat_map" else None
             except Exception as error:
@@ -172,6 +175,50 @@ def _without_forms(ops: Sequence[Op]) -> tuple[Shape, list[Any]]:
     return tuple((op.action, op.kind, None) for op in ops), [op.fn for op in ops]
 
 
+def _rounds(items: Iterator[Any], shape: Shape, values: Sequence[Any]) -> Rounds:
+    """Give the items in rounds, each with the functions and constants of the steps.
+
+    A function whose results may have to be awaited is wrapped in the first round, and in later ones until it has been
+    called: the items of the last round, which are nearly all, cost nothing more.
+    """
+    looks = {
+        index: _Looking(fn) for index, (step, fn) in enumerate(zip(shape, values, strict=False)) if _is_open(*step, fn)
+    }
+    for most in _ROUNDS:
+        if looks:
+            yield islice(items, most), [looks.get(index, value) for index, value in enumerate(values)]
+            looks = {index: look for index, look in looks.items() if not look.was_called}
+    yield items, [looks.get(index, value) for index, value in enumerate(values)]
+
+
+_ROUNDS = (8, 4096)
+
+
+def _is_open(action: str, kind: type | None, form: Form | None, fn: Any) -> bool:
+    """Say whether only a result can show that those of a step have to be awaited."""
+    is_taken_as_it_is = action in ("filter", "peek") or (action == "map" and kind is None)
+    return is_taken_as_it_is and form is None and not isinstance(fn, _NEVER_ASYNC)
+
+
+_NEVER_ASYNC = (type, BuiltinFunctionType, MethodDescriptorType)
+
+
+class _Looking:
+    """A function that refuses results that have to be awaited."""
+
+    __slots__ = ("fn", "was_called")
+
+    def __init__(self, fn: Callable[[Any], Any]) -> None:
+        self.fn = fn
+        self.was_called = False
+
+    def __call__(self, item: Any) -> Any:
+        result = self.fn(item)
+        refuse_awaitable(result)
+        self.was_called = True
+        return result
+
+
 @functools.lru_cache(maxsize=512)
 def _loop(shape: Shape) -> Loop:
     return cast(Loop, _compiled(_source(shape), shape, _levels(shape)))
@@ -221,9 +268,9 @@ def _source(shape: Shape) -> str:
 
     A `flat_map` at the end gives one iterable for each item, which C code chains.
     """
-    lines = ["def loop(items, ops, values):", f" {_variables(shape)} = values"]
-    lines += [" t = None", " try:", "  for v0 in items:"]
-    depth, level = 3, 0
+    lines = ["def loop(rounds, ops):", " t = None", " try:", "  for items, values in rounds:"]
+    lines += [f"   {_variables(shape)} = values", "   for v0 in items:"]
+    depth, level = 4, 0
     for index, (action, kind, _) in enumerate(shape):
         item, call, indent = f"v{level}", f"f{index}(v{level})", " " * depth
         if action == "filter":
@@ -286,7 +333,7 @@ def run_branches(
     # Each branch has a line of its own before its steps and one behind them.
     ops = list(chain.from_iterable((None, *each, None) for each in chains))
     shape, values = _shaped([op for op in ops if op is not None])
-    return _dividing_loop(shape, tuple(map(len, chains)))(items, ops, values, takers)
+    return _dividing_loop(shape, tuple(map(len, chains)))(_rounds(iter(items), shape, values), ops, takers)
 
 
 def _short(ops: Sequence[Op]) -> Sequence[Op]:
@@ -314,12 +361,12 @@ def _dividing_loop(shape: Shape, lengths: tuple[int, ...]) -> Callable[..., Iter
 def _dividing_source(whole: Shape, shapes: Sequence[Shape]) -> str:
     """Write the loop of several branches, of which the last one gives its items; each step stands alone on a line."""
     takers = "".join(f"t{branch}, " for branch in range(len(shapes) - 1))
-    lines = ["def loop(items, ops, values, takers):", f" ({_variables(whole)}) = values", f" ({takers}) = takers"]
-    lines += [" t = None", " try:", "  for item in items:"]
+    lines = ["def loop(rounds, ops, takers):", f" ({takers}) = takers", " t = None", " try:"]
+    lines += ["  for items, values in rounds:", f"   ({_variables(whole)}) = values", "   for item in items:"]
     first_line, number = len(lines) + 1, count()
     for branch, shape in enumerate(shapes):
-        lines.append("   v0 = item")
-        depth, level = 3, 0
+        lines.append("    v0 = item")
+        depth, level = 4, 0
         for action, kind, _ in shape:
             call = f"f{next(number)}(v{level})"
             lines.append(" " * depth + (f"if {call}:" if action == "filter" else _statement(action, kind, call, level)))

@@ -23,6 +23,7 @@ from dstream.plan.core import Called, Chain, Core, Read
 from dstream.plan.steps import Guard, Op, Step
 from dstream.spi.source import Misread
 from dstream.values import DeadLetter
+from dstream.values.flattened import checked_result
 
 if TYPE_CHECKING:
     from dstream.engine.kernels.core_operations import Task
@@ -63,7 +64,7 @@ class _Recovering:
             return handled
 
     def _results(self, item: Any) -> Sequence[Any]:
-        result = self._op.fn(item)
+        result = checked_result(self._op.fn(item))
         if self._op.action == "filter":
             return (item,) if result else ()
         if self._op.action == "flat_map":
@@ -119,7 +120,7 @@ def _treated(guard: Guard, note: Callable[[Any], object], item: Any, error: Exce
 def _resolved(guard: Guard, item: Any, error: Exception) -> tuple[Any]:
     assert guard.fn is not None, "what resolves has a function"
     try:
-        return (converted(guard.fn(item, error), guard.kind),)
+        return (converted(checked_result(guard.fn(item, error)), guard.kind),)
     except Exception as problem:
         # A function may raise what it was given: then the step that resolves is to blame, too.
         blame(problem, guard.step, item)

@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from dstream.engine.kernels.core_operations import Operation, Task, operation
-from dstream.engine.kernels.fused_steps import many
 from dstream.engine.kernels.join_sides import item_key
 from dstream.failures import blame
 from dstream.keys import canonical_all
 from dstream.plan.core_of_stages import Stateful
 from dstream.plan.steps import Step
 from dstream.values.blaming import stopped
+from dstream.values.flattened import many, refuse_awaitable
 
 __all__ = ["Calls", "at_places"]
 
@@ -39,10 +39,13 @@ class Calls:
     def of(self, key: Any, item: Any) -> Iterable[Any]:
         """Return what becomes of an item."""
         try:
-            if key not in self._states:
+            is_first = key not in self._states
+            if is_first:
                 self._states[key] = self._create()
             state = self._states[key]
             result = self._fn(state, key, item) if self._is_keyed else self._fn(state, item)
+            if is_first:
+                refuse_awaitable(result)
             return self._made(result, item)
         except StopIteration as error:
             failed = stopped(getattr(self._fn, "__qualname__", type(self._fn).__qualname__))

@@ -28,6 +28,7 @@ from dstream.plan.recalling import of_one_run, recalled
 from dstream.plan.steps import Step
 from dstream.plan.walk import topological
 from dstream.spi import MapWriter, Writer
+from dstream.values.flattened import refuse_awaitable
 
 __all__ = ["LocalEngine"]
 
@@ -100,7 +101,7 @@ class LocalEngine:
                 case Collect(collector=collector):
                     return collector.finisher(collector.accumulated(collector.supplier(), items))
                 case ForEachPartition(action=action):
-                    action(items)
+                    refuse_awaitable(action(items))
                     return None
                 case Columns():
                     from dstream.engine.kernels.arrow_columns import batches_of, table_of

@@ -11,6 +11,7 @@ from dstream.engine.kernels.item_batches import loads
 from dstream.engine.worker.rows import Row
 from dstream.failures import blame
 from dstream.plan.steps import Step
+from dstream.values.flattened import refuse_awaitable
 
 __all__ = ["Ports"]
 
@@ -53,7 +54,8 @@ class Ports:
 
 def _act(step: Step, action: Callable[[Any], object], item: Any) -> None:
     try:
-        action(item)
+        if (result := action(item)) is not None:
+            refuse_awaitable(result)
     except Exception as error:
         blame(error, step, item)
         raise
