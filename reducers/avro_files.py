@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import IO, Any
+from typing import IO, Any, Literal, TypeAlias
 
 from dstream.errors import SetupError
 from dstream.values.distribution import pip_install
@@ -16,19 +17,45 @@ from reducers.file_formats import ColumnTypes, Compression, kept_open
 from reducers.item_columns import ItemColumns, Wanted
 from reducers.scalar_forms import Form
 
-__all__ = ["AVRO_CODECS", "AvroContent", "AvroFormat", "check_fastavro"]
+__all__ = ["AVRO_CODECS", "AvroCompression", "AvroContent", "AvroFormat", "check_fastavro"]
 
-AVRO_CODECS: dict[Compression | None, str] = {None: "null", "gz": "deflate", "bz2": "bzip2", "xz": "xz"}
+AvroCompression: TypeAlias = Compression | Literal["snappy"]
+
+AVRO_CODECS: dict[AvroCompression | None, str] = {
+    None: "null",
+    "gz": "deflate",
+    "bz2": "bzip2",
+    "xz": "xz",
+    "zst": "zstandard",
+    "snappy": "snappy",
+}
 
 
-def check_fastavro() -> None:
+def check_fastavro(compression: AvroCompression | None) -> None:
     """Refuse to write Avro where that cannot be.
 
     Raises:
-        SetupError: the package `fastavro` is not installed.
+        SetupError: a package that it needs is not installed.
     """
-    if find_spec("fastavro") is None:
-        raise SetupError(f"to_files(format='avro') needs fastavro, which is not installed: {pip_install('avro')}")
+    needed = ["fastavro", *_PACKAGES.get(compression, ())]
+    if missing := [package for package in needed if not _is_installed(package)]:
+        raise SetupError(
+            f"to_files(format='avro') needs {' and '.join(missing)}, which is not installed: {pip_install('avro')}"
+        )
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        return find_spec(package) is not None
+    except ModuleNotFoundError:  # of the package around it
+        return False
+
+
+_PACKAGES: dict[AvroCompression | None, tuple[str, ...]] = {
+    "snappy": ("cramjam",),
+    "zst": () if sys.version_info >= (3, 14) else ("backports.zstd",),
+}
+"""What fastavro needs for a codec."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +68,7 @@ class AvroFormat:
     """
 
     wanted: Wanted | None
-    compression: Compression | None
+    compression: AvroCompression | None
 
     suffix = ".avro"
     piece = 4_096

@@ -13,6 +13,7 @@ from typing import Any, Generic, Literal, TypeVar, get_args, overload
 from dstream.errors import SinkError
 from dstream.spi import Collections, Reducer
 from dstream.values.secrets import shown_url
+from reducers.avro_files import AvroCompression
 from reducers.delta_files import DeltaFormat
 from reducers.delta_jobs import DeltaTarget
 from reducers.delta_log import LOG
@@ -96,7 +97,7 @@ def to_files(
     *,
     format: Literal["avro"],
     columns: type | Iterable[str] | None = None,
-    compression: Literal["gz", "bz2", "xz"] | None = None,
+    compression: AvroCompression | None = None,
     name: str = "part",
     partition_by: PartitionBy | None = None,
     roll_at: RollAt | None = None,
@@ -110,7 +111,7 @@ def to_files(
     to_string: Callable[[Any], str] | None = None,
     columns: type | Iterable[str] | None = None,
     encoding: str = "utf-8",
-    compression: Compression | None = None,
+    compression: AvroCompression | None = None,
     name: str = "part",
     partition_by: PartitionBy | None = None,
     roll_at: RollAt | None = None,
@@ -149,7 +150,7 @@ def to_files(
             those of the first item of a file. Dicts may lack some of them, which are None then.
         encoding: of lines, as for `open`.
         compression: `"gz"`, `"bz2"`, `"xz"` or `"zst"`. Parquet and Avro compress inside of the file: Parquet with
-            Snappy, `"gz"` or `"zst"`, Avro with `"gz"`, `"bz2"` or `"xz"`.
+            Snappy, `"gz"` or `"zst"`, Avro with any of them or `"snappy"`.
         name: what the names of the files begin with.
         partition_by: the name of a field, or several, or functions by name: the items with the same value stand in a
             folder of their own, such as `country=NO/`, and keep the field; in a table of Delta
@@ -167,7 +168,8 @@ def to_files(
         LookupError: there is no such encoding.
         UnsupportedError: the folder is a URL that nobody writes to; or there is a table of Delta that needs what is
             not known here.
-        SetupError: the package `fastavro`, which writes Avro, is not installed, or that which fsspec needs for the URL.
+        SetupError: the package `fastavro`, which writes Avro, is not installed, or one for its compression, or that
+            which fsspec needs for the URL.
         SinkError: when it runs: the disk is full, the folder is gone, holds files of others, or is not for this
             process to write; or partitions have different columns, or others than the table that is there.
 

@@ -49,9 +49,8 @@ def checked_format(
 
 
 def _check_compression(format: str, compression: Any) -> None:
-    codecs = {"parquet": PARQUET_CODECS, "delta": PARQUET_CODECS, "avro": AVRO_CODECS}.get(
-        format, dict.fromkeys(get_args(Compression), "")
-    )
+    inside: dict[str, dict[Any, str]] = {"parquet": PARQUET_CODECS, "delta": PARQUET_CODECS, "avro": AVRO_CODECS}
+    codecs = inside.get(format, dict.fromkeys(get_args(Compression), ""))
     names = [repr(name) for name in codecs if name is not None]
     if compression is not None and (not isinstance(compression, str) or compression not in codecs):
         raise ValueError(f"compression must be {', '.join(names)} or None for format={format!r}, not {compression!r}")
@@ -68,7 +67,7 @@ def _made(format: str, to_string: Any, columns: Any, encoding: str, compression:
         _refuse_parts(wanted)
         return LineFormat(CsvLines(wanted), ".csv", encoding, compression)
     if format == "avro":
-        check_fastavro()
+        check_fastavro(compression)
         return AvroFormat(wanted, compression)
     return ParquetFormat(wanted, compression)
 

@@ -13,6 +13,7 @@ from typing import IO, Any, Generic, Literal, TypeVar, cast, get_args, overload
 from dstream.errors import SinkError
 from dstream.spi import Collections, Receipt, Reducer
 from dstream.values.secrets import shown_url
+from reducers.avro_files import AvroCompression
 from reducers.file_formats import Compression, JoinedFormat
 from reducers.file_jobs import check_columns, record_of
 from reducers.file_receipts import Staged, check_staged, checked_receipt
@@ -52,7 +53,7 @@ def to_file(
     format: Literal["text", "json", "csv", "parquet", "avro"] | None = None,
     columns: type | Iterable[str] | None = None,
     encoding: str = "utf-8",
-    compression: Compression | None = None,
+    compression: AvroCompression | None = None,
     on_existing: OnExisting = "overwrite",
     job: str | None = None,
 ) -> Reducer[object, str]: ...
@@ -63,7 +64,7 @@ def to_file(
     to_string: Callable[[Any], str] | None = None,
     columns: type | Iterable[str] | None = None,
     encoding: str = "utf-8",
-    compression: Compression | None = None,
+    compression: AvroCompression | None = None,
     on_existing: OnExisting = "overwrite",
     job: str | None = None,
 ) -> Reducer[Any, str]:
@@ -94,7 +95,8 @@ def to_file(
         ValueError: an argument is none of its choices, or the name says no format.
         LookupError: there is no such encoding.
         UnsupportedError: the path is a URL that nobody writes to.
-        SetupError: the package `fastavro`, which writes Avro, is not installed, or that which fsspec needs for the URL.
+        SetupError: the package `fastavro`, which writes Avro, is not installed, or one for its compression, or that
+            which fsspec needs for the URL.
         SinkError: when it runs: the path is that of a folder, the disk is full, or parts have different columns.
 
     Example:

@@ -268,7 +268,10 @@ def test_row_groups_are_bounded(local_context, tmp_path, monkeypatch):
     assert (sum(rows), max(rows) <= 25_000) == (50_000, True)
 
 
-@pytest.mark.parametrize(("format", "codec"), [("parquet", "gz"), ("parquet", "zst"), ("avro", "gz"), ("avro", "xz")])
+@pytest.mark.parametrize(
+    ("format", "codec"),
+    [("parquet", "gz"), ("parquet", "zst"), *(("avro", codec) for codec in ("gz", "bz2", "xz", "zst", "snappy"))],
+)
 def test_columns_are_compressed_inside(local_context, tmp_path, format, codec):
     """The name of the file stays that of the format."""
     sink = to_files(tmp_path / "out", format=format, compression=codec)
@@ -276,6 +279,8 @@ def test_columns_are_compressed_inside(local_context, tmp_path, format, codec):
 
     assert path.endswith(f"-00000.{format}")
     assert read(path)[4999] == {"x": 1, "y": 2.0}
+    source = parquet_rows(path) if format == "parquet" else avro_records(path)
+    assert local_context.read(source).to_list()[4999] == {"x": 1, "y": 2.0}
 
 
 def test_avro_names_what_it_has_no_place_for(local_context, tmp_path):
@@ -298,6 +303,15 @@ def test_avro_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setattr("reducers.avro_files.find_spec", lambda name: None)
     with pytest.raises(SetupError, match=r"pip install 'dstream-spark\[avro\]'"):
         to_files(tmp_path, format="avro")
+
+
+@pytest.mark.parametrize(("codec", "package"), [("snappy", "cramjam"), ("zst", "backports.zstd")])
+def test_avro_says_what_its_compression_needs(tmp_path, monkeypatch, codec, package):
+    """Each is part of the extra."""
+    monkeypatch.setattr("reducers.avro_files._PACKAGES", {codec: (package,)})
+    monkeypatch.setattr("reducers.avro_files.find_spec", lambda name: None if name == package else name)
+    with pytest.raises(SetupError, match=rf"needs {package}, .* pip install 'dstream-spark\[avro\]'"):
+        to_files(tmp_path, format="avro", compression=codec)
 
 
 SCALARS = st.one_of(
