@@ -108,10 +108,10 @@ class _Partition:
 class _Times:
     """The partitions of the stage that gives timestamps, by name; `watermark` is of those that hold time back."""
 
-    def __init__(self, step: Step, partitions: int) -> None:
+    def __init__(self, step: Step, partitions: int, started_at: float) -> None:
         self._policy, self._idle = step.given["policy"], step.given["idle"]
-        self.partitions = {number: self._found(0.0) for number in range(partitions)}
-        self._nobody = self._found(0.0)  # Time waits for a source that has no partitions yet.
+        self.partitions = {number: self._found(started_at) for number in range(partitions)}
+        self._nobody = self._found(started_at)  # Time waits for a source that has no partitions yet.
 
     def _found(self, now: float) -> _Partition:
         return _Partition(self._policy, self._idle, now)
@@ -187,7 +187,9 @@ class _Meaning:
         """Return the watermarks of each step before and after each epoch, and the clock of the job after it."""
         program = self.program
         times = {
-            step.number: _Times(step, 0 if step.given["source"] < 0 else program.partitions[step.given["source"]])
+            step.number: _Times(
+                step, 0 if step.given["source"] < 0 else program.partitions[step.given["source"]], program.cuts[0].now
+            )
             for step in program.steps
             if step.kind == "stamp"
         }
