@@ -12,7 +12,7 @@ import pytest
 
 from dstream.engine.spark.session import launch
 from dstream.engine.worker import spark_versions
-from dstream.engine.worker.spark_versions import LOWEST, OLDEST, TOO_NEW, Feature, check_server, check_version
+from dstream.engine.worker.spark_versions import LOWEST, OLDEST, TOO_NEW, Feature, check_connect, check_version
 from dstream.errors import SetupError
 
 ROOT = Path(__file__).parents[2]
@@ -93,9 +93,9 @@ def test_a_python_without_distutils_is_refused_by_3_5(monkeypatch):
 
 def test_a_server_of_another_version_is_refused(monkeypatch):
     """Its version counts, and that of PySpark here."""
-    check_server("4.1.2")
+    check_connect("4.1.2")
     with pytest.raises(SetupError, match=r"Spark Connect of 4\.1 to 4\.3, and the server is 4\.0\.1"):
-        check_server("4.0.1")
+        check_connect("4.0.1")
     monkeypatch.setattr(spark_versions, "version", lambda: "4.0.5")
     with pytest.raises(SetupError, match=r"Spark Connect of 4\.1 to 4\.3, and PySpark is 4\.0\.5"):
-        check_server("4.3.0")
+        check_connect()

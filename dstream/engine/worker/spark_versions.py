@@ -24,7 +24,7 @@ __all__ = [
     "REQUIREMENT",
     "TOO_NEW",
     "Feature",
-    "check_server",
+    "check_connect",
     "check_version",
     "has",
     "requirement",
@@ -166,17 +166,17 @@ def _numbers(package: str) -> tuple[int, ...] | None:
         return None
 
 
-def check_server(found: str) -> None:
-    """Make sure that dstream runs on a server of Spark Connect, and with this PySpark.
+def check_connect(server: str | None = None) -> None:
+    """Make sure that dstream runs with Spark Connect of this PySpark, and of a server.
 
     Args:
-        found: the version of the server.
+        server: the version of the server, once it is known.
 
     Raises:
         SetupError: one of the two is too old or too new.
     """
     check_version()
-    for name, each in (("PySpark", version()), ("the server", found)):
+    for name, each in (("PySpark", version()), ("the server", server or version())):
         if not Feature.CONNECT.since <= numbers_of(each) < TOO_NEW:
             oldest = _dotted(Feature.CONNECT.since)
             raise SetupError(f"dstream uses Spark Connect of {oldest} to {_dotted(_NEWEST)}, and {name} is {each}")

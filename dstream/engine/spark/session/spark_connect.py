@@ -13,7 +13,7 @@ from dstream.engine.spark.port.connect_port import ConnectPort
 from dstream.engine.spark.port.forked_processes import is_forked, talks_to_a_server
 from dstream.engine.spark.spark_errors import ended
 from dstream.engine.spark.worker_packages import lacking_on_workers
-from dstream.engine.worker.spark_versions import check_server
+from dstream.engine.worker.spark_versions import check_connect
 from dstream.errors import SetupError
 from dstream.values.distribution import pip_install
 
@@ -49,13 +49,14 @@ def connected_port(master: str | None, theirs: Any, settings: Mapping[str, str])
     """
     from pyspark.errors import PySparkException
 
+    check_connect()
     server = "the Spark server" if master is None else master.partition("/;")[0]  # What follows may be a token.
     try:
         session = theirs.newSession() if master is None else _session(master)
-        check_server(session.version)
         talks_to_a_server()
         port = ConnectPort(session)
         try:
+            check_connect(session.version)
             for name, value in settings.items():
                 session.conf.set(name, value)
             port.cores()  # A first job shows whether the interpreter of the server has what is needed.
