@@ -70,12 +70,13 @@ def _is_plain(kind: Any) -> bool:
     if type(kind) is enum.EnumMeta:
         members: Any = kind
         return members._missing_.__func__ in _MISSING and getattr(kind, "__del__", None) is None
+    names = fielded.field_names(cast(type, kind))
     return (
         type(kind) in (type, ABCMeta)
-        and fielded.field_names(kind) is not None
+        and names is not None
         and getattr(kind, "__del__", None) is None
         and _compares_by_fields(kind)
-        and not any(_is_computed(kind, name) for name in fielded.field_names(kind) or ())
+        and not any(_is_computed(kind, name) for name in names)
     )
 
 
