@@ -390,7 +390,7 @@ class _StampingWriter:
 
     @property
     def check_item(self) -> Any:
-        """That of the writer, if it has one."""
+        """The check of the writer, if it has one."""
         return getattr(self.writer, "check_item", None)
 
     @property

@@ -32,7 +32,7 @@ class _CountingItems:
 
     @property
     def check_item(self) -> Any:
-        """That of the writer, if it has one."""
+        """The check of the writer, if it has one."""
         return getattr(self.writer, "check_item", None)
 
     def write(self, items: Iterator[Any]) -> Iterator[Receipt]:
@@ -48,7 +48,7 @@ class _CountingEntries:
 
     @property
     def check_item(self) -> Any:
-        """That of the writer, if it has one."""
+        """The check of the writer, if it has one."""
         return getattr(self.writer, "check_item", None)
 
     @property

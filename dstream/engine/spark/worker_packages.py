@@ -1,4 +1,4 @@
-"""What the Python of Spark's workers lacks: found out by a small job, after one has failed."""
+"""Packages that the Python of Spark's workers lacks: found out by a small job, after one has failed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NEEDED = {
     "pandas": requirement("pandas"),
     "pyarrow": requirement("pyarrow"),
 }
-"""What tasks import, and what pip installs for it. dstream itself travels with the job."""
+"""Modules that tasks import, and the packages that pip installs for them. dstream itself travels with the job."""
 
 _NO_MODULE = re.compile(
     r"(?:ModuleNotFoundError|ImportError): No module named '?([\w.]+)|(PackageNotFoundError|PACKAGE_NOT_INSTALLED)"
@@ -35,7 +35,7 @@ _CHOOSE = "or name another interpreter for them: set PYSPARK_PYTHON before Spark
 
 
 class LookedAt(NamedTuple):
-    """What a task has seen of its Python."""
+    """The Python of a task, as it sees it."""
 
     executable: str
     version: str

@@ -122,9 +122,9 @@ def _environment(master: str, config: Mapping[str, str], java_options: str) -> I
 
 
 _NEEDED = ("pyarrow", "pandas", "pyspark.sql.pandas.map_ops")
-"""What PySpark loads before a first result, unless it is there."""
+"""Modules that PySpark loads before a first result, unless they are there."""
 _NEEDED_SINCE_4 = ("pyspark.testing.utils", "pyspark.sql.classic.dataframe")
-"""What it loads since 4.0, too. The first of them loads pandas-on-Spark in 3.5, which warns."""
+"""Modules that it loads since 4.0, too. The first of them loads pandas-on-Spark in 3.5, which warns."""
 
 
 @contextmanager
