@@ -43,6 +43,6 @@ def dumps(value: Any) -> bytes:
         data = None
     if data is not None and b"__main__" not in data:
         return data
-    import cloudpickle  # here: most of what is pickled is data, which every process knows
+    from dstream.by_value import dumps_by_value  # here: most of what is pickled is data, which every process knows
 
-    return bytes(cloudpickle.dumps(value, protocol=5))
+    return dumps_by_value(value)

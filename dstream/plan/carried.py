@@ -5,13 +5,12 @@ from __future__ import annotations
 import copyreg
 import dataclasses
 import dis
-import sys
 import types
 import weakref
 from collections.abc import Iterator
 from typing import Any
 
-import cloudpickle
+from dstream.by_value import ValuePickler, implementations_of, is_importable
 
 __all__ = [
     "CONTAINERS",
@@ -21,7 +20,6 @@ __all__ = [
     "TEXTS",
     "attributes_of",
     "captures_of",
-    "goes_by_name",
     "pickled",
     "plain_size",
 ]
@@ -47,19 +45,12 @@ def plain_size(container: Any) -> int | None:
     return size
 
 
-def goes_by_name(value: Any) -> bool:
-    """Say whether a function or class is imported by the worker, with all that it uses."""
-    module = getattr(value, "__module__", None)
-    if module is None or module == "__main__" or module in cloudpickle.list_registry_pickle_by_value():
-        return False
-    found: Any = sys.modules.get(module)
-    for name in value.__qualname__.split("."):
-        found = getattr(found, name, None)
-    return found is value
-
-
 def captures_of(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
     """Give the variables that a function takes from around it, by name."""
+    implementations = implementations_of(function)
+    if implementations is not None:
+        yield from ((kind.__name__, implementation) for kind, implementation in implementations.items())
+        return
     code = function.__code__
     for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
         try:
@@ -83,7 +74,7 @@ def _is_harmless(value: Any) -> bool:
         return kind not in TEXTS
     if kind is types.ModuleType or kind is types.BuiltinFunctionType:
         return True
-    return isinstance(value, type | types.FunctionType) and goes_by_name(value)
+    return isinstance(value, type | types.FunctionType) and is_importable(value)
 
 
 _cached_names: weakref.WeakKeyDictionary[types.CodeType, tuple[str, ...]] = weakref.WeakKeyDictionary()
@@ -154,7 +145,7 @@ def pickled(value: Any) -> tuple[str | None, int]:
     """Return why `value` cannot be pickled, or None, and how many bytes it takes."""
     sink = _Sink()
     try:
-        cloudpickle.Pickler(sink, 5, sink.count).dump(value)
+        ValuePickler(sink, 5, sink.count).dump(value)
     except Exception as error:
         return f"{type(error).__name__}: {error}", 0
     return None, sink.size

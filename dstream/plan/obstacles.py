@@ -20,6 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dstream.by_value import is_importable
 from dstream.failures import is_our_name, near, shown
 from dstream.plan.carried import (
     CONTAINERS,
@@ -29,7 +30,6 @@ from dstream.plan.carried import (
     TEXTS,
     attributes_of,
     captures_of,
-    goes_by_name,
     pickled,
     plain_size,
 )
@@ -109,6 +109,9 @@ def _kind(value: Any) -> str:
     return f"{article} {name}" if _stays(value) is not None else f"{article} {name} ({shown(value)})"
 
 
+_Cached = type(functools.cache(len))
+_WRAPPING = ("__func__", "fget", "func")
+"""Where class methods, properties and cached properties have their function."""
 _SMALL = (
     datetime.date,
     datetime.time,
@@ -152,9 +155,11 @@ class _Walk:
     def _size(self, value: Any, holder: str, path: tuple[str, ...]) -> int:
         match value:
             case types.FunctionType():
-                return 0 if goes_by_name(value) else self._function(value, path)
+                return 0 if is_importable(value) else self._function(value, path)
+            case _Cached():
+                return 0 if is_importable(value) else self.enter(value.__wrapped__, holder, path)
             case type():
-                return 0 if goes_by_name(value) else self._class(value, path)
+                return 0 if is_importable(value) else self._class(value, path)
             case types.ModuleType():
                 return 0
             case functools.partial():
@@ -190,8 +195,8 @@ class _Walk:
 
     def _class(self, kind: type, path: tuple[str, ...]) -> int:
         for value in vars(kind).values():
-            function = getattr(value, "__func__", None) or getattr(value, "fget", None) or value
-            if isinstance(function, types.FunctionType):
+            function = next((found for name in _WRAPPING if (found := getattr(value, name, None)) is not None), value)
+            if isinstance(function, types.FunctionType | _Cached):
                 self.enter(function, _place(function), ())
         return 0
 

@@ -9,8 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast, overload
 
-import cloudpickle
-
+from dstream.by_value import dumps_by_value
 from dstream.distributed import IStreamCache, IStreamList, IStreamMap
 from dstream.errors import SerializationError
 from dstream.failures import shown
@@ -185,7 +184,7 @@ class _Input:
 
 def _pickled(item: Any, name: str) -> bytes:
     try:
-        return bytes(cloudpickle.dumps(item, protocol=5))
+        return dumps_by_value(item)
     except Exception as error:
         raise AssertionError(f"{name} cannot be sent to a worker: {shown(item)}: {error}") from error
 

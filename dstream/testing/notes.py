@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import cloudpickle
+from dstream.by_value import dumps_by_value
 
 __all__ = ["folder_for", "note", "notes", "task_name"]
 
@@ -28,7 +28,7 @@ def folder_for(owner: object) -> str:
 
 def note(folder: str, name: str, value: Any) -> None:
     """Append a value to the notes of that name, in one write."""
-    data = cloudpickle.dumps(value, protocol=5)
+    data = dumps_by_value(value)
     with open(os.path.join(folder, name), "ab", buffering=0) as file:
         file.write(data)
 

@@ -7,8 +7,7 @@ import pickle
 from collections.abc import Callable
 from typing import Any, Generic, ParamSpec, TypeVar
 
-import cloudpickle
-
+from dstream.by_value import dumps_by_value
 from dstream.errors import SerializationError
 from dstream.failures import shown
 from dstream.testing.notes import folder_for, note, notes, task_name
@@ -93,7 +92,7 @@ def _argument(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 def _kept(value: Any) -> bytes:
     """Pickle a value now, since it may change later."""
     try:
-        return bytes(cloudpickle.dumps(value, protocol=5))
+        return dumps_by_value(value)
     except Exception as error:
         raise SerializationError(f"watch() cannot remember {shown(value)}, which cannot be pickled: {error}") from error
 

@@ -24,6 +24,7 @@ LEGAL = {
     "dstream/keys/__init__.py": "import dstream.errors",
     "dstream/memory.py": "",
     "dstream/pickling.py": "",
+    "dstream/by_value.py": "import dstream.failures",
     "dstream/failures.py": "import dstream.errors",
     "dstream/tables.py": "import dstream.failures",
     "dstream/values/__init__.py": "import dstream.errors",

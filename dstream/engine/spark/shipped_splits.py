@@ -6,8 +6,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-import cloudpickle
-
+from dstream.by_value import dumps_by_value
 from dstream.engine.kernels.item_batches import dumps_items
 from dstream.engine.worker.stage import Piece, Stage
 from dstream.errors import SerializationError
@@ -26,7 +25,7 @@ def packed(stage: Stage | Piece) -> bytes:
         SerializationError: something else in it cannot travel.
     """
     try:
-        return bytes(cloudpickle.dumps(stage, protocol=5))
+        return dumps_by_value(stage)
     except Exception as error:
         raise SerializationError(f"this pipeline cannot be sent to the workers: {error}") from error
 

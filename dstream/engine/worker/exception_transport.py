@@ -13,8 +13,7 @@ import traceback
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn, cast
 
-import cloudpickle
-
+from dstream.by_value import dumps_by_value
 from dstream.errors import EngineError
 from dstream.failures import MISSING, Failure, attach, forget, known_of, origin_of, shown
 from dstream.failures.exception_copies import arguments_of, rebuilt, state_of
@@ -62,7 +61,7 @@ def as_text(error: Exception) -> str:
     known = replace(known_of(error) or Failure(None), remote_traceback=text, origin=origin_of(error))
     packed = replace(_packed(error, _MOST_CAUSES), known=_light(known))
     forget(error)  # A worker lives on, and what it raised may be an object of a module, raised again.
-    data = base64.b64encode(cloudpickle.dumps(packed)).decode("ascii")
+    data = base64.b64encode(dumps_by_value(packed)).decode("ascii")
     return f"{_MARK}{data}"
 
 
@@ -97,12 +96,12 @@ def _content(error: BaseException) -> bytes:
     )
     for candidate in candidates:
         try:
-            data: bytes = cloudpickle.dumps(candidate)
+            data: bytes = dumps_by_value(candidate)
             _made(*pickle.loads(data))
         except Exception:
             continue
         return data
-    return cloudpickle.dumps((EngineError, (described,), {}))  # type: ignore[no-any-return]
+    return dumps_by_value((EngineError, (described,), {}))
 
 
 def _light(known: Failure) -> Failure:
@@ -111,7 +110,7 @@ def _light(known: Failure) -> Failure:
     account = None if known.account is None else replace(known.account, again=None)
     known = replace(known, inner=inner, account=account)
     try:
-        is_large = len(cloudpickle.dumps(known.item)) > _LARGEST_ITEM
+        is_large = len(dumps_by_value(known.item)) > _LARGEST_ITEM
     except Exception:
         is_large = True
     return replace(known, item=MISSING, item_text=shown(known.item)) if is_large else known
