@@ -25,6 +25,7 @@ from sources.record_files import (
     OnMisread,
     RecordFiles,
     checked_max_record,
+    fail_at_once,
     options,
     shown_max_record,
 )
@@ -249,6 +250,6 @@ class CsvFormat:
 
     def blocks(self, part: Part, misread: OnMisread) -> Iterator[Sequence[Any]]:
         """Give the rows of a file in lists."""
-        return RowsOfFile(part, self.encoding, dict(self.dialect), self.fieldnames, self.form, self.max_record).blocks(
-            misread
-        )
+        fails, dialect = misread is fail_at_once, dict(self.dialect)
+        rows = RowsOfFile(part, self.encoding, dialect, self.fieldnames, self.form, self.max_record, fails=fails)
+        return rows.blocks(misread)

@@ -44,6 +44,7 @@ class RowsOfFile:
         names: those of the columns; None if the first row has them.
         form: of what a row becomes; None for dictionaries.
         most: bytes that a line may have, and characters that a record of several may have.
+        fails: the first bad row ends the reading, so that nothing behind a line that is too long is read.
     """
 
     def __init__(
@@ -54,6 +55,8 @@ class RowsOfFile:
         names: tuple[str, ...] | None,
         form: FormOfItem | None,
         most: int,
+        *,
+        fails: bool = False,
     ) -> None:
         self._most = most
         self._file = part.file
@@ -63,7 +66,7 @@ class RowsOfFile:
         self._quotes = _Quotes(dialect["delimiter"], dialect["quotechar"]) if dialect["quotechar"] else None
         self._delimiters = OtherDelimiters(dialect)
         self._count: int | None = None  # Of the names, when they are known.
-        self._lines = _Lines(part, encoding, self._quotes, dialect["quotechar"] or "", most)
+        self._lines = _Lines(part, encoding, self._quotes, "" if fails else dialect["quotechar"] or "", most, fails)
         self._begin()
 
     def _begin(self) -> None:
@@ -282,7 +285,7 @@ class _Lines:
         rows: gets the rows that are read of these lines and are not done.
     """
 
-    def __init__(self, part: Part, encoding: str, quotes: _Quotes | None, quote: str, most: int) -> None:
+    def __init__(self, part: Part, encoding: str, quotes: _Quotes | None, quote: str, most: int, fails: bool) -> None:
         self.done = 0
         self.rows: list[list[str]] = []
         self.are_plain = True
@@ -292,6 +295,7 @@ class _Lines:
         self._quotes = quotes
         self._quote = quote
         self._most = most
+        self._fails = fails
         self._held: list[_Held] = []
         self._given, self._rest = 0, self._blocks()
 
@@ -309,6 +313,9 @@ class _Lines:
         for block in self._rest:
             given = self._given
             self._given += len(block)
+            if isinstance(block, TooLong) and self._fails:
+                numbers = LineNumbers(self._part, self._encoding, self._most)
+                raise numbers.undecodable(block, 0, self._given).error()
             if isinstance(block, TooLong) and block.has_quote:
                 said = f" {block.error} and a quote, so that it is not known where the next record begins"
                 raise misread_at(self._part.file, lambda: self._given, block[0], block.error, said).error()

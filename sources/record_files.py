@@ -28,6 +28,7 @@ __all__ = [
     "RecordFiles",
     "RecordSplit",
     "checked_max_record",
+    "fail_at_once",
     "misread_at",
     "options",
     "shown_max_record",
@@ -194,14 +195,14 @@ class RecordSplit:
 
     def read(self) -> Iterator[Any]:
         """Give the items; a bad record ends that."""
-        return self.read_past(_fail)
+        return self.read_past(fail_at_once)
 
     def arrow_rows(self) -> Iterator[ArrowRows | Iterator[Any]] | None:
         """Give the items in columns as far as they stand in some; None if they do not. A bad record ends that."""
         if self.with_path or not isinstance(self.format, FormatInArrow) or not self.format.has_columns:
             return None
         rows = self.format.arrow_rows
-        return itertools.chain.from_iterable(rows(part, _fail) for part in self.parts)
+        return itertools.chain.from_iterable(rows(part, fail_at_once) for part in self.parts)
 
     def read_past(self, misread: OnMisread) -> Iterator[Any]:
         """Give the items, and in the place of a bad record what `misread` gives, or raises."""
@@ -217,10 +218,11 @@ class SplitInBlocks(RecordSplit):
 
     def read_blocks(self) -> Iterator[Sequence[Any]]:
         """Give the items in lists; a bad record ends that."""
-        return itertools.chain.from_iterable(self.format.blocks(part, _fail) for part in self.parts)
+        return itertools.chain.from_iterable(self.format.blocks(part, fail_at_once) for part in self.parts)
 
 
-def _fail(misread: Misread) -> Iterable[Any]:
+def fail_at_once(misread: Misread) -> Iterable[Any]:
+    """Raise the error of a bad record: `on_bad="fail"`."""
     raise misread.error()
 
 
@@ -232,7 +234,8 @@ def _with_path(format: Format, part: Any, misread: OnMisread) -> Iterator[Any]:
     """Give pairs; what takes the place of a bad record takes that of the pair."""
     name = part.file.name
     # None of these is called `item`: a failure would take the one before the bad record for what it failed on.
-    for made in format.items(part, lambda found: map(_Instead, misread(found))):
+    instead: OnMisread = misread if misread is fail_at_once else lambda found: map(_Instead, misread(found))
+    for made in format.items(part, instead):
         yield made.item if type(made) is _Instead else (name, made)
 
 

@@ -162,3 +162,17 @@ def test_max_record_is_checked_and_shown(format):
         SOURCES[format]("a", max_record=0)
     assert repr(SOURCES[format]("a", max_record=100)).endswith("('a', max_record=100)")
     assert "max_record" not in repr(SOURCES[format]("a"))
+
+
+@pytest.mark.parametrize("with_path", [False, True])
+@pytest.mark.parametrize("format", SOURCES)
+def test_nothing_behind_a_longer_line_is_read_where_it_ends_the_run(tmp_path, format, with_path):
+    """Neither for its quotes: that the rest of the file is torn is not noticed. The lines before are given."""
+    data = gzip.compress(b"1\n" * 3 + b"2" * 1_000_000, compresslevel=0)
+    (tmp_path / "a.gz").write_bytes(data[:700_000])
+    [split] = SOURCES[format](tmp_path, max_record=100, with_path=with_path).splits(1)
+    items = split.read()
+
+    assert len(list(itertools.islice(items, 2))) == 2
+    with pytest.raises(SourceError, match=r"a\.gz, line 4 has more than max_record=100 bytes: 222"):
+        list(items)
