@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -11,9 +12,10 @@ from sources.forms import FormOfItem
 from sources.kinds import missing_columns
 from sources.names import repeated
 
-__all__ = ["OtherDelimiters"]
+__all__ = ["OtherDelimiters", "blank_sep_line"]
 
 _USUAL = (";", "\t", "|", ",")
+_SEP = re.compile("\ufeff?sep=(.)[\r\n]*", re.IGNORECASE)
 
 
 class OtherDelimiters:
@@ -85,3 +87,31 @@ def _rows(lines: Iterable[str], dialect: dict[str, Any]) -> list[list[str]]:
         return list(csv.reader(lines, **dialect))
     except csv.Error:
         return []
+
+
+def blank_sep_line(name: str, lines: list[str], delimiter: str) -> None:
+    r"""Make a blank line, which is skipped, of a first one that names the delimiter, as Excel writes and reads it.
+
+    Args:
+        name: that of the file.
+        lines: the first of the file, with their ends; changed in place.
+        delimiter: the one with which the file is read.
+
+    Raises:
+        SourceError: the line names another one.
+
+    Example:
+        >>> lines = ["sep=;\n", "a;b\n"]
+        >>> blank_sep_line("a.csv", lines, ";")
+        >>> lines
+        ['\n', 'a;b\n']
+    """
+    if not lines or (found := _SEP.fullmatch(lines[0])) is None:
+        return
+    if found[1] != delimiter:
+        line = found[0].strip("\ufeff\r\n")
+        raise SourceError(
+            f"{name}, line 1: {line!r} names the delimiter of the file, as for Excel: "
+            f"delimiter={found[1]!r} reads it, and skips this line (quotes around it make it a field)"
+        )
+    lines[0] = "\n"

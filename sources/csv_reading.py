@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from dstream.errors import SourceError
 from dstream.spi import Misread
 from sources.column_makers import maker_of_many, maker_of_many_rows
-from sources.csv_delimiters import OtherDelimiters
+from sources.csv_delimiters import OtherDelimiters, blank_sep_line
 from sources.file_access import opened
 from sources.file_splits import Part
 from sources.forms import FormOfItem, Unfit
@@ -66,7 +66,7 @@ class RowsOfFile:
         self._quotes = _Quotes(dialect["delimiter"], dialect["quotechar"]) if dialect["quotechar"] else None
         self._delimiters = OtherDelimiters(dialect)
         self._count: int | None = None  # Of the names, when they are known.
-        self._lines = _Lines(part, encoding, self._quotes, "" if fails else dialect["quotechar"] or "", most, fails)
+        self._lines = _Lines(part, encoding, dialect, self._quotes, most, fails)
         self._begin()
 
     def _begin(self) -> None:
@@ -285,7 +285,9 @@ class _Lines:
         rows: gets the rows that are read of these lines and are not done.
     """
 
-    def __init__(self, part: Part, encoding: str, quotes: _Quotes | None, quote: str, most: int, fails: bool) -> None:
+    def __init__(
+        self, part: Part, encoding: str, dialect: dict[str, Any], quotes: _Quotes | None, most: int, fails: bool
+    ) -> None:
         self.done = 0
         self.rows: list[list[str]] = []
         self.are_plain = True
@@ -293,7 +295,8 @@ class _Lines:
         self._part = part
         self._encoding = encoding
         self._quotes = quotes
-        self._quote = quote
+        self._delimiter = dialect["delimiter"]
+        self._quote = "" if fails else dialect["quotechar"] or ""
         self._most = most
         self._fails = fails
         self._held: list[_Held] = []
@@ -319,6 +322,8 @@ class _Lines:
             if isinstance(block, TooLong) and block.has_quote:
                 said = f" {block.error} and a quote, so that it is not known where the next record begins"
                 raise misread_at(self._part.file, lambda: self._given, block[0], block.error, said).error()
+            if not given and not isinstance(block, TooLong):
+                blank_sep_line(self._part.file.name, block, self._delimiter)
             self._held = [each for each in self._held if each.before + len(each.lines) > self.done]
             self.damaged = {number: misread for number, misread in self.damaged.items() if number > self.done}
             text = "".join(block)

@@ -145,6 +145,32 @@ def test_csv_rows_reads_a_column_that_holds_other_delimiters(write, read, conten
     assert read(csv_rows(write(content))) == [{column: value} for value in values]
 
 
+@pytest.mark.parametrize("names", [None, ["a", "b"]])
+@pytest.mark.parametrize(
+    ("encoding", "mark"), [("utf-8", ""), ("utf-8", "\ufeff"), ("utf-16", ""), ("utf-16-le", "\ufeff")]
+)
+@pytest.mark.parametrize("line", ["sep=;\n", "SEP=;\r\n"])
+def test_csv_rows_knows_the_line_of_excel_that_names_the_delimiter(write, read, names, encoding, mark, line):
+    """The delimiter in use is named, or another one; lines count from it."""
+    content = mark + line + ("a;b\n" if names is None else "") + "1;2\n"
+    path = write(content.encode(encoding))
+
+    assert read(csv_rows(path, encoding=encoding, delimiter=";", fieldnames=names)) == [{"a": "1", "b": "2"}]
+    assert "line 1: " in (message := error_of(csv_rows(path, encoding=encoding, fieldnames=names)))
+    assert f"'{line.strip()}' names the delimiter of the file, as for Excel: delimiter=';' reads it" in message
+    path.write_text(f"{content}3\n", encoding)
+    assert f"line {4 - bool(names)}: 1 fields" in error_of(
+        csv_rows(path, encoding=encoding, delimiter=";", fieldnames=names)
+    )
+
+
+def test_csv_rows_reads_a_column_that_is_called_like_that_line(write, read):
+    """In quotes, with more behind it, or not in the first line."""
+    assert read(csv_rows(write(b'"sep=;"\n1\n'))) == [{"sep=;": "1"}]
+    assert read(csv_rows(write(b"sep=;,b\n1,2\n"))) == [{"sep=;": "1", "b": "2"}]
+    assert read(csv_rows(write(b"a\nsep=;\n"))) == [{"a": "sep=;"}]
+
+
 def test_csv_rows_shows_its_dialect():
     """As it was written, where it is not the default."""
     assert repr(csv_rows("a", delimiter=";", quotechar=None)) == "csv_rows('a', delimiter=';', quotechar=None)"
