@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import codecs
 import re
+import unicodedata
 from typing import NamedTuple
 
 from dstream.errors import SourceError
@@ -10,7 +12,7 @@ from dstream.errors import SourceError
 __all__ = ["AVRO", "HEAD", "PARQUET", "Signature", "refuse_misnamed", "refuse_other_format", "signature_of"]
 
 AVRO, PARQUET = "an Avro file", "a Parquet file"
-HEAD = 16
+HEAD = 512
 """Bytes from the start of a file that are looked at."""
 
 
@@ -57,10 +59,28 @@ _SIGNATURES = (
     _signature("a stream of Arrow", rb"\xff\xff\xff\xff...\0", _WITH_PYARROW),
     _signature("an ORC file", rb"ORC.{0,3}" + _CONTROL, "read it with pyarrow.orc in files(path, read=...)"),
     _signature("a SQLite database", rb"SQLite format 3\0", "sql_rows('sqlite:///PATH', query) reads it"),
+    _signature(
+        "a tar archive",
+        rb".{257}ustar(\0\d\d|  \0)",
+        "unpack it, or read it with tarfile in files(path, read=...)",
+    ),
+    _signature("a 7z archive", rb"7z\xbc\xaf\x27\x1c", "unpack it before"),
+    _signature("a RAR archive", rb"Rar!\x1a\x07", "unpack it before"),
+    _signature("LZ4", rb"\x04\x22\x4d\x18", "decompress it before"),
+    _signature("a file of compress (.Z)", rb"\x1f\x9d", "decompress it before"),
+    _signature(
+        "an OLE file (of which Excel's .xls is one)",
+        rb"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",
+        "read it with a reader of .xls in files(path, read=...)",
+    ),
+    _signature("an HDF5 file", rb"\x89HDF\r\n\x1a\n", "read it with h5py in files(path, read=...)"),
+    _signature("an array of NumPy", rb"\x93NUMPY" + _CONTROL, "read it with numpy.load in files(path, read=...)"),
 )
 _WIDE = (
     (re.compile(rb"\xff\xfe\0\0|\0\0\xfe\xff"), "begins with the byte order mark of UTF-32", "utf-32"),
     (re.compile(rb"\xff\xfe|\xfe\xff"), "begins with the byte order mark of UTF-16", "utf-16"),
+    (re.compile(rb"([^\0][\0-\x1f]\0\0){4}"), "looks like UTF-32 without a byte order mark", "utf-32-le"),
+    (re.compile(rb"(\0\0[\0-\x1f][^\0]){4}"), "looks like UTF-32 without a byte order mark", "utf-32-be"),
     (re.compile(rb"([^\0]\0){4}"), "looks like UTF-16 without a byte order mark", "utf-16-le"),
     (re.compile(rb"(\0[^\0]){4}"), "looks like UTF-16 without a byte order mark", "utf-16-be"),
 )
@@ -99,6 +119,36 @@ def refuse_other_format(name: str, head: bytes, *, wanted: str = "text", is_insi
         for pattern, said, encoding in _WIDE:
             if pattern.match(head):
                 raise SourceError(f"{name} {said}: read it with encoding={encoding!r}")
+        for encoding, high in (("utf-16-le", head[1:HEAD:2]), ("utf-16-be", head[:HEAD:2])):
+            if _is_of_letters(head[:HEAD], high, encoding):
+                said = "looks like UTF-16 without a byte order mark"
+                raise SourceError(f"{name} {said}: read it with encoding={encoding!r}")
+
+
+def _is_of_letters(head: bytes, high: bytes, encoding: str) -> bool:
+    """Say whether bytes are a text of UTF-16 in letters of an alphabet, with a space, a digit or a line end.
+
+    The high bytes of such letters are below that of a space, and that of a space is NUL. A text in another encoding has
+    no such bytes in most of its second places, even if it holds NULs.
+
+    Args:
+        head: the first bytes of a file.
+        high: the high bytes of the characters.
+        encoding: the order of the bytes.
+    """
+    if len(high) < _FEWEST or 0 not in high or 4 * sum(byte < 0x20 for byte in high) < 3 * len(high):
+        return False
+    try:
+        text = codecs.getincrementaldecoder(encoding)().decode(head)
+    except UnicodeDecodeError:
+        return False
+    return all(each.isspace() or unicodedata.category(each) not in _NO_TEXT for each in text)
+
+
+_FEWEST = 4
+"""Characters by which an encoding is known."""
+_NO_TEXT = frozenset({"Cc", "Cn", "Co", "Cs"})
+"""Categories of characters of which no text is made: control characters and those that are not assigned."""
 
 
 def refuse_misnamed(name: str, head: bytes, ending: str) -> None:

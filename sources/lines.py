@@ -19,6 +19,7 @@ from dstream.errors import SourceError
 from dstream.spi import Misread
 from dstream.values.encoded_lines import EncodedLines
 from sources.file_access import File, check_format, is_compressed, opened
+from sources.file_signatures import HEAD
 from sources.file_splits import Part
 from sources.line_pieces import LinePieces
 from sources.record_files import MAX_RECORD, misread_at
@@ -343,18 +344,26 @@ def _decodable(decoder: io.IncrementalNewlineDecoder, state: tuple[bytes, int], 
 
 def _undecodable(part: Part, line: int, offset: int, encoding: str, error: UnicodeDecodeError) -> SourceError:
     """Return what to say of bytes that are not in the encoding, or of a file that is no text at all."""
+    head = error.object[:HEAD]
     if part.file.size is not None:  # A pipe cannot be read again.
         with opened(part.file) as stream:
             try:
+                head = stream.peek(HEAD)[:HEAD]
                 check_format(part.file, stream, "text" if splits_at_newlines(encoding) else f"text in {encoding}")
             except SourceError as other:
                 return other
+    advice = _NO_TEXT if 0 in head and splits_at_newlines(encoding) else _advice(encoding, error.object)
     found = error.object[error.start : max(error.end, error.start + 1)][:20]
     where = "decompressed byte" if is_compressed(part.file) else "byte"
     return SourceError(
-        f"{part.file.name}, line {line:,}, {where} {offset:,}: {found!r} is not {encoding} ({error.reason}). "
-        f"{_advice(encoding, error.object)}"
+        f"{part.file.name}, line {line:,}, {where} {offset:,}: {found!r} is not {encoding} ({error.reason}). {advice}"
     )
+
+
+_NO_TEXT = (
+    "Its first bytes hold NULs, as those of UTF-16 do, and of formats that are no text: "
+    "files(path, read=...) reads these."
+)
 
 
 def _advice(encoding: str, data: bytes) -> str:

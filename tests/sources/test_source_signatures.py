@@ -7,10 +7,12 @@ import gzip
 import io
 import lzma
 import sqlite3
+import tarfile
 import zipfile
 from collections.abc import Callable
 
 import fastavro
+import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import feather, orc, parquet
@@ -46,6 +48,12 @@ def archive(out: io.BytesIO) -> None:
         file.writestr("a.csv", CONTENT)
 
 
+def tape(out: io.BytesIO) -> None:
+    """Write a tar archive."""
+    with tarfile.open(fileobj=out, mode="w") as file:
+        file.addfile(tarfile.TarInfo("a.csv"))
+
+
 def stream_of_arrow(out: io.BytesIO) -> None:
     """Write a stream of Arrow."""
     with pa.ipc.new_stream(out, TABLE.schema) as stream:
@@ -65,10 +73,21 @@ FORMATS = {
     "stream of arrow": (written(stream_of_arrow), "is a stream of Arrow.*pyarrow.ipc"),
     "orc": (written(lambda out: orc.write_table(TABLE, out)), "is an ORC file.*pyarrow.orc"),
     "sqlite": (database(), "is a SQLite database.*sql_rows"),
+    "tar": (written(tape), "is a tar archive.*tarfile"),
+    "gnu tar": (b"a.csv".ljust(257, b"\0") + b"ustar  \0" + bytes(247), "is a tar archive.*tarfile"),
+    "7z": (b"7z\xbc\xaf\x27\x1c\0\4", "is a 7z archive.*unpack it"),
+    "rar": (b"Rar!\x1a\7\1\0", "is a RAR archive.*unpack it"),
+    "lz4": (pa.compress(CONTENT, "lz4", asbytes=True), "is LZ4.*decompress it"),
+    "compress": (b"\x1f\x9d\x90n\x14", "is a file of compress.*decompress it"),
+    "xls": (bytes.fromhex("d0cf11e0a1b11ae1") + bytes(24), "is an OLE file .*reader of .xls"),
+    "hdf5": (b"\x89HDF\r\n\x1a\n\0", "is an HDF5 file.*h5py"),
+    "npy": (written(lambda out: np.save(out, np.arange(3))), "is an array of NumPy.*numpy.load"),
     "utf-16": ("n\n1\n2\n".encode("utf-16"), "begins with the byte order mark of UTF-16.*encoding='utf-16'"),
     "utf-32": ("n\n1\n2\n".encode("utf-32"), "begins with the byte order mark of UTF-32.*encoding='utf-32'"),
     "utf-16-le": ("name\n1\n".encode("utf-16-le"), "looks like UTF-16 without.*encoding='utf-16-le'"),
     "utf-16-be": ("name\n1\n".encode("utf-16-be"), "looks like UTF-16 without.*encoding='utf-16-be'"),
+    "utf-32-le": ("n\n1\n2\n".encode("utf-32-le"), "looks like UTF-32 without.*encoding='utf-32-le'"),
+    "utf-32-be": ("n\n1\n2\n".encode("utf-32-be"), "looks like UTF-32 without.*encoding='utf-32-be'"),
 }
 each_format = pytest.mark.parametrize("format", FORMATS)
 
@@ -130,15 +149,41 @@ def test_what_a_compressed_file_holds_is_looked_at(tmp_path, read, format):
 def test_a_task_that_reads_another_part_of_the_file_names_the_format(tmp_path, tiny_splits, format):
     """Where its bytes are not in the encoding."""
     data, words = FORMATS[format]
-    (tmp_path / "a").write_bytes(data[:20] + b"\n\xff" * 20)
+    (tmp_path / "a").write_bytes(data[:600] + b"\n\xff" * 20)
     last = text_files(tmp_path).splits(10)[-1]
 
     with pytest.raises(SourceError, match=f"a {words}"):
         list(last.read())
 
 
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
 @pytest.mark.parametrize(
-    "text", ["PAR1,PAR2", "ORC", "PK", "BZh91", "Obj", "SQLite format 3", "ARROW1", "(µ/", "þ", "a\0b"]
+    "text", ["имя,год", "όνομα έτος", "שם שנה", "اسم سنة", "नाम वर्ष", "ชื่อ ปี", "Ābols ķ", "năm tuổi", "Σίγμα “1”"]
+)
+def test_utf_16_of_other_letters_is_known(tmp_path, read, text, encoding):
+    """In Cyrillic and the like, bytes of UTF-16 are characters of UTF-8, too."""
+    (tmp_path / "a.txt").write_text(f"{text}\n" * 90, encoding)
+
+    for other in ("utf-8", "latin-1"):
+        with pytest.raises(SourceError, match=f"a.txt looks like UTF-16 without.*encoding='{encoding}'"):
+            read(text_files(tmp_path, encoding=other))
+    assert read(text_files(tmp_path, encoding=encoding)) == [text] * 90
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *["PAR1,PAR2", "ORC", "PK", "BZh91", "Obj", "SQLite format 3", "ARROW1", "(µ/", "þ", "7z", "Rar!"],
+        *[
+            "a\0b",
+            "a\0b\1c" * 9,
+            "name\0value\0" * 9,
+            "\0" * 600 + "a",
+            "ab\0\0" * 9,
+            "\x93NUMPY",
+            "x" * 257 + "ustar  ",
+        ],
+    ],
 )
 def test_a_text_that_begins_alike_is_a_text(tmp_path, read, text):
     """Letters alone make no format."""
@@ -164,3 +209,13 @@ def test_the_encoding_that_is_advised_takes_the_bytes(tmp_path, read, data, enco
     (tmp_path / "a.txt").write_bytes(data)
     with pytest.raises(SourceError, match=advice):
         read(text_files(tmp_path, encoding=encoding))
+
+
+@pytest.mark.parametrize("data", [b"\1\0\0\2\xff\xfe\xe9", b"a\0b\ncaf\xe9"])
+def test_no_encoding_is_advised_where_the_first_bytes_hold_nuls(tmp_path, read, data):
+    """Another one would take what is no text."""
+    (tmp_path / "a.bin").write_bytes(data)
+
+    with pytest.raises(SourceError, match="Its first bytes hold NULs") as caught:
+        read(text_files(tmp_path))
+    assert "encoding=" not in str(caught.value)
