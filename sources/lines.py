@@ -352,7 +352,10 @@ def _undecodable(part: Part, line: int, offset: int, encoding: str, error: Unico
                 check_format(part.file, stream, "text" if splits_at_newlines(encoding) else f"text in {encoding}")
             except SourceError as other:
                 return other
-    advice = _NO_TEXT if 0 in head and splits_at_newlines(encoding) else _advice(encoding, error.object)
+    if 0 not in head:
+        advice = _advice(encoding, error.object)
+    else:
+        advice = _NO_TEXT if splits_at_newlines(encoding) else _MIXED
     found = error.object[error.start : max(error.end, error.start + 1)][:20]
     where = "decompressed byte" if is_compressed(part.file) else "byte"
     return SourceError(
@@ -360,6 +363,7 @@ def _undecodable(part: Part, line: int, offset: int, encoding: str, error: Unico
     )
 
 
+_MIXED = "What stands around it is: bytes of another encoding are in this file."
 _NO_TEXT = (
     "Its first bytes hold NULs, as those of UTF-16 do, and of formats that are no text: "
     "files(path, read=...) reads these."
@@ -375,7 +379,7 @@ def _advice(encoding: str, data: bytes) -> str:
     text = data.decode("utf-8", "replace")
     bad, wide = text.count("\ufffd"), sum(character > "\x7f" for character in text)
     if tried == "utf-8" and wide > 2 * bad:
-        return "What stands around it is: bytes of another encoding are in this file."
+        return _MIXED
     if tried != "utf-8" and not bad:
         return "Say how the file was written, for example encoding='utf-8'."
     with contextlib.suppress(UnicodeDecodeError):
