@@ -355,7 +355,7 @@ class _Lines:
         with opened(self._part.file) as stream, io.TextIOWrapper(stream, self._encoding, newline="") as text:
             try:
                 block: list[str] = []
-                size = 0
+                number = size = 0
                 for number, line in enumerate(iter(functools.partial(text.readline, self._most + 2), ""), 1):
                     if len(line) > self._most and len(line.rstrip("\r\n")) > self._most:
                         yield block
@@ -367,8 +367,12 @@ class _Lines:
                         block, size = [], 0
                 if block:
                     yield block
-            except UnicodeDecodeError:
+            except UnicodeDecodeError as error:
                 # Its error counts from some buffer's start. Reading the file as lines says where it is.
+                if self._part.file.size is None:  # A pipe cannot be read again.
+                    bad = error.object[error.start : error.end][:20]
+                    said = f"line {number + 1:,} or behind it: {bad!r} is not {self._encoding} ({error.reason})"
+                    raise SourceError(f"{self._part.file.name}, {said}") from error
                 collections.deque(line_blocks(self._part, self._encoding, self._most), maxlen=0)
                 raise
 

@@ -13,7 +13,10 @@ from hypothesis import strategies as st
 
 from dstream.errors import SourceError
 from dstream.spi.source import Source
-from sources import csv_rows
+from sources import csv_rows, file_access
+from sources.file_access import File
+from sources.file_splits import Part
+from sources.record_files import fail_at_once
 
 
 @pytest.fixture
@@ -169,6 +172,18 @@ def test_csv_rows_reads_a_column_that_is_called_like_that_line(write, read):
     assert read(csv_rows(write(b'"sep=;"\n1\n'))) == [{"sep=;": "1"}]
     assert read(csv_rows(write(b"sep=;,b\n1,2\n"))) == [{"sep=;": "1", "b": "2"}]
     assert read(csv_rows(write(b"a\nsep=;\n"))) == [{"a": "sep=;"}]
+
+
+def test_csv_rows_reads_a_pipe_once(write, monkeypatch):
+    """Also where a byte of UTF-16 is bad: opened once more, a pipe waits for a writer without an end."""
+    opened, really_open = [], file_access._open
+    monkeypatch.setattr(file_access, "_open", lambda file: opened.append(file) or really_open(file))
+    path = str(write("a\n1\n".encode("utf-16-le") + b"\0\xdc\n\0"))
+    pipe = Part(File(path, path, size=None))
+
+    with pytest.raises(SourceError, match=r"a.csv, line \d or behind it: b'.*' is not utf-16-le \(illegal encoding\)"):
+        list(csv_rows(path, encoding="utf-16-le").format.items(pipe, fail_at_once))
+    assert opened == [pipe.file]
 
 
 def test_csv_rows_shows_its_dialect():
