@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import IO, Any, NamedTuple
 
 from sources.avro_bounds import MOST_DEPTH, is_nested_deeply
+from sources.file_access import XZ_MEMORY
 
 __all__ = ["Block", "Header", "blocks", "header"]
 
@@ -159,11 +160,7 @@ def _bzip2(data: bytes, most: int) -> bytes | None:
 
 
 def _xz(data: bytes, most: int) -> bytes | None:
-    return _of_last_member(lzma.LZMADecompressor(memlimit=_DICTIONARY), data, most)
-
-
-_DICTIONARY = 256 << 20
-"""Bytes of memory for decompressing xz, which a file may ask for; its strongest level asks for 65 MiB."""
+    return _of_last_member(lzma.LZMADecompressor(memlimit=XZ_MEMORY), data, most)
 
 
 def _of_decompressor(decompressor: Any, data: bytes, most: int) -> bytes | None:

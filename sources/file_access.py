@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import os
 from collections.abc import Callable, Iterator
@@ -17,9 +18,11 @@ from dstream.values.secrets import resolved_url, scrub, shown_url
 from dstream.values.url_schemes import opened_url
 from sources.file_signatures import HEAD, refuse_misnamed, refuse_other_format
 
-__all__ = ["File", "ReferredFiles", "check_format", "is_compressed", "opened", "raw", "reading"]
+__all__ = ["XZ_MEMORY", "File", "ReferredFiles", "check_format", "is_compressed", "opened", "raw", "reading"]
 
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".zstd")
+XZ_MEMORY = 256 << 20
+"""Bytes of memory for decompressing xz, which a file may ask for; its strongest level asks for 65 MiB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +123,7 @@ def _decompressed(stream: io.BufferedReader, path: str) -> io.BufferedReader:
     if path.endswith(".xz"):
         import lzma
 
-        return io.BufferedReader(_Members(stream, lzma.LZMADecompressor))
+        return io.BufferedReader(_Members(stream, functools.partial(lzma.LZMADecompressor, memlimit=XZ_MEMORY)))
     # The standard library reads Zstandard from Python 3.14 on; pyarrow is here anyway, but slow to import.
     import pyarrow
 
@@ -208,4 +211,9 @@ def _reason(error: Exception) -> str:
         return "this process may not read it"
     if isinstance(error, EOFError) or "Truncated compressed" in str(error):
         return "it is torn: the compressed data end too early"
+    if str(error) == "Memory usage limit exceeded":  # As lzma says it.
+        return (
+            f"to decompress it takes more than {XZ_MEMORY >> 20} MiB of memory: compress it with a smaller dictionary, "
+            "as xz -9 does"
+        )
     return f"{type(error).__name__}: {error}"

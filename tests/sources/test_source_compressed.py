@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
+import zlib
 
 import pyarrow
 import pytest
@@ -122,3 +123,18 @@ def test_compressed_files_may_be_remote(read):
     fsspec.filesystem("memory").pipe("/packed/a.zst", zstd(b"1\n") + zstd(b"2\n"))
 
     assert read(text_files("memory://packed/a.zst")) == ["1", "2"]
+
+
+def test_xz_takes_a_bounded_amount_of_memory(tmp_path, read):
+    """Its header says how large the dictionary is: 384 MiB, where 192 MiB are taken."""
+    data = lzma.compress(b"1\n")
+    for size, is_taken in ((31, True), (33, False)):
+        header = data[12:16] + bytes([size]) + data[17:20]
+        (tmp_path / "a.xz").write_bytes(data[:12] + header + zlib.crc32(header).to_bytes(4, "little") + data[24:])
+        if is_taken:
+            assert read(text_files(tmp_path)) == ["1"]
+            continue
+        with pytest.raises(
+            SourceError, match=r"a\.xz: to decompress it takes more than 256 MiB of memory: compress it"
+        ):
+            read(text_files(tmp_path))
