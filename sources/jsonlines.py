@@ -16,7 +16,7 @@ from sources.file_splits import Part, plan
 from sources.forms import MADE, FormOfItem, Unfit
 from sources.found_files import Paths, path_list
 from sources.kinds import JSON, form_of, kind_behind
-from sources.lines import Damaged, LineNumbers, blocks_of_lines, checked_encoding, is_divisible
+from sources.lines import JSON_SPACES, Damaged, LineNumbers, blocks_of_lines, checked_encoding, is_divisible
 from sources.quick_makers import maker_of_objects
 from sources.record_files import (
     MAX_RECORD,
@@ -224,7 +224,7 @@ class JsonFormat:
 
     def _slowly(self, line: str, number: int, numbers: LineNumbers, misread: OnMisread) -> Iterator[Any]:
         """Give the value of a line, if it is not blank: the definition."""
-        if not line or line.isspace():
+        if not line.strip(JSON_SPACES):
             return
         problem: Exception
         try:

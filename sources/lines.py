@@ -25,6 +25,7 @@ from sources.line_pieces import LinePieces
 from sources.record_files import MAX_RECORD, misread_at
 
 __all__ = [
+    "JSON_SPACES",
     "Damaged",
     "LineNumbers",
     "TooLong",
@@ -40,6 +41,8 @@ __all__ = [
     "whole_lines",
 ]
 
+JSON_SPACES = " \t\r\n"
+"""Characters of which a blank line of JSON is made; it has no other white space."""
 BLOCK = 256 << 10
 """How many bytes are read, decoded and divided into lines at a time.
 

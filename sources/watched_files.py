@@ -17,7 +17,7 @@ from dstream.spi.stream_source import StreamSource
 from sources.file_access import File
 from sources.file_positions import NOTHING_READ, Position, end_of_lines, is_of, position_at
 from sources.file_splits import Part
-from sources.lines import checked_encoding, line_blocks, splits_at_newlines
+from sources.lines import JSON_SPACES, checked_encoding, line_blocks, splits_at_newlines
 from sources.memory import NamesOfStreams
 from sources.starts import Start, checked_start
 
@@ -236,7 +236,7 @@ class WatchedSplit:
 
     def _values(self, lines: Iterator[str], path: str, first: int) -> Iterator[Any]:
         for number, line in enumerate(lines, start=1):
-            if not line or line.isspace():
+            if not line.strip(JSON_SPACES):
                 continue
             try:
                 value = json.loads(line)

@@ -9,6 +9,7 @@ import pytest
 
 from dstream.errors import SourceError
 from dstream.spi.source import Source
+from dstream.values import BadRecord
 from sources import json_lines
 
 
@@ -32,6 +33,15 @@ def test_json_lines_takes_what_json_loads_takes(tmp_path, read):
 
     assert math.isnan(nan)
     assert (infinity, text) == (-math.inf, "a\u2028b\x85c")
+
+
+@pytest.mark.parametrize("line", ["\u3000", " \xa0", "\x85", "\f", "\u2028"])
+def test_json_lines_refuses_white_space_that_json_does_not_have(tmp_path, line):
+    """It is no blank line: something was written there."""
+    (tmp_path / "a").write_text(f"1\n \t\n{line}\n2\n", encoding="utf-8")
+    [split] = json_lines(tmp_path).splits(1)
+
+    assert list(split.read_past(lambda misread: [misread.record()])) == [1, BadRecord(f"{tmp_path}/a", 3, line), 2]
 
 
 def test_json_lines_cuts_files_by_bytes(tmp_path, read, tiny_splits):
