@@ -161,7 +161,7 @@ def csv_rows(
         kind: a dataclass, a named tuple, a `TypedDict` or a pydantic model; behind a single path it may stand without
             its name.
         encoding: as for `open`; the byte order mark of UTF-8 that Excel writes is dropped.
-        delimiter: what stands between two fields.
+        delimiter: what stands between two fields; a first line such as `sep=;`, as for Excel, must name it.
         quotechar: what stands around a field that holds a delimiter; None if nothing does.
         fieldnames: the names of the fields, for files without a header line.
         with_path: give pairs of the path, absolute or a URL, and the row.
