@@ -353,9 +353,9 @@ class _Lines:
 
     def _decoded_at_once(self) -> Iterator[list[str]]:
         with opened(self._part.file) as stream, io.TextIOWrapper(stream, self._encoding, newline="") as text:
+            number = size = 0
             try:
                 block: list[str] = []
-                number = size = 0
                 for number, line in enumerate(iter(functools.partial(text.readline, self._most + 2), ""), 1):
                     if len(line) > self._most and len(line.rstrip("\r\n")) > self._most:
                         yield block
