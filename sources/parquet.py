@@ -19,7 +19,7 @@ from sources.found_files import Paths, path_list
 from sources.kinds import BINARY, form_of, kind_behind, missing_columns
 from sources.names import checked_names, repeated
 from sources.parquet_columns import rows_of_group
-from sources.parquet_reading import RowGroup, RowGroups, batches, misread_row, opened_parquet
+from sources.parquet_reading import DECODED_BYTES, RowGroup, RowGroups, batches, misread_row, opened_parquet
 from sources.quick_makers import maker_of_rows
 from sources.record_files import OnBad, OnMisread, RecordFiles, options
 
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 BATCH_BYTES = 1 << 20
 BATCH_ROWS = 8_192
-"""Rows become dictionaries in batches of about 1 MiB of Parquet data, and of 8,192 rows at most."""
+"""Rows become dictionaries in batches of about 1 MiB of Parquet data, and of 8,192 rows at most; see `batches`."""
 
 
 @overload
@@ -158,10 +158,11 @@ class ParquetFormat:
     def _row_groups(self, file: File) -> list[tuple[int, RowGroup]]:
         """Return each row group with its size in bytes."""
         with opened_parquet(file) as parquet:
-            self._check_columns(file, parquet.schema_arrow.names)
+            self._check_columns(file, parquet.file.schema_arrow.names)
             found, before = [], 0
-            for index, each in enumerate(map(parquet.metadata.row_group, range(parquet.metadata.num_row_groups))):
-                unit = RowGroup(file, index, before, _batch_rows(each))
+            metadata, fixed = parquet.file.metadata, _fixed_bytes(parquet.file.schema)
+            for index, each in enumerate(map(metadata.row_group, range(metadata.num_row_groups))):
+                unit = RowGroup(file, index, before, _batch_rows(each, fixed))
                 found.append((OPENING + each.total_byte_size, unit))
                 before += each.num_rows
             return found
@@ -188,7 +189,7 @@ class ParquetFormat:
     def arrow_rows(self, part: RowGroups, misread: OnMisread) -> Iterator[ArrowRows | Iterator[Any]]:
         """Give the rows of a file in columns, and the items of row groups that stand in none."""
         with opened_parquet(part.file) as parquet:
-            names = self._names(parquet.schema_arrow.names)
+            names = self._names(parquet.file.schema_arrow.names)
             for each in part.groups:
                 rows = rows_of_group(parquet, each, names, self.form)
                 if rows is None:
@@ -200,7 +201,7 @@ class ParquetFormat:
         """Give rows, with the number of the first. None of the user's code runs in here, as `reading` wants it."""
         number = part.groups[0].before + 1  # A task reads neighbouring row groups of a file.
         with opened_parquet(part.file) as parquet:
-            for batch in batches(parquet, part.groups, self._names(parquet.schema_arrow.names)):
+            for batch in batches(parquet, part.groups, self._names(parquet.file.schema_arrow.names)):
                 if not batch.num_columns:
                     yield number, _Rows([], [{} if self.form is None else ()] * batch.num_rows)
                     number += batch.num_rows
@@ -247,6 +248,12 @@ def _by_file(groups: Iterable[RowGroup]) -> Iterator[RowGroups]:
         yield RowGroups(file, tuple(each))
 
 
-def _batch_rows(row_group: Any) -> int:
+def _fixed_bytes(schema: Any) -> int:
+    """Return how many bytes a row takes in columns of bytes of a fixed length, be they in a dictionary or absent."""
+    columns = map(schema.column, range(len(schema)))
+    return sum(each.length for each in columns if each.physical_type == "FIXED_LEN_BYTE_ARRAY")
+
+
+def _batch_rows(row_group: Any, fixed: int) -> int:
     row_bytes: int = max(1, row_group.total_byte_size // max(1, row_group.num_rows))
-    return max(1, min(BATCH_ROWS, BATCH_BYTES // row_bytes))
+    return max(1, min(BATCH_ROWS, BATCH_BYTES // row_bytes, DECODED_BYTES // max(1, fixed)))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from dstream.spi import ArrowRows
 from sources.arrow_items import Column, RowsMaker, rows_maker
@@ -14,7 +15,16 @@ from sources.arrow_times import has_nanoseconds, in_microseconds
 from sources.arrow_values import UnreadPlace
 from sources.file_access import File, reading
 from sources.forms import FormOfItem
-from sources.parquet_reading import RowGroup, batches, misread_row, opened_parquet
+from sources.parquet_reading import (
+    DECODED_BYTES,
+    OpenParquet,
+    RowGroup,
+    batches,
+    misread_row,
+    opened_parquet,
+    too_large,
+)
+from sources.parquet_sizes import LARGEST_ROW, has_dictionary, largest_value, pieces
 
 __all__ = ["rows_of_group"]
 
@@ -22,10 +32,14 @@ _FIRST_ROWS, _ROWS = 4_096, 32_768
 """So many rows of numbers stay in the cache of a core. The first block is small, for who looks for one item."""
 _GROUP_BYTES = 64 << 20
 """Columns of a row group are read as a whole up to so many bytes; the rows of a larger one come in batches."""
+_GROUP_NUMBERS = 1 << 30
+"""The same of the bytes that its numbers have when they are decoded."""
+_GROUP_DECODED = 256 << 20
+"""So much the columns of a row group take that are decoded as a whole; the values of others stay in dictionaries."""
 
 
 def rows_of_group(
-    parquet: Any, group: RowGroup, names: Sequence[str], form: FormOfItem | None
+    parquet: OpenParquet, group: RowGroup, names: Sequence[str], form: FormOfItem | None
 ) -> Iterator[ArrowRows] | None:
     """Return the rows of a row group in columns; None if one of them may be no item, or there are no columns.
 
@@ -39,20 +53,28 @@ def rows_of_group(
     rows = rows_maker(form, names, whole)
     if rows is None or not whole.has_times_of_python(names):
         return None
-    if whole.bytes <= _GROUP_BYTES:
-        found: Iterator[tuple[int, ArrowRows]] = (
-            (start, rows(partial(_slice, whole.column, start, size), size, group.batch_rows))
+    if whole.bytes <= _GROUP_BYTES and parquet.most_of_numbers(group.index, whole.rows, names) <= _GROUP_NUMBERS:
+        found: Iterator[tuple[int, ArrowRows, _Apart]] = (
+            (
+                start,
+                rows(partial(_slice, whole.column, start, size), size, group.batch_rows),
+                partial(whole.apart, names, start, size),
+            )
             for start, size in _blocks(whole.rows)
         )
     else:
         found = _rows_of_batches(batches(parquet, [group], names), rows, group.batch_rows)
-    return (_of_group(group, start, each) for start, each in found)
+    return (_of_group(group, whole, *each) for each in found)
 
 
-def _rows_of_batches(read: Iterable[Any], rows: RowsMaker, most: int) -> Iterator[tuple[int, ArrowRows]]:
+_Apart = Callable[[Any], Sequence[Any]]
+"""Divides places of rows into those whose items are made together."""
+
+
+def _rows_of_batches(read: Iterable[Any], rows: RowsMaker, most: int) -> Iterator[tuple[int, ArrowRows, _Apart]]:
     start = 0
     for batch in read:
-        yield start, rows(partial(_of_batch, batch), batch.num_rows, most)
+        yield start, rows(partial(_of_batch, batch), batch.num_rows, most), lambda places: [places]
         start += batch.num_rows
 
 
@@ -60,24 +82,55 @@ def _of_batch(batch: Any, name: str) -> Any:
     return in_usual_layout(batch.column(name))
 
 
-def _of_group(group: RowGroup, start: int, rows: ArrowRows) -> ArrowRows:
+def _of_group(group: RowGroup, whole: _ColumnsOfGroup, start: int, rows: ArrowRows, apart: _Apart) -> ArrowRows:
     """Return rows whose parts and items say where they stand if they cannot be made, whenever that is."""
-    parts = {each: partial(_part, group.file.name, part) for each, part in rows.parts.items()}
-    return replace(rows, parts=parts, items=partial(_items, group.file, group.before + start + 1, rows.items))
+    parts = {each: partial(_part, group.file.name, whole, each, part) for each, part in rows.parts.items()}
+    return replace(rows, parts=parts, items=partial(_items, group.file, group.before + start + 1, rows.items, apart))
 
 
-def _part(name: str, part: Callable[[], Any]) -> Any:
-    with reading(name):
-        return part()
+def _part(file: str, whole: _ColumnsOfGroup, name: str, part: Callable[[], Any]) -> Any:
+    with reading(file):
+        return _decoded(part(), partial(whole.type_of, name))
 
 
-def _items(file: File, first: int, items: Callable[[Any], Iterable[Any]], places: Any) -> Iterable[Any]:
+def _decoded(values: Any, kind: Callable[[], Any]) -> Any:
+    """Return values out of their dictionary unless their column has them there; None if they take too many bytes."""
+    import pyarrow as pa
+
+    if not has_dictionary(values.type):
+        return values
+    if len(list(itertools.islice(pieces([values], len(values), DECODED_BYTES), 2))) > 1:
+        return None
+    if has_dictionary(kind()):
+        return values
+    return values.dictionary_decode() if pa.types.is_dictionary(values.type) else None
+
+
+def _items(file: File, first: int, items: Callable[[Any], Iterable[Any]], apart: _Apart, places: Any) -> Iterable[Any]:
+    with reading(file.name):
+        try:
+            found = apart(places)
+        except OverflowError as error:
+            raise too_large(file, first + error.args[0]) from None
+    made = map(partial(_made, file, first, items), found)
+    return itertools.chain.from_iterable(made) if len(found) > 1 else next(made)
+
+
+def _made(file: File, first: int, items: Callable[[Any], Iterable[Any]], places: Any) -> Iterable[Any]:
     with reading(file.name):  # What cannot be decoded fails here: behind it, rows become items one by one.
         try:
             return items(places)
         except UnreadPlace as unread:
             row = unread.unread
             raise misread_row(file, first + unread.place, row.row, row.problem).error() from row.problem.plain()
+
+
+class _Large(NamedTuple):
+    """The dictionaries of a column, how many bytes all its values may have, and whether rows have several of them."""
+
+    paths: list[str]
+    bytes: int
+    are_lists: bool
 
 
 class _ColumnsOfGroup:
@@ -88,28 +141,86 @@ class _ColumnsOfGroup:
         bytes: how many the columns take without compression.
     """
 
-    def __init__(self, parquet: Any, group: RowGroup) -> None:
+    def __init__(self, parquet: OpenParquet, group: RowGroup) -> None:
         self._parquet = parquet
         self._group = group
         self._columns: dict[str, Any] = {}
-        metadata = parquet.metadata.row_group(group.index)
+        self._room = _GROUP_DECODED
+        metadata = parquet.file.metadata.row_group(group.index)
         self.rows: int = metadata.num_rows
         self.bytes: int = metadata.total_byte_size
 
     def column(self, name: str) -> Any:
         """Return a column of all rows."""
         if name not in self._columns:
-            if self._parquet.closed:  # Somebody has kept rows until the split was read.
+            if self._parquet.file.closed:  # Somebody has kept rows until the split was read.
                 with opened_parquet(self._group.file) as parquet:
                     self._columns[name] = self._read(parquet, name)
             else:
                 self._columns[name] = self._read(self._parquet, name)
         return self._columns[name]
 
-    def _read(self, parquet: Any, name: str) -> Any:
-        column = parquet.read_row_group(self._group.index, [name], use_threads=False).column(name)
-        whole = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-        return in_usual_layout(in_microseconds(whole))
+    def _read(self, parquet: OpenParquet, name: str) -> Any:
+        """Return a column; its values stay in dictionaries if they would take too many bytes without."""
+        group = self._group.index
+        large = self._large(parquet, name)
+        if not large.paths:
+            column: Any = _one(parquet.file.read_row_group(group, [name], use_threads=False).column(name))
+        elif (found := self._within_room(parquet.file, name, large)) is not None:
+            column = found
+        else:
+            read = parquet.with_dictionaries(large.paths).read_row_group(group, [name], use_threads=False)
+            column = _one(read.column(name))
+        self._room -= column.nbytes
+        return in_usual_layout(in_microseconds(column))
+
+    def _large(self, parquet: OpenParquet, name: str) -> _Large:
+        """Return the dictionaries of a column if its values may take too many bytes without them."""
+        most = max(0, self._room)
+        if self.bytes * self.rows <= most and not parquet.has_lists:
+            return _Large([], 0, are_lists=False)
+        found, together, are_lists = [], 0, False
+        for chunk in parquet.chunks(self._group.index, [name]):
+            if largest := largest_value(parquet.source, chunk, most // max(1, chunk.num_values)):
+                found.append(chunk.path_in_schema)
+                together += largest * chunk.num_values
+                are_lists |= chunk.num_values > self.rows
+        is_large = together > most and not has_dictionary(self.type_of(name))
+        return _Large(found if is_large else [], together, are_lists)
+
+    def _within_room(self, parquet: Any, name: str, large: _Large) -> Any:
+        """Return a column that takes no more bytes than there is room for, None if it takes more."""
+        import pyarrow as pa
+
+        if large.are_lists and large.bytes > LARGEST_ROW:  # One row may have all of them.
+            return None
+        rows = max(1, min(_ROWS, DECODED_BYTES * self.rows // large.bytes))
+        room, found = self._room, []
+        for batch in parquet.iter_batches(rows, [self._group.index], [name], use_threads=False):
+            found.append(batch.column(name))
+            room -= found[-1].nbytes
+            if room < 0:
+                return None
+        return pa.chunked_array(found)  # A block is in one of the chunks, or in a few small ones.
+
+    def apart(self, names: Sequence[str], start: int, size: int, places: Any) -> Sequence[Any]:
+        """Divide places of a block into those whose rows take few bytes without dictionaries.
+
+        Raises:
+            OverflowError: a row takes more than 1 GiB; its place is the argument.
+        """
+        rows = [self.column(name).slice(start, size) for name in names if has_dictionary(self.column(name).type)]
+        if not rows:
+            return [places]
+        columns = [ArrowRows.chosen(each, places) for each in rows]
+        try:
+            found = list(pieces(columns, len(columns[0]), DECODED_BYTES))
+        except OverflowError as error:
+            row = error.args[0]
+            raise OverflowError(places.start + row if isinstance(places, slice) else int(places[row])) from None
+        if isinstance(places, slice):
+            return [slice(places.start + few.start, places.start + few.stop) for few in found]
+        return [places[few] for few in found]
 
     def has_times_of_python(self, names: Sequence[str]) -> bool:
         """Look into columns of nanoseconds whether all of them are whole microseconds; these columns are read."""
@@ -127,17 +238,22 @@ class _ColumnsOfGroup:
 
     def type_of(self, name: str) -> Any:
         """Return the type of a column."""
-        return usual_type(self._parquet.schema_arrow.field(name).type)
+        return usual_type(self._parquet.file.schema_arrow.field(name).type)
 
     def may_hold_nulls(self, name: str) -> bool:
         """Say whether a column may hold nulls, from the metadata if these know."""
-        if not self._parquet.schema_arrow.field(name).nullable:
+        if not self._parquet.file.schema_arrow.field(name).nullable:
             return False
-        group = self._parquet.metadata.row_group(self._group.index)
+        group = self._parquet.file.metadata.row_group(self._group.index)
         for each in map(group.column, range(group.num_columns)):
             if each.path_in_schema == name and each.statistics is not None and each.statistics.has_null_count:
                 return bool(each.statistics.null_count)
         return bool(self.column(name).null_count)
+
+
+def _one(column: Any) -> Any:
+    """Return the array of a column that is in chunks."""
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 def _blocks(rows: int) -> Iterator[tuple[int, int]]:
@@ -145,8 +261,12 @@ def _blocks(rows: int) -> Iterator[tuple[int, int]]:
     start, size = 0, _FIRST_ROWS
     while start < rows:
         yield start, min(size, rows - start)
-        start, size = start + size, _ROWS
+        start += size
+        size = _ROWS - start % _ROWS
 
 
 def _slice(column: Column, start: int, size: int, name: str) -> Any:
-    return column(name).slice(start, size)
+    import pyarrow as pa
+
+    rows = column(name).slice(start, size)
+    return _one(rows) if isinstance(rows, pa.ChunkedArray) else rows
