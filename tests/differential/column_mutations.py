@@ -262,7 +262,7 @@ MUTATIONS = of_columns([
     ("sources.arrow_items", "or _is_plain(form.kind)", "or True"),
     ("sources.arrow_items", "and tuple(names) == field_names(kind)", ""),
     ("sources.parquet_columns", "if self._parquet.file.closed:", "if False:"),
-    ("sources.tables", "return bool(self.batch.column(name).null_count)", "return False"),
+    ("sources.tables", "return bool(self.column(name).null_count)", "return False"),
     ("dstream.values.fields", "            and kind.__getitem__ is tuple.__getitem__\n", ""),
     ("dstream.values.fields", "            and [type(each) for each in held] == [_FIELD_OF_TUPLE] * len(names)\n            and [each.__reduce__()[1][0] for each in held] == list(range(len(names)))\n", ""),
     ("dstream.values.fields", "            is_of_named_tuple(kind.__new__)\n", "            True\n"),
