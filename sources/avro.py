@@ -18,6 +18,7 @@ from dstream.values import DeadLetter
 from dstream.values.distribution import pip_install
 from sources.avro_blocks import Block, Header, blocks, header
 from sources.avro_bounds import Schema, TornRecord
+from sources.avro_schemas import BrokenSchema, exactly_read
 from sources.file_access import File, check_format, opened
 from sources.file_signatures import AVRO
 from sources.file_splits import Part, plan
@@ -108,7 +109,8 @@ def avro_records(
     """Read the records of Avro files, each with the schema that its file holds.
 
     Paths, order and compressed files are those of `text_files`. Values are those of fastavro: records are dictionaries,
-    and dates, times, decimals and UUIDs are Python's. With a `kind`, each record becomes one, as with `parquet_rows`.
+    and dates, times, decimals and UUIDs are Python's, decimals with all digits of the file. With a
+    `kind`, each record becomes one, as with `parquet_rows`.
     It needs the package fastavro: `pip install 'dstream-spark[avro]'`.
 
     **Parallelism**: one task for each file; small neighbours share a task. It holds a block of a file at a time.
@@ -133,9 +135,9 @@ def avro_records(
         SetupError: fastavro is not installed.
         TypeError, ValueError: an argument is of another kind or none of its choices; a field of `kind` is of a type
             that no Avro becomes.
-        SourceError: when it runs: a file is missing, torn or no Avro file, or has a record that does not become a
-            `kind`, is larger than `max_record` or nested more than 200 levels deep; the message names the file, the
-            record, and the field and the value, or the limit.
+        SourceError: when it runs: a file is missing, torn or no Avro file, has a broken schema, or a record that does
+            not become a `kind`, is larger than `max_record` or nested more than 200 levels deep; the message names the
+            file, the record, and the field and the value, or the limit.
 
     Example:
         >>> import fastavro, pathlib, tempfile
@@ -263,11 +265,11 @@ class _RecordsOfFile:
             try:
                 yield from records  # Without a step in Python for each: they are counted when one is torn.
             except Exception:
-                given = decoder.decodable(block)
+                before, given = self.number, decoder.decodable(block)
+                self.number += given  # Behind which an error is that says why the block is torn.
                 if not decoder.is_whole(block):
-                    self.number += given
                     raise
-                self._given = given
+                self.number, self._given = before, given
 
     @contextlib.contextmanager
     def _errors(self) -> Iterator[None]:
@@ -279,6 +281,11 @@ class _RecordsOfFile:
             raise SourceError(
                 f"cannot read {self._file.name}: it is torn: it ends too early behind record {self.number:,}"
             ) from error
+        except TornRecord as error:
+            torn = f"it is torn: behind record {self.number:,} is {error}"
+            raise SourceError(f"cannot read {self._file.name}: {torn}") from error
+        except BrokenSchema as error:
+            raise SourceError(f"cannot read {self._file.name}: its schema is broken: {error}") from error
         except Exception as error:
             what = f"what comes behind record {self.number:,} is no Avro: {type(error).__name__}: {error}"
             raise SourceError(f"cannot read {self._file.name}: {what}") from error
@@ -297,11 +304,11 @@ class _Decoder:
 
         self._most = most
         self._sync = head.sync
+        self._stored = exactly_read(head.schema)
         # fastavro reads a file whose blocks are not compressed, of which there is never more than one.
-        self._file = io.BytesIO(_head(head))
+        self._file = io.BytesIO(_head(head._replace(schema=json.dumps(self._stored).encode())))
         self._blocks: Any = fastavro.block_reader(self._file)
         self._schema = Schema(self._blocks.writer_schema)
-        self._stored = head.schema
 
     def records(self, block: Block, before: int) -> Iterator[Any]:
         """Give the records of a block together, or in lists as far as they are decoded, and an `_Unread` for the rest.
@@ -335,12 +342,14 @@ class _Decoder:
         return number
 
     def is_whole(self, block: Block) -> bool:
-        """Say whether the bytes of a block are those of its records, so that a value is to blame for a failure."""
+        """Say whether the bytes of a block are those of its records, so that a value is to blame for a failure.
+
+        Raises:
+            EOFError: it ends within a record.
+            TornRecord: what is in it has no end.
+        """
         assert block.data is not None, "its bytes are there"
-        try:
-            ends = [end for end, _ in self._schema.measured(block.data, block.count, self._most)]
-        except TornRecord:
-            return False
+        ends = [end for end, _ in self._schema.measured(block.data, block.count, self._most)]
         return len(ends) == block.count and ends[-1:] in ([None], [len(block.data)])
 
     def one_by_one(self, block: Block, before: int, given: int) -> Iterator[list[Any] | _Unread]:
@@ -400,7 +409,7 @@ class _Decoder:
         """Schemas by which values are decoded as they are stored: all of them, and those of each field alone."""
         import fastavro
 
-        stored = json.loads(self._stored)
+        stored = self._stored
         plain = fastavro.parse_schema(_without_logical_types(stored))
         of_fields = {}
         for place, field in enumerate(stored.get("fields", ()) if isinstance(stored, dict) else ()):

@@ -119,6 +119,8 @@ def _is_nested_deeply(schema: bytes) -> bool:
         return is_nested_deeply(json.loads(schema))
     except RecursionError:
         return True
+    except ValueError:  # It is no JSON, which is an error when it is parsed.
+        return False
 
 
 def _of_header(stream: IO[bytes], most: int) -> tuple[bytes, int]:

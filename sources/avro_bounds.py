@@ -57,14 +57,16 @@ class _Type:
     Attributes:
         kind: how its values are stored.
         memory: bytes that a value takes in Python, without its parts.
-        size: how many bytes a value has, if all have the same number.
+        size: how many bytes a value has, if all have the same number, or how many symbols an enum has.
         parts: the fields of a record, the types of a union, or those of an array's items or a map's values.
+        name: that of an enum.
     """
 
-    kind: Literal["fixed", "number", "sized", "record", "union", "array", "map"]
+    kind: Literal["fixed", "number", "enum", "sized", "record", "union", "array", "map"]
     memory: int
     size: int = 0
     parts: list[_Type] = field(default_factory=list)
+    name: str = ""
 
 
 class _Facts(NamedTuple):
@@ -111,8 +113,11 @@ class Schema:
             return found
         if name in ("array", "map"):
             return _Type(name, 64, parts=[self._type(schema["items" if name == "array" else "values"])])
-        if name in ("fixed", "enum"):
-            found = self._named[schema["name"]] = _plain(name, schema.get("size", 0))
+        if name == "enum":
+            found = self._named[schema["name"]] = _Type("enum", 32, len(schema["symbols"]), name=schema["name"])
+            return found
+        if name == "fixed":
+            found = self._named[schema["name"]] = _plain(name, schema["size"])
             return found
         return self._type(name)
 
@@ -160,6 +165,7 @@ class Schema:
 
     def _measure(self, data: bytes, start: int, most: int) -> Measured:
         at, memory, problem = start, 0, None
+        no_symbol = None  # The end of a record with another problem is looked for within bounds.
         searched = len(data)  # Up to where the end of a record with a problem is looked for.
         pending: list[tuple[_Type, int, int]] = [(self._root, 0, 0)]
         while pending:
@@ -172,13 +178,17 @@ class Schema:
                 at += each.size
             elif each.kind == "number":
                 _, at = _long(data, at)
+            elif each.kind == "enum":
+                place, at = _long(data, at)
+                if not 0 <= place < each.size:
+                    no_symbol = f"has the symbol number {place} of the enum {each.name}, whose last is {each.size - 1}"
             elif each.kind == "sized":
                 size, at = _long(data, at)
                 memory, at = memory + size, at + _checked(size)
             elif each.kind == "union":
                 place, at = _long(data, at)
                 if not 0 <= place < len(each.parts):
-                    raise TornRecord(f"a union of {len(each.parts)} types has no type {place}")
+                    raise TornRecord(f"the type number {place} of a union, whose last is {len(each.parts) - 1}")
                 pending.append((each.parts[place], depth, 0))
             elif each.kind == "record":
                 pending.extend((part, depth + 1, 0) for part in reversed(each.parts))
@@ -192,7 +202,7 @@ class Schema:
                 at > searched or len(pending) > _PENDING or depth > len(self._facts) * (at - start + 2)
             ):  # It has no end.
                 return Measured(None, problem or _TOO_DEEP)
-        return Measured(at, problem)
+        return Measured(at, problem or no_symbol)
 
     def _measure_items(
         self, data: bytes, at: int, memory: int, each: _Type, depth: int, left: int, pending: list[Any]
@@ -240,7 +250,7 @@ def _problem(depth: int, memory: int, most: int) -> str | None:
 def _plain(name: str, size: int) -> _Type:
     if name in ("string", "bytes"):
         return _Type("sized", 64)
-    if name in ("int", "long", "enum"):
+    if name in ("int", "long"):
         return _Type("number", 32)
     return _Type("fixed", 32 + size if size else 0, _SIZES.get(name, size))
 

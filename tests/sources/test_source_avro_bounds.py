@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import bz2
-import json
 import lzma
 import tracemalloc
 import zlib
@@ -17,6 +16,7 @@ import zstandard
 
 from dstream.errors import SourceError
 from sources import avro_records
+from tests.sources.avro_files import avro, long, past
 
 INT: dict[str, Any] = {"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}
 TREE: dict[str, Any] = {"type": "record", "name": "T", "fields": [{"name": "next", "type": ["null", "T"]}]}
@@ -31,7 +31,6 @@ MAP: dict[str, Any] = {
     "fields": [{"name": "next", "type": {"type": "map", "values": "T"}}],
 }
 ITSELF: dict[str, Any] = {"type": "record", "name": "T", "fields": [{"name": "next", "type": "T"}]}
-SYNC = b"S" * 16
 
 
 def snappy(data: bytes) -> bytes:
@@ -56,26 +55,6 @@ CODECS: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
-def long(number: int) -> bytes:
-    """Encode a number as Avro does."""
-    rest, found = number << 1 ^ number >> 63, bytearray()
-    while rest > 0x7F:
-        found.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    return bytes([*found, rest])
-
-
-def avro(schema: Any, *blocks: tuple[int, bytes], codec: str = "null") -> bytes:
-    """Give a file with these blocks, each of a count and of bytes as they are in the file."""
-    meta = {
-        b"avro.schema": schema if isinstance(schema, bytes) else json.dumps(schema).encode(),
-        b"avro.codec": codec.encode(),
-    }
-    head = b"".join(long(len(part)) + part for entry in meta.items() for part in entry)
-    rest = b"".join(long(count) + long(len(data)) + data + SYNC for count, data in blocks)
-    return b"Obj\x01" + long(len(meta)) + head + long(0) + SYNC + rest
-
-
 @pytest.fixture
 def written(tmp_path: Path) -> Callable[..., str]:
     """Write a file of Avro and give its path."""
@@ -85,12 +64,6 @@ def written(tmp_path: Path) -> Callable[..., str]:
         return str(tmp_path / "a.avro")
 
     return write
-
-
-def past(path: str, **options: Any) -> list[Any]:
-    """Read a file, with the number, the error and the text of each bad record in its place."""
-    [split] = avro_records(path, **options).splits(1)
-    return list(split.read_past(lambda misread: [(misread.record().line, str(misread.problem), misread.record().text)]))
 
 
 @pytest.mark.parametrize("codec", CODECS)
