@@ -18,7 +18,7 @@ from dstream.values import DeadLetter
 from dstream.values.distribution import pip_install
 from sources.avro_blocks import Block, Header, blocks, header
 from sources.avro_bounds import Schema, TornRecord
-from sources.avro_schemas import BrokenSchema, exactly_read
+from sources.avro_schemas import BrokenSchema, check_indexes, exactly_read
 from sources.file_access import File, check_format, opened
 from sources.file_signatures import AVRO
 from sources.file_splits import Part, plan
@@ -309,6 +309,7 @@ class _Decoder:
         self._file = io.BytesIO(_head(head._replace(schema=json.dumps(self._stored).encode())))
         self._blocks: Any = fastavro.block_reader(self._file)
         self._schema = Schema(self._blocks.writer_schema)
+        self._checked = check_indexes(self._blocks.writer_schema)
 
     def records(self, block: Block, before: int) -> Iterator[Any]:
         """Give the records of a block together, or in lists as far as they are decoded, and an `_Unread` for the rest.
@@ -363,7 +364,9 @@ class _Decoder:
         self._file.truncate()
         self._file.writelines([_long(block.count), _long(len(block.data)), block.data, self._sync])
         self._file.seek(0)
-        return next(self._blocks)
+        found = next(self._blocks)
+        found.writer_schema = self._checked  # A union is another object than the one that fastavro has parsed.
+        return found
 
     def _measured(self, found: Any, data: bytes, before: int, given: int = 0) -> Iterator[list[Any] | _Unread]:
         """Decode one record after another, and step over those that are too large, too deep, or hold no values."""

@@ -90,3 +90,38 @@ def test_a_broken_schema_is_refused_in_words(tmp_path, schema, words):
     with pytest.raises(SourceError, match=r"cannot read .*a\.avro: its schema is broken: ") as caught:
         past(tmp_path / "a.avro")
     assert words in str(caught.value)
+
+
+ENUM = {"type": "enum", "name": "E", "symbols": ["x", "y"]}
+
+
+@pytest.mark.parametrize("number", [-1, -2, 2, -(2**40)])
+@pytest.mark.parametrize("schema", [ENUM, record(ENUM, "E"), record({"type": "array", "items": ENUM})])
+def test_a_symbol_that_an_enum_lacks_makes_its_record_bad(tmp_path, schema, number):
+    """Below zero too, where Python counts from the end; the records around it are read."""
+    parts = [schema] if schema is ENUM else [field["type"] for field in schema["fields"]]
+    encoded = [
+        b"".join(long(1) + long(n) + b"\0" if "items" in part else long(n) for part in parts) for n in (0, number, 1)
+    ]
+    (tmp_path / "a.avro").write_bytes(avro(schema, (3, b"".join(encoded))))
+
+    first, bad, last = past(tmp_path / "a.avro")
+    assert "x" in str(first)
+    assert "y" in str(last)
+    assert bad[:2] == (2, f"has the symbol number {number} of the enum E, whose last is 1")
+
+
+@pytest.mark.parametrize("number", [-1, -2, -64, 2, 2**40])
+@pytest.mark.parametrize(
+    "schema", [["null", "int"], record(["null", "int"]), {"type": "map", "values": ["null", "int"]}]
+)
+def test_a_type_that_a_union_lacks_ends_the_run(tmp_path, schema, number):
+    """What follows it has no type; fastavro alone takes -1 for the last."""
+    before, behind = (long(1) + long(1) + b"k", b"\0") if "values" in schema else (b"", b"")
+    data = b"".join(before + value + behind for value in (long(1) + long(5), long(number) + long(5)))
+    (tmp_path / "a.avro").write_bytes(avro(schema, (2, data)))
+
+    with pytest.raises(
+        SourceError, match=rf"it is torn: behind record 1 is the type number {number} of a union, whose"
+    ):
+        past(tmp_path / "a.avro")
