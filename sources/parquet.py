@@ -168,11 +168,12 @@ class ParquetFormat:
             return found
 
     def _check_columns(self, file: File, names: Sequence[str]) -> None:
-        read = self._names(names)
+        read = set(self._names(names))
         if twice := repeated(name for name in names if name in read):
             raise SourceError(f"{file.name} holds the column {twice} more than once")
         wanted = missing_columns(self.form, names) if self.columns is None else self.columns
-        if unknown := [name for name in wanted if name not in names]:
+        there = set(names)
+        if unknown := [name for name in wanted if name not in there]:
             raise SourceError(f"{file.name} has no column {', '.join(unknown)}; there are {', '.join(names)}")
 
     def items(self, part: RowGroups, misread: OnMisread) -> Iterator[Any]:

@@ -94,7 +94,10 @@ class OpenParquet:
 
     def with_dictionaries(self, paths: Iterable[str]) -> Any:
         """Return the same `ParquetFile`, whose values stay in dictionaries where a path leads to texts or bytes."""
-        return type(self.file)(self.source, metadata=self.file.metadata, read_dictionary=list(paths))
+        names = list(paths)
+        return type(self.file)(
+            self.source, metadata=self.file.metadata, read_dictionary=names, page_checksum_verification=True
+        )
 
 
 @contextlib.contextmanager
@@ -111,7 +114,7 @@ def opened_parquet(file: File) -> Iterator[OpenParquet]:
     with raw(file) as stream:
         source = pa.PythonFile(stream, mode="r")
         try:
-            parquet = pyarrow.parquet.ParquetFile(source)
+            parquet = pyarrow.parquet.ParquetFile(source, page_checksum_verification=True)
         except pa.ArrowInvalid:
             stream.seek(0)
             refuse_other_format(file.name, stream.peek(HEAD), wanted=PARQUET)

@@ -156,3 +156,18 @@ def test_parquet_rows_refuses_bad_columns_at_the_call():
         parquet_rows("a", columns=["n", "n"])
     with pytest.raises(ValueError, match="columns is empty"):
         parquet_rows("a", columns=[])
+
+
+@pytest.mark.parametrize("kind", [(), (Number,)])
+def test_a_flipped_bit_of_a_page_with_a_checksum_is_an_error(tmp_path, kind):
+    """As Spark writes them; whoever writes no checksums is believed."""
+    table = pyarrow.table({"n": list(range(500))})
+    path = tmp_path / "a.parquet"
+    plain = {"compression": "none", "use_dictionary": False}
+    pyarrow.parquet.write_table(table, path, write_page_checksum=True, **plain)
+    data = bytearray(path.read_bytes())
+    data[data.index((400).to_bytes(8, "little"))] ^= 1
+    path.write_bytes(data)
+
+    with pytest.raises(SourceError, match=r"a\.parquet"):
+        [list(split.read()) for split in parquet_rows(path, *kind).splits(1)]

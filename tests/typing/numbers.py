@@ -12,6 +12,7 @@ from dstream.stream import StreamBuilder
 from dstream.stream.describing import Description
 from dstream.stream.histogram import Histogram
 from dstream.values import DoubleSummaryStatistics, IntSummaryStatistics
+from dstream.windows import WindowResult, tumbling
 
 
 def int_stream(numbers: IntStream) -> None:
@@ -21,6 +22,8 @@ def int_stream(numbers: IntStream) -> None:
     assert_type(numbers.draw("svg"), Drawing)
     numbers.head()
     numbers.show(3)
+    by_window = numbers.aggregate_by_window(tumbling(10), counting(), timestamp=lambda n: int(n))
+    assert_type(by_window, Stream[WindowResult[int]])
     assert_type(IntStream.of(1, 2), IntStream)
     assert_type(IntStream.empty(), IntStream)
     assert_type(IntStream.from_iterable([1, 2]), IntStream)
@@ -97,6 +100,8 @@ def long_stream(numbers: LongStream) -> None:
     assert_type(numbers.draw("svg"), Drawing)
     numbers.head()
     numbers.show(3)
+    by_window = numbers.aggregate_by_window(tumbling(10), counting(), timestamp=lambda n: int(n))
+    assert_type(by_window, Stream[WindowResult[int]])
     assert_type(LongStream.of(1, 2), LongStream)
     assert_type(LongStream.empty(), LongStream)
     assert_type(LongStream.from_iterable([1, 2]), LongStream)
@@ -168,6 +173,8 @@ def double_stream(numbers: DoubleStream) -> None:
     assert_type(numbers.draw("svg"), Drawing)
     numbers.head()
     numbers.show(3)
+    by_window = numbers.aggregate_by_window(tumbling(10), counting(), timestamp=lambda n: int(n))
+    assert_type(by_window, Stream[WindowResult[int]])
     assert_type(DoubleStream.of(1, 2), DoubleStream)
     assert_type(DoubleStream.empty(), DoubleStream)
     assert_type(DoubleStream.from_iterable([1, 2]), DoubleStream)

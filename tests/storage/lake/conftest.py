@@ -55,6 +55,13 @@ class Tampered:
     def title(self) -> str:
         return self.folder.title
 
+    @property
+    def storage(self) -> str:
+        return self.folder.storage
+
+    def is_seen(self) -> bool:
+        return self.folder.is_seen()
+
     def child(self, path: str) -> Tampered:
         return replace(self, folder=self.folder.child(path))
 
