@@ -115,7 +115,7 @@ def loaded_class(name: str) -> type | None:
 
 def _attributes(owner: Any) -> Mapping[str, Any]:
     # A module may import others when it is asked for an attribute.
-    if isinstance(owner, types.ModuleType):
+    if issubclass(type(owner), types.ModuleType):  # Others only say so, such as the libraries of cffi.
         return cast(Mapping[str, Any], object.__getattribute__(owner, "__dict__"))
     return vars(owner) if isinstance(owner, type) else {}
 

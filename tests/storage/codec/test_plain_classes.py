@@ -259,3 +259,17 @@ def test_plain_keys_of_a_stranger_call_nothing():
     for data in (b"R" + part, b"R" + part * 3, b"pp" + record):
         with pytest.raises(ValueError, match="is stored as"):
             decode_key(data, RESTRICTED)
+
+
+def test_what_only_says_that_it_is_a_module_has_no_plain_classes(monkeypatch):
+    """As the libraries of cffi do, which have no attributes of their own."""
+
+    class Library:
+        __slots__ = ()
+        __class__ = types.ModuleType
+
+    monkeypatch.setitem(sys.modules, "a_library", Library())
+
+    assert isinstance(sys.modules["a_library"], types.ModuleType)
+    assert "a_library" not in loaded_classes().modules
+    assert loaded_class("a_library:Any") is None
