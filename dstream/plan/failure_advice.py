@@ -134,7 +134,7 @@ def to_do(error: Exception, known: Failure, node: Node | None) -> str:
         return known.advice
     if _is_too_large(error, node):
         return "use join(), whose sides may be of any size, or raise broadcast_limit if each worker can hold that much"
-    if isinstance(error, TypeError) and str(error).startswith(_AWAITED):
+    if type(error) is TypeError and str(error).startswith(_AWAITED):
         return str(error).partition("): ")[2]
     if known.given is not None and known.given.endswith(_AT_THE_END):
         return "keep plain values in the state, and make such an object where it is used, or take it from a Service"
@@ -165,7 +165,8 @@ def to_do(error: Exception, known: Failure, node: Node | None) -> str:
         )
     if known.origin is None and isinstance(node, FlatMap) and node.name == "flatten":
         return "make each item an iterable before this step, as .map(lambda item: [item]) does, or filter it out"
-    return _of_a_function(known, node, str(error))
+    # An exception of the user's need not have a text.
+    return _of_a_function(known, node, str(error) if type(error) is TypeError else "")
 
 
 def _of_an_item(kind: str) -> str:
