@@ -55,7 +55,7 @@ _PACKAGES: dict[AvroCompression | None, tuple[str, ...]] = {
     "snappy": ("cramjam",),
     "zst": () if sys.version_info >= (3, 14) else ("backports.zstd",),
 }
-"""What fastavro needs for a codec."""
+"""Packages that fastavro needs for a codec."""
 
 
 @dataclass(frozen=True, slots=True)

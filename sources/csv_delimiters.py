@@ -19,7 +19,7 @@ _SEP = re.compile("\ufeff?sep=(.)[\r\n]*", re.IGNORECASE)
 
 
 class OtherDelimiters:
-    """What errors say about delimiters.
+    """Words of errors about delimiters.
 
     Args:
         dialect: what `csv.reader` takes; its delimiter is the one with which the file is read.

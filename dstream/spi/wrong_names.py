@@ -90,4 +90,4 @@ _OF_JET: Mapping[str, Mapping[str, str]] = {
         "socket": "to_socket",
     },
 }
-"""What Jet's `Sources` and `Sinks`, and other libraries, call them, in lower case without underscores."""
+"""Names in Jet's `Sources` and `Sinks`, and in other libraries, in lower case without underscores."""

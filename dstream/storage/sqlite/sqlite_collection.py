@@ -29,7 +29,7 @@ KEEP_SECONDS = 86_400.0
 
 
 class State(NamedTuple):
-    """What the database says of a collection.
+    """The entry of a collection in the database.
 
     Attributes:
         types: its types as they are stored.

@@ -29,7 +29,7 @@ WAIT_SECONDS = 30.0
 DAMAGE = "something else than dstream has changed it, or the disk has lost a part of it: restore it from a backup"
 
 SQLITE_ERRORS = (sqlite3.Error, UnicodeDecodeError)
-"""What `sqlite3` raises; the second where its message has a name out of a damaged schema (3.11)."""
+"""Errors that `sqlite3` raises; the second where its message has a name out of a damaged schema (3.11)."""
 
 _FAILURES = {
     sqlite3.SQLITE_BUSY: f"another process or thread has kept it locked for {WAIT_SECONDS:.0f} seconds; try again",

@@ -166,7 +166,7 @@ _WHOLE = Titled("the whole file")
 
 @dataclass(frozen=True, slots=True)
 class _Described:
-    """What the database says of a collection."""
+    """The entry of a collection in the database."""
 
     kind: Kind
     name: str
