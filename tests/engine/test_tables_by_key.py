@@ -28,6 +28,7 @@ from dstream.engine.kernels.columns.text_groups import (
 from dstream.engine.memory_bound import Bound
 from dstream.engine.worker.readers import combine_groups
 from dstream.engine.worker.stage_task import StageTask
+from dstream.keys import stable_hash
 from dstream.plan.steps import Step
 
 _STEP = Step("collect", None, 1, 1)
@@ -173,5 +174,5 @@ def test_few_megabytes_of_keys_become_objects_at_a_time() -> None:
     sizes = [len(part) for part in table.parts(1_000)]
 
     assert sizes == [41, 41, 18]
-    assert table.hashes().tolist() == [hash(key) for key in table.keys.tolist()]
+    assert table.hashes().tolist() == [stable_hash(key) for key in table.keys.tolist()]
     assert table.hashes().dtype == np.int64
