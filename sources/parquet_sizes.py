@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 __all__ = ["LARGEST_ROW", "has_dictionary", "largest_value", "longest_of_page", "pieces", "row_bytes"]
 
 LARGEST_ROW = 1 << 30
-"""So many bytes a row may take: one that is a list may have a value of a dictionary a million times."""
+"""The most bytes that a row may take: one that is a list may have a value of a dictionary a million times."""
 _LARGEST_SEARCHED = 16 << 20
 """The values of larger dictionaries are not looked at one by one: one may be as large as all."""
 

@@ -57,7 +57,7 @@ class Request(NamedTuple):
 
     @property
     def pickle(self) -> Pickled:
-        """What the pipeline of an update is kept as."""
+        """The name under which the pipeline of an update is kept."""
         return f"update-{self.mark}"
 
 

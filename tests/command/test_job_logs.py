@@ -70,7 +70,7 @@ def test_what_leads_out_of_the_folder_is_no_log(tmp_path):
 
 
 def test_a_log_is_private(tmp_path):
-    """What a script prints may be meant for nobody else, whatever the mask says."""
+    """The output of a script may be meant for nobody else, whatever the mask says."""
     log = log_of("x")
     mask = os.umask(0)
     try:

@@ -369,7 +369,7 @@ def test_an_operation_of_one_input_takes_one_edge(supplier):
     ],
 )
 def test_processors_take_as_many_edges_as_they_have_inputs(supplier, inputs):
-    """Those of a join and of two inputs take two; those that look at each item take any number."""
+    """Vertices of joins and of two inputs take two edges; vertices that look at each item take any number."""
     dag = DAG()
     end = dag.new_vertex("end", supplier)
     for number in range(inputs or 5):

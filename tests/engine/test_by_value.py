@@ -1,4 +1,4 @@
-"""What has a name in `__main__` reaches a process with another `__main__`, by value; what cannot is refused by name."""
+"""Objects with a name in `__main__` reach another process by value; one that cannot is refused by its name."""
 
 from __future__ import annotations
 

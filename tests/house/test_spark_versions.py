@@ -51,7 +51,7 @@ def test_the_project_declares_the_range():
 
 
 def test_the_page_has_the_table_of_the_versions():
-    """What each of them lacks, and what each of them needs."""
+    """Parts that each of them lacks, and packages that it needs."""
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in PAGE.splitlines() if line[:2] == "| "]
     lacking = [[part.part, ".".join(map(str, part.since)), part.replacement] for part in Feature]
     lowest = {
