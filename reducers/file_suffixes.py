@@ -52,8 +52,10 @@ def format_of_path(path: str, format: Any, compression: Any) -> tuple[Any, Any]:
         )
     if packed and compression not in (None, packed[1:]):
         raise ValueError(f"{shown_url(path)!r} is named as one in {packed[1:]} is, and compression={compression!r}")
-    if compression is not None and not packed and format not in ("parquet", "avro"):
-        raise ValueError(f"end {shown_url(path)!r} in .{compression}: readers go by the name")
+    if f".{compression}" in _COMPRESSIONS and not packed and format not in ("parquet", "avro"):
+        raise ValueError(
+            f"compression={compression!r} needs a name that ends in .{compression}, not {shown_url(path)!r}"
+        )
     return format, compression or packed[1:] or None
 
 

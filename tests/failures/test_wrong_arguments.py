@@ -133,11 +133,12 @@ GOOD = {
     "config": {"bootstrap.servers": "host:9092"}, "topic": "orders", "topics": "orders",
     "classifier": len, "create": list, "downstream": counting(), "factory": list, "first": counting(), "fn": len,
     "begin": dict, "host": "h", "order_by": "id", "port": 9999, "reach": dict, "read": list, "splits": [1],
-    "folder": "out", "query": "SELECT 1", "table": "t", "url": "sqlite:///x.db", "key": len, "receive": list.append,
+    "folder": "out", "path": "out.csv",
+    "query": "SELECT 1", "table": "t", "url": "sqlite:///x.db", "key": len, "receive": list.append,
     "map_factory": dict, "merge": max, "n": 3, "name": "m", "op": max, "predicate": bool,
     "ps": [0.5], "second": counting(), "value": len, "update": max, "processor": max, "per_second": 1, "items": [1],
 }  # fmt: skip
-NUMBERS = {"n", "partitions", "per_second", "port", "start"}
+NUMBERS = {"max_record", "n", "partitions", "per_second", "port", "start"}
 """Parameters that a number may be given for."""
 FREE = {"columns", "delimiter", "quotechar", "job", "merge"}
 """Parameters that may be None, whatever their default says."""

@@ -189,7 +189,7 @@ def test_folders_are_no_files(local_context, tmp_path):
     [
         ("report", {}, ValueError, "'report' says no format: give it one of .txt, .json, .jsonl, .csv"),
         ("f.csv", {"format": "json"}, ValueError, "named as a file of csv is, and format='json'"),
-        ("f.csv", {"compression": "gz"}, ValueError, "end 'f.csv' in .gz"),
+        ("f.csv", {"compression": "gz"}, ValueError, "needs a name that ends in .gz, not 'f.csv'"),
         ("f.csv.gz", {"compression": "xz"}, ValueError, "named as one in gz is, and compression='xz'"),
         ("f.parquet.gz", {}, ValueError, "parquet compresses inside of the file: leave .gz out"),
         ("f.delta", {"format": "delta"}, ValueError, "a table of Delta is a folder: to_files"),
