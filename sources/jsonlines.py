@@ -29,7 +29,7 @@ from sources.record_files import (
     shown_max_record,
 )
 
-__all__ = ["JsonFormat", "json_lines"]
+__all__ = ["JsonFormat", "json_lines", "json_problem"]
 
 T = TypeVar("T")
 
@@ -233,7 +233,8 @@ class JsonFormat:
         except Unfit as error:
             problem, said = error, f": {error}"
         except (ValueError, RecursionError) as error:
-            problem, said = error, f" is not JSON ({error})"
+            begins_file = number == 1 and not numbers.part.start
+            problem, said = error, f" {json_problem(error, line if begins_file else None)}"
         else:
             yield value
             return
@@ -245,6 +246,26 @@ class JsonFormat:
                 yield from misread(numbers.undecodable(block, place, given + place + 1))
             else:
                 yield from self._slowly(line, given + place + 1, numbers, misread)
+
+
+def json_problem(error: ValueError | RecursionError, first: str | None = None) -> str:
+    """Return what is said of a line that is no JSON.
+
+    Args:
+        error: of the parser.
+        first: the line, if it is the first of its file.
+    """
+    if isinstance(error, RecursionError):
+        return f"is nested too deeply for Python's json ({error})"
+    text = "" if first is None else first.rstrip()
+    is_begun = isinstance(error, json.JSONDecodeError) and error.pos >= len(text) and text.lstrip()[:1] in ("[", "{")
+    return f"is not JSON ({error})" + (_SEVERAL_LINES if is_begun else "")
+
+
+_SEVERAL_LINES = (
+    "; if its value goes on in the next line, files(path, read=lambda path, file: [json.load(file)]) reads the file as "
+    "one value"
+)
 
 
 def _float(text: str) -> float:

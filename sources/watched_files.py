@@ -14,9 +14,10 @@ from typing import Any, Literal, overload
 
 from dstream.errors import SourceError, UnsupportedError
 from dstream.spi.stream_source import StreamSource
-from sources.file_access import File
+from sources.file_access import File, is_compressed
 from sources.file_positions import NOTHING_READ, Position, end_of_lines, is_of, position_at
 from sources.file_splits import Part
+from sources.jsonlines import json_problem
 from sources.lines import JSON_SPACES, checked_encoding, line_blocks, splits_at_newlines
 from sources.memory import NamesOfStreams
 from sources.starts import Start, checked_start
@@ -82,7 +83,8 @@ def watch_files(
         ValueError: an argument is none of its choices, or lines of this encoding cannot be cut.
         LookupError: there is no such encoding.
         UnsupportedError: the folder is a URL of another machine.
-        SourceError: when it runs: the folder is gone, a file cannot be read, or a line is not of this format.
+        SourceError: when it runs: the folder is gone, a file cannot be read or is compressed by its name, or a line is
+            not of this format.
 
     Example:
         >>> import pathlib, tempfile
@@ -139,6 +141,9 @@ class WatchedFiles(NamesOfStreams):
         """Return a position in each file that is still there."""
         found = {}
         for name, path in files.items():
+            if is_compressed(File(path, path, None)):
+                words = "is compressed by its name, and lines that are appended to such a file are not read"
+                raise SourceError(f"{self.label}: {path} {words}: leave it out by glob=, or read it with text_files()")
             try:
                 found[name] = of(name, path).plain()
             except FileNotFoundError:
@@ -241,7 +246,6 @@ class WatchedSplit:
             try:
                 value = json.loads(line)
             except (ValueError, RecursionError) as error:
-                raise SourceError(
-                    f"{path}, line {number:,} behind byte {first:,} is not JSON ({error}): {line[:_SHOWN]}"
-                ) from error
+                where = f"{path}, line {number:,} behind byte {first:,}"
+                raise SourceError(f"{where} {json_problem(error)}: {line[:_SHOWN]}") from error
             yield value

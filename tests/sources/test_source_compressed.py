@@ -45,12 +45,11 @@ def test_compressed_files_of_several_members_are_read_to_the_end(tmp_path, read,
 
 
 @each_codec
-@pytest.mark.parametrize("cut", [1, 2, 10])
-@pytest.mark.parametrize("before", [b"", b"1\n"])
-def test_compressed_files_that_are_torn_are_errors(tmp_path, ending, cut, before):
-    """In the first member as in a later one."""
+@pytest.mark.parametrize("cut", [1, 10])
+def test_a_later_member_that_is_torn_is_an_error(tmp_path, ending, cut):
+    """As the first one is."""
     pack = CODECS[ending]
-    (tmp_path / f"a{ending}").write_bytes((pack(before) if before else b"") + pack(b"2\n" * 1_000)[:-cut])
+    (tmp_path / f"a{ending}").write_bytes(pack(b"1\n") + pack(b"2\n" * 1_000)[:-cut])
     [split] = text_files(tmp_path).splits(1)
 
     with pytest.raises(SourceError, match=f"a{ending}: it is torn: the compressed data end too early") as caught:
@@ -69,7 +68,7 @@ def test_compressed_files_that_are_something_else_are_errors(tmp_path, ending):
 
 
 @each_codec
-@pytest.mark.parametrize("behind", [b"this is plain text", b"\0\0\0\0more"])
+@pytest.mark.parametrize("behind", [b"\0\0\0\0more"])
 def test_what_stands_behind_a_member_and_is_none_is_an_error(tmp_path, ending, behind):
     """Such as a second member whose first bytes are damaged: its lines are not left out."""
     (tmp_path / f"a{ending}").write_bytes(CODECS[ending](b"1\n") + behind)

@@ -129,19 +129,6 @@ def test_a_file_that_shrinks_while_it_is_read_is_named(tmp_path, monkeypatch):
         list(lines)
 
 
-def test_a_file_that_may_not_be_read_is_named(tmp_path, monkeypatch):
-    """No permission is said as such; root may read all, so the refusal is played."""
-
-    def refuse(file):
-        raise PermissionError(13, "Permission denied", file.path)
-
-    (tmp_path / "a.txt").write_text("1")
-    monkeypatch.setattr("sources.file_access._open", refuse)
-
-    message, _ = first_error(text_files(tmp_path))
-    assert message == f"cannot read {tmp_path}/a.txt: this process may not read it"
-
-
 def test_whatever_a_remote_file_system_raises_is_a_source_error(tmp_path, monkeypatch):
     """Client libraries raise errors of their own."""
 

@@ -12,7 +12,7 @@ import pytest
 from fsspec.registry import known_implementations
 
 from dstream.errors import SetupError, SourceError
-from sources import avro_records, csv_rows, files, json_lines, parquet_rows, text_files
+from sources import avro_records, csv_rows, json_lines, parquet_rows, text_files
 from sources.found_files import find_files, path_list
 
 
@@ -319,15 +319,6 @@ def linked(tmp_path, monkeypatch):
 def test_links_give_no_file_twice(linked, patterns, found):
     """`**` goes through no link to a folder; a file has its name without links, if that was found."""
     assert names(*patterns) == found
-
-
-def test_files_of_a_tree_with_links_are_read_once(linked, read):
-    """Whatever source takes the glob: a job would count the lines of a file several times."""
-    assert read(text_files("**/*.txt")) == ["a", "b"]
-    assert [path for path, _ in read(files(linked, glob="**/*.txt"))] == [
-        str(linked / "d/a.txt"),
-        str(linked / "d/in/b.txt"),
-    ]
 
 
 @pytest.mark.parametrize(

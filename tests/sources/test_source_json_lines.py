@@ -73,14 +73,6 @@ def test_json_lines_counts_the_lines_before_its_split(tmp_path, tiny_splits):
         [list(split.read()) for split in json_lines(tmp_path).splits(9)]
 
 
-def test_json_lines_refuses_values_nested_too_deep(tmp_path):
-    """Python's own limit is reported as a bad line."""
-    (tmp_path / "a").write_text("[" * 200_000)
-
-    with pytest.raises(SourceError, match="line 1 is not JSON"):
-        [list(split.read()) for split in json_lines(tmp_path).splits(1)]
-
-
 def test_json_lines_reads_compressed_and_wide_files(tmp_path, read):
     """As `text_files` does."""
     import gzip
@@ -94,3 +86,15 @@ def test_json_lines_refuses_an_unknown_encoding_at_the_call():
     """Before anything runs."""
     with pytest.raises(LookupError, match="unknown encoding: nonsense"):
         json_lines("a", encoding="nonsense")
+
+
+@pytest.mark.parametrize(
+    ("text", "is_begun"), [("[\n1]", True), ('{"n":\n1}', True), ('1\n{"n"', False), ("{x}", False)]
+)
+def test_json_lines_says_how_a_value_of_several_lines_is_read(tmp_path, text, is_begun):
+    """Where the first line of a file begins one."""
+    (tmp_path / "a").write_text(text)
+
+    with pytest.raises(SourceError, match="is not JSON") as caught:
+        [list(split.read()) for split in json_lines(tmp_path).splits(1)]
+    assert ("files(path, read=lambda path, file: [json.load(file)])" in str(caught.value)) == is_begun

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import gzip
 import os
 
 import pytest
@@ -237,3 +238,13 @@ def raising(error):
         raise error
 
     return function
+
+
+def test_a_file_that_is_compressed_is_refused(tmp_path):
+    """Its bytes are no lines, and where those of its content would begin again is not known."""
+    append(tmp_path / "a.log", "1\n")
+    (tmp_path / "a.log.1.gz").write_bytes(gzip.compress(b"1\n"))
+
+    with pytest.raises(SourceError, match=r"a\.log\.1\.gz is compressed by its name.* leave it out by glob="):
+        watch_files(tmp_path).begin()
+    assert len(watch_files(tmp_path, "*.log").begin()) == 1
