@@ -6,7 +6,7 @@ import runpy
 import sys
 from pathlib import Path
 
-from tests.house import __main__ as house
+from tests.house.figures import Source, circles, figures, sources
 from tests.house.walks import Walk
 
 FILES = {
@@ -38,9 +38,35 @@ def test_a_walk_counts_calls_between_modules(tmp_path, monkeypatch):
 
 
 def test_the_figures_of_the_house():
-    """Modules and lines of the four packages, and what they are called."""
-    figures = dict(house._figures())
+    """Modules and lines of the four packages."""
+    printed = dict(figures(sources()))
 
-    assert int(figures["modules"].replace(",", "")) > 200
-    assert "dstream.stream.base" in figures["modules above 500 lines"]
-    assert figures["names that several modules below dstream/ share"] == "none"
+    assert int(printed["modules"].replace(",", "")) > 200
+    assert "dstream.stream.base" in printed["modules above 500 lines"]
+
+
+def test_the_figures_of_a_module():
+    """Its head, its comments, the first lines of its docstrings, and whether it repeats its package."""
+    head = '"""A queue.\n\nMore."""\n\nimport os\n'
+    text = head + '\n# Why\nclass Queue:\n    """Items."""\n\n    size = os.sep  # noqa: X1\n'
+    module = Source("dstream.queues.queue_state", text)
+
+    assert (module.head, module.comments, module.lines) == (5, 1, 11)
+    assert module.docstrings == ["A queue.", "Items."]
+    assert module.public_classes == ["Queue"]
+    assert module.repeats_its_package
+    assert module.room == "dstream.queues"
+
+
+def test_imports_for_types_count_for_circles():
+    """Those inside of functions do not."""
+    text = "if TYPE_CHECKING:\n    from dstream.b import B\n\n\ndef f():\n    import dstream.c\n"
+
+    assert Source("dstream.a", text).imported(frozenset({"dstream.a", "dstream.b", "dstream.c"})) == {"dstream.b"}
+
+
+def test_circles_of_modules_that_reach_each_other():
+    """Each set of them, without the modules that only lead there."""
+    found = circles({"a": {"b"}, "b": {"c"}, "c": {"b", "d"}, "d": {"e"}, "e": {"d"}, "f": {"a"}})
+
+    assert sorted(map(sorted, found)) == [["b", "c"], ["d", "e"]]

@@ -1,8 +1,9 @@
-"""Five walks through the house: which of our modules an operation enters, and how often it goes from one to another.
+"""Walks through the house: the modules that an operation enters, and the calls between them, with columns on.
 
 A call counts if a function of ours is called, directly or through code of others, by a function in another module of
 ours. All threads and all Python workers count; resumptions of generators and the bodies of modules do not. Each walk
-runs once before it is counted, so that imports and first starts are not in it.
+runs once before it is counted, so that imports and first starts are not in it. A profiler turns columns off, as users
+of profilers expect; here they stay on.
 """
 
 from __future__ import annotations
@@ -16,14 +17,17 @@ import threading
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import dstream as ds
-from collectors import grouping_by
+from collectors import counting, grouping_by
 from dstream.gatherers import window_sliding
-from reducers import to_imap
+from dstream.windows import tumbling
+from reducers import to_file, to_imap
+from sources import parquet_rows, stream_of, text_files
 
 __all__ = ["MASTER", "Walk", "walks"]
 
@@ -60,6 +64,13 @@ class Walk:
         self.calls += caller is not None and caller.f_code.co_filename != code.co_filename
 
 
+def _keep_columns() -> None:
+    """Let no module see that a profiler is set; each has the function under its own name."""
+    for module in list(sys.modules.values()):
+        if module is not None and module.__name__.startswith("dstream.") and "is_watched" in vars(module):
+            module.is_watched = lambda: False  # type: ignore[attr-defined]
+
+
 _BEGINNING = 4
 """A generator that has not begun yet stands at an instruction no later than this (CPython 3.11 to 3.13)."""
 
@@ -74,9 +85,10 @@ def _on_workers(reports: Path) -> Iterator[None]:
 
     def map_in_arrow(frame: Any, function: Callable[..., Any], schema: Any) -> Any:
         def counted(batches: Iterator[Any]) -> Iterator[Any]:
-            from tests.house.walks import Walk
+            from tests.house.walks import Walk, _keep_columns
 
             walk = Walk(ours)
+            _keep_columns()
             sys.setprofile(walk)
             try:
                 yield from function(batches)
@@ -98,6 +110,7 @@ def _walked(operation: Callable[[], object], reports: Path) -> Walk:
     for report in reports.iterdir():
         report.unlink()
     walk = Walk(_OURS)
+    _keep_columns()
     threading.setprofile(walk)
     sys.setprofile(walk)
     try:
@@ -119,22 +132,70 @@ def walks() -> Iterator[tuple[str, Walk]]:
         with ds.connect(storage=str(Path(folder, "lake")), master=MASTER) as context:
             squares = context.get_map("squares")
             squares.update({number: number * number for number in range(20)})
-            for name, operation in _operations(context):
+            for name, operation in _operations(context, Path(folder)):
                 yield name, _walked(operation, reports)
 
 
-def _operations(context: ds.Context) -> Iterator[tuple[str, Callable[[], object]]]:
+def _operations(context: ds.Context, folder: Path) -> Iterator[tuple[str, Callable[[], object]]]:
     def items() -> ds.Stream[int]:
         return context.stream(range(8))
 
+    squares = context.get_map("squares")
+    counts = to_imap("words", _itself, _one, operator.add)
+    books, table = folder / "books.txt", folder / "numbers.parquet"
+    books.write_text("the whale and the sea\n" * 100)
+    items().map(_numbered).collect(to_file(table))
+    yield (
+        "word count of text files into a map",
+        lambda: context.read(text_files(books)).flat_map(str.split).collect(counts),
+    )
     yield (
         "map.filter.collect(grouping_by)",
         lambda: items().map(_next).filter(_is_odd).collect(grouping_by(_rest)),
     )
-    yield "collect(to_imap)", lambda: items().collect(to_imap("counts", _rest, _one, operator.add))
-    yield "map.stream().to_list()", lambda: context.get_map("squares").stream().to_list()
-    yield "map[key]", lambda: context.get_map("squares")[3]
+    yield "map.stream().to_list()", lambda: squares.stream().to_list()
+    yield "map[key]", lambda: squares[3]
+    yield "map[key] = value", lambda: squares.update({3: 9})
     yield "window_sliding.max", lambda: items().gather(window_sliding(3)).map(max).to_list()
+    yield "stream without an end, window, map (a job)", lambda: _windows_of_a_job(context)
+    yield "dataclasses to one file of CSV", lambda: items().map(_numbered).collect(to_file(folder / "numbers.csv"))
+    yield (
+        "sum of a column of Parquet",
+        lambda: context.read(parquet_rows(table, Numbered)).map_to_int(lambda row: row.number * 2).sum(),
+    )
+
+
+@dataclass(frozen=True)
+class Numbered:
+    """A row of the tables that are read and written."""
+
+    number: int
+    name: str
+
+
+def _windows_of_a_job(context: ds.Context) -> None:
+    events = [(number % 3, number * 1000) for number in range(20)]
+    pipeline = ds.Pipeline()
+    timed = pipeline.read_from(stream_of(events)).add_timestamps(operator.itemgetter(1))
+    counts = timed.grouping_key(operator.itemgetter(0)).window(tumbling(5_000)).aggregate(counting())
+    counts.write_to(to_imap("windows", _key_and_end, _result))
+    context.new_job(pipeline).join()
+
+
+def _key_and_end(result: Any) -> tuple[object, int]:
+    return result.key, result.end
+
+
+def _result(result: Any) -> object:
+    return result.result
+
+
+def _numbered(number: int) -> Numbered:
+    return Numbered(number, f"number {number}")
+
+
+def _itself(word: str) -> str:
+    return word
 
 
 def _next(number: int) -> int:
