@@ -19,6 +19,8 @@ _SYNC = 16
 _STEP = 1 << 20
 _LARGEST_HEADER = 16 << 20
 """Bytes of the keys and values of a header, the schema among them."""
+_PART = 64
+"""Bytes that each of these counts more, so that a header has no millions of empty ones."""
 
 
 class Header(NamedTuple):
@@ -127,8 +129,10 @@ def _of_header(stream: IO[bytes], most: int) -> tuple[bytes, int]:
     """Read a key or a value, and return it and how many bytes others may have."""
     size = _long(stream)
     if not 0 <= size <= most:
-        raise ValueError(f"its header has a part of {size:,} bytes, and up to {_LARGEST_HEADER:,} are read")
-    return _exactly(stream, size), most - size
+        raise ValueError(
+            f"its header has a part of {size:,} bytes, and up to {_LARGEST_HEADER:,} are read, {_PART} for each part"
+        )
+    return _exactly(stream, size), most - size - _PART
 
 
 def _exactly(stream: IO[bytes], size: int) -> bytes:

@@ -1,13 +1,15 @@
 """Schemas of Avro files: checked, and changed so that fastavro reads each value exactly or not at all.
 
 fastavro (1.13) keeps the last of two fields with one name, rounds decimals to the precision of their schema, takes a
-time before midnight for one behind it, and an index below zero for one from the end of a list, as Python does.
+time before midnight for one behind it, and an index below zero for one from the end of a list, as Python does. It knows
+no UUID of 16 bytes.
 """
 
 from __future__ import annotations
 
 import decimal
 import json
+import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -44,7 +46,7 @@ def exactly_read(schema: bytes) -> Any:
         raise BrokenSchema(str(error)) from error
     _register()
     for each in types:
-        if _logical(each) in _EXACT:
+        if _logical(each) in _EXACT and (_logical(each) != _UUID or each["size"] == _UUID_BYTES):
             each["logicalType"] = _PREFIX + each["logicalType"]
     return stored
 
@@ -174,14 +176,20 @@ def _from_midnight(read: Callable[..., Any]) -> Callable[..., Any]:
     return reader
 
 
+def _uuid(data: bytes, schema: Any, reader_schema: Any = None) -> uuid.UUID:
+    return uuid.UUID(bytes=data)
+
+
+_UUID, _UUID_BYTES = ("fixed", "uuid"), 16
 _PREFIX = "exact-"
 _EXACT: dict[tuple[str, Any], Callable[[Any], Any]] = {
     ("bytes", "decimal"): lambda read: _decimal,
     ("fixed", "decimal"): lambda read: _decimal,
     ("int", "time-millis"): _from_midnight,
     ("long", "time-micros"): _from_midnight,
+    _UUID: lambda read: _uuid,
 }
-"""Readers of values by their types and logical types, each made of fastavro's."""
+"""Readers of values by their types and logical types, each made of fastavro's, if it has one."""
 
 
 def _register() -> None:
@@ -190,4 +198,4 @@ def _register() -> None:
 
     for (kind, logical), make in _EXACT.items():
         if f"{kind}-{_PREFIX}{logical}" not in LOGICAL_READERS:
-            LOGICAL_READERS[f"{kind}-{_PREFIX}{logical}"] = make(LOGICAL_READERS[f"{kind}-{logical}"])
+            LOGICAL_READERS[f"{kind}-{_PREFIX}{logical}"] = make(LOGICAL_READERS.get(f"{kind}-{logical}"))

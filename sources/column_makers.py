@@ -8,6 +8,7 @@ the constructor. Whatever does not fit is left to the caller, who makes it one b
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
@@ -103,6 +104,13 @@ def _numbers(kind: type) -> Convert:
         joined = "".join(column)
         if "_" in joined or "".join(joined.split()) != joined:
             raise ValueError("an underscore or a space")
-        return map(kind, column)
+        return map(kind, column) if kind is int else _finite(list(map(float, column)))
 
     return converted
+
+
+def _finite(numbers: list[float]) -> list[float]:
+    """Refuse infinity, as which float() reads what is too large for it."""
+    if not math.isfinite(sum(numbers)) and (math.inf in numbers or -math.inf in numbers):
+        raise ValueError("an infinity, or a number that is too large")
+    return numbers

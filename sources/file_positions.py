@@ -96,7 +96,9 @@ def _last_end(file: Any, start: int) -> int:
 
 
 def _end_of_some(file: Any, start: int, most: int) -> int:
-    end = file.seek(start)
-    while most > 0 and (line := file.readline()).endswith(b"\n"):
-        end, most = end + len(line), most - 1
-    return int(end)
+    end = read = int(file.seek(start))
+    while most > 0 and (piece := file.readline(_BLOCK)):
+        read += len(piece)
+        if piece.endswith(b"\n"):
+            end, most = read, most - 1
+    return end

@@ -158,5 +158,16 @@ def refuse_misnamed(name: str, head: bytes, ending: str) -> None:
         SourceError: it is of another one.
     """
     found = signature_of(head)
+    if found is None and _is_text(head):
+        raise SourceError(f"{name} is a text, and its name ends in {ending}: give it another name")
     if found is not None and ending not in found.endings:
         raise SourceError(f"{name} is {found.name}, and its name ends in {ending}: give it the name of its format")
+
+
+def _is_text(head: bytes) -> bool:
+    """Say whether bytes are a text in UTF-8, which no compressed file begins like."""
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(head)
+    except UnicodeDecodeError:
+        return False
+    return re.search(_CONTROL, head) is None

@@ -236,7 +236,16 @@ def _local(path: str) -> File:
     with reading(path):
         status = os.stat(path)
     size = status.st_size if stat.S_ISREG(status.st_mode) else None
+    if size == 0 and _has_content(path):
+        size = None
     return File(path, path, size, inode=(status.st_dev, status.st_ino) if status.st_ino else None)
+
+
+def _has_content(path: str) -> bool:
+    """Say whether a file that tells no size has bytes nevertheless, as those of `/proc` have."""
+    with contextlib.suppress(OSError), open(path, "rb") as file:  # What cannot be read is an error when it is read.
+        return bool(file.read(1))
+    return False
 
 
 def _find_remote(fs: Any, path: str, url: str) -> list[File]:

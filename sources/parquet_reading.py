@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -111,6 +112,8 @@ def opened_parquet(file: File) -> Iterator[OpenParquet]:
     import pyarrow as pa
     import pyarrow.parquet
 
+    if file.fs is None and file.size is None and not os.path.isfile(file.path):
+        raise SourceError(f"cannot read {file.name}: it is a pipe or a device, and Parquet is read from its end")
     with raw(file) as stream:
         source = pa.PythonFile(stream, mode="r")
         try:

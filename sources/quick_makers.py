@@ -110,7 +110,9 @@ def _of_one(form: Form, value: str, known: dict[str, Any], empty_is_none: bool) 
             return f"(int({value}) if {value}.isdecimal() else {made}({value}))"
         case Parsed(kind=kind) if kind is float:
             known[made] = form.parse
-            return f"(float({value}) if '_' not in {value} and {value}.strip() == {value} else {made}({value}))"
+            is_tight = f"'_' not in {value} and {value}.strip() == {value}"
+            number = f"{value}_number"  # One that is too large, which float() takes for infinity, is looked at again.
+            return f"({number} if {is_tight} and -1e999 < ({number} := float({value})) < 1e999 else {made}({value}))"
         case Parsed() if own is None:
             known[made] = form.parse
             return f"{made}({value})"

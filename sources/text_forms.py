@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -62,7 +63,10 @@ _WHOLE = re.compile(r"[+-]?\d+")
 
 
 def _float(text: str) -> float:
-    return float(_tight(text))
+    value = float(_tight(text))
+    if math.isinf(value) and any(map(str.isdecimal, text)):
+        raise OverflowError(f"{text} is too large for a float")
+    return value
 
 
 def _decimal(text: str) -> decimal.Decimal:

@@ -179,6 +179,16 @@ def test_a_record_takes_no_more_memory_than_max_record(written, schema, codec, d
     assert pyarrow.total_allocated_bytes() == pyarrow_before
 
 
+def test_a_header_has_no_millions_of_entries(tmp_path):
+    """Empty ones take no bytes of its bound, and seconds each million."""
+    (tmp_path / "a.avro").write_bytes(b"Obj\x01" + long(10**6) + b"\0\0" * 10**6 + avro(INT)[4:])
+
+    with pytest.raises(
+        SourceError, match=r"cannot read .*a\.avro: .* its header has a part of 0 bytes.* for each part"
+    ):
+        past(str(tmp_path / "a.avro"))
+
+
 @pytest.mark.parametrize(("size", "error"), [("1", TypeError), (True, TypeError), (0, ValueError), (1.5, TypeError)])
 def test_max_record_is_a_number_of_bytes(size, error):
     """Another one is refused at the call."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import uuid
 from decimal import Decimal
 from typing import Any
 
@@ -125,3 +126,14 @@ def test_a_type_that_a_union_lacks_ends_the_run(tmp_path, schema, number):
         SourceError, match=rf"it is torn: behind record 1 is the type number {number} of a union, whose"
     ):
         past(tmp_path / "a.avro")
+
+
+@pytest.mark.parametrize("is_optional", [False, True])
+def test_a_uuid_may_have_16_bytes(tmp_path, is_optional):
+    """As in Avro 1.12; of another size it is no UUID, and stays bytes."""
+    for size, value in ((16, uuid.UUID(bytes=b"a" * 16)), (12, b"a" * 12)):
+        fixed = {"type": "fixed", "name": "F", "size": size, "logicalType": "uuid"}
+        content = b"\2" * is_optional + b"a" * size
+        (tmp_path / "a").write_bytes(avro(["null", fixed] if is_optional else fixed, (1, content)))
+
+        assert past(str(tmp_path / "a")) == [value]

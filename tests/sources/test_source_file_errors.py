@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import os
 
 import pytest
 
 import dstream as ds
 from dstream.errors import SourceError
-from sources import text_files
+from sources import csv_rows, files, parquet_rows, text_files
 
 
 def first_error(source, parallelism=1):
@@ -155,3 +156,24 @@ def test_the_password_of_a_url_is_hidden(url):
         assert "correct-horse" not in f"{error} {error!r} {getattr(error, '__notes__', '')}"
         error = error.__cause__ or error.__context__
     assert "correct-horse" not in f"{stream!r} {stream.explain()} {text_files(url)!r}"
+
+
+@pytest.mark.parametrize("make", [text_files, csv_rows, files])
+def test_a_file_that_tells_no_size_is_read(make):
+    """As those of `/proc`, which have no bytes by their entry, and where nobody may look for the end."""
+    path = "/proc/self/comm"
+    if not os.path.exists(path):
+        pytest.skip("there are no such files on this system")
+    options = {"fieldnames": ["name"]} if make is csv_rows else {}
+
+    assert len([item for split in make(path, **options).splits(1) for item in split.read()]) == 1
+
+
+def test_parquet_from_a_pipe_is_refused(tmp_path):
+    """It is not waited for: the file is read from its end."""
+    os.mkfifo(tmp_path / "a")
+
+    with pytest.raises(
+        SourceError, match=r"cannot read .*/a: it is a pipe or a device, and Parquet is read from its end"
+    ):
+        parquet_rows(tmp_path / "a").splits(1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import enum
+import math
 import pathlib
 import tempfile
 from dataclasses import dataclass, field
@@ -103,6 +104,8 @@ def test_texts_become_what_annotations_say(write, read):
         ("price", "1_0", "expected a number such as 1.50, got '1_0'"),
         ("weight", " 1", "expected a float such as 1.5, got ' 1'"),
         ("weight", "1_0", "expected a float such as 1.5, got '1_0'"),
+        ("weight", "1e400", "expected a float such as 1.5, got '1e400'"),
+        ("weight", "-1e400", "expected a float such as 1.5, got '-1e400'"),
         ("paid", "yes", "expected true or false, got 'yes'"),
         ("paid", "1", "expected true or false, got '1'"),
         ("day", "31.1.2026", "expected a date such as 2026-01-31, got '31.1.2026'"),
@@ -119,6 +122,25 @@ def test_a_text_that_does_not_convert_is_named(write, column, text, words):
     )
 
     assert f"{path}, line 4: column {column}: {words}: " in error_of(csv_rows(path, Order))
+
+
+@pytest.mark.parametrize("columns", ["x,n", "n,x"])
+def test_numbers_are_those_of_python(write, read, columns):
+    """Digits of other alphabets, too, and infinity by its name; what a float does not hold is no infinity."""
+
+    class Number(NamedTuple):
+        x: float
+        n: int
+
+    def rows(*texts):
+        lines = texts if columns == "x,n" else [",".join(reversed(text.split(","))) for text in texts]
+        return csv_rows(write(columns, *lines), Number, on_bad="skip")
+
+    assert read(rows("\u0661.5,\u0661\u0662", "inf,-3", "-Infinity,4", "1e308,5", "1e308,6")) == [
+        (1.5, 12), (math.inf, -3), (-math.inf, 4), (1e308, 5), (1e308, 6)
+    ]  # fmt: skip
+    [split] = rows("1,1", f"{'9' * 400},2", "3,3").splits(1)
+    assert list(split.read_past(lambda bad: [bad.record().line])) == [(1, 1), 3, (3, 3)]
 
 
 def test_quoted_nothing_is_the_empty_text(write, read):
