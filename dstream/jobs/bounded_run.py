@@ -74,7 +74,7 @@ class BoundedRun:
         self._place = place
         self._move = move
         self._counts = counts
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # A log handler that hears of a status may ask the job for something.
         self._running: Running | None = None
         self._begun: list[WriteJob[Writer | MapWriter]] = []
 

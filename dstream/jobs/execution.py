@@ -55,6 +55,8 @@ class Execution:
     Attributes:
         lease: says how the job is.
         future: its end.
+        has_ended: whether the job is over; the future says so a moment later.
+        error: what it ended with, before anybody sees the end.
 
     Args:
         context: where it runs.
@@ -81,6 +83,8 @@ class Execution:
         self.lease = lease
         self.plan = plan
         self.future = JobFuture()
+        self.has_ended = False
+        self.error: BaseException | None = None
         self._context = context
         self._records = records
         self._epoch = epoch
@@ -156,6 +160,7 @@ class Execution:
             with self._lock:
                 if self._run.give_up():
                     self._end_of_driver(error)
+            self._tell()
             self._run.cancel()
             raise
 
@@ -168,11 +173,6 @@ class Execution:
         """Wait until a driver that has no say any more has removed what it wrote; no longer than so many seconds."""
         if self._thread != threading.get_ident():  # as in a callback of the future
             self._left.wait(patience)
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether the job is over."""
-        return self.future.done()
 
     @property
     def is_elsewhere(self) -> bool:
@@ -249,12 +249,14 @@ class Execution:
                 return
             if not self._is_over_as_asked():
                 self._start_thread()
+        self._tell_beside()
 
     def taken_over(self, error: JobTakenOverError) -> None:
         """End here, since the job goes on elsewhere. What the run makes is thrown away, unless it is decided."""
         with self._lock:
             if self._run.give_up():
                 self._finish(error)
+        self._tell_beside()
         self._run.cancel()
 
     # --------------------------------------------------------------------------------------------------- the driver
@@ -267,6 +269,7 @@ class Execution:
         except BaseException as problem:  # such as what a method of the user's exception raised
             self._end_of_driver(problem)
         finally:
+            self._tell()
             left.set()
 
     def _end_of_driver(self, problem: BaseException) -> None:
@@ -466,8 +469,9 @@ class Execution:
         error.add_note(f"  Published: {done}. Not published: {left}.\n  How to go on: {again}")
 
     def _end(self, status: JobStatus, error: BaseException | None = None) -> None:
-        """Let everybody see the end, and then let those go on who wait for it here."""
+        """Let everybody see the end."""
         with self._lock:
+            self.error = error
             try:
                 if status is JobStatus.COMPLETED:
                     self.lease.change(failure=None)
@@ -481,8 +485,25 @@ class Execution:
     def _finish(self, error: BaseException | None) -> None:
         forget_driver(self.lease.state.driver)
         removed(self._files)
-        self.future.end(error)
+        self.error, self.has_ended = error, True
         self._asked.set()  # Of a job that another driver has taken over, this one may still wait to be resumed.
+
+    def _tell(self) -> None:
+        """Let those go on who wait for the end, if it has come.
+
+        The lock is not held: a callback of theirs may wait for another thread, which asks the job for something.
+        """
+        if not self.has_ended:
+            return
+        try:
+            self.future.end(self.error)
+        except BaseException:  # Such as SystemExit of a callback, which ends nothing but itself.
+            _log.exception("a callback of the future of %s failed", self.lease.state.title)
+
+    def _tell_beside(self) -> None:
+        """Do so in another thread than the one that looks after all jobs, which no callback may hold up."""
+        if self.has_ended:
+            in_a_thread(self._tell, f"dstream-end-{self.lease.state.id}")
 
 
 def _pickled(plan: PipelinePlan) -> bytes:

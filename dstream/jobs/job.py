@@ -149,7 +149,7 @@ class Job:
             IllegalStateError: it is in another process, and could not be kept.
             TypeError: it is in another process, and the storage does not let pickles be loaded.
         """
-        if self._execution is not None and not isinstance(self._execution.future.error, JobTakenOverError):
+        if self._execution is not None and not isinstance(self._execution.error, JobTakenOverError):
             return self._execution.plan
         pickle = self._records.pickle(self._id, "plan")
         if pickle is None:
@@ -489,7 +489,7 @@ class Job:
         execution = self._execution
         if execution is None or execution.is_elsewhere:
             return False
-        return not (execution.has_ended and isinstance(execution.future.error, JobTakenOverError))
+        return not (execution.has_ended and isinstance(execution.error, JobTakenOverError))
 
     def _state(self) -> JobState:
         if self._is_here():
@@ -516,7 +516,7 @@ class Job:
         """Return what the job failed with: the exception itself in the process that drove it."""
         if self._is_here():
             assert self._execution is not None
-            error = self._execution.future.error
+            error = self._execution.error
             assert error is not None, "it has failed"
             return error
         assert state.failure is not None, "it has failed"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from concurrent.futures import CancelledError, Future
 from contextlib import contextmanager
@@ -27,6 +28,7 @@ class JobFuture(Future[None]):
 
     def __init__(self) -> None:
         super().__init__()
+        self._first = threading.Lock()
         self.error: BaseException | None = None
         self.was_asked = False
         self.where: TracebackType | None = None
@@ -56,8 +58,8 @@ class JobFuture(Future[None]):
             raise JobCancelledError(*(self.error.args if self.error else ())) from None
 
     def end(self, error: BaseException | None) -> None:
-        """Say how the job ended; a second call does nothing."""
-        if self.done():
+        """Say how the job ended; a second call does nothing, whichever thread it comes from."""
+        if not self._first.acquire(blocking=False):
             return
         self.error = error
         if isinstance(error, CancelledError):

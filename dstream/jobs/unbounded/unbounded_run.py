@@ -104,7 +104,7 @@ class UnboundedRun:
         self._move = move
         self._progressed = progressed
         self._drops = drops or config.force is True
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # A log handler that hears of a status may ask the job for something.
         self._woken = threading.Event()
         self._running: Running | None = None
         self._is_committing = False
