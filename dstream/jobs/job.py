@@ -6,6 +6,7 @@ import math
 import threading
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future, wait
+from contextlib import suppress
 from datetime import UTC, datetime
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
@@ -381,18 +382,26 @@ class Job:
             name: that of the snapshot.
 
         Raises:
-            IllegalStateError: the job has ended, or its driver is gone.
+            IllegalStateError: the job has ended, or its driver is gone, or it keeps no records.
             UnsupportedError: it is a bounded job.
-            Exception: it cannot be exported; it is not cancelled then, and goes on.
+            ValueError: the name is empty; the job is left as it is.
+            Exception: it cannot be exported; it is not cancelled then: it goes on, or stays suspended if it was.
         """
+        from dstream.jobs.snapshots import Snapshots  # here: few jobs are exported
+
         self._check_drives("cancel_and_export_snapshot")
+        Snapshots.check(name, self._state())
+        is_suspended_here = False
         while self.status is not JobStatus.SUSPENDED:
-            self.suspend()  # Again, if another thread or process has resumed it meanwhile.
+            # Again, if another thread or process has resumed it meanwhile.
+            is_suspended_here = self.suspend() or is_suspended_here
             sleep(self._between_looks())
         try:
             snapshot = self.export_snapshot(name)
         except BaseException:
-            self.resume()
+            if is_suspended_here:
+                with suppress(IllegalStateError):  # It may have ended; what kept it from being exported matters more.
+                    self.resume()
             raise
         self.cancel()
         wait([self._ending()])

@@ -78,6 +78,14 @@ class Watch:
         epoch.claim()
         return Lease(self._records, Held(held.version + 1, taken), self._clock), epoch
 
+    def let_go(self, lease: Lease, before: JobState, status: JobStatus) -> None:
+        """Drive a job no more that was taken over: it has a status, or has failed still if it had before."""
+        forget_driver(lease.state.driver)
+        if before.status is JobStatus.FAILED:
+            status = JobStatus.FAILED
+        lease.move(status, failure=before.failure)
+        lease.write()
+
     def ask(self, identity: str, want: Want, pickle: bytes | None = None) -> bool:
         """Ask the driver for something, and wait for its answer; True if this very request was obeyed.
 
@@ -136,12 +144,9 @@ class Watch:
         if taken is None:
             return None
         lease, epoch = taken
-        forget_driver(lease.state.driver)
-        if epoch.receipts is not None:
-            return False
-        lease.move(JobStatus.CANCELLED)
-        lease.write()
-        return True
+        is_decided = epoch.receipts is not None
+        self.let_go(lease, held.state, JobStatus.NOT_RUNNING if is_decided else JobStatus.CANCELLED)
+        return not is_decided
 
     def end_of(self, identity: str, failed: Callable[[JobState], BaseException]) -> JobFuture:
         """Return the end of a job, looked for in a thread.

@@ -156,6 +156,7 @@ class Jobs:
             return self._new(plan, config, version)
         if held.state.status.has_ended or self._watch.is_lost(held.state):
             if afresh:
+                self._check_begins(plan, config)  # before the job that is there is forgotten
                 return self._new(plan, config, version) if self._is_forgotten(held) else None
             return self._again(plan, config, held)
         if is_absent_only:
@@ -172,10 +173,7 @@ class Jobs:
         if taken is None:
             return False
         lease, _ = taken
-        forget_driver(lease.state.driver)
-        has_failed = held.state.status is JobStatus.FAILED
-        lease.move(JobStatus.FAILED if has_failed else JobStatus.CANCELLED, failure=held.state.failure)
-        lease.write()
+        self._watch.let_go(lease, held.state, JobStatus.CANCELLED)
         return True
 
     def _is_over(self, state: JobState) -> bool:
@@ -189,13 +187,7 @@ class Jobs:
         return state.status.has_ended
 
     def _new(self, plan: PipelinePlan, config: JobConfig, version: int) -> Job | None:
-        if config.start_at is not None:
-            raise ValueError(
-                f"start_at={config.start_at!r}: this is a new job, which keeps no such record; a job that is to go "
-                "back is submitted under the name that it has, and not afresh"
-            )
-        if config.initial_snapshot is not None:
-            self._check_snapshot(plan, config.initial_snapshot, config)
+        self._check_begins(plan, config)
         now, driver = self._clock(), driver_here()
         made = JobState(new_id(now), config.name, config, shape_of(plan), now, driver, now)
         state = dataclasses.replace(made, is_unbounded=plan.is_unbounded).starting(now)
@@ -209,6 +201,16 @@ class Jobs:
             return None
         lease = Lease(self._records, Held(1, state), self._clock)
         return self._start(plan, lease, EpochRecord(self._records, state.id, driver.token))
+
+    def _check_begins(self, plan: PipelinePlan, config: JobConfig) -> None:
+        """Refuse what a new job cannot begin with."""
+        if config.start_at is not None:
+            raise ValueError(
+                f"start_at={config.start_at!r}: this is a new job, which keeps no such record; a job that is to go "
+                "back is submitted under the name that it has, and not afresh"
+            )
+        if config.initial_snapshot is not None:
+            self._check_snapshot(plan, config.initial_snapshot, config)
 
     def _is_registered(self, state: JobState, version: int) -> bool:
         """Put the record of a job, and take its name; False if another process was first."""
@@ -241,7 +243,7 @@ class Jobs:
         try:  # A driver that was only cut off may have decided up to now.
             _check_pipeline(plan, held.state, epoch.receipts)
         except IllegalStateError:
-            forget_driver(lease.state.driver)
+            self._watch.let_go(lease, held.state, JobStatus.NOT_RUNNING)
             raise
         if epoch.receipts is not None:
             _log.warning(
@@ -375,7 +377,8 @@ def _check_pipeline(plan: PipelinePlan, state: JobState, receipts: Receipts | No
     if receipts is not None and shape_of(plan) != state.shape:
         raise IllegalStateError(
             f"{state.title} has still to publish what it wrote before its driver ended, and this is another "
-            "pipeline: its stages have other names, kinds or sinks; submit it as it was, or under another name"
+            "pipeline: its stages have other names, kinds or sinks; submit it as it was, or under another name; "
+            "new_job(..., afresh=True) forgets what it wrote"
         )
 
 

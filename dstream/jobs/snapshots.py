@@ -95,6 +95,7 @@ class Snapshots:
             TypeError: the name is no text.
             ValueError: it is empty.
         """
+        self.check(name, state)
         record_name = _record_of(name)
         last = log.last(state.log)
         if last is None:
@@ -114,6 +115,21 @@ class Snapshots:
         self._replace(record_name, kept)
         return snapshot
 
+    @staticmethod
+    def check(name: str, state: JobState) -> None:
+        """Refuse a name that is none, and a job that keeps nothing.
+
+        Raises:
+            IllegalStateError: the job keeps no records.
+            TypeError: the name is no text.
+            ValueError: it is empty.
+        """
+        _record_of(name)
+        if state.config.guarantee == "none":
+            raise IllegalStateError(
+                f"{state.title} keeps no records, so nothing can be exported: it has JobConfig(guarantee='none')"
+            )
+
     def _replace(self, record_name: str, kept: Kept) -> None:
         """Let the name mean this snapshot, and remove what it meant before."""
         data = _written(kept)
@@ -122,7 +138,7 @@ class Snapshots:
             if self._records.write(record_name, data, 1 if found is None else found.version + 1):
                 break
         if found is not None:
-            self._remove_files(_read(found.data, kept.snapshot.name))
+            self._remove_files(found.data, kept.snapshot.name)
 
     def begun(self, name: str, now: float, to: StateFiles | None) -> LogRecord:
         """Return the record from which a new job begins, after its state was copied.
@@ -170,10 +186,16 @@ class Snapshots:
         if found is None:
             return False
         self._records.remove(_record_of(name))
-        self._remove_files(_read(found.data, name))
+        self._remove_files(found.data, name)
         return True
 
-    def _remove_files(self, kept: Kept) -> None:
+    def _remove_files(self, data: bytes, name: str) -> None:
+        """Remove the files of a snapshot that is no more; a record that is damaged does not say which they are."""
+        try:
+            kept = _read(data, name)
+        except IllegalStateError as error:
+            _log.warning("files of a snapshot that is no more may be left: %s", error)
+            return
         if sizes := _sizes_of(kept.memory):
             files = self._files(kept.place, kept.folder)
             for name in sizes:

@@ -8,7 +8,7 @@ import pytest
 
 from dstream import Pipeline
 from dstream.errors import JobExistsError, SinkError
-from dstream.jobs import JobStatus
+from dstream.jobs import JobConfig, JobStatus
 from dstream.jobs.job_drivers import forget_driver
 from reducers import to_ilist, to_sql
 from sources import items
@@ -108,3 +108,20 @@ def test_a_job_that_runs_is_not_begun_afresh(ctx):
     with pytest.raises(TypeError, match="afresh must be a bool"):
         ctx.new_job(pipeline_of(feed, to_ilist("out")), afresh="yes")
     job.cancel()
+
+
+@pytest.mark.parametrize("config", [JobConfig(start_at=1, force=True), JobConfig(initial_snapshot="no such")])
+def test_what_cannot_begin_afresh_forgets_nothing(ctx, connect, config):
+    """It is refused before the job that is there is cancelled, which goes on later."""
+    feed = Feed({"0": [1, 2]})
+    first = ctx.new_job(pipeline_of(feed, to_ilist("out")), name="endless")
+    eventually(lambda: first.epoch == 1)
+    forget_driver(first.driver)
+    other = connect()
+    with pytest.raises(ValueError, match=r"keeps no such record|there is no snapshot"):
+        other.new_job(pipeline_of(feed, to_ilist("out")), name="endless", afresh=True, config=config)
+    again = other.new_job(pipeline_of(feed, to_ilist("out")), name="endless")
+    feed.end()
+    again.join(20)
+
+    assert (again.id, ctx.get_list("out").copy()) == (first.id, [1, 2])

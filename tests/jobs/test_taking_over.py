@@ -311,3 +311,16 @@ def test_the_pipeline_of_a_job_is_that_of_its_last_run(connect, gate, travels):
     else:
         with pytest.raises(IllegalStateError, match="the pipeline of the job 'one' is not in the storage"):
             _ = third.job("one").pipeline
+
+
+def test_a_lost_job_that_publishes_is_not_cancelled_and_waits_for_its_driver_still(ctx, connect, gate):
+    """Whoever asked is not its driver for others, for whom it would run for ten seconds."""
+    job = ctx.new_job(plan_of(ctx.stream([1]), Interrupted(gate)), name="decided")
+    assert gate.was_reached.wait(10)
+    forget_driver(job.driver)
+    other = connect()
+    seen = other.job("decided")
+    assert not seen.cancel()
+    gate.is_open.set()
+
+    assert seen._state().status is ds.JobStatus.NOT_RUNNING

@@ -9,7 +9,7 @@ import pytest
 import dstream as ds
 from dstream.errors import IllegalStateError, UnsupportedError
 from dstream.jobs import JobStatus
-from dstream.jobs.snapshots import _record_of
+from dstream.jobs.snapshots import Snapshots, _record_of
 from reducers import to_ilist
 from tests.jobs.planned import plan_of
 from tests.jobs.unbounded.changing import counts, windowed, written
@@ -173,3 +173,51 @@ def test_the_name_is_free_when_a_job_is_exported_and_cancelled(ctx):
     again = ctx.new_job(pipeline_of(feed, to_ilist("out")), name="one")
 
     assert (job.status.name, snapshot.epoch, again.id == job.id) == ("CANCELLED", 1, False)
+
+
+def damage(ctx, name: str) -> None:
+    """Write something else over the record of a snapshot."""
+    records, record = ctx.running_storage().records, _record_of(name)
+    assert records.write(record, b"torn", records.read(record).version + 1)
+
+
+def test_a_damaged_snapshot_is_replaced_and_removed_like_any_other(ctx, job, caplog):
+    """Its files cannot be known any more, which the log says."""
+    job.export_snapshot("then")
+    damage(ctx, "then")
+    assert job.export_snapshot("then").epoch == 1
+    damage(ctx, "then")
+    assert (ctx.remove_snapshot("then"), ctx.remove_snapshot("then")) == (True, False)
+
+    assert caplog.text.count("files of a snapshot that is no more may be left: the record of the snapshot 'then'") == 2
+
+
+def test_a_job_that_cannot_be_exported_is_left_as_it_is(ctx, job, monkeypatch):
+    """One that was suspended stays so; one that runs goes on."""
+    with pytest.raises(ValueError, match="must not be empty"):
+        job.cancel_and_export_snapshot(" ")
+    assert job.status is JobStatus.RUNNING
+    monkeypatch.setattr(Snapshots, "export", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        job.cancel_and_export_snapshot("then")
+    job.wait_for(JobStatus.RUNNING, timeout=20)
+    job.suspend()
+    job.wait_for(JobStatus.SUSPENDED, timeout=20)
+    with pytest.raises(ZeroDivisionError):
+        job.cancel_and_export_snapshot("then")
+
+    assert (job.status, job.resume()) == (JobStatus.SUSPENDED, True)
+
+
+def test_a_job_without_records_is_not_exported(ctx):
+    """It is told so before it is suspended: it would begin again at the start of its sources."""
+    feed = Feed({"0": [1, 2]})
+    job = ctx.new_job(pipeline_of(feed, to_ilist("out")), name="unkept", config=ds.JobConfig(guarantee="none"))
+    eventually(lambda: job.epoch == 1)
+    for export in (job.export_snapshot, job.cancel_and_export_snapshot):
+        with pytest.raises(IllegalStateError, match="'unkept' keeps no records, so nothing can be exported"):
+            export("then")
+    feed.end()
+    job.join(20)
+
+    assert ctx.get_list("out").copy() == [1, 2]
