@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dstream.errors import JobTakenOverError
+from dstream.errors import IllegalStateError, JobTakenOverError
 from dstream.jobs.execution import Execution
 from dstream.jobs.job_records import JobRecords
 
@@ -48,6 +48,7 @@ class Heart:
         self._clock = clock
         self._lock = threading.Lock()
         self._beating: list[Execution] = []
+        self._unheard: set[str] = set()
         self._is_awake = False
         self._thread: threading.Thread | None = None
         self._stop = threading.Event()
@@ -84,23 +85,38 @@ class Heart:
                 self._look_after(each)
 
     def _look_after(self, execution: Execution) -> None:
-        try:
-            execution.leave_behind(self._rhythm.patience)
-            self._listen(execution)
-            lease = execution.lease
-            # A clock that went backwards says nothing of how long it is ago.
-            since = abs(self._clock() - lease.state.beat_at)
-            if not execution.has_ended and (lease.is_ahead or since >= self._rhythm.beat):
-                lease.write()
-        except JobTakenOverError as error:
-            execution.taken_over(error)
-        except Exception as problem:
-            # The job itself finds out whether it can still commit; until then the next look may succeed.
-            _log.debug("the job %s could not be looked after: %r", execution.lease.state.id, problem)
+        """Do all that is due; what one thing fails with keeps no other from being done."""
+        for act in (self._leave_behind, self._listen, self._beat):
+            try:
+                act(execution)
+            except JobTakenOverError as error:
+                execution.taken_over(error)
+                return
+            except Exception as problem:
+                # The job itself finds out whether it can still commit; until then the next look may succeed.
+                _log.debug("the job %s could not be looked after: %r", execution.lease.state.id, problem)
+
+    def _leave_behind(self, execution: Execution) -> None:
+        execution.leave_behind(self._rhythm.patience)
+
+    def _beat(self, execution: Execution) -> None:
+        """Write how the job is, if others do not know, or have not heard of its driver for a while."""
+        lease = execution.lease
+        # A clock that went backwards says nothing of how long it is ago.
+        since = abs(self._clock() - lease.state.beat_at)
+        if not execution.has_ended and (lease.is_ahead or since >= self._rhythm.beat):
+            lease.write()
 
     def _listen(self, execution: Execution) -> None:
         """Take what other processes have asked for, and answer."""
         state = execution.lease.state
-        requests = [each for each in self._records.requests(state.id) if each.number > state.answered]
+        try:
+            requests = [each for each in self._records.requests(state.id) if each.number > state.answered]
+        except IllegalStateError as error:
+            if state.id not in self._unheard:
+                self._unheard.add(state.id)
+                _log.warning("%s hears no other process, since requests cannot be read: %s", state.title, error)
+            return
+        self._unheard.discard(state.id)
         if requests:
             execution.answer(requests)

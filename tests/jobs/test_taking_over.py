@@ -13,6 +13,7 @@ from dstream.jobs.job_watch import Watch
 from dstream.pickling import dumps
 from reducers import to_ilist, to_imap
 from tests.jobs.planned import Gate, Interrupted, plan_of
+from tests.jobs.unbounded.streams import eventually
 
 
 class Broken(Exception):
@@ -324,3 +325,18 @@ def test_a_lost_job_that_publishes_is_not_cancelled_and_waits_for_its_driver_sti
     gate.is_open.set()
 
     assert seen._state().status is ds.JobStatus.NOT_RUNNING
+
+
+def test_a_job_whose_requests_are_damaged_is_alive_and_says_so(ctx, connect, gate, caplog):
+    """Others see its signs of life, so that none of them takes it over; the log names the record, once."""
+    records = ctx.running_storage().records
+    job = ctx.new_job(plan_of(ctx.stream([1]).map(gate), to_ilist("out")), name="deaf")
+    assert records.write(f"jobs/{job.id}/request", b"torn", 1)
+    seen = connect().job("deaf")
+    beat_at = seen._state().beat_at
+    eventually(lambda: seen._state().beat_at > beat_at + 0.3)
+    with pytest.raises(IllegalStateError, match=f"the request to the job {job.id} is damaged"):
+        seen.cancel()
+
+    assert (seen.status, seen.is_lost) == (ds.JobStatus.RUNNING, False)
+    assert caplog.text.count("the job 'deaf' hears no other process, since requests cannot be read") == 1
