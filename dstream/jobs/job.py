@@ -489,14 +489,13 @@ class Job:
     def _ask(self, want: Want) -> bool:
         if self._is_here():
             assert self._execution is not None
-            if not self._execution.is_left:
-                return self._execution.ask(want)
+            return self._execution.ask(want)
         return self._watch.ask(self._id, want)
 
     def _is_here(self) -> bool:
-        """Say whether this process drives the job, or did until it ended."""
+        """Say whether this process drives the job, or did until it ended; one that was left may go on elsewhere."""
         execution = self._execution
-        if execution is None or execution.is_elsewhere:
+        if execution is None or execution.is_elsewhere or execution.is_left:
             return False
         return not (execution.has_ended and isinstance(execution.error, JobTakenOverError))
 
@@ -515,8 +514,15 @@ class Job:
         return state, self._watch.is_lost(state, is_here=self._is_here())
 
     def _ending(self) -> JobFuture:
-        if self._execution is not None and not self._execution.is_elsewhere:
-            return self._execution.future
+        execution = self._execution
+        is_elsewhere = (
+            execution is None
+            or execution.is_elsewhere
+            # After its context was closed it may have been cancelled, or submitted again.
+            or (execution.is_left and self._state().status is not JobStatus.NOT_RUNNING)
+        )
+        if execution is not None and not is_elsewhere:
+            return execution.future
         if self._future is None:
             self._future = self._watch.end_of(self._id, self._failed)
         return self._future

@@ -266,3 +266,39 @@ def test_a_context_with_a_suspended_job_can_be_closed(connect, feed):
     ctx.new_job(pipeline_of(feed, to_ilist("out")), name="one").join(10)
 
     assert ctx.get_list("out").copy() == [1, 2]
+
+
+@pytest.mark.parametrize("storage", ["lake", "sqlite:jobs.db", "memory:"])
+def test_a_handle_whose_context_was_closed_shows_what_became_of_the_job(storage, connect, feed, tmp_path, monkeypatch):
+    """It was left, then cancelled: the handle says so, as one that another context gives."""
+    monkeypatch.chdir(tmp_path)
+    context = connect(storage=storage)
+    job = context.new_job(pipeline_of(feed, to_ilist("out")), name="left")
+    context.close()
+    with pytest.raises(IllegalStateError, match="this context is closed"):
+        job.join(5)
+    assert (job.status, job.is_lost, job.cancel(), job.status) == (
+        JobStatus.NOT_RUNNING,
+        True,
+        True,
+        JobStatus.CANCELLED,
+    )
+    with pytest.raises(CancelledError, match="the job 'left' was cancelled"):
+        job.join(5)
+    with pytest.raises(IllegalStateError, match="the job 'left' has ended: it is CANCELLED"):
+        job.suspend()
+
+
+def test_a_handle_whose_context_was_closed_follows_the_job_to_its_next_driver(connect, feed):
+    """It is asked there, and joined there."""
+    first, second = connect(), connect()
+    job = first.new_job(pipeline_of(feed, to_ilist("out")), name="moved")
+    first.close()
+    again = second.new_job(pipeline_of(feed, to_ilist("out")), name="moved")
+    assert job.suspend()
+    job.wait_for(JobStatus.SUSPENDED, timeout=20)
+    assert job.resume()
+    feed.end()
+    job.join(20)
+
+    assert (job.status, job.id) == (JobStatus.COMPLETED, again.id)
