@@ -17,13 +17,16 @@ from dstream.engine.kernels.core_operations import partial_groups
 from dstream.engine.kernels.item_batches import Batcher
 from dstream.engine.kernels.join_sides import Side
 from dstream.engine.memory_bound import give_back, give_back_large_blocks
+from dstream.engine.spark.port.classic_port import ClassicPort
 from dstream.engine.worker.borders import _Ends
 from dstream.engine.worker.routing import RouteFirstOnes, RouteItems, RouteSide
 from dstream.engine.worker.sinks import Accumulate, RouteByKey, WriteItems
 from dstream.engine.worker.stage_task import StageTask
+from dstream.errors import SerializationError
 from dstream.gatherers import window_sliding
 from dstream.memory import Growth, Taking, pieces, resident_bytes
 from dstream.storage.portions import Portions
+from reducers import to_imap
 
 SIZE = 2 * 2**20
 MANY = 80
@@ -252,3 +255,27 @@ def test_what_a_step_peeks_at_goes_to_a_file(op):
 
     assert task._side_rows._bytes < 40 * 2**20
     assert [row.size for row in task.last_side_rows()] == [1] * 60
+
+
+MAKING = {
+    "to_list": lambda items: items.to_list(),
+    "sorted": lambda items: items.sorted(key=len).to_list(),
+    "a map": lambda items: items.map(lambda item: (len(item), item)).collect(to_imap("large")),
+    "of this process": lambda items: items.to_list(),
+}
+
+
+@pytest.mark.parametrize("making", MAKING)
+def test_an_item_that_ends_java_is_refused_before(spark_context, monkeypatch, making):
+    """It is named by its size, with the limit and the call; Java goes on."""
+    monkeypatch.setattr(ClassicPort, "java_memory", lambda port: 64 * 2**20)
+    size = 20 * 2**20
+    source = spark_context.stream([bytes(size)] if making == "of this process" else [size]).parallel(2)
+    items = source if making == "of this process" else source.map(bytes)
+    with pytest.raises(SerializationError, match=r"20,971,\d+ bytes when pickled, and Spark's Java process") as refused:
+        MAKING[making](items)
+
+    notes = "".join(refused.value.__notes__)
+    assert "spark.driver.memory" in notes
+    assert "test_large_items.py" in notes
+    assert spark_context.stream([1, 2]).parallel(2).to_list() == [1, 2]

@@ -8,7 +8,11 @@ import sys
 
 import pytest
 
-from dstream.engine.worker.rows import ITEMS, Row, from_record_batch, to_record_batch
+from dstream.engine.worker.rows import ITEMS, Row, bounded, from_record_batch, to_record_batch
+from dstream.engine.worker.sinks import WriteItems
+from dstream.engine.worker.stage import SplitInput, Stage
+from dstream.errors import SerializationError
+from dstream.failures import failure
 
 
 @pytest.mark.parametrize("payload", [b"", b"abc", bytes(300_000), memoryview(b"abc"), bytearray(b"abc")])
@@ -20,6 +24,28 @@ def test_a_row_comes_back_from_its_batch(places, payload):
 
     (row,) = from_record_batch(batch)
     assert (row[:-1], row.payload.to_pybytes()) == (places, bytes(payload))
+
+
+def test_a_row_that_java_cannot_take_is_refused(step):
+    """In words, with the size, the limit, the step and what to do, before Java ends without any."""
+    rows = [Row(0, 0, 0, ITEMS, 2, bytes(9)), Row(0, 0, 0, ITEMS, 1, memoryview(bytes(11)))]
+    passed = bounded(rows, 10, step)
+    assert next(passed) is rows[0]
+
+    with pytest.raises(
+        SerializationError, match=r"an item has 11 bytes when pickled, and .* takes 10 at once"
+    ) as error:
+        next(passed)
+    known = failure(error.value)
+    assert known.step is step
+    assert "spark.driver.memory" in known.advice
+
+
+def test_no_row_is_larger_than_arrow_and_java_count():
+    """Whatever memory there is: offsets have 32 bits."""
+    stage = Stage(SplitInput((), 0), WriteItems(), 2**60)
+
+    assert 2**30 < stage.largest < 2**31 - 1
 
 
 def test_rows_come_and_go_without_pandas():

@@ -25,7 +25,7 @@ from dstream.engine.spark.spark_jobs import Work
 from dstream.engine.worker.carried_stage import MOST_CARRIED, carried
 from dstream.engine.worker.counted_rows import counts_itself
 from dstream.engine.worker.exception_transport import from_worker
-from dstream.engine.worker.rows import COUNTS, FAILED, WATERMARKS, Row, from_record_batches
+from dstream.engine.worker.rows import COUNTS, FAILED, LARGEST, WATERMARKS, Row, from_record_batches, too_large_for_java
 from dstream.engine.worker.sent_files import SentFiles, archived
 from dstream.engine.worker.sent_payloads import InFunction, Sent
 from dstream.engine.worker.shared_services import NO_RUN, RunOfTask
@@ -54,6 +54,12 @@ __all__ = ["LARGEST_PASSENGER", "CarriedStage", "Cluster", "LastRows"]
 
 LARGEST_PASSENGER = 4 * 2**20
 """How many bytes of splits, or of what is sent to all, may travel with the function that needs them, to every task."""
+
+_SHARE_OF_ROW = 16
+"""Java's memory holds a row this many times: six times while one moves (4.3), and two or more tasks move some."""
+
+_MOST_SHIPPED = 2
+"""All pieces of sources that this process sends together may have as many bytes as so many rows of the largest."""
 
 
 @dataclass(frozen=True)
@@ -107,6 +113,7 @@ class Cluster:
         self._hands_failures_on = False
         self._files: SentFiles | None = None
         self._storing: Storing | None = None
+        self._step: Step | None = None
         self._archives: WeakKeyDictionary[JobFiles, Sent] = WeakKeyDictionary()
         self._plans = KnownPlans(port)
 
@@ -187,8 +194,17 @@ class Cluster:
     def doing(self, step: Step, purpose: str) -> Cluster:
         """Return the same cluster, whose jobs are for `step`."""
         cluster = copy.copy(self)
-        cluster._call = Call.of_step(step, purpose)
+        cluster._call, cluster._step = Call.of_step(step, purpose), step
         return cluster
+
+    def writing_for(self, step: Step) -> Cluster:
+        """Return the same cluster, whose stages write rows for `step`."""
+        cluster = copy.copy(self)
+        cluster._step = step
+        return cluster
+
+    def _largest_row(self) -> int:
+        return min(self.port.java_memory() // _SHARE_OF_ROW, LARGEST)
 
     def waiting(self) -> AbstractContextManager[None]:
         """Show how far the jobs are, meanwhile."""
@@ -224,8 +240,12 @@ class Cluster:
         check_process()
         import pyarrow as pa
 
+        payloads, most = list(map(packed, pieces)), _MOST_SHIPPED * self._largest_row()
+        if (size := sum(map(len, payloads))) > most:
+            advice = "let the workers read them, from a file or from a distributed map or list"
+            raise too_large_for_java("the items of the source have", size, most, _step_of(pieces[0]), advice)
         numbers = pa.array(range(len(pieces)), type=pa.int32())
-        table = pa.table({"target": numbers, "payload": pa.array(map(packed, pieces), type=pa.binary())})
+        table = pa.table({"target": numbers, "payload": pa.array(payloads, type=pa.binary())})
         return self.port.placed(self.port.frame_of(table), len(pieces), self.port.column("target"))
 
     def stage(self, frame: DataFrame, source: Input, sink: Sink) -> DataFrame:
@@ -251,6 +271,8 @@ class Cluster:
             self._hands_failures_on,
             self.counts_rows and not counts_itself(sink),
             self._storing,
+            self._largest_row(),
+            self._step,
         )
         return packed(stage)
 
@@ -343,6 +365,13 @@ class Cluster:
     def _job(self) -> AbstractContextManager[None]:
         check_process()
         return nullcontext() if self._work is None or self._call is None else self._work.job(self._call)
+
+
+def _step_of(piece: Piece) -> Step | None:
+    """Return the step of the first source of a piece."""
+    while piece.split is None and piece.parts:
+        piece = piece.parts[0]
+    return piece.step
 
 
 def _for_driver(rows: Iterator[Row]) -> Iterator[Row]:

@@ -289,7 +289,8 @@ class SparkGraphRun:
     def _cluster_of(self, vertex: Vertex) -> Cluster:
         # Of what is asked for, some rows are looked at: a failure that is a row would not be seen.
         cluster = self._cluster.failing_tasks() if id(vertex) in self._asked else self._cluster
-        return cluster.counting_no_rows() if vertex is self._final else cluster
+        cluster = cluster.counting_no_rows() if vertex is self._final else cluster
+        return cluster.writing_for(vertex.step)
 
     def _rows(self, taken: Taken, *, are_counted: bool) -> DataFrame:
         port = self._port(taken)

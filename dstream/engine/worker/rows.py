@@ -12,14 +12,20 @@ from collections.abc import Iterable, Iterator
 from struct import Struct
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from dstream.errors import SerializationError
+from dstream.failures import Failure, attach
+
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from dstream.plan.steps import Step
 
 __all__ = [
     "COLUMNS",
     "COUNTS",
     "FAILED",
     "ITEMS",
+    "LARGEST",
     "SAMPLE",
     "STOPPED",
     "STORED",
@@ -28,8 +34,10 @@ __all__ = [
     "WATERMARKS",
     "Row",
     "arrow_schema",
+    "bounded",
     "from_record_batch",
     "to_record_batch",
+    "too_large_for_java",
 ]
 
 ITEMS = 0
@@ -62,6 +70,9 @@ COUNTS = -8
 STORED = -9
 """The channel of a row whose own channel is in its payload, with the place in a file where its own payload stands."""
 
+LARGEST = 2**31 - 2**20
+"""The most bytes that a payload may have in any memory: Arrow and Java count less than 2 GiB in an array."""
+
 
 class Row(NamedTuple):
     """One batch on its way."""
@@ -72,6 +83,50 @@ class Row(NamedTuple):
     channel: int
     size: int
     payload: Any
+
+
+def bounded(rows: Iterable[Row], most: int, step: Step | None) -> Iterator[Row]:
+    """Give rows as long as Java can take each of them.
+
+    Java copies a row several times on its way. Where its memory ends, it ends, and no exception says of which item.
+
+    Args:
+        rows: those of a task.
+        most: how many bytes the payload of a row may have.
+        step: the call that the rows are for.
+
+    Raises:
+        SerializationError: a row has more.
+    """
+    for row in rows:
+        size = memoryview(row.payload).nbytes
+        if size > most:
+            raise _too_large(row, size, most, step)
+        yield row
+
+
+def _too_large(row: Row, size: int, most: int, step: Step | None) -> SerializationError:
+    items = "an item has" if row.size <= 1 else f"{row.size:,} items that travel together have"
+    return too_large_for_java(items, size, most, step, "divide the item; or let each task write its items itself")
+
+
+def too_large_for_java(what: str, size: int, most: int, step: Step | None, advice: str) -> SerializationError:
+    """Return the error of items that are larger than Java can take.
+
+    Args:
+        what: subject and verb.
+        size: their bytes.
+        most: how many they may have.
+        step: the call that they are for.
+        advice: what to do, beside giving Java more memory.
+    """
+    error = SerializationError(
+        f"{what} {size:,} bytes when pickled, and Spark's Java process, by its memory, takes {most:,} at once"
+    )
+    more = "connect(config={'spark.driver.memory': '8g'})"
+    advice = f"{advice}; or give Java more with {more}, on a cluster 'spark.executor.memory' too"
+    attach(error, Failure(step, advice=advice))
+    return error
 
 
 def to_record_batch(row: Row) -> pa.RecordBatch:

@@ -25,7 +25,7 @@ from dstream.engine.worker.behind_items import rows_of_failure, rows_of_watermar
 from dstream.engine.worker.counted_rows import Sent, counting_sent
 from dstream.engine.worker.exception_transport import raise_to_driver
 from dstream.engine.worker.frame_rows import rows_of_frame, values_of_frame
-from dstream.engine.worker.rows import Row, from_record_batches, to_record_batch
+from dstream.engine.worker.rows import LARGEST, Row, bounded, from_record_batches, to_record_batch
 from dstream.engine.worker.sent_files import SentFiles
 from dstream.engine.worker.shared_services import NO_RUN, RunOfTask, leave_all
 from dstream.engine.worker.stage_task import StageTask
@@ -228,6 +228,8 @@ class Stage:
             runs no task again for it. Otherwise the task fails.
         counts_rows: each task says how many rows it has sent to each target.
         storing: takes what is large of the rows, which come to the driver to be handed on; None: all come whole.
+        largest: how many bytes of pickled items a row may have.
+        step: the call that the rows are for.
     """
 
     input: Input
@@ -237,6 +239,8 @@ class Stage:
     hands_failures_on: bool = False
     counts_rows: bool = False
     storing: Storing | None = None
+    largest: int = LARGEST
+    step: Step | None = None
 
 
 def run(
@@ -265,7 +269,7 @@ def _run(pickled: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Recor
                 rows = _rows(stage.sink, items, task)
                 rows = counting_sent(rows, task.partition, stage.sink) if stage.counts_rows else rows
                 rows = rows if stage.storing is None else stage.storing.stored(rows)
-                yield from map(to_record_batch, rows)
+                yield from map(to_record_batch, bounded(rows, stage.largest, stage.step))
     except Exception as error:
         if stage is not None and stage.hands_failures_on:
             yield from map(to_record_batch, rows_of_failure(error, stage.sink))

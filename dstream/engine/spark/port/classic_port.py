@@ -53,11 +53,23 @@ class ClassicPort:
         self.session = session
         self._code = code
         self._columns: dict[str, Column] = {}
+        self._java_memory: int | None = None
 
     def cores(self) -> int:
         """Ask anew each time: executors come and go. PySpark (4.3) would ask twice for it."""
         java: Any = self.session.sparkContext._jsc
         return int(java.defaultParallelism())
+
+    def java_memory(self) -> int:
+        """Ask Java once: what it was started with may come from a command, a setting or the environment."""
+        if self._java_memory is None:
+            java: Any = self.session.sparkContext._jvm
+            most = int(java.Runtime.getRuntime().maxMemory())
+            if self._code is not None:
+                context: Any = self.session.sparkContext._jsc
+                most = min(most, int(context.sc().executorMemory()) * 2**20)
+            self._java_memory = most
+        return self._java_memory
 
     def is_running(self) -> bool:
         return not is_forked() and self.session.sparkContext._jsc is not None
@@ -79,7 +91,9 @@ class ClassicPort:
         clone = type(self.session)(self.session.sparkContext, java.cloneSession())
         for name, value in settings.items():
             clone.conf.set(name, value)
-        return ClassicPort(clone, self._code)
+        port = ClassicPort(clone, self._code)
+        port._java_memory = self._java_memory
+        return port
 
     def workers_see_files(self) -> bool:
         return self._code is None

@@ -13,6 +13,7 @@ from __future__ import annotations
 import functools
 import os
 import pickle
+import re
 import tempfile
 import threading
 import time
@@ -40,8 +41,20 @@ __all__ = ["ConnectPort"]
 _MANY = 2**20
 _LONGEST_CANCEL = 10.0
 _BETWEEN_CANCELS = 0.05
+_UNITS = {"k": 2**10, "": 2**20, "m": 2**20, "g": 2**30, "t": 2**40}
 _in_thread = threading.local()
 """The jobs that run in a thread, innermost last: Spark tells a session, not a job, how far it is."""
+
+
+def _bytes_of(setting: str) -> int:
+    """Return the size that a setting of Spark's names, of mebibytes where no unit is given; 1 GiB if it cannot be read.
+
+    Example:
+        >>> _bytes_of("512m"), _bytes_of("2")
+        (536870912, 2097152)
+    """
+    found = re.fullmatch(r"(\d+)([kmgt]?)i?b?", setting.strip().lower())
+    return int(found[1]) * _UNITS[found[2]] if found else 2**30
 
 
 class ConnectPort:
@@ -61,6 +74,7 @@ class ConnectPort:
         self.clones: WeakSet[Any] = WeakSet()
         self._code: Code = Code(send) if of is None else of._code.of_clone(send)
         self._cores: int | None = None if of is None else of.cores()
+        self._java_memory: int | None = None if of is None else of._java_memory
         session.registerProgressHandler(_told)
 
     def cores(self) -> int:
@@ -68,6 +82,13 @@ class ConnectPort:
         if self._cores is None:
             self._cores = self.partitions(self.session.range(_MANY))
         return self._cores
+
+    def java_memory(self) -> int:
+        """Return what the settings say, or Spark's default: the server's Java cannot be asked."""
+        if self._java_memory is None:
+            settings = ("spark.driver.memory", "spark.executor.memory")
+            self._java_memory = min(_bytes_of(self.session.conf.get(name, "1g")) for name in settings)
+        return self._java_memory
 
     def is_running(self) -> bool:
         return not is_forked() and not self.session.is_stopped

@@ -61,6 +61,10 @@ class Port(Protocol):
         """Return how many tasks run at the same time."""
         ...
 
+    def java_memory(self) -> int:
+        """Return how many bytes of memory a process of Java has, of those that rows go through the smallest one."""
+        ...
+
     def is_running(self) -> bool:
         """Say whether nobody has stopped Spark, as far as this process may ask it."""
         ...
