@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from typing import Any, NamedTuple
 
 from dstream.errors import SourceError
 from dstream.spi import Misread
+from sources.arrow_times import in_microseconds
 from sources.file_access import File, raw
 from sources.file_signatures import HEAD, PARQUET, refuse_other_format
 from sources.forms import Unfit
@@ -93,6 +95,25 @@ class OpenParquet:
         schema = self.file.schema
         return {each.path: max(8, each.length) for each in map(schema.column, range(len(schema)))}
 
+    @cached_property
+    def int96(self) -> list[str]:
+        """The names of columns of times of 12 bytes, which Arrow reads as nanoseconds unless it gets another unit."""
+        import pyarrow as pa
+
+        columns = map(self.file.schema.column, range(len(self.file.schema)))
+        names = {each.path for each in columns if each.physical_type == "INT96"}
+        return [each.name for each in self.file.schema_arrow if each.name in names and pa.types.is_timestamp(each.type)]
+
+    @cached_property
+    def of_microseconds(self) -> Any:
+        """The same `ParquetFile`, whose times of 12 bytes are read as microseconds."""
+        return type(self.file)(
+            self.source,
+            metadata=self.file.metadata,
+            coerce_int96_timestamp_unit="us",
+            page_checksum_verification=True,
+        )
+
     def with_dictionaries(self, paths: Iterable[str]) -> Any:
         """Return the same `ParquetFile`, whose values stay in dictionaries where a path leads to texts or bytes."""
         names = list(paths)
@@ -150,13 +171,13 @@ def batches(parquet: OpenParquet, groups: Sequence[RowGroup], columns: Sequence[
             together.append(group)
             if len(together) < most:
                 continue
-        yield from _read(parquet.file, together, columns, rows)
+        yield from _read(parquet, parquet.file, together, columns, rows)
         together, most = [], min(most * 2, 64)
         if large.paths:
-            yield from _cut(parquet.with_dictionaries(large.paths), group, columns, rows)
+            yield from _cut(parquet, parquet.with_dictionaries(large.paths), group, columns, rows)
         elif not is_usual:
-            yield from _read(parquet.file, [group], columns, large.rows)
-    yield from _read(parquet.file, together, columns, rows)
+            yield from _read(parquet, parquet.file, [group], columns, large.rows)
+    yield from _read(parquet, parquet.file, together, columns, rows)
 
 
 class _Large(NamedTuple):
@@ -173,17 +194,68 @@ def _is_small(parquet: OpenParquet, group: RowGroup, rows: int) -> bool:
     return least <= DECODED_BYTES and not parquet.has_lists
 
 
-def _read(parquet: Any, groups: Sequence[RowGroup], columns: Sequence[str], rows: int) -> Iterable[Any]:
+def _read(
+    parquet: OpenParquet, file: Any, groups: Sequence[RowGroup], columns: Sequence[str], rows: int
+) -> Iterable[Any]:
     if not groups:
         return ()
-    found = parquet.iter_batches(rows, [group.index for group in groups], columns)
+    indices = [group.index for group in groups]
     # Arrow takes the name of a column for that of a part of another one, too: "a.b" for the b of a.
-    return (batch.select(columns) for batch in found)
+    found = (batch.select(columns) for batch in file.iter_batches(rows, indices, columns))
+    times = [name for name in parquet.int96 if name in columns]
+    if not times:
+        return found
+    again = (parquet.of_microseconds.iter_batches(rows, indices, times) for _ in range(1))  # Opened if it is needed.
+    return _with_far_times(found, itertools.chain.from_iterable(again), times)
 
 
-def _cut(parquet: Any, group: RowGroup, columns: Sequence[str], rows: int) -> Iterator[Any]:
+def _with_far_times(read: Iterable[Any], again: Iterable[Any], names: Sequence[str]) -> Iterator[Any]:
+    """Give batches in which times beyond the years 1677 to 2262, of which no nanoseconds are, have their microseconds.
+
+    Arrow (26) gives others for them, without an error, of which none is a whole number of microseconds.
+
+    Args:
+        read: the batches.
+        again: the same, with microseconds in the columns of times; read if there are such times.
+        names: those of these columns.
+    """
+    import pyarrow as pa
+
+    others, done = iter(again), 0
+    for number, batch in enumerate(read):
+        try:
+            in_microseconds(batch.select(names))
+        except pa.ArrowInvalid:
+            other, done = next(itertools.islice(others, number - done, None)), number + 1
+            yield from _far_times(batch, other, names)
+        else:
+            yield batch
+
+
+def _far_times(batch: Any, other: Any, names: Sequence[str]) -> Iterator[Any]:
+    """Give the rows of a batch, with the times of another one where these are the same, or overflow to the same."""
+    import numpy as np
+    import pyarrow as pa
+
+    pairs = [(_numbers(batch.column(name)), _numbers(other.column(name))) for name in names]
+    are_same = np.array([microseconds * 1_000 == nanoseconds for nanoseconds, microseconds in pairs])
+    ends = [0, *(np.flatnonzero(np.any(are_same[:, 1:] != are_same[:, :-1], axis=0)) + 1), batch.num_rows]
+    for start, stop in itertools.pairwise(map(int, ends)):
+        exact = {name for name, is_same in zip(names, are_same[:, start], strict=True) if is_same}
+        columns = [(other if name in exact else batch).column(name) for name in batch.schema.names]
+        found = pa.RecordBatch.from_arrays(columns, batch.schema.names)
+        yield found.slice(start, stop - start)
+
+
+def _numbers(times: Any) -> Any:
+    import pyarrow as pa
+
+    return times.view(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+
+
+def _cut(parquet: OpenParquet, file: Any, group: RowGroup, columns: Sequence[str], rows: int) -> Iterator[Any]:
     number = group.before + 1
-    for batch in _read(parquet, [group], columns, rows):
+    for batch in _read(parquet, file, [group], columns, rows):
         try:
             for few in pieces(batch.columns, batch.num_rows, DECODED_BYTES):
                 yield batch.slice(few.start, few.stop - few.start)

@@ -235,3 +235,38 @@ def test_objects_of_pandas_with_nanoseconds_are_refused(local_context):
     rows = local_context.from_df(pandas.DataFrame({"at": pandas.Series(good, dtype=object)})).to_list()
 
     assert [row["at"] for row in rows] == [MOMENT, None, None]
+
+
+FAR = [datetime.datetime(9999, 12, 31, 23, 59, 59, 999_999), datetime.datetime(1, 1, 1), None, MOMENT] * 3
+
+
+@pytest.mark.parametrize("rows", [1, 5, 8_192])
+def test_times_of_12_bytes_have_any_year(tmp_path, monkeypatch, rows):
+    """As Spark and Hive write them: Arrow reads nanoseconds, which those of most years overflow."""
+    monkeypatch.setattr("sources.parquet.BATCH_ROWS", rows)
+    near = [MOMENT] * 11 + [FAR[0]]
+    table = pa.table({"number": pa.array(near, pa.timestamp("us")), "at": pa.array(FAR, pa.timestamp("us"))})
+    pyarrow.parquet.write_table(table, tmp_path / "a", use_deprecated_int96_timestamps=True, row_group_size=7)
+    source = parquet_rows(tmp_path)
+    read = [row for split in source.splits(1) for row in split.read()]
+    columns = [row for each in source.splits(1)[0].arrow_rows() for row in each_row(each)]
+
+    assert [row["at"] for row in read] == [row["at"] for row in columns] == FAR
+    assert [row["number"] for row in read] == near
+
+
+def each_row(rows):
+    """Give the items of rows that are in columns, or in none."""
+    return rows.items(slice(0, rows.size)) if isinstance(rows, ArrowRows) else rows
+
+
+def test_times_of_12_bytes_with_nanoseconds_are_bad(tmp_path):
+    """Beside those of far years, which are not."""
+    ns = pa.array([1_000, 1_001, 2_000, None], pa.timestamp("ns"))
+    columns = {"far": pa.array(FAR[:4], pa.timestamp("us")), "ns": ns}
+    pyarrow.parquet.write_table(pa.table(columns), tmp_path / "a", use_deprecated_int96_timestamps=True)
+    [split] = parquet_rows(tmp_path).splits(1)
+
+    found = list(split.read_past(lambda bad: [(bad.record().line, str(bad.problem))]))
+    assert found[1] == (2, "field ns: times of Python have no nanoseconds, got 1970-01-01 00:00:00.000001001")
+    assert [row["far"] for row in [found[0], *found[2:]]] == [FAR[0], None, MOMENT]
