@@ -210,10 +210,14 @@ class Execution:
         Raises:
             Exception: a source or a service of the pipeline cannot be opened; the job goes on as it was.
         """
+        self._check_opens(plan)
+        return self.ask("update", plan)
+
+    def _check_opens(self, plan: PipelinePlan) -> None:
+        """Open the sources of a pipeline, which may take as long as their servers do."""
         from dstream.jobs.unbounded.source_marks import check_sources_go_on  # here: jobs that end do without
 
         check_sources_go_on(plan, self._context, self._log_of_epochs().last(self.lease.state.log))
-        return self.ask("update", plan)
 
     def _log_of_epochs(self) -> EpochLog:
         from dstream.jobs.unbounded.epoch_log import EpochLog
@@ -224,22 +228,26 @@ class Execution:
         """Take what other processes ask for, cancel first; whoever sees that the job has ended sees the answer too."""
         kept = max(_ANSWERS_KEPT, len(requests))
         for request in sorted(requests, key=lambda each: each.want != "cancel"):
+            plan = self._plan_of(request) if request.want == "update" else None
             with self._lock:
-                if self._obeys(request):
+                is_possible = request.want != "update" or plan is not None
+                if is_possible and self.ask(request.want, plan):
                     self.lease.change(obeyed=(*self.lease.state.obeyed, request.mark)[-kept:])
-        self.lease.change(answered=max(each.number for each in requests))
+        with self._lock:
+            answered = max(self.lease.state.answered, *(each.number for each in requests))
+            self.lease.change(answered=answered)
 
-    def _obeys(self, request: Request) -> bool:
-        """Take a request of another process; False if it changes nothing, or its pipeline cannot be opened."""
-        if request.want != "update":
-            return self.ask(request.want)
+    def _plan_of(self, request: Request) -> PipelinePlan | None:
+        """Return the pipeline of an update of another process; None if it cannot be loaded or opened."""
         try:
             pickle = self._records.pickle(self.lease.state.id, request.pickle)
             plan = None if pickle is None else self._load(pickle)
-            return isinstance(plan, PipelinePlan) and self.update(plan)
+            if isinstance(plan, PipelinePlan):
+                self._check_opens(plan)
+                return plan
         except Exception:
             _log.warning("%s goes on as it was", self.lease.state.title, exc_info=True)
-            return False
+        return None
 
     def leave_behind(self, after: float) -> None:
         """Go on without a run that was asked to stop some seconds ago and cannot: its function does not return."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from dstream.errors import IllegalStateError, JobTakenOverError
 from dstream.jobs.execution import Execution
-from dstream.jobs.job_records import JobRecords
+from dstream.jobs.job_records import JobRecords, Request
+from dstream.values.idle_threads import in_a_thread
 
 __all__ = ["Heart", "Rhythm"]
 
@@ -49,6 +51,7 @@ class Heart:
         self._lock = threading.Lock()
         self._beating: list[Execution] = []
         self._unheard: set[str] = set()
+        self._opening: set[str] = set()
         self._is_awake = False
         self._thread: threading.Thread | None = None
         self._stop = threading.Event()
@@ -118,5 +121,19 @@ class Heart:
                 _log.warning("%s hears no other process, since requests cannot be read: %s", state.title, error)
             return
         self._unheard.discard(state.id)
-        if requests:
+        if state.id in self._opening:  # Cancel comes before the update that is under way, and before all others.
+            requests = [each for each in requests if each.want == "cancel"]
+        if any(each.want == "update" for each in requests):
+            self._opening.add(state.id)
+            in_a_thread(partial(self._answer_beside, execution, requests), f"dstream-update-{state.id}")
+        elif requests:
             execution.answer(requests)
+
+    def _answer_beside(self, execution: Execution, requests: Sequence[Request]) -> None:
+        """Answer in another thread: an update opens sources, and meanwhile all jobs give their signs of life."""
+        try:
+            execution.answer(requests)
+        except Exception as problem:
+            _log.debug("the job %s could not be asked: %r", execution.lease.state.id, problem)
+        finally:
+            self._opening.discard(execution.lease.state.id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ import dstream as ds
 from dstream.errors import SourceError, SourceUnavailableError
 from dstream.pipeline.pipeline_plan import PipelinePlan
 
-__all__ = ["Breaking", "Feed", "eventually", "pipeline_of", "read_stream"]
+__all__ = ["Breaking", "Feed", "Opening", "eventually", "pipeline_of", "read_stream"]
 
 LONGEST = 40.0
 
@@ -63,6 +64,18 @@ class Feed:
     def end(self) -> None:
         """Give no more."""
         self.ends = self.is_over = True
+
+
+class Opening(Feed):
+    """A source that is slow to open: it waits until a test lets it."""
+
+    was_reached, is_open = threading.Event(), threading.Event()
+
+    def opened(self, context: Any) -> Opening:
+        """Wait."""
+        self.was_reached.set()
+        assert self.is_open.wait(LONGEST)
+        return self
 
 
 class Breaking(Feed):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 import dstream as ds
@@ -10,7 +12,7 @@ from dstream.jobs import JobStatus
 from reducers import to_ilist
 from tests.jobs.planned import plan_of
 from tests.jobs.unbounded.changing import counts, windowed, written
-from tests.jobs.unbounded.streams import Feed, eventually, pipeline_of
+from tests.jobs.unbounded.streams import Feed, Opening, eventually, pipeline_of
 
 
 @pytest.fixture
@@ -181,3 +183,40 @@ def test_a_job_that_was_updated_goes_on_under_its_name(connect, feed):
     ctx.new_job(counts(feed, more=Feed({"0": ["x"]}, ends=True, is_over=True)), name="one").join(10)
 
     assert (written(ctx)[2:], ctx.get_list("more").copy()) == ([("a", 2)], ["x"])
+
+
+@pytest.fixture
+def opening():
+    """A source that opens when the test lets it, at the end at the latest."""
+    Opening.was_reached.clear()
+    Opening.is_open.clear()
+    yield Opening({"0": ["x"]})
+    Opening.is_open.set()
+
+
+@pytest.mark.parametrize("is_cancelled", [False, True])
+def test_an_update_whose_source_is_slow_to_open_holds_nothing_up(ctx, connect, job, feed, opening, is_cancelled):
+    """Its driver gives signs of life and hears a cancel meanwhile, and other jobs are heard."""
+    other = ctx.new_job(counts(Feed({"0": ["c"]}), sink="c"), name="two")
+    elsewhere, answers = connect(), []
+    plan = counts(opening, sink="else")
+    asking = threading.Thread(target=lambda: answers.append(refused(elsewhere.job("one"), plan)))
+    asking.start()
+    assert opening.was_reached.wait(10)
+    beat_at = elsewhere.job("one")._state().beat_at
+    eventually(lambda: elsewhere.job("one")._state().beat_at > beat_at + 0.3)
+    assert elsewhere.job("two").cancel()
+    assert not is_cancelled or elsewhere.job("one").cancel()
+    opening.is_open.set()
+    asking.join(20)
+
+    assert (answers, other.wait_for(JobStatus.CANCELLED, timeout=10).name) == ([is_cancelled], "CANCELLED")
+
+
+def refused(job, plan) -> bool:
+    """Update a job; say whether that was refused."""
+    try:
+        job.update(plan)
+    except IllegalStateError:
+        return True
+    return False
