@@ -33,6 +33,9 @@ LINES = 1_024
 _CHARACTERS = 1 << 20
 """Of rows that are made together, and of a block where bytes are not cut at line ends, unless a record has more."""
 
+_FIELDS = 1 << 20
+"""A row has no more fields: one of 64 MiB may have as many, each of which takes some 60 bytes."""
+
 
 class RowsOfFile:
     """The rows of one file, read one after another, once.
@@ -295,6 +298,7 @@ class _Lines:
         self._part = part
         self._encoding = encoding
         self._quotes = quotes
+        self._dialect = dialect
         self._delimiter = dialect["delimiter"]
         self._quote = "" if fails else dialect["quotechar"] or ""
         self._most = most
@@ -330,6 +334,9 @@ class _Lines:
             is_damaged = isinstance(block, Damaged) or "\0" in text
             if is_damaged:
                 self._note_damage(block, given)
+            if text.count(self._delimiter) >= _FIELDS and (cut := self._cut_wide(block, given)) is not block:
+                block, is_damaged = cut, True
+                text = "".join(block)
             has_quotes = self._quotes is not None and self._quotes.may_be_around_nothing(text)
             self._held.append(_Held(given, block, has_quotes or is_damaged, len(text)))
             self.are_plain = not any(each.is_special for each in self._held)
@@ -385,6 +392,45 @@ class _Lines:
                 self.damaged[number] = numbers.undecodable(block, place, number)
             elif "\0" in line:  # Since Python 3.11, `csv` takes NUL characters, which only torn files hold.
                 self.damaged[number] = _of_nul(self._part, number, line)
+
+    def _cut_wide(self, block: list[str], given: int) -> list[str]:
+        """Return the lines of a block, those with too many fields cut and noted as damaged; the block if none has.
+
+        Raises:
+            SourceError: one of them has a quote, so that it is not known where the next record begins.
+        """
+        found = block
+        for place, line in enumerate(block):
+            before = itertools.chain(self.up_to(given), found[:place])
+            if line.count(self._delimiter) < _FIELDS or not self._is_wide(line, self._is_open(before)):
+                continue
+            number, words = given + place + 1, f"has more than {_FIELDS:,} fields"
+            has_quote = self._dialect["quotechar"] is not None and self._dialect["quotechar"] in line
+            said = f" {words}{' and a quote, so that it is not known where the next record begins' * has_quote}"
+            misread = misread_at(self._part.file, functools.partial(int, number), line[:LINES], ValueError(words), said)
+            if has_quote:
+                raise misread.error()
+            self.damaged[number] = misread
+            found = [*found[:place], line[:LINES].rstrip("\r\n") + "\n", *found[place + 1 :]]
+        return found
+
+    def _is_open(self, lines: Iterable[str]) -> bool:
+        """Say whether a quoted field goes on behind some lines, of which the first begins a record."""
+        try:
+            collections.deque(csv.reader(lines, **self._dialect), maxlen=0)
+        except csv.Error as error:
+            return str(error).startswith("unexpected end of data")
+        return False
+
+    def _is_wide(self, line: str, is_open: bool) -> bool:
+        """Say whether a line has too many fields, whose delimiters are outside of quotes."""
+        quote, start, found = self._dialect["quotechar"], 0, 0
+        while found < _FIELDS and start <= len(line):
+            end = line.find(quote, start) if quote else -1
+            end = len(line) if end < 0 else end
+            found += 0 if is_open else line.count(self._delimiter, start, end)
+            start, is_open = end + 1, not is_open
+        return found >= _FIELDS
 
     def damage_up_to(self, last: int) -> Misread | None:
         """Return what is said of the first damaged line of those that are not done, up to one."""

@@ -121,6 +121,33 @@ def test_a_row_of_several_lines_that_is_too_large_ends_the_run(tmp_path, monkeyp
         next(rows)
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_a_row_of_too_many_fields_is_bad(tmp_path, monkeypatch, encoding):
+    """Delimiters within quotes are none, in a line in the middle of a field neither."""
+    monkeypatch.setattr("sources.csv_reading._FIELDS", 10)
+    many = "," * 12
+    lines = ["a,b", "1,2", many, f'"{many}",3', f'"x\n{many}\ny","{many}"', "4,5"]
+    (tmp_path / "a.csv").write_text("\n".join(lines), encoding=encoding)
+
+    rows = [{"a": "1", "b": "2"}, 3, {"a": many, "b": "3"}, {"a": f"x\n{many}\ny", "b": many}, {"a": "4", "b": "5"}]
+    assert past(tmp_path, "csv", encoding=encoding) == rows
+    for content, line in ((f'a,b\n1,"2"{many}', 2), (many, 1)):
+        (tmp_path / "a.csv").write_text(content, encoding=encoding)
+        with pytest.raises(SourceError, match=rf"a\.csv, line {line} has more than 10 fields"):
+            past(tmp_path, "csv", encoding=encoding)
+
+
+def test_a_row_of_many_fields_takes_a_bounded_amount(tmp_path):
+    """One of 6 MB would take 130 MB, of 64 MB ten times that."""
+    (tmp_path / "a.csv").write_text("a,b\n1,2\n" + "12," * 2_000_000 + "\n3,4\n")
+    tracemalloc.start()
+    try:
+        assert past(tmp_path, "csv") == [{"a": "1", "b": "2"}, 3, {"a": "3", "b": "4"}]
+        assert tracemalloc.get_traced_memory()[1] < 50_000_000
+    finally:
+        tracemalloc.stop()
+
+
 @pytest.mark.parametrize("format", SOURCES)
 def test_long_lines_that_follow_one_another_are_not_held_together(tmp_path, format):
     """Each is a record of its own: 40 of 1 MB take a few MB."""
