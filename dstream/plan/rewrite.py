@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, overload
 
 from dstream.errors import SourceError
+from dstream.keys import canonical
 from dstream.plan import core, core_of_pairs, ends, nodes, nodes_of_services
 from dstream.plan.core import Core
 from dstream.plan.core_of_forks import Several
@@ -20,6 +21,7 @@ from dstream.plan.core_of_nodes import LARGEST_TOP, core_of
 from dstream.plan.core_of_services import Served, UsingBatches
 from dstream.plan.ends import End
 from dstream.plan.nodes import Concat, Filter, FlatMap, Gather, Limit, Map, MapMulti, Node, Peek, Skip, Union
+from dstream.plan.nodes_by_key import Distinct
 from dstream.plan.nodes_of_failures import Recover
 from dstream.plan.nodes_of_forks import Shared
 from dstream.plan.nodes_of_stages import Tally, Using
@@ -233,10 +235,11 @@ def _guards(recovers: Iterable[Recover], steps: dict[int, Step], of: Step) -> tu
 
 
 def _looks_of(order: Iterable[Node], steps: dict[int, Step]) -> dict[int, tuple[Look, ...]]:
-    """Return for each sort, by its `id`, what looks at its first items in the name of a sink behind it.
+    """Return for each sort, by its `id`, what looks at its first items in the name of a sink or a call behind it.
 
-    A writer may say by `check_item` what it would refuse. Each item of a sort comes to the sink if what is between only
-    keeps items; so one that is refused there is refused before the sort.
+    A writer may say by `check_item` what it would refuse, and `distinct()` refuses items that cannot be keys. Each item
+    of a sort comes to them if what is between only keeps items; so one that is refused there is refused before the
+    sort.
 
     Args:
         order: the nodes of the plan.
@@ -244,7 +247,7 @@ def _looks_of(order: Iterable[Node], steps: dict[int, Step]) -> dict[int, tuple[
     """
     found: dict[int, tuple[Look, ...]] = {}
     for end in order:
-        if isinstance(end, ends.Write) and (check := _check_of(end)) is not None:
+        if isinstance(end, ends.Write | Distinct) and (check := _check_of(end)) is not None:
             sort = _sort_before(end.upstream)
             if sort is not None:
                 found[id(sort)] = (*found.get(id(sort), ()), Look(check, steps[id(end)]))
@@ -260,8 +263,10 @@ def _sort_before(node: Node) -> nodes.Sorted | None:
     return found
 
 
-def _check_of(end: ends.Write) -> Callable[[Any], object] | None:
+def _check_of(end: ends.Write | Distinct) -> Callable[[Any], object] | None:
     """Return what refuses an item that `end` will refuse; None: nothing does without a function of the user's."""
+    if isinstance(end, Distinct):
+        return canonical if end.key is None else None
     check: Callable[[Any], object] | None = getattr(end.writer, "check_item", None)
     if check is None or end.collector is None:
         return check

@@ -14,7 +14,7 @@ from typing import Any
 
 from dstream.values.blaming import each, failed_on, stopped
 
-__all__ = ["NanLast", "before", "choose", "holds_nan", "sort"]
+__all__ = ["NanLast", "before", "choose", "first_compared", "holds_nan", "sort"]
 
 Key = Callable[[Any], Any]
 
@@ -41,13 +41,20 @@ class _Last:
 _LAST = _Last()
 
 
-def sort(items: list[Any], key: Key | None, reverse: bool) -> None:
-    """Sort `items` in place, stable, calling `key` once for each item."""
+def sort(items: list[Any], key: Key | None, reverse: bool, known: Sequence[Any] = ()) -> None:
+    """Sort `items` in place, stable, calling `key` once for each item, except for the first ones: those of `known`."""
     if key is None and not holds_nan(items):
         items.sort(reverse=reverse)
     else:
         # `next(keys, item)`: the keys in turn, without a Python call for each of them.
-        items.sort(key=functools.partial(next, iter(_ranks(items, key))), reverse=reverse)
+        items.sort(key=functools.partial(next, iter(_ranks(items, key, known))), reverse=reverse)
+
+
+def first_compared(items: Sequence[Any], key: Key | None) -> Sequence[Any]:
+    """Compare the first two of `items`, so that a sort fails before it has read the others; return their keys."""
+    keys = list(items[:2]) if key is None else list(each(key, items[:2]))
+    sort(keys.copy(), None, False)
+    return keys
 
 
 def before(items: list[Any], bound: Any, key: Key | None, reverse: bool) -> list[Any]:
@@ -99,6 +106,9 @@ class NanLast:
         return _LAST if isinstance(key, float) and key != key else key
 
 
-def _ranks(items: Sequence[Any], key: Key | None) -> Sequence[Any]:
-    ranks = items if key is None else each(key, items)
+def _ranks(items: Sequence[Any], key: Key | None, known: Sequence[Any] = ()) -> Sequence[Any]:
+    if key is None:
+        ranks = items
+    else:
+        ranks = [*known, *each(key, items[len(known) :])] if known else each(key, items)
     return [*map(NanLast(None), ranks)] if holds_nan(ranks) else ranks

@@ -19,7 +19,7 @@ from dstream.keys import canonical, canonical_all
 from dstream.memory import Pace, pieces
 from dstream.spi import Collector
 from dstream.values.blaming import failed_on
-from dstream.values.order import NanLast, sort
+from dstream.values.order import NanLast, first_compared, sort
 
 __all__ = [
     "DEEPEST",
@@ -92,20 +92,26 @@ class Run:
 
 
 def sorted_items(items: Iterable[Any], key: Callable[[Any], Any] | None, reverse: bool, bound: Bound) -> Iterator[Any]:
-    """Give `items` in order, stable as `sorted` is; past the bound sorted runs are merged from disk."""
+    """Give `items` in order, stable as `sorted` is; past the bound sorted runs are merged from disk.
+
+    The first two are compared before the others are read.
+    """
     runs: list[Run] = []
     held: list[Any] = []
+    known: Sequence[Any] = ()
     for piece in pieces(items, _CHUNK):
         held += piece
         del piece
+        if len(held) > 1 and not known and not runs:
+            known = first_compared(held, key)
         if bound.exceeded():
-            sort(held, key, reverse)
+            sort(held, key, reverse, known)
             runs.append(Run(held))
-            held = []
+            held, known = [], ()
             bound.spilled()
             if len(runs) == _MOST_RUNS or sum(run.widest for run in runs) > _MOST_HEADS:
                 runs = [Run(heapq.merge(*runs, key=NanLast(key), reverse=reverse))]
-    sort(held, key, reverse)
+    sort(held, key, reverse, known)
     return heapq.merge(*runs, held, key=NanLast(key), reverse=reverse) if runs else iter(held)
 
 

@@ -115,7 +115,7 @@ class LocalEngine:
         assert end.collector.keyed is not None, "entries come from a keyed collector"
         writer = cast(MapWriter, end.writer)
         with naming(step):
-            groups = partial_groups(items, end.collector, task.bound)
+            groups = partial_groups(items, end.collector, task.bound, writer.bucket_of)
             parts = [part for some in groups for part in by_bucket(writer, some)]
         batches = iter(sorted(parts, key=itemgetter(0)))
         return list(written_entries(writer, end.collector.keyed.downstream, step, batches, task))

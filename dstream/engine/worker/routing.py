@@ -252,7 +252,9 @@ class RouteGroups:
             tables = tables_of_groups(self.collector, items, task.bound)
             for each in (items,) if tables is None else tables:
                 if isinstance(each, Iterable):
-                    yield from self._groups(router, ranks, partial_groups(each, self.collector, task.bound))
+                    yield from self._groups(
+                        router, ranks, partial_groups(each, self.collector, task.bound, stable_hash)
+                    )
                 elif not is_table(each):
                     yield from self._groups(router, ranks, groups_of_table(self.collector, each))
                 else:

@@ -292,7 +292,7 @@ class RouteToBuckets:
         tables = tables_of_groups(self.collector, items, task.bound)
         for each in (items,) if tables is None else tables:
             if isinstance(each, Iterable):
-                yield from partial_groups(each, self.collector, task.bound)
+                yield from partial_groups(each, self.collector, task.bound, self.writer.bucket_of)
             else:
                 yield from groups_of_table(self.collector, each)
 

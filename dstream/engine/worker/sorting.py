@@ -25,7 +25,7 @@ from dstream.memory import pieces
 from dstream.pickling import dumps
 from dstream.plan.steps import KeyInColumns, Look, Step
 from dstream.values.blaming import each
-from dstream.values.order import NanLast, sort
+from dstream.values.order import NanLast, first_compared, sort
 
 if TYPE_CHECKING:
     from dstream.engine.kernels.columns.column_sorting import Ranks, SortedBatch
@@ -113,10 +113,14 @@ class SortRuns:
 
     def _lists(self, items: Iterable[Any], task: StageTask) -> Iterator[list[Any]]:
         run: list[Any] = []
-        most = _RUN_ITEMS
+        most, is_compared = _RUN_ITEMS, False
         for piece in pieces(items, _CHUNK):
             run += piece
             del piece
+            if len(run) > 1 and not is_compared:
+                is_compared = True
+                with naming(self.step):
+                    first_compared(run, self.key)
             if len(run) >= most or task.bound.exceeded():
                 if most == _RUN_ITEMS and self._may_have_ranks(run):
                     most = _RANKED_RUN_ITEMS

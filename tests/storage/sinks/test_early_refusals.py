@@ -8,8 +8,13 @@ from collections import deque
 import pytest
 
 import dstream as ds
+from collectors import grouping_by, to_map
+from dstream.engine.worker.routing import RouteGroups
+from dstream.engine.worker.sorting import SortRuns
+from dstream.engine.worker.stage_task import StageTask
 from dstream.errors import SinkError
-from reducers import to_file, to_files, to_icache, to_ilist, to_imap, to_sql
+from dstream.plan.steps import Step
+from reducers import grouping_by_to_imap, to_file, to_files, to_icache, to_ilist, to_imap, to_iset, to_sql
 from reducers.kafka_messages import Making
 from reducers.kafka_staging import StagingWriter
 
@@ -69,6 +74,80 @@ def test_a_sink_refuses_the_first_item_before_all_are_sorted(ctx, tmp_path, case
     assert (type(refused), str(refused)) == (type(plain), str(plain))
     assert "step 5 of 5" in "".join(refused.__notes__)
     assert f".collect({sink.label})" in "".join(refused.__notes__)
+
+
+class NotOrdered:
+    """Equal by value, without an order."""
+
+    def __eq__(self, other):
+        return isinstance(other, NotOrdered)
+
+    def __hash__(self):
+        return 1
+
+
+class NoKey:
+    """Equal by identity."""
+
+
+KEYS = {
+    "sorted": (lambda items: items.sorted().to_list(), lambda n: {"n": n}, "'<' not supported"),
+    "sorted, mixed": (lambda items: items.sorted().to_list(), lambda n: n if n % 2 else str(n), "'<' not supported"),
+    "sorted by key": (lambda items: items.sorted(key=complex).to_list(), int, "'<' not supported"),
+    "top": (lambda items: items.sorted().limit(3).to_list(), lambda n: NotOrdered(), "'<' not supported"),
+    "distinct": (lambda items: items.distinct().to_list(), lambda n: NoKey(), "cannot be a key"),
+    "sorted and distinct": (lambda items: items.sorted(key=str).distinct().to_list(), lambda n: [n], "no hash"),
+    "grouped": (lambda items: items.collect(grouping_by(lambda item: item)), lambda n: [n], "no hash"),
+    "counted by key": (lambda items: items.key_by(list).count_by_key().to_list(), lambda n: (n,), "no hash"),
+    "a dict": (lambda items: items.collect(to_map(lambda item: item, str)), lambda n: NoKey(), "cannot be a key"),
+    "a map": (lambda items: items.collect(to_imap("keys", lambda item: item, id)), lambda n: NotOrdered(), "encoding"),
+    "a map of groups": (
+        lambda items: items.collect(grouping_by_to_imap("groups", lambda item: item)),
+        lambda n: NotOrdered(),
+        "encoding",
+    ),
+    "a set": (lambda items: items.collect(to_iset("set")), lambda n: NotOrdered(), "encoding"),
+}
+
+
+@pytest.mark.parametrize("case", KEYS)
+def test_what_cannot_be_a_key_is_refused_among_the_first_items(ctx, case):
+    """It was after the last one where the end compares keys, or divides them into buckets."""
+    end, shape, words = KEYS[case]
+    last = deque(maxlen=1)
+    with pytest.raises(TypeError, match=words) as refused:
+        end(ctx.stream(range(MANY)).peek(last.append).map(shape))
+
+    assert last[0] < MANY // 10
+    assert "step" in "".join(refused.value.__notes__)
+
+
+def test_a_sort_asks_for_each_key_once(ctx):
+    """Also for those that are compared before the others are read."""
+    asked = []
+    items = ctx.stream([3, 1, 2]).sorted(key=lambda n: asked.append(n) or n).to_list()
+
+    assert (items, sorted(asked)) == ([1, 2, 3], [1, 2, 3])
+    assert ctx.stream([{}]).sorted().to_list() == [{}]
+    assert ctx.stream([float("nan"), 1, 0.5]).sorted(reverse=True).to_list()[-2:] == [1, 0.5]
+
+
+def test_a_task_of_spark_compares_the_first_keys_first(monkeypatch):
+    """Its first two items are enough."""
+    step = Step(".sorted()", None, 1, 1)
+    monkeypatch.setenv("PYTHONHASHSEED", "0")
+    sinks = [SortRuns(None, False, step), RouteGroups(grouping_by(lambda item: item), 2, step)]
+    for sink, shape in zip(sinks, (lambda n: {}, lambda n: Holding()), strict=True):
+        last = deque(maxlen=1)
+        with pytest.raises(TypeError):
+            list(sink((last.append(n) or shape(n) for n in range(MANY)), StageTask(0, 2**40)))
+        assert last[0] < MANY // 10
+
+
+class Holding(NotOrdered):
+    """A key that holds a list, which no key may."""
+
+    __hash__ = None
 
 
 def test_spark_refuses_before_the_sort_too(spark_context, tmp_path):
