@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
-from dstream.errors import IllegalStateError, JobTakenOverError, UnsupportedError
+from dstream.errors import IllegalStateError, JobTakenOverError, SerializationError, UnsupportedError
 from dstream.failures import shown
 from dstream.jobs.execution import Execution
 from dstream.jobs.job_config import JobConfig
@@ -458,6 +458,7 @@ class Job:
         Raises:
             IllegalStateError: what a stage remembers is of no use to the new one, which has another window, say; or the
                 job has ended, or its driver is gone or refuses. The job goes on as it was.
+            SerializationError: the job is driven elsewhere, and the pipeline cannot be pickled; the job goes on.
             SourceError: a new source is not there.
             UnsupportedError: it is a bounded job, or a bounded pipeline.
         """
@@ -478,7 +479,15 @@ class Job:
         if self._is_here():
             assert self._execution is not None
             return self._execution.update(plan)
-        return self._watch.ask(self._id, "update", dumps(plan))
+        try:
+            pickle = dumps(plan)
+        except Exception as error:  # What a pipeline holds may raise anything when it is pickled.
+            raise SerializationError(
+                f"{self._state().title} is driven by another process or context, to which this pipeline cannot travel: "
+                f"{type(error).__name__}: {error}; update the job where it was submitted, or let functions make what "
+                "cannot be pickled when they are called"
+            ) from error
+        return self._watch.ask(self._id, "update", pickle)
 
     def _refuse(self, name: str) -> NoReturn:
         raise UnsupportedError(

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 import dstream as ds
-from dstream.errors import IllegalStateError, SourceError, UnsupportedError
+from dstream.errors import IllegalStateError, SerializationError, SourceError, UnsupportedError
 from dstream.jobs import JobStatus
 from reducers import to_ilist
 from tests.jobs.planned import plan_of
@@ -220,3 +220,13 @@ def refused(job, plan) -> bool:
     except IllegalStateError:
         return True
     return False
+
+
+def test_a_pipeline_that_cannot_travel_is_refused_by_name(connect, feed, job):
+    """To the process that drives the job; there it need not, and the job goes on."""
+    lock = threading.Lock()
+    plan = pipeline_of(feed, to_ilist("out"), through=lambda stage: stage.map(lambda word: lock and word))
+    with pytest.raises(SerializationError, match=r"'one' is driven by another .* cannot travel: TypeError: .*lock"):
+        connect().job("one").update(plan)
+
+    assert (job.status, job.update(plan)[-1][1]) == (JobStatus.RUNNING, "dropped")
