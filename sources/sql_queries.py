@@ -6,17 +6,20 @@ import datetime
 import decimal
 import itertools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 
 from dstream.errors import SourceError
+from dstream.spi import Misread
 from dstream.spi.source import Source
+from dstream.values import BadRecord
 from dstream.values.blaming import shown
 from dstream.values.databases import Database, database_of
 from sources.memory import NamesOfStreams
-from sources.sql_records import Rows, rows_of
+from sources.sql_records import Maker, Rows, rows_of
+from sources.sql_values import LostValue, keep_lost, lost_in, refuse_months
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -58,6 +61,9 @@ def sql_rows(
 
     A column with a name that no field of a named tuple has, such as `count(*)`, `class` or `_id`, becomes `_0` by its
     position. A `TypedDict` as `kind` takes columns of any name.
+
+    A row with a value that no object of Python can hold, such as a date of the year 10000, or that does not become a
+    `kind`, is a bad record: `ignore`, `resolve` and `on_error` may stand behind the source, with SQLite and psycopg.
 
     **Parallelism**: one task; with `partition_on` as many as it says, each with its own query.
     **Guarantee**: every row once, if the database stays as it is meanwhile: each task sees what is there when it reads.
@@ -178,6 +184,8 @@ class SqlRows(NamesOfStreams):
 
     bounded = True
     in_caller = False
+    on_bad = "fail"
+    into = None
 
     @property
     def ordered(self) -> bool:
@@ -250,6 +258,61 @@ class SqlSplit:
                 yield make(fetched, before)
                 before += len(fetched)
 
+    def read_past(self, misread: Callable[[Misread], Iterable[Any]]) -> Iterator[Any]:
+        """Give the items, and in the place of a row with a value that Python does not have what `misread` gives."""
+        database, before, lost = self.database, 0, list[LostValue]()
+        with database.connected() as connection, closing(self._result(connection, ROWS, lost)) as result:
+            columns = tuple(result.keys())
+            self._check_is_divided(columns)
+            make = self.rows.maker(columns, database.call)
+            while True:
+                lost.clear()
+                try:
+                    fetched = result.fetchmany(ROWS)
+                except Exception as error:
+                    with database.refusals():
+                        raise self._unread(before, error) or error from error
+                if not fetched:
+                    return
+                yield from self._past(columns, fetched, before, make, misread, has_lost=bool(lost))
+                before += len(fetched)
+
+    def _past(
+        self,
+        columns: tuple[str, ...],
+        fetched: Sequence[Any],
+        before: int,
+        make: Maker,
+        misread: Callable[[Misread], Iterable[Any]],
+        *,
+        has_lost: bool,
+    ) -> Iterable[Any]:
+        if not has_lost:
+            try:
+                return make(fetched, before)
+            except SourceError:  # A row is no `kind`: each is made alone.
+                pass
+        items: list[Any] = []
+        for number, row in enumerate(fetched, before + 1):
+            try:
+                if (found := lost_in(columns, row)) is not None:
+                    raise self._without_object(number, *found)
+                items += make([row], number - 1)
+            except SourceError as error:
+                items += misread(self._misread(columns, row, number, error))
+        return items
+
+    def _without_object(self, number: int, column: str, value: LostValue) -> SourceError:
+        problem = f"column {column!r}, {value}: {value.problem}"
+        found = SourceError(f"{self.database.call}, row {number:,}: a value is none of Python: {problem}")
+        found.__cause__ = value.problem
+        return found
+
+    def _misread(self, columns: tuple[str, ...], row: Any, number: int, error: SourceError) -> Misread:
+        cause = error.__cause__ if isinstance(error.__cause__, Exception) else error
+        text = repr(dict(zip(columns, row, strict=True)))
+        return Misread(cause, lambda: BadRecord(self.database.call, number, text), lambda: error)
+
     def _check_is_divided(self, columns: tuple[str, ...]) -> None:
         if (missing := self.divided_by) is not None and missing.lower() not in map(str.lower, columns):
             raise SourceError(
@@ -257,12 +320,14 @@ class SqlSplit:
                 f"{', '.join(columns)}; name it as the query does, without its table"
             )
 
-    def _result(self, connection: sa.Connection, most: int) -> sa.CursorResult[Any]:
+    def _result(
+        self, connection: sa.Connection, most: int, lost: list[LostValue] | None = None
+    ) -> sa.CursorResult[Any]:
         import sqlalchemy as sa
 
         database = self.database
         with database.refusals():
-            _refuse_months(connection)
+            refuse_months(connection) if lost is None else keep_lost(connection, lost)
             options = {"stream_results": True, "max_row_buffer": most}
             result = connection.execute(sa.text(self.query), dict(self.params), execution_options=options)
         if not result.returns_rows:
@@ -291,20 +356,3 @@ class SqlSplit:
 
 _NO_TEXT = "Could not decode to UTF-8"
 """How sqlite3 says that a text is none."""
-
-
-def _refuse_months(connection: sa.Connection) -> None:
-    """Let a driver refuse intervals of months and years: psycopg makes 30 and 365 days of them (3.3)."""
-    if connection.dialect.driver != "psycopg":
-        return
-    from psycopg import DataError
-    from psycopg.types.datetime import IntervalLoader
-
-    class Intervals(IntervalLoader):
-        def load(self, data: Any) -> datetime.timedelta:
-            if b"mon" in bytes(data) or b"year" in bytes(data):
-                raise DataError(f"an interval of months has no fixed length: {bytes(data).decode()!r}")
-            return super().load(data)
-
-    driver: Any = connection.connection.driver_connection
-    driver.adapters.register_loader("interval", Intervals)

@@ -16,7 +16,7 @@ from sources.forms import Form, FormOfItem, Made, OneOf, OrAbsent, Record, Scala
 from sources.kinds import BINARY, form_of, missing_columns
 from sources.names import repeated
 
-__all__ = ["Rows", "rows_of"]
+__all__ = ["Maker", "Rows", "rows_of"]
 
 Maker = Callable[[Sequence[Any], int], list[Any]]
 """Makes items of some rows, behind so many others."""

@@ -148,6 +148,10 @@ def test_a_value_that_python_does_not_have_is_named_with_its_row(local_context, 
     with pytest.raises(SourceError, match=rf"sql_rows\(.*row 2,500: a value is none of Python: .*{words}"):
         local_context.read(sql_rows(server, query)).to_list()
 
+    rows = local_context.read(sql_rows(server, query)).resolve(SourceError, lambda record, error: (record, str(error)))
+    (record, error), *others = [rows.to_list()[2499], *rows.to_list()[2500:]]
+    assert (record.line, len(others)) == (2500, 500)
+    assert re.search(rf"row 2,500: a value is none of Python: column 'v', .*{words}", error)
     assert local_context.read(sql_rows(server, "SELECT interval '1 day 2 hours'")).to_list() == [
         (datetime.timedelta(hours=26),)
     ]

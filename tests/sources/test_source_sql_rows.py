@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import pickle
+import re
 import sqlite3
 from contextlib import closing
 from dataclasses import dataclass
@@ -52,6 +53,38 @@ def test_a_text_that_is_none_is_named_with_its_row(local_context, url):
 
     with pytest.raises(SourceError, match=r"sql_rows\(.*row 2,500: a value is none of Python: .* column 't'"):
         local_context.read(sql_rows(url, query)).to_list()
+
+
+def test_a_row_with_a_text_that_is_none_is_a_bad_record(engine, url):
+    """The others come, before and behind it; the record has the query, the row, and the values by their columns."""
+    numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000)"
+    query = f"{numbers} SELECT i, CASE WHEN i = 2500 THEN CAST(x'ff' AS TEXT) ELSE 'é' END AS t FROM n"
+    rows = engine.context.read(sql_rows(url, query))
+    resolved = rows.resolve(SourceError, lambda record, error: (record, str(error))).to_list()
+    record, words = resolved[2499]
+
+    assert [row.i for row in rows.ignore(SourceError).to_list()] == [*range(1, 2500), *range(2501, 3001)]
+    assert rows.ignore(UnicodeDecodeError).count() == 2999
+    assert (record.path[:9], record.line, record.text) == ("sql_rows(", 2500, "{'i': 2500, 't': b'\\xff'}")
+    assert re.search(r"row 2,500: a value is none of Python: column 't', b'\\xff': .*invalid start byte", words)
+    assert resolved[2] == (3, "é")
+
+
+class Numbered(TypedDict):
+    """Two numbers."""
+
+    id: int
+    n: int
+
+
+def test_a_row_that_is_no_kind_is_a_bad_record(local_context, url):
+    """With the field's name; a row behind it is numbered on."""
+    query = "SELECT id, CASE WHEN id IN (3, 5) THEN 'x' ELSE 1 END AS n FROM sales WHERE id <= 6 ORDER BY id"
+    rows = local_context.read(sql_rows(url, query, kind=Numbered))
+    found = rows.resolve(SourceError, lambda record, error: record.line).to_list()
+
+    assert [each if isinstance(each, int) else each["id"] for each in found] == [1, 2, 3, 4, 5, 6]
+    assert [each for each in found if isinstance(each, int)] == [3, 5]
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 20])
