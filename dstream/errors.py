@@ -72,7 +72,7 @@ class CacheNotExistsError(DStreamError, LookupError):
 
 
 class SerializationError(DStreamError, TypeError):
-    """A function or an item cannot travel to workers, or a pipeline to its driver; the message names what is in the way."""
+    """A function or an item cannot travel to the workers, or a pipeline to a driver; the message names the obstacle."""
 
 
 class UnsupportedError(DStreamError, NotImplementedError):

@@ -6,7 +6,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,7 +17,7 @@ from dstream.command.job_logs import is_log
 from dstream.command.options import connected, fail, storage_option
 from dstream.command.program import SAYING
 from dstream.errors import IllegalStateError
-from dstream.jobs import Job
+from dstream.jobs import Job, JobStatus
 from dstream.jobs.job_tables import COLUMNS, facts_of, line_of, printable
 from dstream.session import Context
 
@@ -68,15 +68,35 @@ def show(name: str, storage: str | None, watch: bool, openmetrics: bool) -> None
 @_of_one
 def cancel(name: str, storage: str | None) -> None:
     """End a job; its sinks stay as they were."""
-    _ask(name, storage, lambda job: job.cancel(), "was not cancelled", "is cancelled")
+    _ask(name, storage, lambda job: job.cancel(), "was not cancelled", *_CANCELLED)
 
 
-def _ask(name: str, storage: str | None, obeys: Callable[[Job], bool], refused: str, done: str) -> None:
-    """Ask something of a job, and say whether it was done."""
+def _ask(
+    name: str,
+    storage: str | None,
+    obeys: Callable[[Job], bool],
+    refused: str,
+    done: str,
+    wanted: JobStatus | None = None,
+    later: str = "",
+) -> None:
+    """Ask something of a job, and say whether it was done, or will be."""
     with _found(name, storage) as job:
         if not obeys(job):
             fail(f"{name} {refused}: it is {job.status.name}")
-        click.echo(f"{name} {done}")
+        click.echo(f"{name} {done if wanted is None or _is_reached(job, wanted) else later}")
+
+
+def _is_reached(job: Job, wanted: JobStatus) -> bool:
+    """Wait for a status; False if it takes long, or if somebody has asked for something else meanwhile."""
+    with suppress(TimeoutError, IllegalStateError):
+        job.wait_for(wanted, timeout=_PATIENCE)
+        return True
+    return False
+
+
+_CANCELLED = ("is cancelled", JobStatus.CANCELLED, "is asked to end")
+_SUSPENDED = ("is suspended", JobStatus.SUSPENDED, "is asked to wait behind its epoch")
 
 
 @jobs.command(context_settings=SAYING)
@@ -108,7 +128,7 @@ def logs(name: str, storage: str | None) -> None:
 @_of_one
 def suspend(name: str, storage: str | None) -> None:
     """Let a job without an end wait behind its epoch."""
-    _ask(name, storage, lambda job: job.suspend(), "was not suspended", "is suspended")
+    _ask(name, storage, lambda job: job.suspend(), "was not suspended", *_SUSPENDED)
 
 
 @jobs.command(context_settings=SAYING)
@@ -174,7 +194,7 @@ def _watch(job: Job) -> None:
 
 _BETWEEN_LOOKS = 0.5
 _PATIENCE = 10.0
-"""Seconds for which a job is watched that has no driver."""
+"""Seconds for which a job is watched that has no driver, and for which a request is waited for."""
 
 
 def _print(table: Any) -> None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from concurrent.futures import wait
-
 import pytest
 
 from dstream.command import job_commands
-from dstream.jobs import JobStatus
+from dstream.jobs import Job, JobStatus
 from dstream.jobs.job_drivers import forget_driver
 from reducers import to_ilist
 from tests.jobs.planned import Gate, plan_of
@@ -134,10 +132,19 @@ def test_a_job_is_cancelled(command, running):
     """One that has ended is not, which is said."""
     ended = command("jobs", "cancel", "running")
     assert (ended.exit_code, ended.stdout) == (0, "running is cancelled\n")
-    wait([running.future()], 10)
+    assert running.status is JobStatus.CANCELLED
     again = command("jobs", "cancel", "running")
 
     assert (again.exit_code, again.stderr) == (1, "running was not cancelled: it is CANCELLED\n")
+
+
+@pytest.mark.parametrize(("asked", "said"), [("cancel", "is asked to end"), ("suspend", "is asked to wait behind")])
+def test_what_takes_long_is_said_to_be_asked_for(command, running, monkeypatch, asked, said):
+    """Not to be done: the job runs still."""
+    monkeypatch.setattr(Job, asked, lambda _: True)
+    monkeypatch.setattr(job_commands, "_PATIENCE", 0.05)
+
+    assert said in command("jobs", asked, "running").stdout
 
 
 def test_a_job_is_started_again(command, running, done):
