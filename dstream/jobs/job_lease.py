@@ -106,6 +106,11 @@ class Lease:
     def _catch_up(self) -> None:
         """Find the version that this driver wrote without getting the answer."""
         held = self._records.read(self._state.id)
-        if held is None or held.version <= self._version or held.state.driver.token != self._state.driver.token:
+        if held is None:
+            raise JobTakenOverError(
+                f"the record of the job {self._state.id} is gone, and with it the right of this driver to go on: its "
+                "storage was removed or emptied; what this one wrote is thrown away"
+            )
+        if held.version <= self._version or held.state.driver.token != self._state.driver.token:
             raise JobTakenOverError(f"another driver has taken over the job {self._state.id}")
         self._version = held.version

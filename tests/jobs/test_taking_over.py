@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 
 import pytest
@@ -340,3 +341,14 @@ def test_a_job_whose_requests_are_damaged_is_alive_and_says_so(ctx, connect, gat
 
     assert (seen.status, seen.is_lost) == (ds.JobStatus.RUNNING, False)
     assert caplog.text.count("the job 'deaf' hears no other process, since requests cannot be read") == 1
+
+
+def test_a_driver_whose_storage_was_removed_says_so(ctx, place, gate):
+    """No other driver is to blame, and nothing waits for ever."""
+    job = ctx.new_job(plan_of(ctx.stream([1]).map(gate), to_ilist("out")), name="removed")
+    assert gate.was_reached.wait(10)
+    shutil.rmtree(place)
+    with pytest.raises(JobTakenOverError, match=f"the record of the job {job.id} is gone.* its storage was removed"):
+        job.join(20)
+    with pytest.raises(IllegalStateError, match=f"there is no record of the job {job.id} any more"):
+        job.cancel()
