@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 from dstream import pickling
 from dstream.storage.codec import fielded
 from dstream.storage.codec.classes import ClassRefusedError, NotStorableError, find, reference
+from dstream.storage.codec.numpy_values import from_parts, is_of_numpy, parts_of_numpy
 from dstream.storage.codec.plain_classes import (
     LoadedClasses,
     is_own,
@@ -190,6 +191,8 @@ class _PlainPickler(pickle.Pickler):
         self._pickles = pickles
 
     def reducer_override(self, value: Any) -> Any:
+        if is_of_numpy(value) and (of_numpy := parts_of_numpy(value)) is not None:
+            return from_parts, of_numpy
         kind = type(value)
         name = reference(kind)
         known = _by_reference(self._pickles.allowed).get(name)
@@ -219,6 +222,8 @@ class _Restricted:
             return getattr(importlib.import_module(module.removesuffix("._local")), name)
         if (module, name) == (__name__, "plain_value") and self.is_careful:
             return lambda name, content: _plain_value(self._pickles.resolve(name), name, content)
+        if (module, name) == (from_parts.__module__, from_parts.__name__):
+            return from_parts
         known = _by_reference(self._pickles.allowed).get(f"{module}:{name}")
         if known is None:
             raise ClassRefusedError(f"{module}:{name} is not loaded from a pickle: {_advice('restricted')}")

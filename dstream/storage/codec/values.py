@@ -19,6 +19,7 @@ import msgpack
 from dstream.keys import NAN, FieldNan
 from dstream.storage.codec import fielded
 from dstream.storage.codec.classes import ClassRefusedError, reference
+from dstream.storage.codec.numpy_values import from_parts, is_of_numpy, parts_of_numpy
 from dstream.storage.codec.pickles import Pickles
 from dstream.storage.codec.scalars import is_large
 
@@ -32,7 +33,6 @@ _SCALARS = frozenset({str, int, float, bool, bytes, type(None)})
 _MISTAKEN = frozenset({bytearray, memoryview, msgpack.ExtType, msgpack.Timestamp})
 
 _pack_scalar = msgpack.Packer(strict_types=True, unicode_errors="surrogatepass").pack
-
 
 _MOST_NESTED = 64
 """Levels of extensions within one another. msgpack takes 40 kB of the C stack to read each (1.2.4), of some 8 MB."""
@@ -127,11 +127,25 @@ class Values:
             return msgpack.ExtType(code, encode(value))
         if isinstance(value, enum.Enum):
             return self._member(level, value)
+        if is_of_numpy(value):
+            return self._of_numpy(value)
         parts = fielded.parts_of(value)
         if parts is None or not self.pickles.knows(kind):
             raise _Unknown
         named = dict(zip(fielded.field_names(kind) or (), parts, strict=True))
         return msgpack.ExtType(_RECORD, self._pack([reference(kind), named], level))
+
+    def _of_numpy(self, value: Any) -> msgpack.ExtType:
+        parts = parts_of_numpy(value)
+        if parts is not None:
+            return msgpack.ExtType(_NUMPY, msgpack.packb(parts, unicode_errors="surrogatepass"))
+        if self.pickles.mode == "trusted":
+            raise _Unknown
+        raise ClassRefusedError(
+            f"a {type(value).__qualname__} of NumPy with the dtype {value.dtype} is no plain data, and the storage was "
+            f"connected with pickle={self.pickles.mode!r}: store tolist() of it, or arrays of numbers, texts or times; "
+            'or, if only you can write the store, use connect(pickle="trusted")'
+        )
 
     def _member(self, level: int, value: enum.Enum) -> msgpack.ExtType:
         kind = type(value)
@@ -146,6 +160,8 @@ class Values:
         decode = _DECODE.get(code)
         if decode is not None:
             return decode(data)
+        if code == _NUMPY:
+            return from_parts(*_exactly(list, self._unpack(data)))
         name, content = _exactly(list, self._unpack_inside(data))
         kind = self.pickles.resolve(name)
         if code == _RECORD:
@@ -251,7 +267,7 @@ def _encode_int(value: int) -> bytes:
 # The codes are stored: a new one gets a number of its own, and no number is used again.
 _COLLECTIONS: dict[type, int] = {tuple: 1, set: 2, frozenset: 3}
 _MAKE_COLLECTION: dict[int, Callable[[Any], Any]] = {code: kind for kind, code in _COLLECTIONS.items()}
-_RECORD, _MEMBER = 20, 21
+_RECORD, _MEMBER, _NUMPY = 20, 21, 22
 _PLAIN: dict[type, tuple[int, Callable[[Any], bytes]]] = {
     int: (4, _encode_int),
     date: (5, lambda value: value.toordinal().to_bytes(4, "big")),
