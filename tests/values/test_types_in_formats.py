@@ -1,0 +1,104 @@
+"""How the values of each type return from each format: one table, which the documentation shows."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.values.types_in_formats import FORMATS, ROWS, answer
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "types.md"
+
+TABLE = r"""
+type               csv         json  json.read  parquet   avro      delta     sql   arrow   pandas  map  table  sqlite
+int                =           =     =          =         =         =         =     =       =       =    =      =
+int of 65 bits     =           =     =          run       run       run       run   run     run     =    run    =
+float              =           =     =          =         =         =         =     =       =       =    =      =
+float inf          =           =     -          =         =         =         =     =       =       =    =      =
+float nan          =           =     -          =         =         =         run   =       read    =    =      =
+bool               =           =     =          =         =         =         =     =       =       =    =      =
+str                =           =     =          =         =         =         =     =       =       =    =      =
+str with \0        run         =     =          =         =         =         =     =       =       =    =      =
+str, surrogate     run!        =     -          run       run       run       run   run     run     =    run    =
+bytes              run         run   -          =         =         =         =     =       =       =    =      =
+Decimal            =           run   =          =*        =*        =*        =*    =*      =*      =    =      =
+Decimal 39 digits  =           run   =          run       run       run       =*    =       =       =    =      =
+Decimal NaN        =           run   -          run       run       run       run   run     run     =    =      =
+Fraction           run/call    run   read       run/call  run/call  run/call  run   run     run     =    run    =
+date               =           run   =          =         =         =         =     =       =       =    =      =
+time               =           run   =          =         =         run       =     =       =       =    run    =
+time, zone         =           run   =          run       run       run       run   ~value  ~value  =    run    =
+datetime           =           run   =          =         =         =         =     =       =       =    =      =
+datetime, UTC      =           run   =          =*        =         =*        run   =*      =*      =    run    =
+datetime, zone     =*          run   =*         =*        =*        =*        run   =       =       =    run    =
+timedelta          run         run   read       =         run       run       run   =       =       =    =      =
+timedelta.max      run         run   read       run       run       run       run   run     run     =    run    =
+UUID               read/call   run   read       run/call  run/call  run/call  run   =       =       =    read   =
+Enum               =           run   =          =         =         =         run   run     run     =    run    =
+IntEnum            =           =     =          =         =         =         =     =       =       =    run    =
+StrEnum            =           =     =          =         =         =         =     =       =       =    run    =
+Literal            =           =     =          =         =         =         =     =       =       =    run    =
+Path               run/call    run   read       run/call  run/call  run/call  run   run     run     =    run    =
+IPv4Address        run/call    run   read       run/call  run/call  run/call  run   run     run     =    run    =
+IPv6Address        run/call    run   read       run/call  run/call  run/call  run   run     run     =    run    =
+list[int]          run/call    =     =          =         =         =         read  =       =       =    =      =
+list[date]         run/call    run   =          =         =         =         run   =       =       =    =      =
+list[Enum]         run/call    run   =          =         =         =         run   run     run     =    run    =
+list[dataclass]    run/call    =     =          =         =         =         run   =       =       =    =      =
+tuple[int, ...]    run/call    =     =          =         =         =         read  =       =       =    run    =
+tuple[int, str]    run/call    =     =          run/call  run/call  run/call  read  run     run     =    run    =
+tuple[int, int]    run/call    =     =          =/call    =/call    =/call    read  =       =       =    run    =
+set[str]           run/call    run   =          run/call  run/call  run/call  run   run     run     =    run    =
+frozenset[int]     run/call    run   =          run/call  run/call  run/call  run   run     run     =    run    =
+dict[str, int]     run/call    =     =          run/call  run/call  run/call  read  read    read    =    run    =
+dict[int, str]     run/call    run!  read       run/call  run/call  run/call  read  run     run     =    run    =
+dict[str, date]    run/call    run   =          =/call    =/call    =/call    run   =       =       =    run    =
+int or None        =           =     =          =         =         =         =     =       read    =    =      =
+int or None, big   =           =     =          =         =         =         =     =       read    =    =      =
+bool or None       =           =     =          =         =         =         =     =       =       =    =      =
+str or None        =           =     =          =         =         =         =     =       =       =    =      =
+date or None       =           run   =          =         =         =         =     =       =       =    =      =
+float or None      =           =     -          =         =         =         run   =       ~None   =    =      =
+Enum or None       =           run   =          =         =         =         run   run     run     =    run    =
+list or None       run/call    =     =          =         =         =         read  =       =       =    =      =
+dataclass or None  run/call    =     =          =         =         =         run   =       =       =    =      =
+int or str         ~int/call   =     =          run/call  run/call  run/call  run   run     run     =    run    =
+int or float       =/call      =     =          run/call  run/call  run/call  ~int  ~float  ~float  =    run    =
+date or str        ~date/call  run   -          run/call  run/call  run/call  run   run     run     =    run    =
+dataclass          run/call    =     =          =         =         =         run   =       =       =    =      =
+NamedTuple         run/call    =     read       =         =         =         read  =       =       =    =      =
+TypedDict          run/call    =     =          =         =         =         read  =       =       =    run    =
+pydantic           run/call    run   =          run/call  run/call  run/call  run   run     run     =    run    =
+attrs              run/call    run   -          run/call  run/call  run/call  run   run     run     =    run    =
+record NamedTuple  =           =     read       =         =         =         =     =       =       =    =      =
+record TypedDict   =           =     =          =         =         =         =     =       =       =    run    =
+record pydantic    run/call    run   =          run/call  run/call  run/call  run   run     run     =    run    =
+record attrs       run/call    run   -          run/call  run/call  run/call  run   run     run     =    run    =
+"""
+"""The codes of `answer`, which the page explains. A change of a cell is made here and on the page."""
+
+HEAD, *LINES = [re.split(r"\s{2,}", line) for line in TABLE.strip().splitlines()]
+CELLS = {name: dict(zip(HEAD[1:], codes, strict=True)) for name, *codes in LINES}
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_types_return_from_formats_as_the_table_has_it(row, tmp_path):
+    """Each format returns the values of the type, or refuses them, as the table has it."""
+    assert {name: answer(row, name, tmp_path / name) for name in FORMATS} == CELLS[row.name]
+
+
+def test_table_of_types_has_each_type_and_each_format():
+    """Each type has one line, and each format one column."""
+    assert [name for name, *_ in LINES] == [row.name for row in ROWS]
+    assert HEAD[1:] == list(FORMATS)
+
+
+def test_page_of_types_has_the_table():
+    """The page has the cells of the table, with `yes` for `=`."""
+    cells = [[f"`{name}`", *("yes" if code == "=" else f"`{code}`" for code in codes)] for name, *codes in LINES]
+    head = [HEAD[0], *(f"`{name}`" for name in HEAD[1:])]
+    shown = [f"| {' | '.join(line)} |" for line in [head, ["---"] * len(HEAD), *cells]]
+
+    assert PAGE.read_text().partition("## The table\n\n")[2].splitlines() == shown
