@@ -30,7 +30,7 @@ from dstream.jobs.job_records import JobRecords, Request, Want
 from dstream.jobs.job_run import JobRun
 from dstream.jobs.job_state import shape_of
 from dstream.jobs.job_status import JobStatus
-from dstream.pickling import dumps
+from dstream.jobs.plan_of_job import keep_plan
 from dstream.pipeline.pipeline_plan import PipelinePlan
 from dstream.plan import Where
 from dstream.values.attached_files import JobFiles, using_files
@@ -45,8 +45,6 @@ _log = logging.getLogger("dstream.jobs")
 
 _ANSWERS_KEPT = 64
 """Requests of other processes that were obeyed last: each asker looks for its own within half a second."""
-_LARGEST_PLAN = 8 * 2**20
-"""Bytes above which a pipeline holds data of its own, which records are not for."""
 
 
 class Execution:
@@ -153,7 +151,7 @@ class Execution:
         log_status(self.lease.state, f"run {self.lease.state.runs} of {self.lease.state.id}")
         try:
             self._files = gathered(config.files, config.modules)
-            self._keep_plan(_pickled(self.plan))
+            keep_plan(self.plan, self.lease.state.id, self._records)
             self._start_thread()
         except BaseException as error:  # Ctrl-C, or no thread to be had: nobody would ever end the job.
             self.future.was_asked = True  # Whoever submitted it sees the error.
@@ -230,19 +228,16 @@ class Execution:
         for request in sorted(requests, key=lambda each: each.want != "cancel"):
             plan = self._plan_of(request) if request.want == "update" else None
             with self._lock:
-                is_possible = request.want != "update" or plan is not None
-                if is_possible and self.ask(request.want, plan):
+                if (plan is not None or request.want != "update") and self.ask(request.want, plan):
                     self.lease.change(obeyed=(*self.lease.state.obeyed, request.mark)[-kept:])
         with self._lock:
-            answered = max(self.lease.state.answered, *(each.number for each in requests))
-            self.lease.change(answered=answered)
+            self.lease.change(answered=max(self.lease.state.answered, *(each.number for each in requests)))
 
     def _plan_of(self, request: Request) -> PipelinePlan | None:
         """Return the pipeline of an update of another process; None if it cannot be loaded or opened."""
         try:
             pickle = self._records.pickle(self.lease.state.id, request.pickle)
-            plan = None if pickle is None else self._load(pickle)
-            if isinstance(plan, PipelinePlan):
+            if isinstance(plan := pickle and self._load(pickle), PipelinePlan):
                 self._check_opens(plan)
                 return plan
         except Exception:
@@ -286,15 +281,6 @@ class Execution:
             self._fail(problem)
         except BaseException:
             self._finish(problem)
-
-    def _keep_plan(self, data: bytes) -> None:
-        """Keep the pipeline for other processes, if it can travel; without it the job runs as well."""
-        identity = self.lease.state.id
-        with suppress(Exception):
-            if 0 < len(data) <= _LARGEST_PLAN:
-                self._records.keep_pickle(identity, "plan", data)
-            else:  # That of the driver before may be another one.
-                self._records.forget_pickle(identity, "plan")
 
     def _is_over_after(self, run: JobRun) -> bool:
         """Run once; say whether that was the end, for this thread at least."""
@@ -425,7 +411,7 @@ class Execution:
             _log.warning("%s goes on with the pipeline that another update gave it: %s", state.title, error)
             return
         self.plan, self._drops = plan, True
-        self._keep_plan(_pickled(plan))
+        keep_plan(plan, state.id, self._records)
 
     def _leave(self) -> None:
         """End the driver of a job that goes on when its pipeline is submitted again under its name."""
@@ -512,13 +498,3 @@ class Execution:
         """Do so in another thread than the one that looks after all jobs, which no callback may hold up."""
         if self.has_ended:
             in_a_thread(self._tell, f"dstream-end-{self.lease.state.id}")
-
-
-def _pickled(plan: PipelinePlan) -> bytes:
-    """Return a pipeline as others load it; nothing if it cannot travel."""
-    try:
-        return dumps(plan)
-    except KeyboardInterrupt:
-        raise
-    except BaseException:  # What it holds may raise anything when it is pickled.
-        return b""

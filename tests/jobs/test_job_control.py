@@ -74,7 +74,7 @@ def test_cancel_from_elsewhere_is_true_however_fast_the_job_ends(connect, gate, 
     job = ctx.new_job(plan_of(ctx.stream([1]).map(gate), to_ilist("out")), name="one")
     assert gate.was_reached.wait(10)
     ask = Execution.ask
-    late = lambda self, want: (ask(self, want), gate.is_open.set(), wait([self.future], 0.5))[0]  # noqa: E731
+    late = lambda self, want, _: (ask(self, want), gate.is_open.set(), wait([self.future], 0.5))[0]  # noqa: E731
     monkeypatch.setattr(Execution, "ask", late)
 
     assert other.job("one").cancel()
