@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 from types import AsyncGeneratorType, CoroutineType
 from typing import Any, NoReturn, TypeVar, cast
 
-__all__ = ["checked_result", "many", "refuse_awaitable"]
+__all__ = ["checked_result", "many", "refuse_awaitable", "refuse_awaitables_in"]
 
 T = TypeVar("T")
 
@@ -38,6 +39,28 @@ def refuse_awaitable(result: Any) -> None:
     for part in result if isinstance(result, tuple) else (result,):
         if hasattr(type(part), "__await__") or type(part) is AsyncGeneratorType:
             _refuse(part)
+
+
+def refuse_awaitables_in(result: Any, levels: int = 3) -> None:
+    """Refuse a result that has to be awaited, also inside of lists, dicts, tuples and sets: among their first parts.
+
+    It takes microseconds, so that only the first results of a function are looked at.
+
+    Raises:
+        TypeError: something in it has.
+    """
+    refuse_awaitable(result)
+    if levels and isinstance(result, tuple):
+        parts: Iterable[Any] = tuple.__iter__(result)
+    elif levels and type(result) in _COMMON:
+        parts = result.values() if type(result) is dict else () if type(result) in (str, range) else result
+    else:
+        return
+    for part in islice(parts, _FIRST_PARTS):
+        refuse_awaitables_in(part, levels - 1)
+
+
+_FIRST_PARTS = 8
 
 
 def checked_result(result: T) -> T:

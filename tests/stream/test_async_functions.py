@@ -198,3 +198,32 @@ def test_results_behind_many_dropped_items_are_refused(local_context):
 def test_an_async_function_is_awaited_by_map_concurrent(local_context):
     """The advice of the messages."""
     assert local_context.stream([1, 2]).gather(map_concurrent(2, later)).to_list() == [(1,), (2,)]
+
+
+INSIDE: dict[str, Any] = {
+    "a list": lambda n: [n, later(n)],
+    "a dict": lambda n: {"n": later(n)},
+    "a dict of lists": lambda n: {"n": [1, (later(n),)]},
+    "a tuple of lists": lambda n: (n, [Awaitable()]),
+    "a set": lambda n: {Awaitable()},
+}
+
+
+@pytest.mark.parametrize("step", ["map", "flat_map", "map_values"])
+@pytest.mark.parametrize("kind", INSIDE)
+def test_what_has_to_be_awaited_inside_of_a_result_is_refused(local_context, step, kind):
+    """In the step that gives it, among the first parts of the first results."""
+    stream, make = local_context.stream([1, 2]), INSIDE[kind]
+    stream = stream.key_by(str) if step == "map_values" else stream
+    fn = (lambda n: [make(n)]) if step == "flat_map" else make
+    with pytest.raises(TypeError, match="await") as refused:
+        getattr(stream, step)(fn).map(str).to_list()
+
+    assert ds.failure(refused.value).step.label.startswith(f".{step}(")
+
+
+def test_parts_far_behind_are_not_looked_at(local_context):
+    """Nor later results, since each would cost as much as the step."""
+    far = local_context.stream(range(9)).map(lambda n: [*range(20), later(n)] if n != 8 else later(n)).to_list()
+
+    assert len(far) == 9

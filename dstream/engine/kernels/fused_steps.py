@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from dstream.engine.kernels.loop_failures import blame_step, call_again
 from dstream.failures import blame
 from dstream.plan.steps import Op, unchanged
-from dstream.values.flattened import many, refuse_awaitable
+from dstream.values.flattened import many, refuse_awaitable, refuse_awaitables_in
 from dstream.values.numbers import exact_float, exact_int
 from dstream.values.pairs import PairsOfOneValue
 from dstream.values.plain_functions import is_watched, plain
@@ -196,7 +196,7 @@ _ROUNDS = (8, 4096)
 
 def _is_open(action: str, kind: type | None, form: Form | None, fn: Any) -> bool:
     """Say whether only a result can show that those of a step have to be awaited."""
-    is_taken_as_it_is = action in ("filter", "peek") or (action == "map" and kind is None)
+    is_taken_as_it_is = action in ("filter", "peek") or (action in ("map", "flat_map") and kind is None)
     return is_taken_as_it_is and form is None and not isinstance(fn, _NEVER_ASYNC)
 
 
@@ -214,7 +214,7 @@ class _Looking:
 
     def __call__(self, item: Any) -> Any:
         result = self.fn(item)
-        refuse_awaitable(result)
+        refuse_awaitables_in(result)
         self.was_called = True
         return result
 
