@@ -119,11 +119,14 @@ class LinePieces:
         while data:
             if data.endswith(b"\r"):
                 data += self._stream.readline(1)
-            line = re.match(rb"[^\r\n]*(\r\n|\r|\n|\Z)", data)
-            assert line is not None, "it matches anything"
-            size, has_quote = size + line.end(), has_quote or self._has_quote(line[0])
-            if line[1]:
-                return size, data[line.end() :], has_quote
+            # A pattern takes ten times as long.
+            ends = [place for place in map(data.find, (b"\n", b"\r")) if place >= 0]
+            end = min(ends, default=len(data))
+            has_quote = has_quote or self._has_quote(data[:end])
+            if ends:
+                end += 2 if data.startswith(b"\r\n", end) else 1
+                return size + end, data[end:], has_quote
+            size += end
             # Of a file that one task reads, more than the line may be read, which is quicker.
             data = self._stream.read(self._block) if self._part.end is None else self._stream.readline(self._block)
         return size, b"", has_quote
