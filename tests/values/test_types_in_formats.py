@@ -54,7 +54,8 @@ set[str]           run/call    run   =          run/call  run/call  run/call  ru
 frozenset[int]     run/call    run   =          run/call  run/call  run/call  run   run     run     =    run    =
 dict[str, int]     run/call    =     =          run/call  run/call  run/call  read  read    read    =    run    =
 dict[int, str]     run/call    run!  read       run/call  run/call  run/call  read  run     run     =    run    =
-dict[str, date]    run/call    run   =          =/call    =/call    =/call    run   =       =       =    run    =
+dict[str, date]    run/call    run   =          run/call  run/call  run/call  run   read    read    =    run    =
+dict to None       run/call    =     =          run/call  run/call  run/call  read  ~value  read    =    run    =
 int or None        =           =     =          =         =         =         =     =       read    =    =      =
 int or None, big   =           =     =          =         =         =         =     =       read    =    =      =
 bool or None       =           =     =          =         =         =         =     =       =       =    =      =
@@ -66,6 +67,7 @@ list or None       run/call    =     =          =         =         =         re
 dataclass or None  run/call    =     =          =         =         =         run   =       =       =    =      =
 int or str         ~int/call   =     =          run/call  run/call  run/call  run   run     run     =    run    =
 int or float       =/call      =     =          run/call  run/call  run/call  ~int  ~float  ~float  =    run    =
+bool or int        =/call      =     =          run/call  run/call  run/call  run   run     run     =    run    =
 date or str        ~date/call  run   -          run/call  run/call  run/call  run   run     run     =    run    =
 dataclass          run/call    =     =          =         =         =         run   =       =       =    =      =
 NamedTuple         run/call    =     read       =         =         =         read  =       =       =    =      =
