@@ -132,9 +132,9 @@ def test_a_row_of_too_many_fields_is_bad(tmp_path, monkeypatch, encoding):
     rows = [{"a": "1", "b": "2"}, 3, {"a": many, "b": "3"}, {"a": f"x\n{many}\ny", "b": many}, {"a": "4", "b": "5"}]
     assert past(tmp_path, "csv", encoding=encoding) == rows
     for content, line in ((f'a,b\n1,"2"{many}', 2), (many, 1)):
-        (tmp_path / "a.csv").write_text(content, encoding=encoding)
+        (tmp_path / "a.csv").write_text(content)
         with pytest.raises(SourceError, match=rf"a\.csv, line {line} has more than 10 fields"):
-            past(tmp_path, "csv", encoding=encoding)
+            past(tmp_path, "csv")
 
 
 def test_a_row_of_many_fields_takes_a_bounded_amount(tmp_path):
