@@ -1,9 +1,9 @@
 """Collectors: how the items of a stream, or of any iterable, become one result.
 
 Each factory returns a `dstream.spi.Collector`, an immutable, picklable value that runs on any engine
-and, with `collector.collect(iterable)`, on none. `containers` gathers, `arithmetic` and `moments`
-calculate, `ranking` compares, `folding` folds, `grouping` and `maps` make dictionaries, `adapting`
-puts a collector around another, `compound` around several, `sketches` estimates, `percentiles` is exact.
+and, with `collector.collect(iterable)`, on none. `containers` gathers and folds, `arithmetic` and `moments`
+calculate, `ranking` compares, `grouping` and `maps` make dictionaries, `adapting` puts a collector around
+another, `compound` around several, `sketches` estimates, `percentiles` is exact.
 
 Example:
     >>> grouping_by(len, counting()).collect(["call", "me", "Ishmael", "some"])
@@ -29,18 +29,18 @@ from collectors.arithmetic import (
     summing_int,
     summing_long,
 )
-from collectors.co_operations import co_operation, to_bags
-from collectors.compound import all_of, teeing
+from collectors.compound import all_of, co_operation, teeing, to_bags
 from collectors.containers import (
     concatenating,
     joining,
+    pick_any,
+    reducing,
     to_collection,
     to_list,
     to_set,
     to_unmodifiable_list,
     to_unmodifiable_set,
 )
-from collectors.folding import pick_any, reducing
 from collectors.grouping import frequencies, grouping_by, grouping_by_concurrent, mode, partitioning_by
 from collectors.maps import to_concurrent_map, to_map, to_unmodifiable_map
 from collectors.moments import correlation, covariance, linear_trend, stddev, variance
@@ -113,6 +113,6 @@ def __dir__() -> list[str]:
 if not TYPE_CHECKING:  # A type checker would take it for every name.
 
     def __getattr__(name: str) -> NoReturn:
-        from dstream.spi.wrong_names import no_such_name  # here: only who mistakes a name needs it
+        from dstream.names.packages import no_such_name  # here: only who mistakes a name needs it
 
         raise no_such_name("collectors", name, sys._getframe(1))

@@ -1,4 +1,4 @@
-"""Collectors around another collector: what happens to the items before, and to the result after."""
+"""Collectors around another collector: functions on the items before it, and on the result after it."""
 
 from __future__ import annotations
 
@@ -9,23 +9,19 @@ from functools import partial
 from itertools import islice, pairwise
 from typing import Any, TypeVar, overload
 
-from collectors.arguments import checked_collector, checked_function, checked_predicate, shown
+from collectors.arguments import OfItems, checked_collector, checked_predicate, named, shown
 from collectors.batches import Prepared, batches, prepared
-from collectors.naming import named
-from collectors.shapes import OfItems
+from dstream.arguments import checked_function
+from dstream.base.functions import checked_result, refuse_awaitable
+from dstream.failures.attribution import chosen, each, failed_on, stopped, traced
 from dstream.spi import Characteristics, Collector, Keyed
 from dstream.values import Optional
-from dstream.values.blaming import chosen, each, failed_on, stopped, traced
-from dstream.values.flattened import checked_result, refuse_awaitable
 
 __all__ = ["collecting_and_then", "filtering", "flat_mapping", "mapping"]
 
 T = TypeVar("T")
 U = TypeVar("U")
 R = TypeVar("R")
-
-_ELEMENTS = 512
-"""So many elements of a `flat_mapping` are collected together."""
 
 
 # One form would serve pyright. mypy 2.4 settles the result of `downstream` before it has looked into `fn`: that of
@@ -204,6 +200,10 @@ def _flatten_all(
             traced(error, elements, _owners(ends, opened))
             raise
     return container
+
+
+_ELEMENTS = 512
+"""So many elements of a `flat_mapping` are collected together."""
 
 
 def _element_batches(

@@ -1,16 +1,19 @@
-"""The checks that every factory makes on its arguments, at the call."""
+"""Checks of the arguments of factories, and the names of collectors in messages."""
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import operator
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeVar, cast
 
-from dstream.spi import AggregateOperation, Sink
-from dstream.spi.functions import refuse_one_that_would_not_run
-from dstream.spi.wrong_arguments import checked_function, hint_of_a_collector
+from dstream.arguments import checked_function, hint_of_a_collector
+from dstream.spi import AggregateOperation, Collector, Sink
+from dstream.values.functions import refuse_one_that_would_not_run
 
 __all__ = [
+    "OfItems",
     "checked_choice",
     "checked_collector",
     "checked_count",
@@ -20,8 +23,10 @@ __all__ = [
     "checked_predicate",
     "checked_text",
     "made_by",
+    "named",
     "shown",
 ]
+
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -146,3 +151,46 @@ def shown(item: object) -> str:
     """Return how `item` reads in a message, cut at 200 characters."""
     text = repr(item)
     return text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
+
+
+Factory = TypeVar("Factory", bound=Callable[..., Collector[Any, Any, Any]])
+
+
+def named(factory: Factory) -> Factory:
+    """Let the collectors that `factory` makes carry its name."""
+
+    @functools.wraps(factory)
+    def make(*args: Any, **kwargs: Any) -> Collector[Any, Any, Any]:
+        inside = "..." if args or kwargs else ""
+        made, functions = factory(*args, **kwargs), tuple(_functions(factory, args, kwargs))
+        return dataclasses.replace(made, name=f"{factory.__name__}({inside})", functions=functions)
+
+    return cast(Factory, make)
+
+
+def _functions(
+    factory: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Iterator[tuple[str, Callable[..., Any]]]:
+    """Give the functions that take items: those before another collector, and what that one says of its own."""
+    code = cast(Any, factory).__code__
+    names = (*code.co_varnames[: code.co_argcount], *[""] * len(args))
+    is_behind = False  # What stands behind a collector takes its result.
+    for name, value in (*zip(names, args, strict=False), *kwargs.items()):
+        if isinstance(value, Collector):
+            is_behind = True
+            yield from value.functions
+        elif callable(value) and not is_behind and name not in _MAKING:
+            yield f"{factory.__name__}({name})" if name else factory.__name__, value
+
+
+_MAKING = frozenset({"factory", "finish", "map_factory"})
+"""Arguments that make containers or results."""
+
+
+class OfItems:
+    """The type of the containers of such a collector, for type checkers; nobody looks into a container by it.
+
+    `to_list()` may take any item. Below `mapping(fn, ...)` mypy settles what it takes before it has looked into `fn`,
+    and settles on nothing: `Collector[Never, OfItems, list[Never]]`. That type tells `mapping` that the result is a
+    list of what `fn` gives. `quantiles`, whose lists hold floats for any item, has another one.
+    """

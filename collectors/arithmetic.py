@@ -1,34 +1,40 @@
-"""Collectors that count, sum, average and summarize. Sums are exact, so any split gives the same.
+"""Collectors that count, sum, average and summarize, with exact sums.
 
-`moments` holds variance, standard deviation and linear trend; `numeric` says which numbers are
-taken, `totals` holds the containers.
+`Numbers` checks which numbers a collector takes. `totals` contains the containers, `moments` variance, standard
+deviation and linear trend.
 """
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
+from numbers import Complex, Real
 from typing import Any, TypeVar, overload
 
-from collectors.arguments import checked_function
-from collectors.batches import Waiting
-from collectors.naming import named
-from collectors.numeric import Numbers, doubles, exact_numbers, ints, numbers
+from collectors.arguments import named, shown
+from collectors.batches import Waiting, applied, kinds
 from collectors.totals import Summaries, Summary, Totals
+from dstream.arguments import checked_function
+from dstream.failures.attribution import each
 from dstream.spi import Collector, InColumns
 from dstream.values import DoubleSummaryStatistics, IntSummaryStatistics, SummaryStatistics
 
 __all__ = [
+    "Numbers",
     "averaging",
     "averaging_double",
     "averaging_int",
     "averaging_long",
     "count_all",
     "counting",
+    "doubles",
+    "exact_numbers",
+    "ints",
+    "numbers",
     "summarizing",
     "summarizing_double",
     "summarizing_int",
@@ -38,6 +44,98 @@ __all__ = [
     "summing_int",
     "summing_long",
 ]
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """The numbers that one factory takes.
+
+    Attributes:
+        factory: the name that messages give.
+        wanted: the numbers in words.
+        types: the types whose instances are taken as they are.
+        convert: makes one of these types of anything else, or raises TypeError.
+        kind: `int` or `float` if all become such ones.
+    """
+
+    factory: str
+    wanted: str
+    types: frozenset[type]
+    convert: Callable[[Any], Any]
+    kind: type | None = None
+
+    def one(self, value: Any, item: Any) -> Any:
+        """Return `value`, which `item` gave, as a number.
+
+        Raises:
+            TypeError: it is not one that the factory takes.
+        """
+        if type(value) in self.types:
+            return value
+        try:
+            return self.convert(value)
+        except TypeError:
+            given = "" if value is item else f" gave {shown(value)}, which"
+            raise TypeError(f"{self.factory}() needs {self.wanted}, but {shown(item)}{given} is not") from None
+
+    def every(self, fn: Callable[[Any], Any] | None, batch: list[Any]) -> list[Any]:
+        """Return the number of each item of the batch; `fn` runs once for each.
+
+        Raises:
+            TypeError: an item gave something else.
+        """
+        values = applied(fn, batch)
+        return values if self.types >= kinds(values) else each(self.one, batch, values)
+
+
+def ints(factory: str) -> Numbers:
+    """Take ints and what Python itself takes for an index."""
+    return Numbers(factory, "ints", frozenset({int}), operator.index, int)
+
+
+def doubles(factory: str) -> Numbers:
+    """Take real numbers, as floats."""
+    return Numbers(factory, "numbers", frozenset({float}), _as_float, float)
+
+
+def numbers(factory: str) -> Numbers:
+    """Take ints and floats, each as it is."""
+    return Numbers(factory, "ints or floats", frozenset({int, float}), _as_number)
+
+
+def exact_numbers(factory: str) -> Numbers:
+    """Take ints, floats, complex numbers, and the exact numbers of Python's library, each as it is."""
+    taken = frozenset({int, float, complex, Decimal, Fraction})
+    return Numbers(factory, "ints, floats, Decimals, Fractions or complex numbers", taken, _as_exact_number)
+
+
+def _as_float(value: Any) -> float:
+    if isinstance(value, str | bytes | bytearray):
+        raise TypeError("text is not a number")
+    if _is_complex(value):
+        raise TypeError("not real")  # One of NumPy's would lose its imaginary part.
+    return float(value)
+
+
+def _is_complex(value: Any) -> bool:
+    return isinstance(value, Complex) and not isinstance(value, Real)
+
+
+def _as_number(value: Any) -> int | float:
+    if hasattr(value, "__index__"):
+        return operator.index(value)
+    if isinstance(value, Decimal | Fraction):
+        raise TypeError("not a float")  # A float would lose what they are used for.
+    return _as_float(value)
+
+
+def _as_exact_number(value: Any) -> int | float | Decimal | Fraction | complex:
+    if _is_complex(value):
+        return complex(value)
+    if isinstance(value, Decimal):
+        return Decimal(value)
+    return Fraction(value) if isinstance(value, Fraction) else _as_number(value)
+
 
 T = TypeVar("T")
 N = TypeVar("N", int, float)

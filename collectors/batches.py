@@ -1,6 +1,6 @@
-"""Items in batches: what lets a collector work at the speed of C.
+"""Batches of items, and the base of collectors that take whole batches at the speed of C.
 
-A batch is a list of a few hundred items. `kinds` says in one quick pass which types it holds, so
+A batch is a list of a few hundred items. `kinds` finds in one quick pass which types it holds, so
 that the usual case (all strings, all floats) needs no check per item. `Prepared` does for a whole
 batch what can be done before an item meets its container, and `Batched` is the base of containers
 for which taking one number at a time would be dear.
@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
-from dstream.memory import pieces
+from dstream.base.memory import pieces
+from dstream.failures.attribution import each
 from dstream.spi import Collector, identity
-from dstream.values.blaming import each
 
 __all__ = ["Batched", "Prepared", "Waiting", "applied", "batches", "kinds", "prepared"]
 
@@ -23,7 +23,6 @@ T = TypeVar("T")
 
 _BATCH = 512
 """Small enough that the garbage collector does not come (every 700 new objects, CPython 3.11), and for the cache."""
-_PENDING = 32
 
 
 def batches(items: Iterable[T]) -> Iterable[list[T]]:
@@ -103,6 +102,9 @@ def _append_known(groups: dict[Any, Any], keys: list[Any], values: list[Any]) ->
     for values_of_key, value in zip(lists, values, strict=True):
         values_of_key.append(value)
     return True
+
+
+_PENDING = 32
 
 
 class Batched(ABC, Generic[T]):

@@ -1,18 +1,22 @@
-"""Collectors that give each item to several others, in one pass."""
+"""Collectors of several collectors in one pass, and aggregate operations of several inputs."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, TypeVar, overload
 
-from collectors.arguments import checked_collector, checked_function
+from collectors.arguments import checked_collector, checked_count, named, shown
 from collectors.batches import batches
-from collectors.naming import named
-from dstream.spi import Collector
-from dstream.values.flattened import checked_result
+from dstream.arguments import checked_function
+from dstream.base.functions import checked_result
+from dstream.errors import UnstableKeyError
+from dstream.keys import canonical_all
+from dstream.spi import AggregateOperation, Collector
 
-__all__ = ["all_of", "teeing"]
+__all__ = ["Bag", "all_of", "co_operation", "teeing", "to_bags"]
+
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -163,3 +167,279 @@ def _deduct_each(parts: Parts, left: list[Any], right: list[Any]) -> None:
 def finish_each(parts: Parts, finisher: Callable[[Any], Any], containers: list[Any]) -> Any:
     """Give the results of the collectors, as a tuple, to `finisher`."""
     return finisher(tuple(part.finisher(container) for part, container in zip(parts, containers, strict=True)))
+
+
+class Bag(list[Any]):
+    """A list that equals another one if both hold the same items, in whatever order.
+
+    Items are the same if they are one key of a grouping. Without a hash that can be relied on they are the same if
+    they are equal, or read the same when pickled, as two copies of one do that hold NaN or compare by identity.
+    """
+
+    __slots__ = ()
+
+    def take_out(self, others: list[Any]) -> None:
+        """Remove, for each of `others`, the first item that is the same.
+
+        Raises:
+            ValueError: there is none.
+        """
+        if _are_equal(self[: len(others)], others):  # A window that slides loses its oldest items.
+            del self[: len(others)]
+            return
+        left = _without(self, others)
+        self[:] = _without_one_by_one(self, others) if left is None else left
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, list):
+            return NotImplemented
+        if len(self) != len(other):
+            return False
+        try:
+            Bag(self).take_out(other)
+        except ValueError:
+            return False
+        return True
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = None
+
+
+def _are_equal(left: list[Any], right: list[Any]) -> bool:
+    try:
+        return list(left) == list(right)
+    except Exception:  # Arrays have no truth.
+        return False
+
+
+def _without(items: list[Any], others: list[Any]) -> list[Any] | None:
+    """Return what is left in one pass, or None if not all have a hash that can be relied on."""
+    try:
+        taken, keys = Counter(canonical_all(others)), canonical_all(items)
+    except UnstableKeyError:
+        return None
+    left = []
+    for key, item in zip(keys, items, strict=True):
+        if taken.get(key):
+            taken[key] -= 1
+        else:
+            left.append(item)
+    for key in +taken:
+        raise _missing(key)
+    return left
+
+
+def _without_one_by_one(items: list[Any], others: list[Any]) -> list[Any]:
+    left = list(items)
+    for item in others:
+        del left[_place_of(item, left)]
+    return left
+
+
+def _place_of(item: Any, items: list[Any]) -> int:
+    try:
+        return items.index(item)
+    except Exception:  # None is equal, or one has no truth.
+        form = _pickled(item)
+    for place, other in enumerate(items):
+        if type(other) is type(item) and form is not None and _pickled(other) == form:
+            return place
+    raise _missing(item)
+
+
+def _pickled(item: Any) -> bytes | None:
+    import pickle  # here: few programs take something out of a bag
+
+    try:
+        return pickle.dumps(item)
+    except Exception:  # It cannot be pickled, so no copy of it is about.
+        return None
+
+
+def _missing(item: Any) -> ValueError:
+    return ValueError(f"{shown(item)} cannot be taken out of a bag that holds nothing equal to it")
+
+
+T0 = TypeVar("T0")
+T1 = TypeVar("T1")
+T2 = TypeVar("T2")
+T3 = TypeVar("T3")
+
+
+R0 = TypeVar("R0")
+
+
+Of = AggregateOperation
+
+
+# A type checker looks into the lambdas of a collector only where it expects one.
+@overload
+def co_operation(
+    op0: Collector[T0, Any, R0],
+    op1: Collector[T1, Any, R1],
+    /,
+) -> Of[tuple[T0, T1], Any, tuple[R0, R1]]: ...
+@overload
+def co_operation(
+    op0: Collector[T0, Any, R0],
+    op1: Collector[T1, Any, R1],
+    /,
+    *,
+    finish: Callable[[R0, R1], R],
+) -> Of[tuple[T0, T1], Any, R]: ...
+@overload
+def co_operation(
+    op0: Collector[T0, Any, R0],
+    op1: Collector[T1, Any, R1],
+    op2: Collector[T2, Any, R2],
+    /,
+) -> Of[tuple[T0, T1, T2], Any, tuple[R0, R1, R2]]: ...
+@overload
+def co_operation(
+    op0: Collector[T0, Any, R0],
+    op1: Collector[T1, Any, R1],
+    op2: Collector[T2, Any, R2],
+    /,
+    *,
+    finish: Callable[[R0, R1, R2], R],
+) -> Of[tuple[T0, T1, T2], Any, R]: ...
+@overload
+def co_operation(
+    op0: Collector[T0, Any, R0],
+    op1: Collector[T1, Any, R1],
+    op2: Collector[T2, Any, R2],
+    op3: Collector[T3, Any, R3],
+    /,
+) -> Of[tuple[T0, T1, T2, T3], Any, tuple[R0, R1, R2, R3]]: ...
+@overload
+def co_operation(op0: Of[tuple[T0], Any, R0], /) -> Of[tuple[T0], Any, tuple[R0]]: ...
+@overload
+def co_operation(
+    op0: Of[tuple[T0], Any, R0], op1: Of[tuple[T1], Any, R1], /
+) -> Of[tuple[T0, T1], Any, tuple[R0, R1]]: ...
+@overload
+def co_operation(
+    op0: Of[tuple[T0], Any, R0], op1: Of[tuple[T1], Any, R1], op2: Of[tuple[T2], Any, R2], /
+) -> Of[tuple[T0, T1, T2], Any, tuple[R0, R1, R2]]: ...
+@overload
+def co_operation(
+    op0: Of[tuple[T0], Any, R0],
+    op1: Of[tuple[T1], Any, R1],
+    op2: Of[tuple[T2], Any, R2],
+    op3: Of[tuple[T3], Any, R3],
+    /,
+) -> Of[tuple[T0, T1, T2, T3], Any, tuple[R0, R1, R2, R3]]: ...
+@overload
+def co_operation(
+    op0: Of[tuple[T0], Any, R0], op1: Of[tuple[T1], Any, R1], /, *, finish: Callable[[R0, R1], R]
+) -> Of[tuple[T0, T1], Any, R]: ...
+@overload
+def co_operation(
+    op0: Of[tuple[T0], Any, R0],
+    op1: Of[tuple[T1], Any, R1],
+    op2: Of[tuple[T2], Any, R2],
+    /,
+    *,
+    finish: Callable[[R0, R1, R2], R],
+) -> Of[tuple[T0, T1, T2], Any, R]: ...
+@overload
+def co_operation(
+    op0: Of[Any, Any, Any],
+    op1: Of[Any, Any, Any],
+    op2: Of[Any, Any, Any],
+    op3: Of[Any, Any, Any],
+    /,
+    *more: Of[Any, Any, Any],
+    finish: Callable[..., R],
+) -> Of[tuple[Any, ...], Any, R]: ...
+@overload
+def co_operation(
+    op0: Of[Any, Any, Any],
+    op1: Of[Any, Any, Any],
+    op2: Of[Any, Any, Any],
+    op3: Of[Any, Any, Any],
+    op4: Of[Any, Any, Any],
+    /,
+    *more: Of[Any, Any, Any],
+) -> Of[tuple[Any, ...], Any, tuple[Any, ...]]: ...
+def co_operation(*operations: Any, finish: Callable[..., Any] | None = None) -> Any:
+    """Run one operation on each input, and return the tuple of their results, or what `finish` makes of them.
+
+    Args:
+        operations: collectors, or aggregate operations of one input.
+        finish: takes one argument for each result.
+
+    Raises:
+        TypeError: there is none, or one of them is no operation of one input.
+
+    Example:
+        >>> from collectors import counting, summing
+        >>> op = co_operation(counting(), summing(len))
+        >>> op.arity
+        2
+    """
+    results = tuple if finish is None else partial(apply_to, checked_function(finish, "finish"))
+    if not operations:
+        raise TypeError("co_operation() needs an operation for each input, and there is none")
+    for index, each in enumerate(operations):
+        if not isinstance(each, AggregateOperation) or each.arity != 1:
+            raise TypeError(f"operations[{index}] must be an operation of one input, such as a collector, not {each!r}")
+    parts = tuple(each.on_input(0) for each in operations)
+    made: AggregateOperation[Any, Any, Any] = AggregateOperation(
+        partial(supply_each, parts),
+        tuple(partial(accumulate_in, part, index) for index, part in enumerate(parts)),
+        partial(combine_each, parts),
+        deduct_each(parts),
+        finish=partial(finish_each, parts, results),
+    )
+    return made.called("co_operation(...)")
+
+
+def to_bags(n: int) -> AggregateOperation[tuple[Any, ...], Any, tuple[list[Any], ...]]:
+    """Return a tuple with a list for each of `n` inputs: its items, in encounter order.
+
+    Raises:
+        TypeError: `n` is not an int.
+        ValueError: it is below 1.
+
+    Example:
+        >>> bags = to_bags(2)
+        >>> container = bags.create()
+        >>> bags.accumulates[1](container, "b")
+        >>> bags.finish(container)
+        ([], ['b'])
+    """
+    if checked_count(n, "n") < 1:
+        raise ValueError("to_bags() needs an input at least")
+    made: AggregateOperation[tuple[Any, ...], Any, tuple[list[Any], ...]] = AggregateOperation(
+        partial(_bags, n),
+        tuple(partial(_put, index) for index in range(n)),
+        _put_together,
+        _take_out,
+        finish=_lists,
+    )
+    return made.called("to_bags(...)")
+
+
+def _bags(count: int) -> list[Bag]:
+    return [Bag() for _ in range(count)]
+
+
+def _put(index: int, bags: list[Bag], item: Any) -> None:
+    bags[index].append(item)
+
+
+def _put_together(left: list[Bag], right: list[Bag]) -> None:
+    for mine, theirs in zip(left, right, strict=True):
+        mine += theirs
+
+
+def _take_out(left: list[Bag], right: list[Bag]) -> None:
+    for mine, theirs in zip(left, right, strict=True):
+        mine.take_out(theirs)
+
+
+def _lists(bags: list[Bag]) -> tuple[list[Any], ...]:
+    return tuple(map(list, bags))

@@ -16,7 +16,7 @@ from itertools import compress
 from operator import itemgetter, not_
 from typing import Any, TypeVar, cast, overload
 
-from collectors.arguments import checked_collector, checked_function, checked_map_factory, checked_predicate, shown
+from collectors.arguments import OfItems, checked_collector, checked_map_factory, checked_predicate, named, shown
 from collectors.arithmetic import counting
 from collectors.batches import batches
 from collectors.containers import to_list
@@ -32,13 +32,12 @@ from collectors.groups import (
     finish_groups,
     with_canonical_keys,
 )
-from collectors.naming import named
-from collectors.shapes import OfItems
+from dstream.arguments import checked_function
 from dstream.errors import NullElementError
+from dstream.failures.attribution import each
 from dstream.keys import are_canonical
 from dstream.spi import Characteristics, Collector
 from dstream.values import Optional
-from dstream.values.blaming import each
 
 __all__ = ["frequencies", "grouping_by", "grouping_by_concurrent", "mode", "partitioning_by"]
 

@@ -1,4 +1,4 @@
-"""How items are brought together by their keys: what the collectors that make groups are made of."""
+"""Groups of items by their keys: the containers and functions of the collectors that make groups."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from collectors.arguments import checked_collector, made_by, shown
 from collectors.arithmetic import count_all
 from collectors.batches import Prepared, batches, kinds, prepared
 from dstream.errors import NullElementError
+from dstream.failures.attribution import each, failed_on, traced
 from dstream.keys import are_canonical, canonical, canonical_all
 from dstream.spi import Characteristics, Collector, InColumns, Keyed, identity
-from dstream.values.blaming import each, failed_on, traced
 
 __all__ = [
     "AnyKeys",

@@ -12,14 +12,14 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, TypeVar, cast, overload
 
-from collectors.arguments import checked_function, checked_map_factory, made_by, shown
+from collectors.arguments import checked_map_factory, made_by, named, shown
 from collectors.batches import batches, kinds
-from collectors.naming import named
+from dstream.arguments import checked_function
+from dstream.base.functions import refuse_awaitable
 from dstream.errors import IllegalStateError, NullElementError
+from dstream.failures.attribution import each
 from dstream.keys import canonical, canonical_all, canonical_keys
 from dstream.spi import Characteristics, Collector, Keyed
-from dstream.values.blaming import each
-from dstream.values.flattened import refuse_awaitable
 
 __all__ = ["to_concurrent_map", "to_map", "to_unmodifiable_map"]
 

@@ -14,11 +14,11 @@ from fractions import Fraction
 from functools import partial
 from typing import Any, TypeVar
 
-from collectors.arguments import checked_choice, checked_function, shown
-from collectors.naming import named
+from collectors.arguments import checked_choice, named, shown
+from dstream.arguments import checked_function
+from dstream.base.functions import refuse_awaitable
+from dstream.base.registry import state_value
 from dstream.spi import Collector
-from dstream.values.flattened import refuse_awaitable
-from dstream.values.state_values import state_value
 
 __all__ = ["correlation", "covariance", "linear_trend", "stddev", "variance"]
 

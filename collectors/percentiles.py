@@ -11,19 +11,16 @@ from functools import partial
 from struct import Struct
 from typing import Any, Protocol, Self, TypeVar, cast
 
-from collectors.arguments import checked_function, checked_places
+from collectors.arguments import checked_places, named
+from collectors.arithmetic import Numbers, doubles
 from collectors.batches import Prepared
-from collectors.naming import named
-from collectors.numeric import Numbers, doubles
+from dstream.arguments import checked_function
+from dstream.base.registry import state_value
 from dstream.spi import Collector
-from dstream.values.state_values import state_value
 
 __all__ = ["median", "percentiles"]
 
 T = TypeVar("T")
-
-_MOST_IN_MEMORY = 2**21
-"""How many numbers are held, 8 bytes each; it takes some three times that to sort them."""
 
 
 @named
@@ -115,6 +112,10 @@ class Ordered(Protocol):
     def __len__(self) -> int: ...
 
     def __getitem__(self, rank: int, /) -> float: ...
+
+
+_MOST_IN_MEMORY = 2**21
+"""How many numbers are held, 8 bytes each; it takes some three times that to sort them."""
 
 
 @state_value

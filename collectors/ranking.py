@@ -14,10 +14,9 @@ from functools import partial
 from itertools import chain
 from typing import Any, TypeVar
 
-from collectors.arguments import checked_count, checked_function
+from collectors.arguments import OfItems, checked_count, named
 from collectors.batches import applied, batches, kinds
-from collectors.naming import named
-from collectors.shapes import OfItems
+from dstream.arguments import checked_function
 from dstream.spi import Collector, InColumns
 from dstream.values import Optional
 

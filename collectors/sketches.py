@@ -15,10 +15,10 @@ from importlib.util import find_spec
 from numbers import Real
 from typing import Any, TypeVar
 
-from collectors.arguments import checked_function, checked_places
+from collectors.arguments import checked_places, named
+from collectors.arithmetic import Numbers, doubles
 from collectors.batches import Batched, Prepared, batches, kinds
-from collectors.naming import named
-from collectors.numeric import Numbers, doubles
+from dstream.arguments import checked_function
 from dstream.errors import SetupError
 from dstream.keys import canonical, compared_fields, has_generated_eq, stable_hash
 from dstream.spi import Characteristics, Collector
@@ -26,12 +26,6 @@ from dstream.spi import Characteristics, Collector
 __all__ = ["approx_count_distinct", "quantiles"]
 
 T = TypeVar("T")
-
-_QUANTILE_SIZES = range(8, 65_536)
-"""What KLL's k may be: the larger, the more accurate; 388 for 0.7 percentage points, in about 10 KB."""
-
-_DISTINCT_SIZE = 14
-"""The binary logarithm of CPC's number of rows: a standard error of 0.55 %, in about 10 KB."""
 
 
 @named
@@ -81,6 +75,10 @@ def quantiles(
         accumulate_all=Prepared(partial(taken.every, fn), _Ranks.add, _Ranks.add_all),
     )
     return collector
+
+
+_QUANTILE_SIZES = range(8, 65_536)
+"""What KLL's k may be: the larger, the more accurate; 388 for 0.7 percentage points, in about 10 KB."""
 
 
 def _sketch_size(accuracy: float) -> int:
@@ -188,6 +186,10 @@ def _add_items(distinct: _Distinct, items: Iterable[Any]) -> _Distinct:
     return distinct
 
 
+_DISTINCT_SIZE = 14
+"""The binary logarithm of CPC's number of rows: a standard error of 0.55 %, in about 10 KB."""
+
+
 class _Distinct(Batched[str | int]):
     """A CPC sketch of tokens; made when the first batch is full."""
 
@@ -241,7 +243,7 @@ def _check_library(factory: str) -> None:
         SetupError: it is not installed; it has no wheels for some versions of Python.
     """
     if find_spec("datasketches") is None:
-        from dstream.values.distribution import pip_install  # `import dstream` loads this module
+        from dstream.base.environment import pip_install  # `import dstream` loads this module
 
         raise SetupError(f"{factory}() needs Apache DataSketches, which is not installed: {pip_install('sketches')}")
 

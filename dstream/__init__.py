@@ -12,20 +12,20 @@ from dstream import errors, gatherers, neighbours
 from dstream.failures import failure
 from dstream.session import Context, connect, default_context, set_default_context
 from dstream.spi import Collector
-from dstream.spi.service import Service
+from dstream.spi.runtime import Service
 from dstream.stream import DoubleStream, IntStream, LongStream, Stream
-from dstream.stream.map_services import imap_service
+from dstream.stream.services import imap_service
 from dstream.values import BadRecord, DeadLetter, Entry, JournalEvent, Optional, Predicate, where
 
 if TYPE_CHECKING:
-    from dstream.distributed import IStreamCache, IStreamList, IStreamMap
-    from dstream.distributed.counter import IStreamCounter
-    from dstream.distributed.queue import IStreamQueue
-    from dstream.distributed.set import IStreamSet
+    from dstream.base.environment import __version__  # noqa: F401
+    from dstream.collections import IStreamCache, IStreamList, IStreamMap
+    from dstream.collections.counter import IStreamCounter
+    from dstream.collections.queue import IStreamQueue
+    from dstream.collections.set import IStreamSet
     from dstream.jobs import JobConfig, JobStatus
     from dstream.pipeline import JoinClause, Pipeline
-    from dstream.values.attached_files import attached
-    from dstream.values.distribution import __version__  # noqa: F401
+    from dstream.values.attachments import attached
 
 __all__ = [
     "BadRecord",
@@ -65,18 +65,18 @@ __all__ = [
 del neighbours
 
 _WHEN_ASKED_FOR = {
-    "IStreamCache": "dstream.distributed.cache",
-    "IStreamCounter": "dstream.distributed.counter",
-    "IStreamList": "dstream.distributed.list",
-    "IStreamMap": "dstream.distributed.map",
-    "IStreamQueue": "dstream.distributed.queue",
-    "IStreamSet": "dstream.distributed.set",
+    "IStreamCache": "dstream.collections.cache",
+    "IStreamCounter": "dstream.collections.counter",
+    "IStreamList": "dstream.collections.list",
+    "IStreamMap": "dstream.collections.map",
+    "IStreamQueue": "dstream.collections.queue",
+    "IStreamSet": "dstream.collections.set",
     "JobConfig": "dstream.jobs",
     "JobStatus": "dstream.jobs",
     "JoinClause": "dstream.pipeline",
     "Pipeline": "dstream.pipeline",
-    "__version__": "dstream.values.distribution",
-    "attached": "dstream.values.attached_files",
+    "__version__": "dstream.base.environment",
+    "attached": "dstream.values.attachments",
 }
 """Names that a program of streams does not need: their modules are loaded when somebody asks for them."""
 
@@ -91,7 +91,7 @@ if not TYPE_CHECKING:  # A type checker would take it for every name.
 
 
 def _where_it_is(name: str) -> str:
-    from dstream.spi.wrong_names import place_of  # here: only who mistakes a name needs it
+    from dstream.names.packages import place_of  # here: only who mistakes a name needs it
 
     if name.startswith("_"):
         return ""

@@ -5,21 +5,25 @@ contract stands in `dstream.spi.sink`.
 """
 
 import sys
-from typing import TYPE_CHECKING, NoReturn
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from reducers.file_sinks import to_files
-from reducers.grouping import grouping_by_to_icache, grouping_by_to_imap
-from reducers.into_processors import to_processor
-from reducers.kafka_sinks import to_kafka
-from reducers.lists import to_ilist
-from reducers.maps import to_icache, to_imap
-from reducers.one_file import to_file
-from reducers.passing import sink_from, to_logger, to_nothing
-from reducers.sets import to_iset
-from reducers.socket_sink import to_socket
-from reducers.sql_sink import to_sql
-from reducers.updating import processing_imap, updating_imap
-from reducers.writing import replacing
+if TYPE_CHECKING:
+    from reducers.collections import (
+        grouping_by_to_icache,
+        grouping_by_to_imap,
+        processing_imap,
+        to_icache,
+        to_ilist,
+        to_imap,
+        to_iset,
+        updating_imap,
+    )
+    from reducers.files import to_file, to_files
+    from reducers.functions import replacing, sink_from, to_logger, to_nothing, to_processor
+    from reducers.kafka import to_kafka
+    from reducers.sockets import to_socket
+    from reducers.sql import to_sql
 
 __all__ = [
     "grouping_by_to_icache",
@@ -42,14 +46,39 @@ __all__ = [
     "updating_imap",
 ]
 
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+_HOMES = {
+    "grouping_by_to_icache": "reducers.collections",
+    "grouping_by_to_imap": "reducers.collections",
+    "processing_imap": "reducers.collections",
+    "replacing": "reducers.functions",
+    "sink_from": "reducers.functions",
+    "to_file": "reducers.files",
+    "to_files": "reducers.files",
+    "to_icache": "reducers.collections",
+    "to_ilist": "reducers.collections",
+    "to_imap": "reducers.collections",
+    "to_iset": "reducers.collections",
+    "to_kafka": "reducers.kafka",
+    "to_logger": "reducers.functions",
+    "to_nothing": "reducers.functions",
+    "to_processor": "reducers.functions",
+    "to_socket": "reducers.sockets",
+    "to_sql": "reducers.sql",
+    "updating_imap": "reducers.collections",
+}
+"""The modules that have the names; each is loaded when one of them is asked for."""
 
 
 if not TYPE_CHECKING:  # A type checker would take it for every name.
 
-    def __getattr__(name: str) -> NoReturn:
-        from dstream.spi.wrong_names import no_such_name  # here: only who mistakes a name needs it
+    def __getattr__(name: str) -> Any:
+        if name not in _HOMES:
+            from dstream.names.packages import no_such_name  # here: only a mistaken name needs it
 
-        raise no_such_name("reducers", name, sys._getframe(1))
+            raise no_such_name("reducers", name, sys._getframe(1))
+        found = globals()[name] = getattr(import_module(_HOMES[name]), name)
+        return found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -12,29 +12,18 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from sources.generated import Generate, Iterate
-from sources.memory import Items, ItemsSplit, items
-from sources.ranges import Range
-
 if TYPE_CHECKING:
-    from sources.avro import avro_records
-    from sources.csv_files import csv_rows
-    from sources.from_functions import source_from, stream_source_from
-    from sources.from_processors import from_processor, stream_from_processor
-    from sources.item_streams import item_stream, long_stream, stream_of
-    from sources.journals import icache_journal, imap_journal
-    from sources.jsonlines import json_lines
-    from sources.kafka_ranges import KafkaRecord
-    from sources.kafka_topics import kafka
-    from sources.paced_items import SimpleEvent
-    from sources.parquet import parquet_rows
-    from sources.socket_source import socket_lines
-    from sources.sql_changing import sql_changes
-    from sources.sql_queries import sql_rows
-    from sources.stored import icache, ilist, imap
-    from sources.text import text_files
-    from sources.watched_files import watch_files
-    from sources.whole_files import files
+    from dstream.connectors.functions import SimpleEvent
+    from dstream.connectors.kafka.consumers import KafkaRecord
+    from dstream.connectors.memory import Generate, Items, ItemsSplit, Iterate, Range
+    from sources.collections import icache, icache_journal, ilist, imap, imap_journal
+    from sources.filesystem import files, json_lines, text_files, watch_files
+    from sources.functions import from_processor, source_from, stream_from_processor, stream_source_from
+    from sources.memory import item_stream, items, long_stream, stream_of
+    from sources.records import avro_records, csv_rows, parquet_rows
+    from sources.sockets import socket_lines
+    from sources.sql import sql_changes, sql_rows
+    from sources.topics import kafka
 
 __all__ = [
     "Generate",
@@ -70,45 +59,52 @@ __all__ = [
     "watch_files",
 ]
 
-_LATER = {
-    "KafkaRecord": "sources.kafka_ranges",
-    "SimpleEvent": "sources.paced_items",
-    "avro_records": "sources.avro",
-    "csv_rows": "sources.csv_files",
-    "files": "sources.whole_files",
-    "from_processor": "sources.from_processors",
-    "icache": "sources.stored",
-    "icache_journal": "sources.journals",
-    "ilist": "sources.stored",
-    "imap": "sources.stored",
-    "imap_journal": "sources.journals",
-    "item_stream": "sources.item_streams",
-    "json_lines": "sources.jsonlines",
-    "kafka": "sources.kafka_topics",
-    "long_stream": "sources.item_streams",
-    "parquet_rows": "sources.parquet",
-    "socket_lines": "sources.socket_source",
-    "source_from": "sources.from_functions",
-    "sql_changes": "sources.sql_changing",
-    "sql_rows": "sources.sql_queries",
-    "stream_from_processor": "sources.from_processors",
-    "stream_of": "sources.item_streams",
-    "stream_source_from": "sources.from_functions",
-    "text_files": "sources.text",
-    "watch_files": "sources.watched_files",
+_HOMES = {
+    "Generate": "dstream.connectors.memory",
+    "Items": "dstream.connectors.memory",
+    "ItemsSplit": "dstream.connectors.memory",
+    "Iterate": "dstream.connectors.memory",
+    "KafkaRecord": "dstream.connectors.kafka.consumers",
+    "Range": "dstream.connectors.memory",
+    "SimpleEvent": "dstream.connectors.functions",
+    "avro_records": "sources.records",
+    "csv_rows": "sources.records",
+    "files": "sources.filesystem",
+    "from_processor": "sources.functions",
+    "icache": "sources.collections",
+    "icache_journal": "sources.collections",
+    "ilist": "sources.collections",
+    "imap": "sources.collections",
+    "imap_journal": "sources.collections",
+    "item_stream": "sources.memory",
+    "items": "sources.memory",
+    "json_lines": "sources.filesystem",
+    "kafka": "sources.topics",
+    "long_stream": "sources.memory",
+    "parquet_rows": "sources.records",
+    "socket_lines": "sources.sockets",
+    "source_from": "sources.functions",
+    "sql_changes": "sources.sql",
+    "sql_rows": "sources.sql",
+    "stream_from_processor": "sources.functions",
+    "stream_of": "sources.memory",
+    "stream_source_from": "sources.functions",
+    "text_files": "sources.filesystem",
+    "watch_files": "sources.filesystem",
 }
-"""Where the sources of files and collections stand. They come when they are asked for: `import dstream` needs none."""
+"""The modules that have the names; each is loaded when one of them is asked for."""
 
 
 if not TYPE_CHECKING:  # A type checker would take it for every name.
 
     def __getattr__(name: str) -> Any:
-        if name not in _LATER:
-            from dstream.spi.wrong_names import no_such_name  # here: only who mistakes a name needs it
+        if name not in _HOMES:
+            from dstream.names.packages import no_such_name  # here: only a mistaken name needs it
 
             raise no_such_name("sources", name, sys._getframe(1))
-        found = globals()[name] = getattr(import_module(_LATER[name]), name)
+        found = globals()[name] = getattr(import_module(_HOMES[name]), name)
         return found
 
-    def __dir__() -> list[str]:
-        return sorted(__all__)
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

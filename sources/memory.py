@@ -1,156 +1,21 @@
-"""Items that the caller already holds.
-
-Nothing here imports `dstream`, so that `dstream` can import this module while it loads.
-"""
+"""Items of the program as sources: `items`, `stream_of`, `item_stream`, `long_stream`."""
 
 from __future__ import annotations
 
-import collections
-import itertools
+import dataclasses
+import datetime
 import math
-import operator
-import os
-import reprlib
-import threading
-from collections.abc import Iterable, Iterator, Sequence, Sized
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, cast
-from weakref import WeakSet
+import time
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar, overload
 
-__all__ = ["Items", "ItemsSplit", "cut", "items", "length", "partition_count", "split_count", "whole"]
+from dstream.arguments import checked_function
+from dstream.connectors.functions import FiniteStream, Pace, PacedItems, SimpleEvent, sequence_number
+from dstream.connectors.memory import Items, LiteralItems, whole
+from dstream.spi.source import StreamSource
+from dstream.values.functions import refuse_one_that_would_not_run, shown_function
 
-T = TypeVar("T")
-
-FIRST_CHUNK = 1
-LARGEST_CHUNK = 16_384
-"""What has no `len` is pulled in chunks of 1, 4, 16, ... up to 16,384 items: who asks for one gets one."""
-
-
-_SIZED = frozenset({list, tuple, range, str, bytes, dict, set, frozenset, collections.deque})
-"""Types whose `len` is the number of what they give, whatever anybody does; a subclass may give anything."""
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class ItemsSplit(Generic[T]):
-    """A stretch of items: a list, a tuple or a range.
-
-    Attributes:
-        items: the items themselves, so that an engine may move them in batches of its own.
-    """
-
-    items: Sequence[T]
-
-    def read(self) -> Iterator[T]:
-        """Give the items one after another."""
-        return iter(self.items)
-
-    def __repr__(self) -> str:
-        return f"ItemsSplit({reprlib.repr(self.items)})"
-
-
-class NamesOfStreams:
-    """A source, on which methods of a stream may be called by mistake."""
-
-    __slots__ = ()
-
-    if not TYPE_CHECKING:  # A type checker would take it for every name.
-
-        def __getattr__(self, name: str) -> NoReturn:
-            kind = type(self).__name__
-            hint = "" if name.startswith("_") else _A_SOURCE
-            raise AttributeError(f"{kind!r} has no attribute {name!r}{hint}", name=name, obj=self)
-
-
-_A_SOURCE = ": it is a source. ctx.read(source) makes a stream of it, and pipeline.read_from(source) a stage"
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Items(NamesOfStreams, Generic[T]):
-    """The items of a Python iterable, read when a terminal operation starts and not before.
-
-    A list that changed after the stream was built is seen as it is then. A set has no order. What
-    has no `len` (a generator, `itertools.count()`, an open file) may be infinite: it is pulled in
-    small chunks, only as far as it is asked for, and `partitions` does not apply to it.
-
-    **Parallelism**: `partitions` splits of nearly equal size, by default as many as keep every
-    core busy; a `range` is cut into ranges and never built.
-    **Guarantee**: every item once, in the iterable's order, as it stands when `splits` is called.
-    **On re-run**: the iterable is read again. A one-shot iterator cannot be: what was pulled from
-    it is kept in the caller's memory and given again, and so is the exception that ended it.
-
-    Args:
-        iterable: what `iter` accepts; a str gives its characters, a dict its keys.
-        partitions: how many splits to make, some of them empty if there are fewer items.
-
-    Raises:
-        TypeError: `iterable` is not iterable, or `partitions` is not an int.
-        ValueError: `partitions` is below 1.
-
-    Example:
-        >>> source = Items("abcde", partitions=2)
-        >>> [list(split.read()) for split in source.splits(8)]
-        [['a', 'b'], ['c', 'd', 'e']]
-    """
-
-    iterable: Iterable[T]
-    partitions: int | None = None
-    _tape: _Tape[T] | None = field(init=False, default=None)
-
-    bounded = True
-    in_caller = True
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "partitions", partition_count(self.partitions))
-        if not isinstance(self.iterable, Iterable):
-            iter(self.iterable)  # Raises Python's own TypeError, unless __getitem__ makes it iterable.
-        if isinstance(self.iterable, Iterator) and iter(self.iterable) is self.iterable:
-            object.__setattr__(self, "_tape", _Tape(self.iterable))
-
-    @property
-    def ordered(self) -> bool:
-        """Whether the items have an encounter order: all but those of a set do."""
-        return not isinstance(self.iterable, (set, frozenset))
-
-    @property
-    def one_shot(self) -> bool:
-        """Whether the iterable can be read only once, and may be infinite."""
-        return self._tape is not None
-
-    def splits(self, parallelism: int) -> Iterable[ItemsSplit[T]]:
-        """Read the iterable and divide its items; lazily if it has no `len`."""
-        if isinstance(self.iterable, range):
-            return cut(cast("Sequence[T]", self.iterable), self.partitions, parallelism)
-        if self._tape is not None:
-            return _chunks(self._tape)
-        if not isinstance(self.iterable, Sized):
-            return _chunks(_Tape(iter(self.iterable)))
-        return cut(list(self.iterable), self.partitions, parallelism)
-
-    def count_splits(self, parallelism: int) -> int | None:
-        """Say how many splits there will be, unless only reading the iterable can tell."""
-        if isinstance(self.iterable, range):
-            return split_count(length(self.iterable), self.partitions, parallelism)
-        if self._tape is not None or not isinstance(self.iterable, Sized):
-            return None
-        return split_count(len(self.iterable), self.partitions, parallelism)
-
-    def count_items(self) -> float:
-        """Say how many items there are; infinity if only reading the iterable can tell."""
-        if isinstance(self.iterable, range):
-            return length(self.iterable)
-        if self._tape is not None or not isinstance(self.iterable, Sized):
-            return math.inf
-        try:
-            return len(self.iterable)
-        except Exception:  # Whoever reads it will say what is wrong with it.
-            return math.inf
-
-    def size(self) -> int | None:
-        """Say how many items there are, if the iterable is one of Python's own collections."""
-        return length(cast("Sequence[T]", self.iterable)) if type(self.iterable) in _SIZED else None
-
-    def __repr__(self) -> str:
-        return f"Items({reprlib.repr(self.iterable)}, partitions={self.partitions})"
+__all__ = ["item_stream", "items", "long_stream", "stream_of"]
 
 
 def items(*values: T) -> Items[T]:
@@ -166,118 +31,156 @@ def items(*values: T) -> Items[T]:
         ...     ctx.read(items("Ada", "Grace")).map(len).to_list()
         [3, 5]
     """
-    return _Given(values)
+    return LiteralItems(values)
 
 
-class _Given(Items[T]):
-    """Items that were written down one by one."""
+T = TypeVar("T")
 
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return f"items({reprlib.repr(self.iterable)[1:-1].removesuffix(',')})"
+EventStart = int | datetime.datetime
+"""Milliseconds since 1970, or a datetime with a time zone."""
 
 
-def partition_count(partitions: int | None) -> int | None:
-    """Return `partitions` as an int of at least 1, or None.
+@overload
+def item_stream(
+    per_second: float,
+    *,
+    start: EventStart | None = None,
+    partitions: int = 1,
+    clock: Callable[[], float] = time.time,
+) -> StreamSource[SimpleEvent]: ...
+@overload
+def item_stream(
+    per_second: float,
+    fn: Callable[[int, int], T],
+    start: EventStart | None = None,
+    *,
+    partitions: int = 1,
+    clock: Callable[[], float] = time.time,
+) -> StreamSource[T]: ...
+def item_stream(
+    per_second: float,
+    fn: Callable[[int, int], Any] | None = None,
+    start: EventStart | None = None,
+    *,
+    partitions: int = 1,
+    clock: Callable[[], float] = time.time,
+) -> StreamSource[Any]:
+    """Give items at a steady rate, for ever: `SimpleEvent(timestamp, sequence)`, or what a function makes of the two.
+
+    Item number i is due i / `per_second` seconds after the start, and has that time as its timestamp, which
+    `native_timestamps()` gives to it, whatever the function makes. It depends on nothing else. What was missed while no
+    job ran is given at once when one goes on.
+
+    **Parallelism**: one task for each range of a partition.
+    **Guarantee**: exactly once, if `fn` gives the same for the same arguments.
+    **On re-run**: a new job begins with item 0; one that goes on, where it stood, and with the start that it had.
+
+    Args:
+        per_second: how many items are due each second, of all partitions together.
+        fn: makes an item of its timestamp, in milliseconds, and its number; it runs in a worker.
+        start: when item 0 is due; unset, when a job begins.
+        partitions: item i is one of partition i modulo so many.
+        clock: gives the seconds since 1970; tests have one that they turn.
 
     Raises:
-        TypeError: it is not an int.
-        ValueError: it is below 1.
+        TypeError: an argument is of another kind.
+        ValueError: `per_second` is not above 0, `partitions` is below 1, or `start` has no time zone.
+        SourceError: when a job goes on that had other partitions.
+
+    Example:
+        >>> from sources import item_stream
+        >>> source = item_stream(10, start=5_000, clock=lambda: 5.2)
+        >>> begin = source.begin()
+        >>> list(source.split("0", begin["0"], source.reach(begin)["0"]).read())[1:]
+        [SimpleEvent(timestamp=5100, sequence=1), SimpleEvent(timestamp=5200, sequence=2)]
     """
-    if partitions is None:
-        return None
+    pace = _pace("item_stream", per_second, start, partitions, clock)
+    if fn is None:
+        return PacedItems(pace, SimpleEvent)
+    refuse_one_that_would_not_run(checked_function(fn, "fn"), "fn")
+    return PacedItems(dataclasses.replace(pace, shown=f"{pace.shown}, {shown_function(fn)}"), fn)
+
+
+def long_stream(
+    per_second: float,
+    start: EventStart | None = None,
+    *,
+    partitions: int = 1,
+    clock: Callable[[], float] = time.time,
+) -> StreamSource[int]:
+    """Give the whole numbers from 0 on at a steady rate, for ever.
+
+    Each has the time at which it is due as its timestamp, as those of `item_stream` have.
+
+    **Parallelism**, **Guarantee**, **On re-run**: as for `item_stream`.
+
+    Args:
+        per_second: how many numbers are due each second.
+        start: as for `item_stream`.
+        partitions: as for `item_stream`.
+        clock: as for `item_stream`.
+
+    Raises:
+        TypeError: an argument is of another kind.
+        ValueError: as for `item_stream`.
+
+    Example:
+        >>> from sources import long_stream
+        >>> source = long_stream(2, start=0, clock=lambda: 1.5)
+        >>> list(source.split("0", source.begin()["0"], source.reach(source.begin())["0"]).read())
+        [0, 1, 2, 3]
+    """
+    return PacedItems(_pace("long_stream", per_second, start, partitions, clock), sequence_number)
+
+
+def stream_of(items: Iterable[T], partitions: int = 1) -> StreamSource[T]:
+    """Give these items, and end: what a job without an end does with them can be looked at when it is done.
+
+    **Parallelism**: one task for each range of a partition.
+    **Guarantee**: exactly once.
+    **On re-run**: a new job begins with the first item; one that goes on, where it stood.
+
+    Args:
+        items: all of them; they are taken at once. The job that reads them has them with its plan.
+        partitions: item i is one of partition i modulo so many.
+
+    Raises:
+        TypeError: `items` cannot be iterated, or `partitions` is no int.
+        ValueError: `partitions` is below 1.
+
+    Example:
+        >>> from sources import stream_of
+        >>> source = stream_of("abcde", partitions=2)
+        >>> reached = source.reach(source.begin())
+        >>> [list(source.split(name, 0, reached[name]).read()) for name in reached]
+        [['a', 'c', 'e'], ['b', 'd']]
+    """
+    if not isinstance(items, Iterable):
+        raise TypeError(f"items must be several items, not {type(items).__name__}")
+    return FiniteStream(tuple(items), _count(partitions))
+
+
+def _pace(maker: str, per_second: Any, start: Any, partitions: Any, clock: Any) -> Pace:
+    if isinstance(per_second, bool) or not isinstance(per_second, int | float):
+        raise TypeError(f"per_second must be a number, not {type(per_second).__name__}")
+    if not 0 < per_second < math.inf:
+        raise ValueError(f"per_second must be above 0, not {per_second}")
+    checked_clock = checked_function(clock, "clock")
+    return Pace(f"{maker}({per_second}", per_second, _milliseconds(start), _count(partitions), checked_clock)
+
+
+def _count(partitions: Any) -> int:
     count = whole(partitions, "partitions")
     if count < 1:
         raise ValueError(f"partitions must be at least 1, not {count}")
     return count
 
 
-def whole(value: object, name: str) -> int:
-    """Return a whole number as an int, also one of NumPy's; a `TypeError` names the argument."""
-    try:
-        return operator.index(value)  # type: ignore[arg-type]  # It is what `index` is asked.
-    except TypeError:
-        raise TypeError(f"{name} must be an int, not {type(value).__name__}") from None
-
-
-def cut(items: Sequence[T], partitions: int | None, parallelism: int) -> list[ItemsSplit[T]]:
-    """Cut `items` into splits of nearly equal size, at least one."""
-    size = length(items)
-    count = split_count(size, partitions, parallelism)
-    return [ItemsSplit(items[size * i // count : size * (i + 1) // count]) for i in range(count)]
-
-
-def split_count(size: int, partitions: int | None, parallelism: int) -> int:
-    """Return into how many splits `cut` divides `size` items."""
-    return partitions or max(1, min(size, parallelism))
-
-
-def length(items: Sequence[Any]) -> int:
-    """Return `len(items)`, also for a range that is too long for `len`."""
-    if not isinstance(items, range):
-        return len(items)
-    step = items.step
-    return max(0, (items.stop - items.start + step - (1 if step > 0 else -1)) // step)
-
-
-_tapes: WeakSet[_Tape[Any]] = WeakSet()
-
-
-def _renew_locks() -> None:
-    """Know in a forked process that no thread of its parent reads any more."""
-    for tape in list(_tapes):
-        tape.lock = threading.RLock()
-
-
-os.register_at_fork(after_in_child=_renew_locks)
-
-
-class _Tape(Generic[T]):
-    """An iterator and all that was pulled from it, so that it can be read from the start again."""
-
-    def __init__(self, iterator: Iterator[T], pulled: Iterable[T] = ()) -> None:
-        self.iterator = iterator
-        self.pulled = list(pulled)
-        self.end: Exception | None = None
-        self.lock = threading.RLock()  # Two threads may run one stream.
-        _tapes.add(self)
-
-    def chunk(self, start: int, size: int) -> list[T]:
-        """Return up to `size` items from position `start`; none mean that the iterator ended.
-
-        Those before one that cannot be made are returned: what comes of them comes before its failure, as in a loop.
-        """
-        with self.lock:
-            if len(self.pulled) < start + size and self.end is None:
-                self._pull(start + size - len(self.pulled))
-            chunk = self.pulled[start : start + size]
-            if not chunk and self.end is not None and not isinstance(self.end, StopIteration):
-                raise self.end
-            return chunk
-
-    def _pull(self, count: int) -> None:
-        before = len(self.pulled)
-        try:
-            self.pulled.extend(itertools.islice(self.iterator, count))
-        except Exception as failure:
-            self.end = failure
-        except BaseException:  # Ctrl-C ends a generator, which afterwards looks as if it had no more items.
-            self.end = RuntimeError("reading this iterator was interrupted: make a new one")
-            raise
-        else:
-            if len(self.pulled) - before < count:
-                self.end = StopIteration()
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _Tape, (self.iterator, self.pulled)  # A lock cannot be pickled.
-
-
-def _chunks(tape: _Tape[T]) -> Iterator[ItemsSplit[T]]:
-    """Give what is on the tape as lazy splits, the first of them small."""
-    start, size = 0, FIRST_CHUNK
-    while chunk := tape.chunk(start, size):
-        yield ItemsSplit(chunk)
-        start, size = start + len(chunk), min(size * 4, LARGEST_CHUNK)
-    if not start:
-        yield ItemsSplit([])
+def _milliseconds(start: Any) -> int | None:
+    if isinstance(start, datetime.datetime):
+        if start.tzinfo is None:
+            raise ValueError(f"start must be a datetime with a time zone, not {start!r}: start.astimezone() gives one")
+        return math.floor(start.timestamp() * 1000)
+    if start is not None and (isinstance(start, bool) or not isinstance(start, int)):
+        raise TypeError(f"start must be milliseconds as an int, or a datetime, not {type(start).__name__}")
+    return start

@@ -10,11 +10,11 @@ import pyarrow
 import pyspark.worker
 from pyspark import daemon
 
-import dstream.engine.worker.stage
+import dstream.engine.tasks.stage
 
 __all__ = ["LOADED", "daemon"]
 
-LOADED = (pyarrow, pyspark.worker, dstream.engine.worker.stage)
+LOADED = (pyarrow, pyspark.worker, dstream.engine.tasks.stage)
 
 if __name__ == "__main__":
     daemon.manager()

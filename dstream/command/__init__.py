@@ -1,8 +1,10 @@
-"""The command `dstream`: what one does with streams and collections without writing a program.
+"""The command `dstream`: streams and collections without a program.
 
-`program` finds the subcommands, each in a module of its own, and says errors in one sentence. Nothing in the library
-imports this package.
+`program` finds the subcommands, each in a module of its own, and prints errors in one sentence. `doctor` shows the
+findings of `checks` and `probe`. No module of the library imports this package.
 """
+
+from __future__ import annotations
 
 from dstream.command.program import main
 

@@ -1,4 +1,4 @@
-"""The quick checks of `dstream doctor`: nothing is started and nothing is written."""
+"""Quick checks of `dstream doctor`, without a start or a write."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from collections.abc import Iterator
 from importlib import metadata
 
 import dstream
-from dstream.command.findings import Finding
-from dstream.engine.spark.session import class_archive as archives
+from dstream.base.environment import VERSION, pip_install
+from dstream.command.probe import Finding
+from dstream.engine.spark.session import java as archives
 from dstream.engine.spark.session.java import find_java, has_java_options
-from dstream.engine.worker.spark_versions import requirement, requirements
+from dstream.engine.versions import requirement, requirements
 from dstream.errors import SetupError
 from dstream.session.configuration import Configuration
-from dstream.values.distribution import VERSION, pip_install
 
 __all__ = ["class_archive", "extras", "java", "neighbours", "packages", "python", "settings"]
+
 
 _EXTRAS = {
     "redis": ("redis", "for storage on redis://"),

@@ -1,30 +1,145 @@
-"""`dstream collections`: what is in a storage, looked at without Spark. Looking makes nothing."""
+"""`dstream collections`: the collections of a storage, without Spark, and their export to files."""
 
 from __future__ import annotations
 
+import csv
+import json
+import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
+from datetime import date, time
+from decimal import Decimal
 from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar, get_args
+from uuid import UUID
 
 import click
 
-from dstream.command.options import connected, fail, storage_option
-from dstream.command.program import SAYING
-from dstream.distributed import IStreamList, IStreamMap
-from dstream.distributed.counter import IStreamCounter
-from dstream.distributed.queue import IStreamQueue
-from dstream.distributed.set import IStreamSet
+from dstream.collections import IStreamList, IStreamMap
+from dstream.collections.counter import IStreamCounter
+from dstream.collections.queue import IStreamQueue
+from dstream.collections.set import IStreamSet
+from dstream.command.program import SAYING, connected, fail, storage_option
 from dstream.errors import CollectionDestroyedError, DStreamError
 from dstream.session import CollectionName, Context
 from dstream.spi.store import Kind, Options
 
-__all__ = ["collections"]
+__all__ = ["collections", "export_to", "refusal"]
+
+
+ExportableCollection = IStreamMap[Any, Any] | IStreamList[Any] | IStreamSet[Any]
+
+
+def refusal(file: Path, force: bool) -> str | None:
+    """Say why nothing can be written to `file`, or None."""
+    if file.suffix.lower() not in _WRITERS:
+        return f"{file} must end in {', '.join(_WRITERS)}: the ending says what is written"
+    if not file.parent.is_dir():
+        return f"there is no folder {file.parent}"
+    if file.is_dir() or (file.exists() and not force):
+        return f"{file} exists; --force replaces it" if not file.is_dir() else f"{file} is a folder"
+    return None
+
+
+def export_to(file: Path, collection: ExportableCollection) -> int:
+    """Write a collection into `file`, which appears when it is complete; return how many entries or items."""
+    unfinished = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        count = _WRITERS[file.suffix.lower()](unfinished, collection)
+        os.replace(unfinished, file)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return count
+
+
+def _parquet(file: Path, collection: ExportableCollection) -> int:
+    import pyarrow.parquet
+
+    if isinstance(collection, IStreamSet):
+        items = collection.to_arrow()
+        pyarrow.parquet.write_table(items, file)
+        return int(items.num_rows)
+    count = 0
+    with pyarrow.parquet.ParquetWriter(file, collection.store.schema()) as writer:
+        for split in collection._splits():
+            for batch in split.read_arrow():
+                writer.write_batch(batch)
+                count += batch.num_rows
+    return count
+
+
+def _csv(file: Path, collection: ExportableCollection) -> int:
+    with open(file, "w", encoding="utf-8", newline="") as text:
+        writer = csv.writer(text)
+        writer.writerow(_columns(collection))
+        count = 0
+        for row in _rows(collection):
+            writer.writerow(map(_cell, row))
+            count += 1
+    return count
+
+
+def _cell(value: Any) -> Any:
+    plain = _plain(value)
+    return json.dumps(plain, ensure_ascii=False) if isinstance(plain, dict | list) else plain
+
+
+def _json_lines(file: Path, collection: ExportableCollection) -> int:
+    columns = _columns(collection)
+    with open(file, "w", encoding="utf-8") as text:
+        count = 0
+        for row in _rows(collection):
+            item = dict(zip(columns, map(_plain, row), strict=True))
+            text.write(json.dumps(item, ensure_ascii=False) + "\n")
+            count += 1
+    return count
+
+
+_WRITERS: dict[str, Callable[[Path, ExportableCollection], int]] = {
+    ".parquet": _parquet,
+    ".csv": _csv,
+    ".jsonl": _json_lines,
+}
+
+
+def _columns(collection: ExportableCollection) -> tuple[str, ...]:
+    return ("key", "value") if isinstance(collection, IStreamMap) else ("value",)
+
+
+def _rows(collection: ExportableCollection) -> Iterator[tuple[Any, ...]]:
+    if isinstance(collection, IStreamMap):
+        yield from ((entry[0], entry[1]) for entry in collection.items())
+    else:
+        yield from ((item,) for item in collection)
+
+
+def _plain(value: Any) -> Any:
+    """Return a value in the terms of JSON.
+
+    Raises:
+        TypeError: JSON has no terms for it.
+    """
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, date | time):
+        return value.isoformat()
+    if isinstance(value, Decimal | UUID):
+        return str(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
+    if isinstance(value, tuple) and (names := getattr(value, "_fields", ())):
+        return {name: _plain(each) for name, each in zip(names, value, strict=True)}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+        return {key: _plain(each) for key, each in value.items()}
+    raise TypeError(f"{value!r} has no form in JSON or CSV: export to .parquet, or write a program")
+
 
 F = TypeVar("F", bound=Callable[..., Any])
 AnyCollection = IStreamMap[Any, Any] | IStreamList[Any] | IStreamSet[Any] | IStreamCounter | IStreamQueue[Any]
@@ -111,8 +226,6 @@ def export(name: str, kind: Kind | None, storage: str | None, file: Path, force:
 
     The ending of FILE says how: .parquet, .csv or .jsonl. The file appears when it is complete.
     """
-    from dstream.command.exporting import export_to, refusal
-
     if why := refusal(file, force):
         fail(why)
     with _found(name, kind, storage) as (kind_found, collection):

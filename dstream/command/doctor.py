@@ -1,4 +1,4 @@
-"""`dstream doctor`: what works on this machine, what does not, and what to do."""
+"""`dstream doctor`: the health of this machine's installation, and advice."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from contextlib import contextmanager
 import click
 
 from dstream.command import checks
-from dstream.command.findings import Finding
-from dstream.command.probe import Probe
+from dstream.command.probe import Finding, Probe
 from dstream.command.program import SAYING
 from dstream.errors import ConfigurationError
 from dstream.session.configuration import configured
 
 __all__ = ["doctor"]
+
 
 _COLORS = {"ok": "green", "not ok": "red", "not checked": "yellow"}
 

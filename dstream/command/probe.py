@@ -1,4 +1,4 @@
-"""The slow checks of `dstream doctor`. Each runs in a process of its own, which ends when it takes too long.
+"""Slow checks of `dstream doctor`, each in a process with a time limit, and the findings of all checks.
 
 `python -m dstream.command.probe storage` prints its findings as JSON; so does `spark`.
 """
@@ -19,14 +19,32 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
-from dstream.command.findings import Finding
+from dstream.base.urls import without_secrets
 from dstream.session import connect
 from dstream.session.configuration import configured, local_folder
-from dstream.values.secrets import without_secrets
 
-__all__ = ["Probe"]
+__all__ = ["Finding", "Probe", "State"]
+
+
+State = Literal["ok", "not ok", "not checked"]
+
+
+class Finding(NamedTuple):
+    """One line.
+
+    Attributes:
+        name: what was looked at.
+        state: whether it works; what is not needed, or depends on something that does not work, is not checked.
+        seen: what was seen there.
+        advice: what to do, if there is something to do.
+    """
+
+    name: str
+    state: State
+    seen: str
+    advice: str = ""
 
 
 class Probe:

@@ -1,22 +1,36 @@
-"""The program: its subcommands, found when they are asked for, and how it says that something went wrong."""
+"""The program: its subcommands, loaded on demand, their shared options, and messages of errors."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from importlib import import_module
-from typing import Any
+from typing import Any, NoReturn, TypeVar
 
 import click
 
+from dstream.base.environment import VERSION
 from dstream.errors import DStreamError
-from dstream.values.distribution import VERSION
+from dstream.session import Context, connect
+from dstream.session.configuration import configured
 
-__all__ = ["INTERRUPTED", "SAYING", "main", "program"]
+__all__ = [
+    "INTERRUPTED",
+    "SAYING",
+    "connected",
+    "engine_options",
+    "fail",
+    "main",
+    "name_option",
+    "program",
+    "storage_option",
+]
+
 
 _SUBCOMMANDS = {
     "run": "dstream.command.run",
-    "submit": "dstream.command.submitting",
-    "jobs": "dstream.command.job_commands",
+    "submit": "dstream.command.submission",
+    "jobs": "dstream.command.jobs",
     "shell": "dstream.command.shell",
     "collections": "dstream.command.collections",
     "wordcount": "dstream.command.wordcount",
@@ -65,3 +79,39 @@ def program() -> None:
 def main() -> None:
     """Run the command with the arguments of this process."""
     program(prog_name="dstream")
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def storage_option(command: F) -> F:
+    """Add the option that says where collections live."""
+    return click.option("--storage", metavar="PLACE", help="Where collections live: a folder or a URL.")(command)
+
+
+def engine_options(command: F) -> F:
+    """Add the options that say what streams run on, and where collections live."""
+    engine = click.option("--engine", type=click.Choice(["spark", "local", "auto"]), help="What streams run on.")
+    master = click.option("--master", metavar="MASTER", help="The Spark master, such as local[4] or spark://host:7077.")
+    return engine(master(storage_option(command)))
+
+
+def name_option(command: F) -> F:
+    """Add the option that names the job of a script."""
+    return click.option(
+        "--name", metavar="NAME", help="What the job of the script is called if the script does not say."
+    )(command)
+
+
+def connected(
+    engine: str | None = None, master: str | None = None, storage: str | None = None, *, is_for_a_prompt: bool = False
+) -> Context:
+    """Return a context; what no option says is configured. Beside a prompt Spark starts at once, unless that is."""
+    is_unsaid = is_for_a_prompt and configured({})["warm"] is None
+    return connect(master, engine, storage=storage, warm=True if is_unsaid else None)
+
+
+def fail(message: str, code: int = 1) -> NoReturn:
+    """Say in one sentence what is wrong, and end with `code`."""
+    click.secho(message, fg="red", err=True)
+    raise SystemExit(code)

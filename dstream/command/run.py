@@ -1,21 +1,28 @@
-"""`dstream run`: a script with a context."""
+"""`dstream run`: a script with a context, as the module `__main__`."""
 
 from __future__ import annotations
 
+import builtins
 import os
 import sys
-from types import CodeType
+from types import CodeType, ModuleType
+from typing import Any
 
 import click
 
-from dstream.command.main_module import new_main
-from dstream.command.options import connected, engine_options, fail, name_option
-from dstream.command.program import INTERRUPTED, SAYING
-from dstream.jobs.job_future import JobCancelledError
-from dstream.jobs.job_log import show_lines_of_jobs
+from dstream.command.program import INTERRUPTED, SAYING, connected, engine_options, fail, name_option
+from dstream.jobs.outcomes import JobCancelledError, show_lines_of_jobs
 from dstream.session import Context
 
-__all__ = ["check_is_script", "compiled", "run"]
+__all__ = ["check_is_script", "compiled", "new_main", "run"]
+
+
+def new_main(**names: Any) -> ModuleType:
+    """Put a new module in the place of `__main__`, with these names in it."""
+    main = ModuleType("__main__")
+    main.__dict__.update({"__builtins__": builtins, **names})
+    sys.modules["__main__"] = main
+    return main
 
 
 @click.command(context_settings={**SAYING, "ignore_unknown_options": True})

@@ -11,11 +11,10 @@ from typing import Any
 
 import click
 
-from dstream.command.main_module import new_main
-from dstream.command.options import connected, engine_options
-from dstream.command.program import SAYING
+from dstream.base.environment import VERSION
+from dstream.command.program import SAYING, connected, engine_options
+from dstream.command.run import new_main
 from dstream.session import Context
-from dstream.values.distribution import VERSION
 
 __all__ = ["shell"]
 

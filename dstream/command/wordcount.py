@@ -7,8 +7,7 @@ import re
 
 import click
 
-from dstream.command.options import connected, engine_options
-from dstream.command.program import SAYING
+from dstream.command.program import SAYING, connected, engine_options
 from reducers import replacing, to_imap
 from sources import text_files
 

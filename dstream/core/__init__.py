@@ -1,8 +1,10 @@
-"""The Core API: graphs of processors, for those who write their own vertices.
+"""The Core API: graphs of processors, for authors of vertices.
 
-`dag`, `vertex` and `edge` have the graph, `abstract_processor` and `traverser` what processors are written with,
-`generator_processor` a shorter way to write one. `processors` is the library.
+`dag` and `vertices` have the graph, `abstract_processor`, `block_processor` and `traversers` the bases of processors,
+`suppliers` a shorter way to write one. `processors` is the library; `plan` makes the plan of a graph.
 """
+
+from __future__ import annotations
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -11,26 +13,13 @@ if TYPE_CHECKING:
     from dstream.core import processors
     from dstream.core.abstract_processor import AbstractProcessor, FlatMapper
     from dstream.core.dag import DAG
-    from dstream.core.edge import Edge, EdgeConfig
-    from dstream.core.generator_processor import processor_of
-    from dstream.core.key_functions import constant_key, entry_key, entry_value, whole_item
-    from dstream.core.single_supplier import force_total_parallelism_one
-    from dstream.core.traverser import (
-        AppendableTraverser,
-        ResettableSingletonTraverser,
-        Traverser,
-        lazy,
-        traverse,
-    )
-    from dstream.core.vertex import Vertex
-    from dstream.plan.vertex_graph import Routing
+    from dstream.core.suppliers import force_total_parallelism_one, processor_of
+    from dstream.core.traversers import AppendableTraverser, ResettableSingletonTraverser, Traverser, lazy, traverse
+    from dstream.core.vertices import Edge, EdgeConfig, Vertex
+    from dstream.plan.graphs import Routing
     from dstream.spi.processor import BroadcastKey, Inbox, Outbox, Processor, ProcessorContext, Watermark
-    from dstream.spi.processor_suppliers import (
-        MetaSupplierContext,
-        ProcessorMetaSupplier,
-        ProcessorSupplier,
-        SupplierContext,
-    )
+    from dstream.spi.suppliers import MetaSupplierContext, ProcessorMetaSupplier, ProcessorSupplier, SupplierContext
+    from dstream.values.entries import constant_key, entry_key, entry_value, whole_item
 
 __all__ = [
     "DAG",
@@ -64,39 +53,40 @@ __all__ = [
     "whole_item",
 ]
 
+
 _HOMES = {
     "DAG": "dag",
     "AbstractProcessor": "abstract_processor",
-    "AppendableTraverser": "traverser",
-    "Edge": "edge",
-    "EdgeConfig": "edge",
+    "AppendableTraverser": "traversers",
+    "Edge": "vertices",
+    "EdgeConfig": "vertices",
     "FlatMapper": "abstract_processor",
-    "ResettableSingletonTraverser": "traverser",
-    "Traverser": "traverser",
-    "Vertex": "vertex",
-    "constant_key": "key_functions",
-    "entry_key": "key_functions",
-    "entry_value": "key_functions",
-    "force_total_parallelism_one": "single_supplier",
-    "lazy": "traverser",
-    "processor_of": "generator_processor",
-    "traverse": "traverser",
-    "whole_item": "key_functions",
+    "ResettableSingletonTraverser": "traversers",
+    "Traverser": "traversers",
+    "Vertex": "vertices",
+    "force_total_parallelism_one": "suppliers",
+    "lazy": "traversers",
+    "processor_of": "suppliers",
+    "traverse": "traversers",
 }
 """The modules of this package that have the names."""
 
 _CONTRACTS = {
     "BroadcastKey": "dstream.spi.processor",
     "Inbox": "dstream.spi.processor",
-    "MetaSupplierContext": "dstream.spi.processor_suppliers",
+    "MetaSupplierContext": "dstream.spi.suppliers",
     "Outbox": "dstream.spi.processor",
     "Processor": "dstream.spi.processor",
     "ProcessorContext": "dstream.spi.processor",
-    "ProcessorMetaSupplier": "dstream.spi.processor_suppliers",
-    "ProcessorSupplier": "dstream.spi.processor_suppliers",
-    "Routing": "dstream.plan.vertex_graph",
-    "SupplierContext": "dstream.spi.processor_suppliers",
+    "ProcessorMetaSupplier": "dstream.spi.suppliers",
+    "ProcessorSupplier": "dstream.spi.suppliers",
+    "Routing": "dstream.plan.graphs",
+    "SupplierContext": "dstream.spi.suppliers",
     "Watermark": "dstream.spi.processor",
+    "constant_key": "dstream.values.entries",
+    "entry_key": "dstream.values.entries",
+    "entry_value": "dstream.values.entries",
+    "whole_item": "dstream.values.entries",
 }
 """The modules below that have the others."""
 

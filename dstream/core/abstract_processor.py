@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from dstream.core.traverser import Traverser, traverse, traverse_result
+from dstream.core.traversers import Traverser, traverse, traverse_result
 from dstream.errors import IllegalStateError, UnsupportedError
 from dstream.spi.processor import Inbox, Outbox, Processor, ProcessorContext, Targets
 

@@ -1,14 +1,15 @@
-"""`BlockProcessor`: a processor that takes all items there are, and emits what it makes of them in blocks."""
+"""`BlockProcessor`: a processor of whole blocks of items, and `Saving`, its snapshot entry by entry."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any, TypeVar
 
 from dstream.spi.processor import Inbox, Outbox, Processor, ProcessorContext, Targets, Watermark
 
-__all__ = ["BlockProcessor", "kinds_of", "without_none"]
+__all__ = ["BlockProcessor", "Saving", "kinds_of", "without_none"]
+
 
 T = TypeVar("T")
 
@@ -119,3 +120,34 @@ class BlockProcessor(Processor):
     def save_to_snapshot(self) -> bool:
         """Emit what waits."""
         return self.emit_what_waits()
+
+
+Entry = tuple[Any, Any]
+
+
+class Saving:
+    """Offers entries to snapshots, each of which may take several calls."""
+
+    def __init__(self) -> None:
+        self._left: Iterator[Entry] | None = None
+        self._entry: Entry | None = None
+
+    def goes_on(self, outbox: Outbox, entries: Callable[[], Iterator[Entry]]) -> bool:
+        """Offer what is left of the entries.
+
+        Args:
+            outbox: takes them.
+            entries: gives all of them; called once for each snapshot.
+
+        Returns:
+            Whether all were taken.
+        """
+        if self._left is None:
+            self._left = entries()
+            self._entry = next(self._left, None)
+        while self._entry is not None:
+            if not outbox.offer_to_snapshot(*self._entry):
+                return False
+            self._entry = next(self._left, None)
+        self._left = None
+        return True

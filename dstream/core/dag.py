@@ -1,27 +1,90 @@
-"""`DAG`: a graph of vertices and edges, as a value that any context runs."""
+"""`DAG`: a graph of vertices and edges in topological order, as a value that any context runs."""
 
 from __future__ import annotations
 
 import copy
 import pickle
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
-from dstream.core.edge import Edge
-from dstream.core.order_of_vertices import in_topological_order, refuse_gaps
-from dstream.core.vertex import Vertex
-from dstream.pickling import dumps
-from dstream.pipeline.pipeline_plan import PipelinePlan
+from dstream.arguments import kind_of
+from dstream.base.pickling import dumps
+from dstream.core.vertices import Edge, Vertex
+from dstream.pipeline.plan import PipelinePlan
+from dstream.plan.graphs import GraphVertex, VertexGraph
 from dstream.plan.steps import Step
-from dstream.plan.vertex_graph import GraphVertex, VertexGraph
-from dstream.spi.names_of_jet import NamesOfJet
-from dstream.spi.processor_suppliers import AnySupplier
-from dstream.stream.stream_arguments import kind_of
+from dstream.spi.processor import NamesOfJet
+from dstream.spi.suppliers import AnySupplier
 
 if TYPE_CHECKING:
-    from dstream.plan.show.drawing import Drawing
+    from dstream.explain.drawing import Drawing
 
-__all__ = ["DAG"]
+__all__ = ["DAG", "in_topological_order", "refuse_gaps"]
+
+
+def refuse_gaps(vertices: Iterable[Vertex], edges: Sequence[Edge]) -> None:
+    """Refuse edges whose ordinals leave one out.
+
+    Raises:
+        ValueError: those into or out of a vertex do.
+    """
+    leaving: dict[str, list[tuple[int, Edge]]] = {}
+    arriving: dict[str, list[tuple[int, Edge]]] = {}
+    for each in edges:
+        assert each.destination is not None
+        leaving.setdefault(each.source.name, []).append((each.source_ordinal, each))
+        arriving.setdefault(each.destination.name, []).append((each.destination_ordinal, each))
+    for vertex in vertices:
+        _refuse_gap(leaving.get(vertex.name, []), f"leave {vertex.name!r}")
+        _refuse_gap(arriving.get(vertex.name, []), f"lead to {vertex.name!r}")
+
+
+def _refuse_gap(numbered: list[tuple[int, Edge]], what: str) -> None:
+    for expected, (number, edge) in enumerate(sorted(numbered, key=lambda each: each[0])):
+        if number != expected:
+            raise ValueError(
+                f"{edge.described()}: no edge has ordinal {expected} of those that {what}: ordinals count from 0, and "
+                "leave none out"
+            )
+
+
+def in_topological_order(vertices: Iterable[Vertex], edges: Sequence[Edge]) -> list[Vertex]:
+    """Return each vertex after those from which edges lead to it; otherwise in the order given.
+
+    Raises:
+        ValueError: edges make a cycle; the message has its path.
+    """
+    below: dict[str, list[Vertex]] = {}
+    for each in sorted(edges, key=lambda each: each.source_ordinal):
+        assert each.destination is not None
+        below.setdefault(each.source.name, []).append(each.destination)
+    finished: dict[str, Vertex] = {}
+    for vertex in reversed(list(vertices)):
+        _visit(vertex, below, finished)
+    return list(reversed(finished.values()))
+
+
+def _visit(root: Vertex, below: Mapping[str, Sequence[Vertex]], finished: dict[str, Vertex]) -> None:
+    """Add what is below a vertex to those that are finished, and then the vertex: from the end to the beginning."""
+    if root.name in finished:
+        return
+    path = {root.name: root}
+    waiting = [iter(reversed(below.get(root.name, ())))]
+    while waiting:
+        following = next(waiting[-1], None)
+        if following is None:
+            name, vertex = path.popitem()
+            finished[name] = vertex
+            waiting.pop()
+        elif following.name in path:
+            raise ValueError(f"the edges of this graph make a cycle: {_cycle(list(path), following.name)}")
+        elif following.name not in finished:
+            path[following.name] = following
+            waiting.append(iter(reversed(below.get(following.name, ()))))
+
+
+def _cycle(path: Sequence[str], again: str) -> str:
+    return " -> ".join([*path[path.index(again) :], again])
 
 
 class DAG(NamesOfJet):
@@ -199,7 +262,7 @@ class DAG(NamesOfJet):
             UnsupportedError: no engine runs such a graph.
             ValueError: the graph is not valid.
         """
-        from dstream.core.graph_plan import plan_of_graph
+        from dstream.core.plan import plan_of_graph
 
         return plan_of_graph(self.graph())
 
@@ -223,12 +286,12 @@ class DAG(NamesOfJet):
             UnsupportedError: no engine runs such a graph.
             ValueError: the graph is not valid, or there is no such format.
         """
-        from dstream.pipeline.drawn_plan import explained_in
+        from dstream.pipeline.plan import explained_in
 
         return explained_in(format, self.plan, routes=routes)
 
     def __repr__(self) -> str:
-        from dstream.core.drawn_dag import as_lines
+        from dstream.core.drawing import as_lines
 
         return as_lines(list(self._vertices.values()), self._edges)
 
@@ -242,7 +305,7 @@ class DAG(NamesOfJet):
             >>> print(dag.edge(Edge.between(a, b).broadcast()).to_dot().splitlines()[-2].strip())
             v0 -> v1 [label="0 to 0\lbroadcast\l"];
         """
-        from dstream.core.drawn_dag import as_digraph
+        from dstream.core.drawing import as_digraph
 
         return as_digraph(list(self._vertices.values()), self._edges)
 

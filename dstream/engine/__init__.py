@@ -1,5 +1,9 @@
-"""Lowering a plan: `local` is the readable definition, `spark` the product; both share the kernels.
+"""The engines: compilation of plans, and their runs in the caller's process and on Spark.
 
-`compiler` makes a `graph` of a plan, `explaining` says what it will run as, `kernels` holds what operations do to one
-partition, `worker` what tasks on workers do, `progress` how far they are.
+`compiler` turns a plan of core operations into a `physical` plan, which the Spark engine runs (`spark`), with `tasks`
+as the part on its workers. `local` runs core operations without one. `selection` chooses between the two engines,
+`runs` is a run that can be cancelled, `progress` and `display` show it. What operations do to one partition is in
+`dstream.operators`, and `dstream.explain` shows a plan before it runs.
 """
+
+from __future__ import annotations

@@ -1,6 +1,12 @@
-"""What a pure function gives, as a value that others than Python's interpreter can evaluate."""
+"""Expressions: results of pure functions as values that other evaluators than Python can run.
 
-from dstream.expressions.expression import (
+`reader` reads a function: `source` finds its syntax tree, `syntax` translates that, `resolution` resolves its names.
+`tree` contains the expressions, `effects` the functions without side effects.
+"""
+
+from __future__ import annotations
+
+from dstream.expressions.tree import (
     Applied,
     Argument,
     Attribute,

@@ -1,17 +1,19 @@
-"""Failures: how an exception of the user's own carries the step, the place and the item.
+"""Failures: the step, the source location and the item that a user's exception carries.
 
 The exception keeps its type, so `except ZeroDivisionError` works as it does around local code.
-Where it is raised it is given data only (`known`): the step, the item, the line. Where the terminal
-operation ends, `dstream.plan.failure_messages` makes words of them. `frames` knows whose code a traceback
-shows, `showing` writes items and places short.
+Where it is raised only data is attached to it (`account`): the step, the item, the line. Where the terminal
+operation ends, `dstream.plan.failure_messages` makes a message of them. `attribution` finds the item and the line of
+the user's code, `transport` carries an exception from a worker to the driver.
 """
 
-from dstream.failures.frames import Origin, is_full, is_of_spark, item_of, origin_of, shorten
-from dstream.failures.known import (
+from __future__ import annotations
+
+from dstream.base.showing import near, shown, source_line
+from dstream.failures.account import (
     MISSING,
-    Account,
-    Carried,
     Failure,
+    FailureMessage,
+    TransportedError,
     attach,
     blame,
     failure,
@@ -22,15 +24,24 @@ from dstream.failures.known import (
     refuse_an_end,
     told,
 )
-from dstream.failures.showing import near, shown, source_line
-from dstream.failures.whose_code import is_installed, is_our_name, is_ours
+from dstream.failures.attribution import (
+    Origin,
+    is_full,
+    is_installed,
+    is_of_spark,
+    is_our_name,
+    is_ours,
+    item_of,
+    origin_of,
+    shorten,
+)
 
 __all__ = [
     "MISSING",
-    "Account",
-    "Carried",
     "Failure",
+    "FailureMessage",
     "Origin",
+    "TransportedError",
     "attach",
     "blame",
     "failure",

@@ -1,11 +1,9 @@
-"""Calls: a function called for several items at a time, in threads or in an event loop.
+"""Concurrent calls of one function, in threads or in an event loop.
 
 `in_order` gives their outcomes in the order of the items and looks no further ahead than there are
 calls in flight. Whatever ends it ends the calls: a thread finishes the one that it is in, and starts
 no other; a coroutine is cancelled.
 """
-
-# ruff: noqa: D102 (an override means what the contract says)
 
 from __future__ import annotations
 
@@ -18,15 +16,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
-from dstream.gatherers.pace import Clock, Pace
-from dstream.gatherers.retry import Retry
+from dstream.gatherers.concurrency import Clock, RateLimit, Retry
 from dstream.keys import canonical
 from dstream.spi import Outcome
 
 if TYPE_CHECKING:
-    from dstream.values.attached_files import JobFiles
+    from dstream.values.attachments import JobFiles
 
-__all__ = ["Calls", "LoopCalls", "Remembered", "ThreadCalls", "in_order"]
+__all__ = ["Calls", "LoopCalls", "MemoizedCall", "ThreadCalls", "in_order"]
 
 
 E = TypeVar("E", bound=BaseException)
@@ -86,10 +83,10 @@ def _ended(call: Future[Outcome]) -> Outcome:
 class ThreadCalls:
     """Calls a plain function in a pool of threads."""
 
-    def __init__(self, fn: Callable[[Any], Any], n: int, retry: Retry, pace: Pace | None, clock: Clock) -> None:
+    def __init__(self, fn: Callable[[Any], Any], n: int, retry: Retry, pace: RateLimit | None, clock: Clock) -> None:
         self._fn, self._retry, self._pace, self._clock = fn, retry, pace, clock
         self._stop = threading.Event()
-        from dstream.values.attached_files import files_here, of_job  # here: few programs call functions in threads
+        from dstream.values.attachments import files_here, of_job  # here: few programs call functions in threads
 
         self._pool = ThreadPoolExecutor(n, "dstream-call", of_job, (files_here(),))
 
@@ -131,11 +128,11 @@ class LoopCalls:
     """Calls an async function in an event loop, which runs in a thread of its own."""
 
     def __init__(
-        self, fn: Callable[[Any], Awaitable[Any]], n: int, retry: Retry, pace: Pace | None, clock: Clock
+        self, fn: Callable[[Any], Awaitable[Any]], n: int, retry: Retry, pace: RateLimit | None, clock: Clock
     ) -> None:
         self._fn, self._retry, self._pace, self._clock = fn, retry, pace, clock
         self._loop = asyncio.new_event_loop()
-        from dstream.values.attached_files import files_here
+        from dstream.values.attachments import files_here
 
         self._thread = threading.Thread(target=self._run, args=(files_here(),), name="dstream-calls", daemon=True)
         self._thread.start()
@@ -148,7 +145,7 @@ class LoopCalls:
         self._thread.join(_PATIENCE)
 
     def _run(self, files: JobFiles | None) -> None:
-        from dstream.values.attached_files import of_job
+        from dstream.values.attachments import of_job
 
         of_job(files)
         try:
@@ -203,7 +200,7 @@ def _raisable(error: E) -> E | RuntimeError:
     return raisable
 
 
-class Remembered:
+class MemoizedCall:
     """Makes one call for equal items."""
 
     def __init__(self, calls: Calls) -> None:

@@ -1,15 +1,17 @@
-"""Jobs: pipelines that were submitted. They run beside the caller, have names, and outlive a crash.
+"""Jobs: submitted pipelines, which run beside the caller, have names, and survive a crash.
 
-`jobs_of_context` submits and finds them; `job` is what users hold. A job is an `Execution` in one process, its driver,
-and records in the storage that every process reads (`job_records`): its state, which the driver alone replaces
-(`job_lease`), and the receipts of its sinks (`epoch_record`), put before any sink publishes (`bounded_run`). By
-`job_heart` others see that the driver lives, and by `job_watch` they wait for it and ask it for things.
+`registry` submits and finds them; `handle` has the `Job` that users hold. A job is an `Execution` in one process, its
+driver (`execution`), with one `BoundedRun` or `UnboundedRun` after another (`runs`, `unbounded`). Every process reads
+its `records` in the storage: its `state`, which the driver alone replaces (`lease`), and the receipts of its sinks,
+stored before any sink publishes. The heartbeats of `watch` show that the driver is alive; through `watch` other
+processes wait for a job and send requests to it. `upgrades` compares a job with another pipeline and has snapshots.
 """
 
-from dstream.jobs.job import Job
-from dstream.jobs.job_config import JobConfig
-from dstream.jobs.job_metrics import JobMetrics, StageMetrics
-from dstream.jobs.job_status import JobStatus
-from dstream.jobs.source_metrics import SourceMetrics
+from __future__ import annotations
+
+from dstream.jobs.config import JobConfig
+from dstream.jobs.handle import Job
+from dstream.jobs.metrics import JobMetrics, SourceMetrics, StageMetrics
+from dstream.jobs.state import JobStatus
 
 __all__ = ["Job", "JobConfig", "JobMetrics", "JobStatus", "SourceMetrics", "StageMetrics"]

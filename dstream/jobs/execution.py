@@ -1,4 +1,4 @@
-"""`Execution`: a job in its driver, which is a thread of this process: its runs, and how it ends."""
+"""`Execution`: a job in its driver, a thread of this process: its runs, restarts and end."""
 
 from __future__ import annotations
 
@@ -13,38 +13,37 @@ from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from dstream.base.threads import in_a_thread
 from dstream.errors import CancelledError as RunCancelledError
 from dstream.errors import IllegalStateError, JobTakenOverError
 from dstream.failures import is_full, shorten
-from dstream.jobs.bounded_run import BoundedRun
-from dstream.jobs.epoch_record import EpochRecord
-from dstream.jobs.job_context import JobContext
-from dstream.jobs.job_drivers import forget_driver
-from dstream.jobs.job_failures import failure_text, is_no_fault_of_the_user, pickled_failure
-from dstream.jobs.job_files import gathered, removed
-from dstream.jobs.job_future import JobCancelledError, JobFuture
-from dstream.jobs.job_goals import AT_ONCE, Goal, goal_after
-from dstream.jobs.job_lease import Lease
-from dstream.jobs.job_log import REASONS, failed_with, log_end, log_status
-from dstream.jobs.job_records import JobRecords, Request, Want
-from dstream.jobs.job_run import JobRun
-from dstream.jobs.job_state import shape_of
-from dstream.jobs.job_status import JobStatus
-from dstream.jobs.plan_of_job import keep_plan
-from dstream.pipeline.pipeline_plan import PipelinePlan
-from dstream.plan import Where
-from dstream.values.attached_files import JobFiles, using_files
-from dstream.values.idle_threads import in_a_thread
+from dstream.jobs.files import gathered, removed
+from dstream.jobs.lease import AT_ONCE, Goal, Lease, goal_after
+from dstream.jobs.outcomes import (
+    REASONS,
+    JobCancelledError,
+    JobFuture,
+    failed_with,
+    failure_text,
+    is_no_fault_of_the_user,
+    log_end,
+    log_status,
+    pickled_failure,
+)
+from dstream.jobs.records import ANSWERS_KEPT, EpochRecord, JobRecords, Request, Want
+from dstream.jobs.runs import BoundedRun, JobContext, JobRun, keep_plan
+from dstream.jobs.state import JobStatus, forget_driver, shape_of
+from dstream.pipeline.plan import PipelinePlan
+from dstream.plan import SourceLocation
+from dstream.values.attachments import JobFiles, using_files
 
 if TYPE_CHECKING:
-    from dstream.jobs.unbounded.epoch_log import EpochLog
+    from dstream.jobs.unbounded.log import EpochLog
 
 __all__ = ["Execution"]
 
-_log = logging.getLogger("dstream.jobs")
 
-_ANSWERS_KEPT = 64
-"""Requests of other processes that were obeyed last: each asker looks for its own within half a second."""
+_log = logging.getLogger("dstream.jobs")
 
 
 class Execution:
@@ -74,7 +73,7 @@ class Execution:
         lease: Lease,
         epoch: EpochRecord,
         plan: PipelinePlan,
-        place: Where | None,
+        place: SourceLocation | None,
         load: Callable[[bytes], Any],
         clock: Callable[[], float],
     ) -> None:
@@ -111,9 +110,8 @@ class Execution:
         )
 
     def _unbounded_run(self) -> JobRun:
-        from dstream.jobs.unbounded.epoch_log import EpochLog  # here: jobs that end do without
-        from dstream.jobs.unbounded.unbounded_run import UnboundedRun
-        from dstream.jobs.unbounded.unkept_records import UnkeptRecords
+        from dstream.jobs.unbounded.log import EpochLog, UnkeptRecords  # here: jobs that end do without
+        from dstream.jobs.unbounded.run import UnboundedRun
 
         state, job = self.lease.state, self.lease.state.id
         is_kept = state.config.guarantee != "none"
@@ -213,18 +211,18 @@ class Execution:
 
     def _check_opens(self, plan: PipelinePlan) -> None:
         """Open the sources of a pipeline, which may take as long as their servers do."""
-        from dstream.jobs.unbounded.source_marks import check_sources_go_on  # here: jobs that end do without
+        from dstream.jobs.unbounded.resumption import check_sources_go_on  # here: jobs that end do without
 
         check_sources_go_on(plan, self._context, self._log_of_epochs().last(self.lease.state.log))
 
     def _log_of_epochs(self) -> EpochLog:
-        from dstream.jobs.unbounded.epoch_log import EpochLog
+        from dstream.jobs.unbounded.log import EpochLog
 
         return EpochLog(self._records.all, self.lease.state.id, self.lease.state.driver.token)
 
     def answer(self, requests: Sequence[Request]) -> None:
         """Take what other processes ask for, cancel first; whoever sees that the job has ended sees the answer too."""
-        kept = max(_ANSWERS_KEPT, len(requests))
+        kept = max(ANSWERS_KEPT, len(requests))
         for request in sorted(requests, key=lambda each: each.want != "cancel"):
             plan = self._plan_of(request) if request.want == "update" else None
             with self._lock:
@@ -401,7 +399,7 @@ class Execution:
         if (plan := self._next) is None:
             return
         self._next = None
-        from dstream.jobs.upgrade_plan import Memory, check_nothing_is_refused, upgrade_plan
+        from dstream.jobs.upgrades import Memory, check_nothing_is_refused, upgrade_plan
 
         state = self.lease.state
         try:

@@ -1,19 +1,151 @@
-"""The one value that stands for a key and for all that equal it, and what is refused."""
+"""Canonical keys: one value for all equal keys, one NaN, and the refusal of unstable keys."""
 
 from __future__ import annotations
 
 import copy
+import dataclasses
 import enum
+import functools
+import math
 import operator
+import sys
 import types
 from typing import Any
 
+from dstream.base.functions import refuse_awaitable
 from dstream.errors import UnstableKeyError
-from dstream.keys.forms import Form, compared_fields, form_of, nan_of_fields
-from dstream.keys.nan import NAN, FieldNan
-from dstream.values.flattened import refuse_awaitable
 
-__all__ = ["PLAIN", "canonical", "is_vetted", "shown"]
+__all__ = [
+    "FIELD_NAN",
+    "NAN",
+    "PLAIN",
+    "FieldNan",
+    "KeyForm",
+    "canonical",
+    "compared_fields",
+    "form_of",
+    "has_generated_eq",
+    "has_generated_hash",
+    "hashed_fields",
+    "is_vetted",
+    "nan_of_fields",
+    "shown",
+]
+
+
+NAN = math.nan
+"""The one NaN that stands for all of them: dicts, tuples and frozensets find it again by identity."""
+
+
+class FieldNan(float):
+    """The NaN in a field of a dataclass whose `__eq__` compares fields by `==` alone, as from Python 3.13.
+
+    It equals every NaN, itself among them. Everything else about it is that of a float: `math.isnan(x)` and `x != x`
+    hold, and a pickle of it is that of a float.
+    """
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, float) and other != other
+
+    def __ne__(self, other: object) -> bool:
+        return True
+
+    def __hash__(self) -> int:
+        return hash(NAN)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return float, ("nan",)
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        return self.__reduce__()
+
+
+FIELD_NAN = FieldNan("nan")
+
+
+class KeyForm(enum.Enum):
+    """What a key is compared by."""
+
+    PARTS = "the parts of a tuple, in order"
+    SET = "the parts of a frozenset"
+    FIELDS = "the fields of a dataclass"
+    WHOLE = "what its class says"
+
+
+@functools.lru_cache(maxsize=4096)
+def form_of(kind: Any) -> KeyForm:
+    """Return what the keys of a class are compared by."""
+    if issubclass(kind, tuple) and kind.__hash__ is tuple.__hash__:
+        return KeyForm.PARTS
+    if issubclass(kind, frozenset) and kind.__hash__ is frozenset.__hash__:
+        return KeyForm.SET
+    return KeyForm.FIELDS if has_generated_hash(kind) else KeyForm.WHOLE
+
+
+@functools.lru_cache(maxsize=4096)
+def compared_fields(kind: Any) -> tuple[str, ...]:
+    """Return the fields that equality or hash of a dataclass depend on."""
+    compared = [field.name for field in _fields(kind, "__eq__") if field.compare]
+    return tuple(dict.fromkeys([*compared, *hashed_fields(kind)]))
+
+
+@functools.lru_cache(maxsize=4096)
+def hashed_fields(kind: Any) -> tuple[str, ...]:
+    """Return the fields that the hash of a dataclass depends on."""
+    fields = _fields(kind, "__hash__")
+    return tuple(field.name for field in fields if (field.compare if field.hash is None else field.hash))
+
+
+@functools.lru_cache(maxsize=4096)
+def nan_of_fields(kind: Any) -> float:
+    """Return the NaN that the equality of a dataclass finds again: up to Python 3.12 it compares tuples of fields."""
+    return NAN if sys.version_info < (3, 13) and has_generated_eq(kind) else FIELD_NAN
+
+
+def has_generated_eq(kind: type) -> bool:
+    """Say whether `@dataclass` wrote the equality of a class, or somebody the same by hand."""
+    return _is_generated(kind, "__eq__")
+
+
+def has_generated_hash(kind: type) -> bool:
+    """Say whether `@dataclass` wrote the hash of a class, or somebody the same by hand."""
+    return _is_generated(kind, "__hash__")
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_generated(kind: Any, method: str) -> bool:
+    if not dataclasses.is_dataclass(_owner(kind, method)):
+        return False
+    written, like = _code_of(getattr(kind, method)), _like(kind, method)
+    return written is not None and written == _code_of(getattr(like, method))
+
+
+def _owner(kind: Any, method: str) -> Any:
+    """Return the class that a method is inherited from: it is over the fields of that class, and of no subclass."""
+    return next(base for base in kind.__mro__ if method in vars(base))
+
+
+def _fields(kind: Any, method: str) -> tuple[dataclasses.Field[Any], ...]:
+    owner = _owner(kind, method)
+    return dataclasses.fields(owner if dataclasses.is_dataclass(owner) else kind)
+
+
+def _like(kind: Any, method: str) -> type:
+    """Return what `@dataclass` makes of the fields that a method is over, nothing written by hand."""
+    fields = [
+        (field.name, object, dataclasses.field(compare=field.compare, hash=field.hash))
+        for field in _fields(kind, method)
+    ]
+    return dataclasses.make_dataclass("Like", fields, frozen=True)
+
+
+def _code_of(method: Any) -> Any:
+    """Return what a method does; the names of the file, the function and its module are no part of it."""
+    code = getattr(method, "__code__", None)
+    return code and (code.co_code, code.co_names, code.co_consts, code.co_varnames, code.co_freevars)
+
 
 PLAIN = frozenset({str, int, bytes, bool, type(None)})
 """Types whose instances are their own canonical keys."""
@@ -35,12 +167,12 @@ def canonical(key: Any) -> Any:
     if kind is float:
         return key if key == key else NAN
     form = form_of(kind)
-    if form is Form.PARTS:
+    if form is KeyForm.PARTS:
         return _canonical_tuple(key, kind)
-    if form is Form.SET:
+    if form is KeyForm.SET:
         parts = frozenset(map(canonical, key))
         return key if parts == key else parts
-    if form is Form.FIELDS:
+    if form is KeyForm.FIELDS:
         return _canonical_dataclass(key, kind)
     if kind is FieldNan:
         return NAN

@@ -1,4 +1,4 @@
-"""From the stages of a pipeline to the plan that a job runs: refusals, forks, parallelism, names."""
+"""Planning of a job from the stages of a pipeline: refusals, forks, parallelism, names."""
 
 from __future__ import annotations
 
@@ -8,28 +8,32 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from dstream.errors import IllegalStateError, UnsupportedError
-from dstream.pipeline.any_stage import placed
-from dstream.pipeline.peeking import under_the_name
-from dstream.pipeline.pipeline_plan import (
+from dstream.pipeline.arguments import under_the_name
+from dstream.pipeline.plan import (
+    PartitionedSource,
     PipelinePlan,
     PlannedStage,
     PlannedWrite,
     check_that_all_or_none_takes_epochs,
 )
-from dstream.pipeline.relinking import relinked, with_inputs
-from dstream.pipeline.source_in_parts import InParts
-from dstream.pipeline.stage_record import AS_MANY, StageRecord, names_of, names_of_late_sinks
-from dstream.pipeline.transforming import known_as, with_processors
+from dstream.pipeline.records import AS_MANY, StageRecord, names_of, names_of_late_sinks, relinked, with_inputs
+from dstream.pipeline.stages import known_as, placed, with_processors
 from dstream.plan import Node, PartitionBy, Read, Recover, is_bounded, rewrite, topological
-from dstream.plan.core_of_forks import Fork
-from dstream.plan.nodes_of_epochs import AddTimestamps, OverEpochs, in_time, late_ones_of
-from dstream.plan.nodes_of_forks import Shared
-from dstream.plan.nodes_of_graphs import ItemsOfOutlet, Processing
-from dstream.plan.nodes_of_stages import Aggregate, Spread
-from dstream.plan.stream_read import StreamRead
+from dstream.plan.nodes import Fork as Fork_nodes
+from dstream.plan.operations.stages import Fork
+from dstream.plan.pipeline_nodes import (
+    AddTimestamps,
+    ItemsOfOutlet,
+    OverEpochs,
+    ProcessorGraph,
+    StreamRead,
+    in_time,
+    late_ones_of,
+)
+from dstream.plan.stage_nodes import Aggregate, Spread
 from dstream.spi import ProcessorSink, Sink
 from dstream.spi.processor_ends import Nowhere
-from dstream.stream.error_handling import Delivery
+from dstream.stream.recovery import Delivery
 
 __all__ = ["planned"]
 
@@ -176,10 +180,10 @@ def _nodes(records: Sequence[StageRecord], names: Mapping[int, str]) -> _Nodes:
         if each.sink is None or isinstance(each.sink, ProcessorSink):
             node = _called(node, names[id(each)], each.given_name)
         if each.late_to is not None:
-            both = Shared(node)
+            both = Fork_nodes(node)
             node, found.late[id(each)] = in_time(both), late_ones_of(both)
         found.own[id(each)] = node
-        given[id(each)] = Shared(node) if times[id(each)] > 1 else node
+        given[id(each)] = Fork_nodes(node) if times[id(each)] > 1 else node
     return found
 
 
@@ -187,7 +191,7 @@ def _called(node: Node, stage: str, given_name: str | None) -> Node:
     """Return a node that knows the name of its stage: if records of epochs speak of it, or the user gave it."""
     if isinstance(node, AddTimestamps | OverEpochs):
         node = dataclasses.replace(node, known_as=stage)
-    if isinstance(node, ItemsOfOutlet) and isinstance(node.upstream, Processing):
+    if isinstance(node, ItemsOfOutlet) and isinstance(node.upstream, ProcessorGraph):
         node = dataclasses.replace(node, upstream=known_as(node.upstream, stage))
     return node if given_name is None else _named(node, given_name)
 
@@ -225,11 +229,11 @@ def _in_partitions(record: StageRecord) -> Node | None:
         return (
             node
             if isinstance(node.source, StreamRead)
-            else dataclasses.replace(node, source=InParts(node.source, count))
+            else dataclasses.replace(node, source=PartitionedSource(node.source, count))
         )
     if isinstance(node, Spread | PartitionBy):
         return dataclasses.replace(node, count=count)
-    if isinstance(node, ItemsOfOutlet) and isinstance(node.upstream, Processing):
+    if isinstance(node, ItemsOfOutlet) and isinstance(node.upstream, ProcessorGraph):
         return dataclasses.replace(node, upstream=with_processors(node.upstream, count))
     return None
 

@@ -1,18 +1,32 @@
-"""Plans: what a stream will do, as immutable values, in two families.
+"""Plans: streams and pipelines as immutable values, as nodes and as core operations.
 
-`nodes` holds what the fluent methods make, `nodes_by_key` those by key, `ends` those that a
-plan ends in. `rewrite` turns them into operations of `core`, which are all that engines know. `walk`
-visits both without recursion, `properties` answers what holds for a plan, `stages` says what it will
-run as, `show` writes and draws it. `failure_boundary`, `failure_messages` and `replaying` make words of
-a failure where a terminal operation ends; `capture_checks` checks what functions take along.
+`nodes`, `keyed_nodes`, `stage_nodes` and `pipeline_nodes` contain the nodes of the fluent methods, `ends` those of
+terminal operations, `graphs` the graphs of processors. `rewrite` turns nodes into core operations, which are all that
+engines know, with `translation` for one node alone; `binding` binds a plan to a context, `timestamps` adapts it to
+unbounded items. `walk` visits nodes and operations without recursion, `properties` derives order, size and placement,
+`stages` is the value that pictures show, `chain` the plan as a string. `failure_messages` and `replay` explain a
+failure at the end of a terminal operation; `capture_checks` and `captures` check the captured variables of functions.
 
-Names imported from here are for those who write plans. Core operations have the same names in `core`;
-engines import them from there, and nothing from here.
+Names imported from here are for authors of plans. Core operations have the same names in `operations`; engines import
+them from there, and nothing from here.
 """
 
-from dstream.plan.core import Core
-from dstream.plan.ends import Collect, Columns, End, ForEach, ForEachPartition, Loop, Partitions, ToList, Write
-from dstream.plan.failure_boundary import explained
+from __future__ import annotations
+
+from dstream.plan.chain import describe
+from dstream.plan.ends import (
+    Collect,
+    Columns,
+    End,
+    ForEach,
+    ForEachPartition,
+    Loop,
+    Partitions,
+    ToList,
+    Write,
+    explained,
+)
+from dstream.plan.keyed_nodes import CoGroup, Distinct, Join, Pairing, PartitionBy
 from dstream.plan.nodes import (
     Cache,
     Concat,
@@ -28,6 +42,7 @@ from dstream.plan.nodes import (
     Parallel,
     Peek,
     Read,
+    Recover,
     Shuffle,
     Skip,
     Sorted,
@@ -36,19 +51,26 @@ from dstream.plan.nodes import (
     Union,
     Unordered,
 )
-from dstream.plan.nodes_by_key import CoGroup, Distinct, Join, Pairing, PartitionBy
-from dstream.plan.nodes_of_failures import Recover
+from dstream.plan.operations.streams import Core
 from dstream.plan.properties import check, configuration, is_bounded, is_ordered, known_size, parallelism
-from dstream.plan.recalling import Cached, Found, nothing_kept, recalled
 from dstream.plan.rewrite import rewrite
-from dstream.plan.show.chain import describe
-from dstream.plan.steps import Step, shown_function, unchanged
-from dstream.plan.walk import fold, inputs_first, last_step, topological
-from dstream.plan.where import Where, call_site
+from dstream.plan.steps import SourceLocation, Step, call_site, unchanged
+from dstream.plan.walk import (
+    CacheContent,
+    CacheLookup,
+    fold,
+    inputs_first,
+    last_step,
+    nothing_kept,
+    recalled,
+    topological,
+)
+from dstream.values.functions import shown_function
 
 __all__ = [
     "Cache",
-    "Cached",
+    "CacheContent",
+    "CacheLookup",
     "CoGroup",
     "Collect",
     "Columns",
@@ -62,7 +84,6 @@ __all__ = [
     "FlatMap",
     "ForEach",
     "ForEachPartition",
-    "Found",
     "Gather",
     "Join",
     "Limit",
@@ -80,13 +101,13 @@ __all__ = [
     "Shuffle",
     "Skip",
     "Sorted",
+    "SourceLocation",
     "Step",
     "Table",
     "TakeWhile",
     "ToList",
     "Union",
     "Unordered",
-    "Where",
     "Write",
     "call_site",
     "check",

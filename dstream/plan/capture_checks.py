@@ -1,9 +1,9 @@
-"""What the functions of a plan take along to the workers: checked before the first job starts.
+"""Checks of captured variables before the first job of a plan.
 
 `check_captures` looks at every function of every step, also of steps that the first job would not
 need, and names what cannot travel and what is large by its variable. It looks into closures,
 globals, defaults, partials, methods, attributes and containers by type, and pickles only what it
-cannot judge that way, so that it costs some microseconds for an ordinary lambda. `obstacles` has the
+cannot judge that way, so that it costs some microseconds for an ordinary lambda. `captures` has the
 walk itself.
 """
 
@@ -16,18 +16,24 @@ from typing import Any
 
 from dstream.errors import LargeCaptureWarning, SerializationError
 from dstream.failures import blame, is_our_name
-from dstream.plan.core import Called, Chain, Core, Read
-from dstream.plan.core_of_epochs import OverEpochs, Stamped
-from dstream.plan.core_of_graphs import Processing, functions_of_graph
-from dstream.plan.core_of_services import Served, UsingBatches
-from dstream.plan.core_of_stages import Aggregate
-from dstream.plan.obstacles import Large, Obstacle, look
+from dstream.plan.captures import Large, Obstacle, look
+from dstream.plan.operations.stages import (
+    Aggregate,
+    AssignTimestamps,
+    OverEpochs,
+    ProcessorGraph,
+    ServiceFunction,
+    UsingBatches,
+    functions_of_graph,
+)
+from dstream.plan.operations.streams import CallResults, Chain, Core, Read
 from dstream.plan.steps import Emitted, Guard, Step
 from dstream.plan.walk import topological
-from dstream.spi.processor_suppliers import ProcessorSupplier
-from dstream.spi.service import Service
+from dstream.spi.runtime import Service
+from dstream.spi.suppliers import ProcessorSupplier
 
 __all__ = ["check_captures", "shipped_by"]
+
 
 _LARGE = 10 * 2**20
 
@@ -68,15 +74,15 @@ def shipped_by(each: Core) -> Iterator[tuple[Step, Any]]:
                 yield from _resolving(op.guards)
         case UsingBatches(served=served):
             yield from ((each.step, function) for function in _of_step(served))
-        case Called(calling=calling, guards=guards):
+        case CallResults(calling=calling, guards=guards):
             yield each.step, calling.fn
             yield from _resolving(guards)
-        case Stamped(timestamp=timestamp):
+        case AssignTimestamps(timestamp=timestamp):
             yield from () if timestamp is None else ((each.step, timestamp),)
         case OverEpochs(operator=operator):
             graph = getattr(operator, "graph", None)
             yield from ((each.step, operator),) if graph is None else functions_of_graph(graph)
-        case Processing(graph=graph):
+        case ProcessorGraph(graph=graph):
             yield from functions_of_graph(graph)
         case Aggregate(reductions=reductions, to=to):
             yield from ((each.step, value) for value in (*reductions, *(() if to is None else (to,))))
@@ -95,9 +101,9 @@ def _of_step(fn: Callable[[Any], Any]) -> Iterator[Any]:
     match fn:
         case Emitted(fn=emitting):
             yield emitting
-        case Served(fn=using, service=Service(create=create, destroy=destroy)):
+        case ServiceFunction(fn=using, service=Service(create=create, destroy=destroy)):
             yield from (using, create, *(() if destroy is None else (destroy,)))
-        case Served(fn=using):
+        case ServiceFunction(fn=using):
             yield using
         case _:
             yield fn

@@ -1,15 +1,22 @@
-"""The ends of plans as users write them: the terminal operations."""
+"""Terminal operations as nodes; `explained`: the boundary where a failure gets its message.
+
+Workers and operators attach data to an exception (`dstream.failures.account`); `explained` turns it into a message,
+and the traceback keeps the user's own lines. Without a failure nothing happens here.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from types import TracebackType
 from typing import Any
 
-from dstream.plan.core import node
+from dstream.failures import is_full, shorten
 from dstream.plan.nodes import Node
-from dstream.plan.steps import shown_function
+from dstream.plan.operations.streams import node
+from dstream.plan.steps import SourceLocation, call_site
 from dstream.spi.collector import Collector
 from dstream.spi.sink import MapWriter, Writer
+from dstream.values.functions import shown_function
 
 __all__ = [
     "Collect",
@@ -19,9 +26,10 @@ __all__ = [
     "ForEachPartition",
     "Loop",
     "Partitions",
-    "Several",
+    "SeveralEnds",
     "ToList",
     "Write",
+    "explained",
 ]
 
 
@@ -33,7 +41,7 @@ class End(Node):
 
 
 @node
-class Handed(End):
+class CallerEnd(End):
     """An end that hands the items to the caller, and is no call of the chain by which a failure could be named."""
 
     def label(self) -> str:
@@ -41,17 +49,17 @@ class Handed(End):
 
 
 @node
-class ToList(Handed):
+class ToList(CallerEnd):
     """All items as a list, in encounter order; every partition runs at once."""
 
 
 @node
-class Loop(Handed):
+class Loop(CallerEnd):
     """The items one after another, in encounter order, lazily: no more partitions run than are asked for."""
 
 
 @node
-class Partitions(Handed):
+class Partitions(CallerEnd):
     """The items of each partition, lazily, partitions in encounter order."""
 
 
@@ -131,7 +139,7 @@ class Columns(End):
 
 
 @node
-class Several(Node):
+class SeveralEnds(Node):
     """Several ends of one plan, which run together and are no call of the user's.
 
     Attributes:
@@ -145,3 +153,47 @@ class Several(Node):
 
     def label(self) -> str:
         return ""
+
+
+class explained:
+    """Let an exception that leaves this block say what happened, where in the plan of `root`, and what to do.
+
+    Args:
+        root: the last node of the plan that runs.
+        call: the terminal operation as the user calls it.
+        place: where; None: in what runs this thread.
+    """
+
+    __slots__ = ("_call", "_place", "_root")
+
+    def __init__(self, root: Node, call: str, place: SourceLocation | None = None) -> None:
+        self._root = root
+        self._call = call
+        self._place = place
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: TracebackType | None) -> None:
+        if error is None or isinstance(error, GeneratorExit):
+            return
+        arrived = self._told(error) if isinstance(error, Exception) else error
+        if not is_full():
+            shorten(arrived)
+        if arrived is not error:
+            behind = arrived.__context__
+            try:
+                raise arrived
+            finally:
+                BaseException.__setattr__(arrived, "__context__", behind)  # Not the one that it is a copy of.
+
+    def _told(self, error: Exception) -> Exception:
+        try:
+            from dstream.plan.failure_messages import tell  # here: while all goes well nothing is told
+
+            return tell(error, self._root, self._call, self._place or call_site())
+        except Exception as problem:
+            # The user's exception matters more than what can be said about it.
+            said = f"(dstream could not say more about it: {type(problem).__name__}: {problem})"
+            error.__dict__.setdefault("__notes__", []).append(said)
+            return error

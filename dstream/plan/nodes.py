@@ -1,19 +1,20 @@
-"""The nodes that the fluent methods make: values, immutable, one class for each operation.
+"""Nodes of the fluent methods: immutable values, one class for each operation.
 
-No engine knows them: `rewrite` makes core operations of them, which have a family of their own (`dstream.plan.core`).
+No engine knows them: `rewrite` makes core operations of them, which are a family of their own
+(`dstream.plan.operations`).
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Self
 
-from dstream.plan.core import CacheIdentity, ItemsOfTable, node
-from dstream.plan.steps import Delivery, shown_function, unchanged
-from dstream.plan.where import Where
+from dstream.plan.operations.streams import CacheIdentity, ItemsOfTable, node
+from dstream.plan.steps import Delivery, SourceLocation, Treatment, unchanged
 from dstream.spi.gatherer import Gatherer
 from dstream.spi.source import Source
+from dstream.values.functions import shown_function
 
 __all__ = [
     "Cache",
@@ -22,6 +23,7 @@ __all__ = [
     "DropWhile",
     "Filter",
     "FlatMap",
+    "Fork",
     "Gather",
     "Limit",
     "Map",
@@ -30,6 +32,7 @@ __all__ = [
     "Parallel",
     "Peek",
     "Read",
+    "Recover",
     "Shuffle",
     "Skip",
     "Sorted",
@@ -49,7 +52,7 @@ class Node:
         stage: the name that the user gave to the stage of a pipeline which ends here, or None.
     """
 
-    where: Where | None = dataclasses.field(default=None, kw_only=True)
+    where: SourceLocation | None = dataclasses.field(default=None, kw_only=True)
     stage: str | None = dataclasses.field(default=None, kw_only=True)
 
     def inputs(self) -> tuple[Node, ...]:
@@ -357,7 +360,7 @@ class Cache(Node):
     """The same items, computed once and kept for the plans that read them later.
 
     It is a value as any other. What is kept of it belongs to the context that computed it
-    (`dstream.engine.kernels.caches`).
+    (`dstream.operators.rows.caches`).
 
     Attributes:
         identity: under which the items are kept. A rewritten plan has it too.
@@ -368,3 +371,52 @@ class Cache(Node):
 
     def __copy__(self) -> Self:
         return dataclasses.replace(self, identity=CacheIdentity())
+
+
+@node
+class Recover(Node):
+    """The same items; those that the step before fails on are left out, replaced, or sent away.
+
+    It stands behind the step that it applies to, maybe behind others of its kind.
+
+    Attributes:
+        kinds: the exceptions that this is for.
+        treatment: what happens to such an item.
+        fn: gives the item that takes its place, of the item and the exception.
+        kind: what that must be: None, `int` or `float`.
+        delivery: takes the dead letters.
+        name: the method that the user called; empty if the step before says it.
+    """
+
+    upstream: Node
+    kinds: tuple[type[Exception], ...]
+    treatment: Treatment
+    fn: Callable[[Any, Exception], Any] | None = None
+    kind: type | None = None
+    delivery: Delivery | None = None
+    name: str = ""
+
+    def label(self) -> str:
+        return f".{self.name}({', '.join(self._arguments())})" if self.name else ""
+
+    def _arguments(self) -> Iterator[str]:
+        names = ", ".join(kind.__name__ for kind in self.kinds)
+        yield names if len(self.kinds) == 1 else f"({names})"
+        if self.fn is not None:
+            yield shown_function(self.fn)
+        if self.delivery is not None:
+            yield f"into={self.delivery.label}"
+
+
+@node
+class Fork(Node):
+    """The same items for several nodes of one plan: what stands before it runs once.
+
+    A plan has forks of its own: what was computed for one run is of no use to another. Pipelines put them behind each
+    stage that several stages read; a stream that is used twice runs twice.
+    """
+
+    upstream: Node
+
+    def label(self) -> str:
+        return ""

@@ -1,39 +1,55 @@
-"""What holds for a plan of core operations: asked of the plan, never kept in a flag."""
+"""Properties of a plan: order, bounds, size, parallelism; `place`: Spark or the caller's process.
+
+A plan runs in the caller's process if `place` is certain that it reads few items; all others run on Spark. The answer
+depends on the plan and on the content of its `cache()` steps, so `explain()` gives the same as the terminal operation.
+"""
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from dstream.errors import IllegalStateError, UnsupportedError
 from dstream.plan import nodes
-from dstream.plan.core import (
+from dstream.plan.operations.pairs import AsOf, CoGroup, HashJoin, Join, Pairing, SemiJoin, Zip
+from dstream.plan.operations.stages import (
+    Aggregate,
+    AssignTimestamps,
+    Fork,
+    OverEpochs,
+    ProcessorGraph,
+    Several,
+    Spread,
+)
+from dstream.plan.operations.streams import (
     Cache,
+    Chain,
     Concat,
     Configure,
     Core,
     Gather,
-    Keeping,
     Limit,
+    OrderPreserving,
     Parallel,
     PartitionBy,
     Read,
-    Recall,
+    ReadCache,
     Sorted,
     Table,
     TakeWhile,
     Top,
     Unordered,
 )
-from dstream.plan.core_of_epochs import OverEpochs, Stamped
-from dstream.plan.core_of_forks import Fork, Several
-from dstream.plan.core_of_graphs import Processing
-from dstream.plan.core_of_pairs import AsOf, CoGroup, HashJoin, Join, Pairing, SemiJoin, Zip
-from dstream.plan.core_of_stages import Aggregate, Spread
 from dstream.plan.steps import unchanged
-from dstream.plan.walk import each, fold, topological
-from dstream.spi.source import SizedSource
+from dstream.plan.walk import CacheContent, CacheLookup, each, fold, inputs_first, nothing_kept, topological
+from dstream.spi.source import Held, SizedSource
 
 __all__ = [
+    "MOST_ITEMS",
+    "Placement",
     "bounded_operations",
     "check",
     "configuration",
@@ -44,6 +60,7 @@ __all__ = [
     "known_size",
     "ordered_operations",
     "parallelism",
+    "place",
 ]
 
 
@@ -121,7 +138,7 @@ def is_of_epoch(root: Core) -> bool:
     """Say whether a plan is an epoch of a job over unbounded data, or has operations that only epochs have."""
     if isinstance(root, Several) and root.is_epoch:
         return True
-    return any(isinstance(found, Stamped | OverEpochs) for found in topological(root))
+    return any(isinstance(found, AssignTimestamps | OverEpochs) for found in topological(root))
 
 
 def ordered_operations(root: Core) -> dict[int, bool]:
@@ -153,17 +170,19 @@ def _ordered(operation: Core, inputs: Sequence[bool]) -> bool:
     match operation:
         case Read(source=source):
             return source.ordered
-        case Recall(is_ordered=is_ordered):
+        case ReadCache(is_ordered=is_ordered):
             return is_ordered
         case Sorted() | Top():
             return True
-        case HashJoin() | Stamped():
+        case HashJoin() | AssignTimestamps():
             return inputs[0]
         case Aggregate():
             return not operation.is_keyed
-        case Unordered() | PartitionBy() | Pairing() | Table() | OverEpochs() | Processing() | Concat(is_union=True):
+        case (
+            Unordered() | PartitionBy() | Pairing() | Table() | OverEpochs() | ProcessorGraph() | Concat(is_union=True)
+        ):
             return False
-        case Keeping() | Concat() | Several() | Zip():
+        case OrderPreserving() | Concat() | Several() | Zip():
             return all(inputs)
     raise UnsupportedError(f"nobody knows whether the items of {operation.label()} are in order")
 
@@ -172,11 +191,11 @@ def _bounded(operation: Core, inputs: Sequence[bool]) -> bool:
     match operation:
         case Read(source=source):
             return source.bounded
-        case Limit() | Top() | TakeWhile() | Table() | Recall() | Stamped() | OverEpochs():
+        case Limit() | Top() | TakeWhile() | Table() | ReadCache() | AssignTimestamps() | OverEpochs():
             return True
         case Zip():
             return operation.ends(inputs)
-        case Keeping() | Concat() | Pairing() | Aggregate() | Processing() | Several():
+        case OrderPreserving() | Concat() | Pairing() | Aggregate() | ProcessorGraph() | Several():
             return all(inputs)
     raise UnsupportedError(f"nobody knows whether the items of {operation.label()} end")
 
@@ -208,3 +227,116 @@ def _size(node: nodes.Node, inputs: Sequence[int | None]) -> int | None:
         case nodes.Map(name="as_double_stream", fn=fn) if fn is unchanged:
             return sizes[0]
     return None
+
+
+MOST_ITEMS = 4096
+"""How many items the sources of a plan may have together if it is to run in the caller's process."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where a plan runs.
+
+    Attributes:
+        is_here: in the caller's process; if not, on Spark.
+        reason: a line that says where, and why.
+    """
+
+    is_here: bool
+    reason: str
+
+
+class _Items(NamedTuple):
+    """How many items come out of a node if none is added or left out on the way.
+
+    Attributes:
+        on_spark: why they belong there whatever their number; "" if they do not.
+        is_sure: none is added or left out, so that a `limit` here says how many are read.
+    """
+
+    number: float
+    on_spark: str = ""
+    is_sure: bool = False
+
+
+def place(root: Core, found: CacheLookup = nothing_kept) -> Placement:
+    """Say where a plan runs.
+
+    A source counts with its items, twice if two steps read it. A `limit` counts instead of the source
+    before it, if only `map` and `peek` stand between. What steps add or leave out does not count: that is
+    known only once they ran.
+
+    Args:
+        root: the last operation of the plan.
+        found: says what is kept of a `cache()`, which counts instead of what stands before.
+    """
+    asked = _asked_of_spark(root)
+    if asked:
+        return _there(asked)
+    kept = functools.cache(found)  # so that all of this sees one state of what is kept
+
+    def reads(node: Core) -> Sequence[Core]:
+        return () if isinstance(node, Cache) and kept(node) is not None else node.inputs()
+
+    items: dict[int, _Items] = {}
+    for node in inputs_first(root, reads):
+        items[id(node)] = _items(node, [items[id(upstream)] for upstream in reads(node)], kept)
+    return _placed(items[id(root)])
+
+
+def _asked_of_spark(root: Core) -> str:
+    """Say what the plan asks for that only Spark has."""
+    partitions = parallelism(root)
+    if partitions is not None and partitions > 1:
+        return f".parallel({partitions}) asks for {partitions} partitions"
+    return "its settings are those of Spark" if configuration(root) else ""
+
+
+def _items(operation: Core, inputs: Sequence[_Items], kept: CacheLookup) -> _Items:
+    match operation:
+        case Read():
+            return _of_source(operation)
+        case Table():
+            return _Items(math.inf, f"{operation.label()} is there")
+        case Cache() if (cached := kept(operation)) is not None:
+            return _of_cached(operation, cached)
+        case Chain(ops=ops) if all(op.action in ("map", "peek", "count") and not op.guards for op in ops):
+            return inputs[0]
+        case ProcessorGraph(upstreams=()):
+            return _Items(math.inf, f"{operation.label()} runs its processors on workers")
+        case Limit(count=most) if inputs[0].is_sure:
+            return _Items(min(inputs[0].number, most), is_sure=True)
+    # Ever doubled, the exact number would be too long to write.
+    number = min(sum(each.number for each in inputs), MOST_ITEMS + 1)
+    return _Items(number, next((each.on_spark for each in inputs if each.on_spark), ""))
+
+
+def _of_cached(cache: Cache, cached: CacheContent) -> _Items:
+    there = f"{cache.label()} keeps its items there"
+    return _Items(math.inf, there) if cached.count is None else _Items(cached.count)
+
+
+def _of_source(read: Read) -> _Items:
+    source = read.source
+    number = source.count_items() if isinstance(source, Held) else None
+    if number is None:
+        # A few items of a collection are read sooner here than Spark starts.
+        is_near = getattr(source, "can_be_read_here", False)
+        return _Items(math.inf, f"{read.label()} is read by workers", is_sure=is_near)
+    if number < math.inf:
+        return _Items(number, is_sure=True)
+    unknown = f"nobody knows how many items {read.label()} has"
+    return _Items(number, unknown if source.bounded else f"{read.label()} has no end", is_sure=True)
+
+
+def _placed(items: _Items) -> Placement:
+    if items.on_spark:
+        return _there(items.on_spark)
+    if items.number > MOST_ITEMS:
+        return _there(f"more than {MOST_ITEMS:,} items from the caller")
+    number = int(items.number)
+    return Placement(is_here=True, reason=f"runs in this process: {number:,} item{'s' * (number != 1)} from the caller")
+
+
+def _there(why: str) -> Placement:
+    return Placement(is_here=False, reason=f"runs on Spark: {why}")

@@ -1,8 +1,8 @@
-"""From the nodes that users write to the core operations that engines know.
+"""`rewrite`: from the nodes of a plan to core operations.
 
 A run of element-wise steps becomes one `Chain`, neighbouring limits and skips become one,
 `sorted().limit(n)` becomes `Top`, nested concats become flat, a step and what looks after its
-failures become one, and each operation learns its `Step`. What a node becomes by itself, `core_of_nodes` says.
+failures become one, and each operation gets its `Step`. `translation` contains the translation of one node alone.
 """
 
 from __future__ import annotations
@@ -14,34 +14,47 @@ from typing import Any, overload
 
 from dstream.errors import SourceError
 from dstream.keys import canonical
-from dstream.plan import core, core_of_pairs, ends, nodes, nodes_of_services
-from dstream.plan.core import Core
-from dstream.plan.core_of_forks import Several
-from dstream.plan.core_of_nodes import LARGEST_TOP, core_of
-from dstream.plan.core_of_services import Served, UsingBatches
+from dstream.plan import ends, nodes, stage_nodes
 from dstream.plan.ends import End
-from dstream.plan.nodes import Concat, Filter, FlatMap, Gather, Limit, Map, MapMulti, Node, Peek, Skip, Union
-from dstream.plan.nodes_by_key import Distinct
-from dstream.plan.nodes_of_failures import Recover
-from dstream.plan.nodes_of_forks import Shared
-from dstream.plan.nodes_of_stages import Tally, Using
-from dstream.plan.steps import Emitted, Guard, Look, Op, Step
+from dstream.plan.keyed_nodes import Distinct
+from dstream.plan.nodes import (
+    Concat,
+    Filter,
+    FlatMap,
+    Fork,
+    Gather,
+    Limit,
+    Map,
+    MapMulti,
+    Node,
+    Peek,
+    Recover,
+    Skip,
+    Union,
+)
+from dstream.plan.operations import pairs, streams
+from dstream.plan.operations.stages import ServiceFunction, Several, UsingBatches
+from dstream.plan.operations.streams import Core
+from dstream.plan.stage_nodes import Tally, WithService
+from dstream.plan.steps import EarlyCheck, Emitted, Guard, Op, Step
+from dstream.plan.translation import LARGEST_TOP, core_of
 from dstream.plan.walk import inputs_first, steps_of, topological
 from dstream.spi import Collector
-from dstream.spi.in_parallel import Calling
+from dstream.spi.gatherer import Calling
 
 __all__ = ["rewrite"]
 
-_ElementWise = Map | Filter | FlatMap | MapMulti | Peek | Using | Tally
-_Needing = Using | nodes_of_services.UsingBatches
+
+_ElementWise = Map | Filter | FlatMap | MapMulti | Peek | WithService | Tally
+_Needing = WithService | stage_nodes.UsingBatches
 
 
 @overload
-def rewrite(root: End) -> core.End: ...
+def rewrite(root: End) -> streams.End: ...
 
 
 @overload
-def rewrite(root: ends.Several) -> Several: ...
+def rewrite(root: ends.SeveralEnds) -> Several: ...
 
 
 @overload
@@ -110,23 +123,23 @@ class _Rewriting:
                 return Op("flat_map", Emitted(emitting), kind, step, guards)
             case Peek(upstream=_, action=action):
                 return Op("peek", action, None, step, guards)
-            case Using(action=what):
+            case WithService(action=what):
                 return Op(what, self._served(node), None, step, guards)
             case Tally(upstream=_, take=take):
                 return Op("count", take, None, step)
 
-    def _served(self, node: _Needing) -> Served:
+    def _served(self, node: _Needing) -> ServiceFunction:
         """Return a function with its service, which has one number however many steps were given it."""
-        return Served(node.service, node.fn, self._services.setdefault(id(node.service), len(self._services)))
+        return ServiceFunction(node.service, node.fn, self._services.setdefault(id(node.service), len(self._services)))
 
     def _core_of(self, node: Node) -> Core:
         if id(node) in self._runs:
             start, ops = self._runs.pop(id(node))
             step = next((op.step for op in reversed(ops) if op.step.label), ops[-1].step)
-            self._became[id(node)] = core.Chain(start, tuple(ops), step=step)
+            self._became[id(node)] = streams.Chain(start, tuple(ops), step=step)
         elif id(node) in self._parts:
             parts = tuple(self._parts.pop(id(node)))
-            self._became[id(node)] = core.Concat(parts, isinstance(node, Union), step=self._steps[id(node)])
+            self._became[id(node)] = streams.Concat(parts, isinstance(node, Union), step=self._steps[id(node)])
         return self._became[id(node)]
 
     def _flat_parts(self, node: Concat) -> list[Core]:
@@ -145,37 +158,37 @@ class _Rewriting:
         inputs = [self._core_of(upstream) for upstream in node.inputs()]
         match node:
             case Gather(gatherer=gatherer) if isinstance(gatherer.parallel, Calling):
-                return core.Called(inputs[0], gatherer.parallel, remedies, step=step)
-            case nodes_of_services.UsingBatches(size=size):
+                return streams.CallResults(inputs[0], gatherer.parallel, remedies, step=step)
+            case stage_nodes.UsingBatches(size=size):
                 return UsingBatches(inputs[0], self._served(node), size, step=step)
             case nodes.Read(source=source):
-                return core.Read(source, (*remedies, *_own_guards(node, step)), step=step)
+                return streams.Read(source, (*remedies, *_own_guards(node, step)), step=step)
             case Limit():
                 return self._limit(node, inputs[0], step)
             case Skip(count=count):
                 return _behind(count, inputs[0], step)
         became = core_of(node, inputs, step)
-        if id(node) in self._looks and isinstance(became, core.Sorted):
+        if id(node) in self._looks and isinstance(became, streams.Sorted):
             return dataclasses.replace(became, looks=self._looks[id(node)])
         return became
 
     def _limit(self, node: Limit, upstream: Core, step: Step) -> Core:
-        if isinstance(upstream, core.Skip) and not node.count:
+        if isinstance(upstream, streams.Skip) and not node.count:
             return self._limit(node, upstream.upstream, step)  # Of an empty page nobody looks at what is skipped.
-        if isinstance(upstream, core.Skip):
+        if isinstance(upstream, streams.Skip):
             # The page behind `skip(n)` ends at n + count: nobody needs to look further.
             first = dataclasses.replace(node, count=upstream.count + node.count)
             return dataclasses.replace(upstream, upstream=self._limit(first, upstream.upstream, step))
-        if isinstance(upstream, core.Limit | core.Top):
+        if isinstance(upstream, streams.Limit | streams.Top):
             return _at_most(node.count, upstream)
-        if isinstance(upstream, core.Sorted) and node.count <= LARGEST_TOP and self._readers[id(node.upstream)] == 1:
+        if isinstance(upstream, streams.Sorted) and node.count <= LARGEST_TOP and self._readers[id(node.upstream)] == 1:
             is_one_call = not node.label()
-            return core.Top(
+            return streams.Top(
                 upstream.upstream, node.count, upstream.key, upstream.reverse, is_one_call, step=upstream.step
             )
-        if isinstance(upstream, core_of_pairs.Zip) and self._readers[id(node.upstream)] == 1:
+        if isinstance(upstream, pairs.Zip) and self._readers[id(node.upstream)] == 1:
             return _first_pairs(node.count, upstream, step)
-        return core.Limit(upstream, node.count, step=step)
+        return streams.Limit(upstream, node.count, step=step)
 
 
 def _own_guards(node: nodes.Read, step: Step) -> tuple[Guard, ...]:
@@ -188,20 +201,20 @@ def _own_guards(node: nodes.Read, step: Step) -> tuple[Guard, ...]:
 
 
 def _behind(count: int, upstream: Core, step: Step) -> Core:
-    if isinstance(upstream, core.Skip):
-        return core.Skip(upstream.upstream, upstream.count + count, step=step)
-    return core.Skip(upstream, count, step=step)
+    if isinstance(upstream, streams.Skip):
+        return streams.Skip(upstream.upstream, upstream.count + count, step=step)
+    return streams.Skip(upstream, count, step=step)
 
 
-def _first_pairs(count: int, zipped: core_of_pairs.Zip, step: Step) -> Core:
+def _first_pairs(count: int, zipped: pairs.Zip, step: Step) -> Core:
     """Return what reads no more items of either side than the first pairs take."""
-    left, right = (core.Limit(side, count, step=step) for side in zipped.inputs())
+    left, right = (streams.Limit(side, count, step=step) for side in zipped.inputs())
     first = dataclasses.replace(zipped, left=left, right=right)
-    return core.Limit(first, count, step=step) if zipped.how == "interleaved" else first
+    return streams.Limit(first, count, step=step) if zipped.how == "interleaved" else first
 
 
-def _at_most(count: int, operation: core.Limit | core.Top) -> Core:
-    if isinstance(operation, core.Top) and count < operation.count:
+def _at_most(count: int, operation: streams.Limit | streams.Top) -> Core:
+    if isinstance(operation, streams.Top) and count < operation.count:
         return dataclasses.replace(operation, count=count, is_one_call=False)
     return dataclasses.replace(operation, count=min(count, operation.count))
 
@@ -234,7 +247,7 @@ def _guards(recovers: Iterable[Recover], steps: dict[int, Step], of: Step) -> tu
     )
 
 
-def _looks_of(order: Iterable[Node], steps: dict[int, Step]) -> dict[int, tuple[Look, ...]]:
+def _looks_of(order: Iterable[Node], steps: dict[int, Step]) -> dict[int, tuple[EarlyCheck, ...]]:
     """Return for each sort, by its `id`, what looks at its first items in the name of a sink or a call behind it.
 
     A writer may say by `check_item` what it would refuse, and `distinct()` refuses items that cannot be keys. Each item
@@ -245,12 +258,12 @@ def _looks_of(order: Iterable[Node], steps: dict[int, Step]) -> dict[int, tuple[
         order: the nodes of the plan.
         steps: that of each node, by its `id`.
     """
-    found: dict[int, tuple[Look, ...]] = {}
+    found: dict[int, tuple[EarlyCheck, ...]] = {}
     for end in order:
         if isinstance(end, ends.Write | Distinct) and (check := _check_of(end)) is not None:
             sort = _sort_before(end.upstream)
             if sort is not None:
-                found[id(sort)] = (*found.get(id(sort), ()), Look(check, steps[id(end)]))
+                found[id(sort)] = (*found.get(id(sort), ()), EarlyCheck(check, steps[id(end)]))
     return found
 
 
@@ -284,6 +297,6 @@ _KEEPING = (
     nodes.Sorted,
     nodes.Unordered,
     Peek,
-    Shared,
+    Fork,
     Tally,
 )

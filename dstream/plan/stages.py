@@ -1,7 +1,7 @@
-"""The stages that a plan will run as: a value that pictures are made of.
+"""`Stages`: the jobs, stages and shuffles of a plan, as a value for pictures.
 
-An engine says what it would do in these words (`dstream.engine.explaining`), and the renderers in
-`dstream.plan.show` read nothing else. What is known only when the plan runs stands as an `Amount`.
+`dstream.explain.stages` makes one for an engine, and the renderers in `dstream.explain` read nothing else. An `Amount`
+is a number that is perhaps known only when the plan runs.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from dstream.plan.where import Where
+from dstream.plan.steps import SourceLocation
 
 __all__ = [
     "NOTHING",
@@ -20,7 +20,7 @@ __all__ = [
     "Amount",
     "Call",
     "Exchange",
-    "How",
+    "ExchangeKind",
     "Job",
     "Stage",
     "Stages",
@@ -28,7 +28,8 @@ __all__ = [
     "total",
 ]
 
-How = Literal["pipe", "kept", "sent", "shuffle", "written"]
+
+ExchangeKind = Literal["pipe", "kept", "sent", "shuffle", "written"]
 """How items get from one stage to another: in the same task; by a later job that reads them where they were left; by
 the caller's process, which sends all of them to every task; from every task to every task; as the user wrote it, in a
 picture that does not show how the plan runs."""
@@ -120,7 +121,7 @@ class Call:
     """
 
     label: str
-    where: Where | None = None
+    where: SourceLocation | None = None
     note: str = ""
     why: str = ""
 
@@ -137,7 +138,7 @@ class Exchange:
     """
 
     source: int
-    how: How
+    how: ExchangeKind
     why: str = ""
     is_sure: bool = True
     condition: str = SEVERAL_PARTITIONS

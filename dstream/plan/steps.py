@@ -1,34 +1,81 @@
-"""`Step`: how a call names itself when it fails, on any worker; `Op`: a call on each item, with its `Guard`s."""
+"""`Step`: the text and source location of a call; `Op`: a call for each item, with its `Guard`s."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
-from dstream.failures import blame, naming
-from dstream.plan.where import Where
-from dstream.spi.functions import shown_function
-from dstream.values.blaming import each
-from dstream.values.flattened import refuse_awaitable
+from dstream.base.functions import refuse_awaitable
+from dstream.base.showing import cell_of
+from dstream.failures import blame, is_ours, naming
+from dstream.failures.attribution import each
+from dstream.values.functions import shown_function
 
 if TYPE_CHECKING:
     from dstream.expressions import Expression
 
 __all__ = [
-    "Around",
     "Delivery",
+    "EarlyCheck",
     "Emitted",
     "Guard",
     "KeyInColumns",
-    "Look",
     "Op",
+    "PairFunction",
+    "SourceLocation",
     "Step",
     "Treatment",
+    "call_site",
+    "entry_point",
     "no_key",
     "shown_function",
     "unchanged",
 ]
+
+
+class SourceLocation(NamedTuple):
+    """A place in the user's code.
+
+    Attributes:
+        cell: the number of the notebook cell, which a worker could not find out; None for any other file.
+    """
+
+    file: str
+    line: int
+    cell: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}" if self.cell is None else f"cell {self.cell}, line {self.line}"
+
+
+def _where(frame: FrameType) -> SourceLocation:
+    file = frame.f_code.co_filename
+    return SourceLocation(file, frame.f_lineno, cell_of(file))
+
+
+def call_site() -> SourceLocation | None:
+    """Return the place in the user's code that called into dstream, or None outside of any."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        if not is_ours(frame):
+            return _where(frame)
+        frame = frame.f_back  # type: ignore[assignment]
+    return None
+
+
+def entry_point() -> tuple[str, SourceLocation | None]:
+    """Return the name of the function by which the user's code called into dstream, and the place of that call."""
+    frame = sys._getframe(1)
+    name = frame.f_code.co_name
+    while frame is not None:
+        if not is_ours(frame):
+            return name, _where(frame)
+        name = frame.f_code.co_name
+        frame = frame.f_back  # type: ignore[assignment]
+    return name, None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +90,7 @@ class Step:
     """
 
     label: str
-    where: Where | None
+    where: SourceLocation | None
     position: int
     total: int
 
@@ -161,7 +208,7 @@ class Op:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class EarlyCheck:
     """Refuses an item that an end will refuse, in the name of that end.
 
     Attributes:
@@ -204,7 +251,7 @@ class Emitted:
         return emitted
 
 
-Around = Literal["key", "value", "swap", "on_value", "if_value", "key_by", "starred"]
+PairFunction = Literal["key", "value", "swap", "on_value", "if_value", "key_by", "starred"]
 """What a function of dstream's does around one of the user's, as the attribute `around` of its class says.
 
 `on_value` gives an entry with `fn` of its value, `if_value` a tuple of the entry or of nothing, `key_by` the entry of

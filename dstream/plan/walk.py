@@ -1,17 +1,37 @@
-"""Walks over a plan: loops with a stack of their own, each node once, however deep or shared."""
+"""Walks over a plan without recursion, and plans whose caches are already filled.
+
+Cached items belong to the context that computed them, which knows a step by its identity
+(`dstream.operators.rows.caches`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from operator import methodcaller
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
-from dstream.plan.core import Core
 from dstream.plan.nodes import Node
+from dstream.plan.operations.stages import Fork, Several
+from dstream.plan.operations.streams import Cache, CacheIdentity, Core, End, ReadCache
 from dstream.plan.steps import Step
 
-__all__ = ["each", "fold", "inputs_first", "last_step", "steps_of", "steps_of_inputs", "topological"]
+__all__ = [
+    "CacheContent",
+    "CacheLookup",
+    "each",
+    "fold",
+    "inputs_first",
+    "last_step",
+    "nothing_kept",
+    "of_one_run",
+    "recalled",
+    "steps_of",
+    "steps_of_inputs",
+    "topological",
+]
+
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -82,3 +102,79 @@ def each(root: N, visit: Callable[[N, Sequence[R]], R]) -> dict[int, R]:
     for found in topological(root):
         values[id(found)] = visit(found, [values[id(upstream)] for upstream in found.inputs()])
     return values
+
+
+def _always() -> bool:
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class CacheContent:
+    """What an engine keeps of a `cache()`.
+
+    Attributes:
+        items: in the engine's own terms.
+        is_ordered: whether they have an encounter order.
+        count: how many there are, if they are in the caller's process; None if they are elsewhere.
+        is_there: says whether what holds them still runs.
+    """
+
+    items: Any
+    is_ordered: bool
+    count: int | None = None
+    is_there: Callable[[], bool] = _always
+
+
+E = TypeVar("E", bound=End | Several)
+
+CacheLookup = Callable[[Cache], CacheContent | None]
+"""Returns what is kept of a `cache()`, or None."""
+
+
+def nothing_kept(node: Cache) -> CacheContent | None:
+    """Return None: nothing is kept where no plan has run."""
+    return None
+
+
+def of_one_run(root: E) -> E:
+    """Return a plan whose forks belong to one run: what an earlier run kept, such as the last epoch, is not theirs."""
+    if not any(isinstance(each, Fork) for each in topological(root)):
+        return root
+    became: dict[int, Core] = {}
+    for each in topological(root):
+        own = _reading(each, [became[id(upstream)] for upstream in each.inputs()])
+        became[id(each)] = replace(own, identity=CacheIdentity()) if isinstance(own, Fork) else own
+    return became[id(root)]  # type: ignore[return-value]  # what ends a plan becomes the same with other inputs
+
+
+@overload
+def recalled(root: E, found: CacheLookup) -> E: ...
+
+
+@overload
+def recalled(root: Core, found: CacheLookup) -> Core: ...
+
+
+def recalled(root: Core, found: CacheLookup) -> Core:
+    """Return a plan that reads what was `found` of its caches, and nothing of what stands before those.
+
+    Each cache is looked for once, so that the whole plan is of one state of what is kept.
+    """
+    asked = {id(each): found(each) for each in topological(root) if isinstance(each, Cache)}
+    recalls = {number: cached for number, cached in asked.items() if cached is not None}
+    if not recalls:
+        return root
+    became: dict[int, Core] = {}
+    for each in inputs_first(root, lambda each: () if id(each) in recalls else each.inputs()):
+        cached = recalls.get(id(each))
+        if cached is None:
+            became[id(each)] = _reading(each, [became[id(upstream)] for upstream in each.inputs()])
+        else:
+            became[id(each)] = ReadCache(cached.items, cached.is_ordered, step=each.step)
+    return became[id(root)]
+
+
+def _reading(each: Core, inputs: Sequence[Core]) -> Core:
+    """Return an operation that reads from `inputs`: itself, if it does."""
+    is_same = all(new is old for new, old in zip(inputs, each.inputs(), strict=True))
+    return each if is_same else each.with_inputs(inputs)

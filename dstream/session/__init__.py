@@ -1,6 +1,12 @@
-"""The session: `connect()` and `Context`, the one place where streams, engines and storage meet."""
+"""The session: `connect()` and `Context`, the meeting point of streams, engines and storage.
 
-from dstream.session.connecting import connect, default_context, set_default_context
+`connection` makes a `Context` of its `configuration`; `context` has what users call, `registry` the open contexts of a
+process.
+"""
+
+from __future__ import annotations
+
+from dstream.session.connection import connect, default_context, set_default_context
 from dstream.session.context import CollectionName, Context
 
 __all__ = ["CollectionName", "Context", "connect", "default_context", "set_default_context"]

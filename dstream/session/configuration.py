@@ -1,4 +1,4 @@
-"""What is configured: the arguments of `connect()`, then the environment, then the file `dstream.toml`.
+"""Configuration: arguments of `connect()`, then the environment, then the file `dstream.toml`.
 
 This is the one place where a setting is looked up. Each keeps where it was said, so that a message can name the
 place, and `dstream doctor` can show it.
@@ -12,16 +12,92 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
-from dstream.engine.memory_bound import DEFAULT_BOUND, DEFAULT_BROADCAST
+from dstream.base.memory import DEFAULT_BOUND, DEFAULT_BROADCAST
+from dstream.base.urls import shown_url
 from dstream.errors import ConfigurationError
 from dstream.failures import shown
-from dstream.session.configuration_file import ConfigurationFile, find_file
-from dstream.values.secrets import shown_url
 
-__all__ = ["Configuration", "Setting", "configured", "local_folder"]
+__all__ = ["Configuration", "ConfigurationFile", "Setting", "configured", "find_file", "local_folder"]
 
-_LEVELS = ("OFF", "FATAL", "ERROR", "WARN", "INFO", "DEBUG", "TRACE", "ALL")
-_UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}
+
+_NAME = "dstream.toml"
+_VARIABLE = "DSTREAM_CONFIG"
+_INSTEAD = f"set {_VARIABLE} to its path to read it all the same, or to nothing to read none"
+
+
+@dataclass(frozen=True)
+class ConfigurationFile:
+    """A file that was read."""
+
+    path: str
+    text: str
+    values: Mapping[str, Any]
+
+    def place(self, name: str) -> str:
+        """Say where a setting stands, as the subject of a sentence."""
+        sets = re.compile(rf"""\s*\[?\s*["']?{re.escape(name)}["']?\s*[=.\]]""")
+        for number, line in enumerate(self.text.splitlines(), start=1):
+            if sets.match(line):
+                return f"{name} in {self.path}, line {number},"
+        return f"{name} in {self.path}"
+
+
+def find_file(argument: str | os.PathLike[str] | None = None) -> ConfigurationFile | None:
+    """Read the file that counts.
+
+    That is the one of the argument, else the one that `DSTREAM_CONFIG` names, else the nearest from the current folder
+    up. An empty path reads none.
+
+    Raises:
+        TypeError: the argument is no path.
+        ConfigurationError: the file cannot be read, another user could have written it, or it is not TOML.
+    """
+    named = os.environ.get(_VARIABLE) if argument is None else _path_of(argument)
+    path = _nearest() if named is None else os.path.abspath(named) if named else None
+    return None if path is None else _read(path, is_named=named is not None)
+
+
+def _path_of(argument: Any) -> str:
+    path = os.fspath(argument) if isinstance(argument, os.PathLike) else argument
+    if not isinstance(path, str):
+        raise TypeError(f"file must be the path of a file of settings, not {shown(argument)}")
+    return path
+
+
+def _nearest() -> str | None:
+    try:
+        folder = os.getcwd()
+    except FileNotFoundError:
+        return None
+    while not os.path.lexists(path := os.path.join(folder, _NAME)):
+        if folder == (folder := os.path.dirname(folder)):
+            return None
+    return path
+
+
+def _read(path: str, *, is_named: bool) -> ConfigurationFile | None:
+    import tomllib
+
+    try:
+        with open(path, encoding="utf-8") as file:
+            if not is_named:
+                _check_owner(path, os.fstat(file.fileno()), os.lstat(path))
+            text = file.read()
+        return ConfigurationFile(path, text, tomllib.loads(text))
+    except OSError as error:
+        instead = "" if is_named else f"; {_INSTEAD}"
+        raise ConfigurationError(f"{path} cannot be read: {error.strerror}{instead}") from None
+    except ValueError as error:
+        raise ConfigurationError(f"{path} is not valid TOML: {error}") from None
+
+
+def _check_owner(path: str, *states: os.stat_result) -> None:
+    """A file that someone else wrote could send data elsewhere, or let Spark run a program of theirs."""
+    for state in states:
+        if state.st_uid not in (os.geteuid(), 0):
+            raise ConfigurationError(f"{path} belongs to another user and is not read; {_INSTEAD}")
+    if states[0].st_mode & 0o002:
+        raise ConfigurationError(f"{path} can be changed by every user and is not read; chmod o-w it, or {_INSTEAD}")
 
 
 @dataclass(frozen=True)
@@ -120,7 +196,7 @@ def _settings_of(file: ConfigurationFile) -> dict[str, Setting]:
 
 def _beside(file: str, storage: str) -> str:
     """Return a storage whose path, if it is relative, begins at the folder of a file of settings."""
-    from dstream.values.places import SQLITE  # loaded with a file of settings, not with dstream
+    from dstream.base.urls import SQLITE  # loaded with a file of settings, not with dstream
 
     scheme = SQLITE if storage.startswith(SQLITE) else ""
     path = local_folder(storage.removeprefix(scheme))
@@ -130,7 +206,7 @@ def _beside(file: str, storage: str) -> str:
 def _in_file(file: ConfigurationFile, name: str, value: Any) -> Any:
     if name != "job":
         return _checked(_KEYS[name], file.place(name), value)
-    from dstream.session.job_settings import job_table  # here: few programs say something of all jobs
+    from dstream.session.jobs import job_table  # here: few programs say something of all jobs
 
     said = job_table(file, value)
     folder = None if said.files_at is None else local_folder(said.files_at)
@@ -160,9 +236,6 @@ def local_folder(storage: str) -> str | None:
     return os.path.expanduser(storage)
 
 
-# How settings are checked: what is said where, and a value that is returned in its one form.
-
-
 def _one_of(*choices: str) -> Callable[[str, Any], str]:
     def check(place: str, value: Any) -> str:
         if not isinstance(value, str) or value not in choices:
@@ -178,6 +251,9 @@ def _text(place: str, value: Any) -> str:
     if not value:
         raise ValueError(f"{place} must not be empty; leave it out for the default")
     return value
+
+
+_LEVELS = ("OFF", "FATAL", "ERROR", "WARN", "INFO", "DEBUG", "TRACE", "ALL")
 
 
 def _level(place: str, value: Any) -> str:
@@ -204,6 +280,9 @@ def _storage(place: str, value: Any) -> str:
     return storage
 
 
+_UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}
+
+
 def _memory(place: str, value: Any) -> int:
     if isinstance(value, int) and not isinstance(value, bool) and value > 0:
         return value
@@ -221,7 +300,7 @@ def _config(place: str, value: Any) -> dict[str, str]:
 
 
 def _job(place: str, value: Any) -> Any:
-    from dstream.session.job_settings import checked_job  # here: few programs say something of all jobs
+    from dstream.session.jobs import checked_job  # here: few programs say something of all jobs
 
     return checked_job(place, value)
 

@@ -7,33 +7,26 @@ from datetime import timedelta
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar, get_args, overload
 
+from dstream.base.urls import shown_url
 from dstream.errors import IllegalStateError, SerializationError, UnsupportedError
 from dstream.failures import shown
 from dstream.plan import Node
-from dstream.session.connect_arguments import (
-    check_options,
-    check_streams,
-    checked_source,
-    seconds,
-)
-from dstream.session.open_contexts import contexts
-from dstream.session.workers import refuse_on_a_worker
+from dstream.session.registry import check_options, check_streams, checked_source, contexts, refuse_on_a_worker, seconds
 from dstream.spi import Engine, Kind, Options, ProcessorSource, Source, Storage
 from dstream.stream import Stream
-from dstream.stream.stream import from_iterable, read
-from dstream.values.secrets import shown_url
+from dstream.stream.objects import from_iterable, read
 
 if TYPE_CHECKING:
-    from dstream.distributed import IStreamCache, IStreamList, IStreamMap
-    from dstream.distributed.counter import IStreamCounter
-    from dstream.distributed.queue import IStreamQueue
-    from dstream.distributed.set import IStreamSet
+    from dstream.collections import IStreamCache, IStreamList, IStreamMap
+    from dstream.collections.counter import IStreamCounter
+    from dstream.collections.queue import IStreamQueue
+    from dstream.collections.set import IStreamSet
     from dstream.jobs import Job, JobConfig
-    from dstream.jobs.jobs_of_context import Jobs, Planned
-    from dstream.jobs.snapshots import Snapshot, Snapshots
-    from dstream.pipeline.pipeline_plan import PipelinePlan
+    from dstream.jobs.registry import Jobs, Planned
+    from dstream.jobs.upgrades import Snapshot, Snapshots
+    from dstream.pipeline.plan import PipelinePlan
     from dstream.plan.stages import Stages
-    from dstream.session.streaming_frame import StreamingFrame
+    from dstream.session.streaming import StreamingFrame
 
 __all__ = ["CollectionName", "Context"]
 
@@ -80,7 +73,7 @@ class Context:
         self._jobs: Jobs | None = None
         self._is_closed = False
         self._is_beside = False
-        from dstream.values.forked_locks import RenewedLock  # here: a program without a context needs none
+        from dstream.base.threads import RenewedLock  # here: a program without a context needs none
 
         self._lock = RenewedLock()
 
@@ -162,7 +155,7 @@ class Context:
             ...     ctx.from_df(frame).pluck("ship").to_list()
             ['Pequod', 'Rachel']
         """
-        from dstream.session import table_arguments as tables  # here: few programs have a table
+        from dstream.session import tables  # here: few programs have a table
 
         self.check_open()
         if tables.is_table_here(df):
@@ -190,8 +183,8 @@ class Context:
             UnsupportedError: the engine is not Spark, or the session one of Spark Connect, whose server calls no
                 function of this process.
         """
-        from dstream.session.streaming_frame import StreamingFrame  # here: few programs need it
-        from dstream.session.table_arguments import items_of_columns
+        from dstream.session.streaming import StreamingFrame  # here: few programs need it
+        from dstream.session.tables import items_of_columns
 
         self.check_open()
         check_streams(df, self._engine_name)
@@ -343,7 +336,7 @@ class Context:
         """
         options = Options(key_type, value_type, buckets, journal, strict, ttl, max_idle)
         check_options(name, options)
-        from dstream.distributed.expiring import cache_store  # here: few programs have a cache
+        from dstream.collections.cache import cache_store  # here: few programs have a cache
 
         found: IStreamCache[Any, Any] = self._handle("cache", cache_store(self.running_storage(), name, options))
         return found
@@ -476,7 +469,7 @@ class Context:
 
     def _snapshots(self) -> Snapshots:
         self.running_storage()
-        from dstream.jobs.snapshots import Snapshots  # here: few programs export jobs
+        from dstream.jobs.upgrades import Snapshots  # here: few programs export jobs
 
         return Snapshots(self)
 
@@ -611,8 +604,8 @@ class Context:
 
     def engine_here(self) -> Engine:
         """Return an engine of this process, for what is here already, such as dead letters."""
+        from dstream.base.memory import DEFAULT_BOUND
         from dstream.engine.local import LocalEngine
-        from dstream.engine.memory_bound import DEFAULT_BOUND
 
         return LocalEngine(DEFAULT_BOUND)
 
@@ -656,7 +649,7 @@ class Context:
 
     def _jobs_here(self) -> Jobs:
         storage = self.running_storage()
-        from dstream.jobs.jobs_of_context import Jobs  # here: few programs submit jobs
+        from dstream.jobs.registry import Jobs  # here: few programs submit jobs
 
         with self._lock:
             if self._jobs is None or self._jobs.is_elsewhere:
@@ -669,7 +662,7 @@ class Context:
 
     def _handle(self, kind: Kind, store: Any) -> Any:
         """Return a handle to a store; their modules are loaded here: a program of streams needs none."""
-        module = import_module(f"dstream.distributed.{kind}")
+        module = import_module(f"dstream.collections.{kind}")
         return getattr(module, f"IStream{kind.capitalize()}")(store, self)
 
     def _check_place(self) -> None:
@@ -687,9 +680,9 @@ class Context:
     if not TYPE_CHECKING:  # A type checker would take it for every name.
 
         def __getattr__(self, name: str) -> NoReturn:
-            from dstream.session.context_names import no_such_name  # Here, since few need it.
+            from dstream.names.collections import no_such_context_name  # Here, since few need it.
 
-            raise AttributeError(no_such_name(type(self), name))
+            raise AttributeError(no_such_context_name(type(self), name))
 
     def __dir__(self) -> list[str]:
         """Return what users call: not what streams, collections and jobs ask of their context."""

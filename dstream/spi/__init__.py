@@ -1,19 +1,29 @@
 """The contracts between the parts of dstream, and towards third parties.
 
-`collector` says how items become a result, `source` where they come from, `stream_source` where they come from without
-an end, `sink` where they go, `store` where distributed collections live, `gatherer` what happens between items,
-`engine_contract` who runs a plan.
+`source` is the contract of bounded and unbounded input, `sink` of output, `collector` of reductions, `gatherer` of
+intermediate operations on neighbouring items, `store` of the storage of distributed collections, `records` of job
+records, `runtime` of the engine that runs plans. `processor`, `processor_ends` and `suppliers` are those of the Core
+API, `epochs` of state in unbounded jobs, `columns` of collectors that run on columns.
 """
 
 from dstream.spi.collector import AggregateOperation, Characteristics, Collector, Keyed, identity
-from dstream.spi.engine_contract import Engine, Running, RunStatus, Runtime
-from dstream.spi.gatherer import Downstream, Gatherer
-from dstream.spi.in_columns import InColumns, added_ints
-from dstream.spi.in_parallel import AtEnd, ByPlace, Calling, InParallel, ItemWise, Outcome, Place, RunningValue
-from dstream.spi.integration import Integration
+from dstream.spi.columns import InColumns, added_ints
+from dstream.spi.gatherer import (
+    AtEnd,
+    ByPlace,
+    Calling,
+    Downstream,
+    Gatherer,
+    InParallel,
+    Integration,
+    ItemWise,
+    Outcome,
+    Place,
+    RunningValue,
+)
 from dstream.spi.processor_ends import ProcessorSink, ProcessorSource, ProcessorStreamSource
 from dstream.spi.records import Record, Records
-from dstream.spi.service import OpenedLater, Service
+from dstream.spi.runtime import Engine, OpenedLater, Running, RunStatus, Runtime, Service
 from dstream.spi.sink import (
     Collections,
     Grouped,
@@ -29,14 +39,23 @@ from dstream.spi.source import (
     ArrowRows,
     Counted,
     Held,
+    Identified,
+    Identity,
     InArrow,
     InBlocks,
     Misread,
+    Offset,
     OfRecords,
+    Reached,
     SizedSource,
     Source,
     Split,
     SplitOfRecords,
+    Streamable,
+    StreamSource,
+    TimedSplit,
+    Timestamped,
+    TimestampedBeside,
 )
 from dstream.spi.store import (
     UNCHANGED,
@@ -51,17 +70,6 @@ from dstream.spi.store import (
     Storage,
     Unchanged,
     Update,
-)
-from dstream.spi.stream_source import (
-    Identified,
-    Identity,
-    Offset,
-    Reached,
-    Streamable,
-    StreamSource,
-    TimedSplit,
-    Timestamped,
-    TimestampedBeside,
 )
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""`AggregateOperation` and `Collector`: mutable reductions as data, usable with no engine at all.
+"""`AggregateOperation` and `Collector`: mutable reductions as data, without an engine.
 
 A collector is the aggregate operation of one input. All that runs reductions runs collectors: `on_input(i)` gives what
 one of several inputs adds to their common container.
@@ -12,12 +12,13 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Generic, TypeVar, overload
 
-from dstream.spi.functions import refuse_async, refuse_one_that_would_not_run, shown_function
-from dstream.spi.in_columns import InColumns
-from dstream.values.blaming import failed_on, forgotten, in_group, stopped
-from dstream.values.flattened import refuse_awaitable
+from dstream.base.functions import refuse_awaitable
+from dstream.failures.attribution import failed_on, forgotten, in_group, stopped
+from dstream.spi.columns import InColumns
+from dstream.values.functions import refuse_async, refuse_one_that_would_not_run, shown_function
 
 __all__ = ["AggregateOperation", "Characteristics", "Collector", "Keyed", "identity"]
+
 
 In = TypeVar("In", bound=tuple[Any, ...])
 T = TypeVar("T")

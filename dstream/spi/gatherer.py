@@ -1,16 +1,36 @@
-"""`Gatherer`: an intermediate operation as data, as in `java.util.stream.Gatherer` (JDK 24)."""
+"""`Gatherer`: an intermediate operation as data, its parallel forms, and its integration loop.
+
+The parallel forms are optional: an engine without them runs the gatherer in one task, one item after another, with the
+same result.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar, overload
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, overload
 
-from dstream.spi.functions import refuse_one_that_would_not_run, shown_function
-from dstream.spi.in_parallel import Calling, InParallel, ItemWise
-from dstream.spi.integration import Composition, Integration, finished
+from dstream.base.functions import refuse_awaitable
+from dstream.spi.sink import Sink
+from dstream.values.functions import refuse_one_that_would_not_run, shown_function
 
-__all__ = ["Downstream", "Gatherer"]
+__all__ = [
+    "AtEnd",
+    "ByPlace",
+    "Calling",
+    "Composition",
+    "Downstream",
+    "Gatherer",
+    "InParallel",
+    "Integration",
+    "ItemWise",
+    "Outcome",
+    "Place",
+    "RunningValue",
+    "finished",
+]
+
 
 T = TypeVar("T")
 A = TypeVar("A")
@@ -191,3 +211,248 @@ def _runs_anywhere(gatherer: Gatherer[Any, Any, Any]) -> bool:
 
 def _nothing() -> None:
     """Make the state of a gatherer that has none."""
+
+
+@dataclass(frozen=True)
+class ItemWise:
+    """A gatherer that keeps nothing from one item to the next: each partition runs it on its own."""
+
+
+class Outcome(NamedTuple):
+    """How a call ended.
+
+    Attributes:
+        item: what it was given.
+        result: what it gave; None if it failed.
+        error: what it raised, or None.
+    """
+
+    item: Any
+    result: Any
+    error: Exception | None
+
+
+@dataclass(frozen=True)
+class Calling(ItemWise, ABC):
+    """A gatherer that makes one call for each item, several at a time, and keeps their order.
+
+    Attributes:
+        fn: what is called.
+        rate: how many calls a second all tasks together may make; None for any number.
+        cache: equal items are called once, over all tasks.
+        instead: the value in place of a result that could not be had, in a tuple; or an empty tuple.
+        into: where items whose call failed go, or None.
+    """
+
+    fn: Callable[[Any], Any]
+    rate: float | None = None
+    cache: bool = False
+    instead: tuple[Any, ...] = ()
+    into: Sink[Any, Any] | None = None
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether all tasks together keep to something: a rate, or one call for equal items."""
+        return self.rate is not None or self.cache
+
+    @abstractmethod
+    def outcomes(self, items: Iterable[Any], slot: int = 0, slots: int = 1) -> Iterator[Outcome]:
+        """Make the calls and give their outcomes in the order of the items; closing it ends what is in flight.
+
+        Args:
+            items: what the calls are given.
+            slot: the number of this task among all that may run at once.
+            slots: how many those are; they share the rate.
+        """
+
+    @abstractmethod
+    def once(self, item: Any) -> Any:
+        """Make one call here and now."""
+
+
+@dataclass(frozen=True)
+class AtEnd(Generic[T, A]):
+    """A gatherer with a combiner that takes every item and pushes nothing before its finisher: only states travel.
+
+    Attributes:
+        state_of: gives the state behind all items of a partition.
+    """
+
+    state_of: Callable[[Iterable[T]], A]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the items of a partition stand in the stream.
+
+    Attributes:
+        offset: how many items stand before them.
+        size: how many items the partition has.
+        total: how many items the stream has.
+    """
+
+    offset: int
+    size: int
+    total: int
+
+
+@dataclass(frozen=True)
+class ByPlace(Generic[T, R]):
+    """A gatherer that a partition runs on its own if it knows its place and some items of those behind it.
+
+    Attributes:
+        following: how many items behind its last one a partition looks at, at most.
+        gather_part: `gather_part(items, place)` gives what begins in a partition; `items` are its own ones, then
+            the following ones, as many as there are.
+        gather_ahead: `gather_ahead(own, behind, is_first)` gives the same without knowing the place: `own` are the
+            items of the partition, `behind` all items behind it, read as far as needed, and `is_first()` says whether
+            there are none before it; None if that is not possible. A collector may have it called for what lies
+            inside of a partition and for what lies across its end apart, with `behind` empty and `is_first()` False for
+            the first: an item with less than `following` behind it gives nothing then, so nothing may be said about the
+            end of the stream, nor at its start but for a stream of no more than `following` items.
+        window: it gives a tuple of each item and the `window` - 1 ones behind it; None: it gives something else.
+    """
+
+    following: int
+    gather_part: Callable[[Iterable[T], Place], Iterator[R]]
+    gather_ahead: Callable[[Iterable[T], Iterable[T], Callable[[], bool]], Iterator[R]] | None = None
+    window: int | None = None
+
+
+@dataclass(frozen=True)
+class RunningValue(Generic[T, A]):
+    """A gatherer that gives the value so far behind each item; a partition needs the value of all items before it.
+
+    Attributes:
+        start: makes the value of no items.
+        fn: `fn(value, item)` gives the next value.
+        combiner: `combiner(left, right)` gives the value of two neighbouring parts.
+    """
+
+    start: Callable[[], A]
+    fn: Callable[[A, T], A]
+    combiner: Callable[[A, A], A]
+
+
+InParallel = ItemWise | AtEnd[Any, Any] | ByPlace[Any, Any] | RunningValue[Any, Any]
+
+
+class Integration(Generic[T, A, R]):
+    """One run of a gatherer's integrator, and then of its finisher.
+
+    Attributes:
+        state: what the initializer made.
+        has_stopped: whether the integrator wanted no more items.
+    """
+
+    def __init__(self, gatherer: Gatherer[T, A, R]) -> None:
+        self.state = gatherer.initializer()
+        self.has_stopped = False
+        self._gatherer = gatherer
+        self._held: _Held[R] = _Held()
+
+    def pushed(self, items: Iterable[T]) -> Iterator[R]:
+        """Give what the integrator pushes for each item, before the next one is read."""
+        integrator, state, held = self._gatherer.integrator, self.state, self._held
+        for item in items:
+            wants_more = integrator(state, item, held)
+            yield from held.taken()
+            if wants_more is False:
+                self.has_stopped = True
+                return
+            if wants_more is not None and wants_more is not True:
+                refuse_awaitable(wants_more)
+
+    def finished(self) -> list[R]:
+        """Return what the finisher pushes."""
+        return finished(self._gatherer, self.state)
+
+
+def finished(gatherer: Gatherer[Any, A, R], state: A) -> list[R]:
+    """Return what the finisher of `gatherer` pushes for a state."""
+    held: _Held[R] = _Held()
+    if gatherer.finisher is not None:
+        refuse_awaitable(gatherer.finisher(state, held))
+    return held.taken()
+
+
+class _Held(Generic[R]):
+    """A downstream that keeps what is pushed until it is taken."""
+
+    def __init__(self) -> None:
+        self._items: list[R] = []
+
+    def push(self, item: R, /) -> bool:
+        self._items.append(item)
+        return True
+
+    def is_rejecting(self) -> bool:
+        return False
+
+    def taken(self) -> list[R]:
+        items, self._items = self._items, []
+        return items
+
+
+@dataclass
+class _States:
+    """The states of two gatherers, and whether the second one wanted no more."""
+
+    left: Any
+    right: Any
+    is_rejecting: bool = False
+
+
+@dataclass(frozen=True)
+class Composition:
+    """Two gatherers as one: what `left` pushes is what `right` integrates."""
+
+    left: Gatherer[Any, Any, Any]
+    right: Gatherer[Any, Any, Any]
+
+    def begin(self) -> _States:
+        """Make the state of both."""
+        return _States(self.left.initializer(), self.right.initializer())
+
+    def integrate(self, states: _States, item: Any, downstream: Downstream[Any]) -> bool:
+        """Let `left` take an item and push into `right`; say whether both want more."""
+        wants_more = self.left.integrator(states.left, item, _Through(self.right, states, downstream))
+        return wants_more is not False and not states.is_rejecting
+
+    def combine(self, first: _States, second: _States) -> _States:
+        """Return the states of two neighbouring partitions as one."""
+        left, right = self.left.combined(first.left, second.left), self.right.combined(first.right, second.right)
+        return _States(left, right, first.is_rejecting or second.is_rejecting)
+
+    def finish(self, states: _States, downstream: Downstream[Any]) -> None:
+        """Finish `left`, whose last items go through `right` too, and then `right`."""
+        if self.left.finisher is not None:
+            self.left.finisher(states.left, _Through(self.right, states, downstream))
+        if self.right.finisher is not None:
+            self.right.finisher(states.right, downstream)
+
+    def gather(self, items: Iterable[Any]) -> Iterator[Any]:
+        """Give what both make of `items`; nobody can tell it from a loop of `integrate`.
+
+        That holds if `left` is one of ours, or if `right` takes every item.
+        """
+        return self.right.gather(self.left.gather(items))
+
+
+@dataclass(frozen=True, slots=True)
+class _Through:
+    """The downstream of the first of two gatherers: the second one."""
+
+    right: Gatherer[Any, Any, Any]
+    states: _States
+    downstream: Downstream[Any]
+
+    def push(self, item: Any, /) -> bool:
+        if self.is_rejecting():
+            return False
+        if self.right.integrator(self.states.right, item, self.downstream) is False:
+            self.states.is_rejecting = True
+        return not self.is_rejecting()
+
+    def is_rejecting(self) -> bool:
+        return self.states.is_rejecting or self.downstream.is_rejecting()

@@ -1,4 +1,4 @@
-"""`Processor`: what a vertex of a graph runs, and what it sees of the graph: its inbox, its outbox, its context.
+"""`Processor`: the code of a vertex, with its inbox, outbox and context; Jet names for hints.
 
 The names, and the order of the calls, are those of Hazelcast Jet 0.6. A method that returns a bool returns True when it
 is done; False asks to be called again, as when the outbox is full. `dstream.core.AbstractProcessor` takes most of this
@@ -8,18 +8,19 @@ off a processor's shoulders.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+from dstream.base.registry import state_value
 from dstream.errors import UnsupportedError
-from dstream.spi.names_of_jet import NamesOfJet
-from dstream.values.state_values import state_value
 
 __all__ = [
     "SHARDS",
     "BroadcastKey",
     "Inbox",
+    "NamesOfJet",
     "Outbox",
     "Overflow",
     "Processor",
@@ -29,8 +30,64 @@ __all__ = [
     "Watermark",
 ]
 
+
+_OTHERWISE = {
+    "addEdge": "edge(edge)",
+    "addVertex": "vertex(vertex)",
+    "getInboundEdges": "inbound_edges(name)",
+    "getOutboundEdges": "outbound_edges(name)",
+    "newUniqueVertex": "new_vertex(name, supplier)",
+    "iterator": "for vertex in dag",
+    "toDotString": "to_dot()",
+    "getName": "name",
+    "getMetaSupplier": "supplier",
+    "setMetaSupplier": "update_supplier(change)",
+    "updateMetaSupplier": "update_supplier(change)",
+    "setLocalParallelism": "local_parallelism(n)",
+    "getLocalParallelism": "parallelism",
+    "determineLocalParallelism": "parallelism",
+    "checkLocalParallelism": "local_parallelism(n)",
+    "getSource": "source",
+    "getSourceName": "source.name",
+    "getSourceOrdinal": "source_ordinal",
+    "getDestination": "destination",
+    "getDestName": "destination.name",
+    "getDestOrdinal": "destination_ordinal",
+    "setPriority": "priority(n)",
+    "getPriority": "priority_number",
+    "getRoutingPolicy": "routing",
+    "getPartitioner": "partitioner",
+    "getOrderComparator": "order",
+    "getConfig": "config",
+    "fanout": "unicast()",
+    "tryProcess": "tick()",
+    "setCooperative": "is_cooperative = False",
+    "getLogger": "logger",
+    "getOutbox": "outbox",
+    "isEmpty": "len(inbox) == 0",
+    "size": "len(inbox)",
+    "hasReservation": "offer(item), which says whether the item was taken",
+}
+
+
+class NamesOfJet:
+    """Raises an AttributeError that says our name for one of Jet's."""
+
+    __slots__ = ()
+
+    if not TYPE_CHECKING:  # A type checker would take it for every name.
+
+        def __getattr__(self, name: str) -> Any:
+            ours = re.sub("([A-Z])", lambda found: "_" + found[0].lower(), name)
+            if ours == name or not hasattr(type(self), ours):
+                ours = _OTHERWISE.get(name)
+            if ours is None:
+                return object.__getattribute__(self, name)  # This says what is missing, also inside of a property.
+            raise AttributeError(f"{type(self).__name__} has no {name!r} of Hazelcast Jet's: here it is {ours}")
+
+
 SHARDS = 64
-"""How many shards the keys of a vertex are divided into; `dstream.keys.shards` says which one a key belongs to."""
+"""How many shards the keys of a vertex are divided into; `dstream.keys.hashing` says which one a key belongs to."""
 
 Targets = int | Sequence[int] | None
 """To which outbound edges an item goes, by their ordinals; None: to all of them."""

@@ -1,4 +1,4 @@
-"""What stands at an end of a stream or a pipeline and is made of processors: where items come from, or where they go.
+"""Sources and sinks made of processors.
 
 A plan has a graph of one vertex in its place, so that processors run there as they do in a graph of the user's.
 """
@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 from dstream.errors import UnsupportedError
 
 if TYPE_CHECKING:
-    from dstream.spi.processor_suppliers import AnySupplier, ProcessorMetaSupplier
     from dstream.spi.sink import Collections, Receipt
+    from dstream.spi.suppliers import AnySupplier, ProcessorMetaSupplier
 
 __all__ = ["Nowhere", "ProcessorSink", "ProcessorSource", "ProcessorStreamSource"]
+
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -40,7 +41,7 @@ class _NamedProcessors:
             raise TypeError(f"name must be a str, not {type(name).__name__}")
         if not name.strip():
             raise ValueError("name must not be empty")
-        from dstream.spi.processor_suppliers import meta_supplier  # here: few programs have processors
+        from dstream.spi.suppliers import meta_supplier  # here: few programs have processors
 
         try:
             return cls(name, meta_supplier(supplier))

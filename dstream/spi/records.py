@@ -1,14 +1,16 @@
-"""`Records`: what a storage keeps beside collections, such as how a job is.
+"""`Records` and `StateFiles`: job records and job state beside the collections of a storage.
 
-Every storage has them, as `Storage.records`. One conformance suite, `tests/storage/conformance/test_records.py`, says
-what each must hold.
+Every storage has records, as `Storage.records`. One conformance suite, `tests/storage/conformance/test_records.py`,
+states what each must hold. Every storage has state files as `Storage.state_files`, or gives the reason against them.
+They travel pickled to tasks, which write and read.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Protocol
 
-__all__ = ["Record", "Records"]
+__all__ = ["Record", "Records", "StateFile", "StateFiles"]
 
 
 class Record(NamedTuple):
@@ -68,5 +70,70 @@ class Records(Protocol):
 
         A writer that was stopped for long may then still write its version 1, as if there never was one: only for names
         of which something else says whether they count. One that is not there is no error.
+        """
+        ...
+
+
+class StateFile(NamedTuple):
+    """A file that stands there, whether anybody names it or not.
+
+    Attributes:
+        name: as it was given to `write`.
+        written_at: when, in seconds since 1970.
+    """
+
+    name: str
+    written_at: float
+
+
+class StateFiles(Protocol):
+    """The files of the state of one job.
+
+    A name is a relative path: parts of the characters a-z, 0-9 and - with a slash between them. What `write` has
+    returned from survives what the storage was connected to survive. Every method raises an EngineError if the storage
+    fails; it names the job and the file.
+    """
+
+    @property
+    def title(self) -> str:
+        """What errors call all of it, such as `the state of the job sales`."""
+        ...
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write a file of a name that was never used. A process that dies meanwhile may leave a part of it.
+
+        Nobody knows the name before this has returned, so nobody reads a part.
+        """
+        ...
+
+    def read(self, name: str, offset: int, length: int) -> bytes:
+        """Return so many bytes of a file, or fewer where it ends.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+        """
+        ...
+
+    def remove(self, name: str) -> None:
+        """Remove a file; one that is gone is no error."""
+        ...
+
+    def found(self) -> Iterator[StateFile]:
+        """List all files; it may take long."""
+        ...
+
+    def dump(self, value: Any) -> bytes:
+        """Pickle a value, as far as this storage would load it again.
+
+        Raises:
+            TypeError: the value cannot be pickled, or would not be loaded.
+        """
+        ...
+
+    def load(self, data: bytes) -> Any:
+        """Load what `dump` returned.
+
+        Raises:
+            TypeError: a class in it is not loaded from this storage, or is not there.
         """
         ...

@@ -1,4 +1,4 @@
-"""`Sink`: where the items of a stream or of a job go, written by many tasks and made visible at once.
+"""`Sink`: output that many tasks write and one commit makes visible.
 
 Who does what, in which process, for one epoch of a job; a bounded job is one epoch, number 1:
 
@@ -35,17 +35,8 @@ from dstream.spi.collector import Collector
 if TYPE_CHECKING:
     from dstream.spi.store import Kind
 
-__all__ = [
-    "Collections",
-    "Grouped",
-    "MapWriter",
-    "Receipt",
-    "Reducer",
-    "Sink",
-    "Target",
-    "WriteJob",
-    "Writer",
-]
+__all__ = ["Collections", "Grouped", "MapWriter", "Receipt", "Reducer", "Sink", "Target", "WriteJob", "Writer"]
+
 
 T_contra = TypeVar("T_contra", contravariant=True)
 R_co = TypeVar("R_co", covariant=True)

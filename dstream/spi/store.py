@@ -1,4 +1,4 @@
-"""`Storage`: where distributed collections live, and what each of them can do there.
+"""`Storage`: stores of maps and lists, their options and updates; `LiveEntry`: one entry in an update.
 
 A storage finds stores by name; a `MapStore` holds entries (a cache is a map whose values carry their expiry; sets,
 counters and queues are maps too), a `ListStore` holds items in order. Both speak Python values: how these become bytes
@@ -21,37 +21,44 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, Protocol, TypeVar
 
 from dstream.spi.records import Records
 from dstream.spi.sink import MapWriter, WriteJob, Writer
 from dstream.spi.source import Split
-from dstream.values.journal_events import JournalEvent
+from dstream.values.entries import JournalEvent
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from dstream.spi.state_files import StateFiles
+    from dstream.spi.records import StateFiles
 
 __all__ = [
+    "MOST_BUCKETS",
     "UNCHANGED",
+    "Durability",
     "EntrySplit",
     "ItemSplit",
     "Kind",
     "ListStore",
     "ListView",
+    "LiveEntry",
     "MapStore",
     "Merge",
     "Options",
+    "PickleMode",
     "Revision",
+    "Settings",
     "Splice",
     "Storage",
     "Unchanged",
     "Update",
+    "change_of",
 ]
 
+
 Kind = Literal["map", "list", "cache", "set", "counter", "queue"]
-"""What each holds is in `dstream.distributed`: but for lists, all of them are stored as maps."""
+"""What each holds is in `dstream.collections`: but for lists, all of them are stored as maps."""
 
 
 class Unchanged(enum.Enum):
@@ -402,3 +409,72 @@ class ItemSplit(Split[Any], Protocol):
     def read_arrow(self) -> Iterator[pa.RecordBatch]:
         """Give the items in a column, by the schema of the store; errors as for entries."""
         ...
+
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class LiveEntry(Generic[K, V]):
+    """What `execute_on_key`, `execute_on_entries` and `processing_imap` give to their function.
+
+    Changing the value in place changes nothing in the map: `set_value` does.
+    """
+
+    __slots__ = ("_change", "_key", "_value")
+
+    def __init__(self, key: K, value: Any) -> None:
+        self._key = key
+        self._value: Any = value
+        self._change: Any = UNCHANGED
+
+    @property
+    def key(self) -> K:
+        """The key."""
+        return self._key
+
+    @property
+    def value(self) -> V:
+        """The value as it is by now: None if the map has no entry of this key."""
+        value: V = self._value
+        return value
+
+    def set_value(self, value: V | None) -> V | None:
+        """Give the entry another value and return the one before; None removes the entry."""
+        before: V | None = self._value
+        self._value = value
+        self._change = value
+        return before
+
+    def __repr__(self) -> str:
+        return f"LiveEntry(key={self._key!r}, value={self._value!r})"
+
+
+def change_of(entry: LiveEntry[Any, Any], before: Any) -> Any:
+    """Return what becomes of an entry with a value, or without one: its new value, None to remove it, or UNCHANGED."""
+    # An entry that is not there cannot be removed.
+    return UNCHANGED if before is None and entry._change is None else entry._change
+
+
+MOST_BUCKETS = 2**16
+"""A task that writes keeps a place for each bucket of a map, and makes a file for each that it has entries of."""
+
+PickleMode = Literal["trusted", "restricted", "never"]
+Durability = Literal["process", "power"]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How a storage treats what it cannot check for itself.
+
+    Attributes:
+        pickle: which pickled values are loaded: all (`"trusted"`), those of plain types and of `allowed`
+            classes (`"restricted"`), or none (`"never"`). None: `"trusted"` where only this user can write,
+            otherwise `"restricted"`.
+        allowed: classes whose instances may be loaded in restricted mode.
+        durability: what an acknowledged change survives: the death of any process, or also that of the machine.
+    """
+
+    pickle: PickleMode | None = None
+    allowed: tuple[type, ...] = ()
+    durability: Durability = "process"

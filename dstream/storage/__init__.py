@@ -6,8 +6,7 @@
 
 from __future__ import annotations
 
-from dstream.spi.store import Storage
-from dstream.storage.settings import Settings
+from dstream.spi.store import Settings, Storage
 
 __all__ = ["Settings", "open_storage"]
 

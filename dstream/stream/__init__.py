@@ -1,11 +1,14 @@
-"""The fluent API: each method validates, makes one node of the plan, and returns a new stream.
+"""The fluent API: methods that validate, make one node of the plan, and return a new stream.
 
-`base` holds what all streams share, `stream` the stream of objects, `numeric` those of numbers,
-`terminals` the reductions behind `min`, `reduce`, `sum`, `runtime` which context a stream runs on.
+`base` contains the operations that all streams share, `objects` the stream of objects, `numeric` those of numbers;
+`entries`, `keyed`, `neighbours`, `pairs`, `recovery`, `shorthands` and `ends` contain groups of their operations.
+`reductions` has the collectors behind `min`, `reduce` and `sum`, `runtime` the choice of the context, `arguments` the
+checks at the call.
 """
 
-from dstream.stream.builder import StreamBuilder
+from __future__ import annotations
+
 from dstream.stream.numeric import DoubleStream, IntStream, LongStream
-from dstream.stream.stream import Stream
+from dstream.stream.objects import Stream, StreamBuilder
 
 __all__ = ["DoubleStream", "IntStream", "LongStream", "Stream", "StreamBuilder"]

@@ -1,4 +1,4 @@
-"""`BaseStream`: what the streams of objects and of numbers share."""
+"""`BaseStream`: the operations that streams of objects and of numbers share."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import functools
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NoReturn, Self, TypeVar, overload
 
-import collectors  # As a module: whoever imports it first is loading it while this module loads.
+import collectors
+from dstream.arguments import checked_function, kind_of
+from dstream.base.functions import refuse_awaitable
 from dstream.errors import NullElementError, SerializationError
 from dstream.failures import blame, refuse_an_end, shown
 from dstream.plan import (
@@ -44,32 +46,28 @@ from dstream.plan import (
     shown_function,
 )
 from dstream.spi import AggregateOperation, Collector, Engine, Reducer, Runtime
-from dstream.stream.lifetime import Lifetime
-from dstream.stream.runtime import default_runtime, default_stages, shared
-from dstream.stream.stream_arguments import (
+from dstream.stream.arguments import (
     count,
     explained_end,
-    function,
     is_sink,
     keep_from_streams,
-    kind_of,
     not_collected,
     optional_function,
     partition_count,
     running,
     settings,
 )
-from dstream.stream.terminals import Negated, folding, folding_from, folding_onto, present
-from dstream.stream.writing import write
-from dstream.tables import Rows, caption, print_brief, print_whole, rows_of_items
+from dstream.stream.reductions import Negated, folding, folding_from, folding_onto, present
+from dstream.stream.runtime import Lifetime, default_runtime, default_stages, shared, write
 from dstream.values import Optional
-from dstream.values.flattened import refuse_awaitable
+from dstream.values.tables import Rows, caption, print_brief, print_whole, rows_of_items
 
 if TYPE_CHECKING:
-    from dstream.plan.show.drawing import Drawing
+    from dstream.explain.drawing import Drawing
     from dstream.plan.stages import Stages
 
 __all__ = ["BaseStream"]
+
 
 T = TypeVar("T")
 A = TypeVar("A")
@@ -280,7 +278,7 @@ class BaseStream(Generic[T]):
             >>> Stream.of(1, 2).to_array(tuple)
             (1, 2)
         """
-        return function(factory, "factory")(self.to_list())
+        return checked_function(factory, "factory")(self.to_list())
 
     # Terminal operations: reductions
 
@@ -328,13 +326,13 @@ class BaseStream(Generic[T]):
         """
         match args:
             case (op,):
-                given = shown_function(function(op, "op"))
+                given = shown_function(checked_function(op, "op"))
                 return self._collect_present(folding(op), "reduce", given)
             case (identity, op):
-                given = f"{shown(identity)}, {shown_function(function(op, 'op'))}"
+                given = f"{shown(identity)}, {shown_function(checked_function(op, 'op'))}"
                 return self._collect(folding_onto(identity, op), "reduce", given)
             case (identity, accumulator, combiner):
-                function(accumulator, "accumulator"), function(combiner, "combiner")
+                checked_function(accumulator, "accumulator"), checked_function(combiner, "combiner")
                 given = f"{shown(identity)}, {shown_function(accumulator)}, {shown_function(combiner)}"
                 return self._collect(folding_from(identity, accumulator, combiner), "reduce", given)
         raise TypeError(f"reduce() takes 1 to 3 arguments, not {len(args)}")
@@ -380,7 +378,11 @@ class BaseStream(Generic[T]):
                     runtime = self._runtime or default_runtime()
                     return write(runtime, self._node, sink, runtime.running_engine)
             case (supplier, accumulator, combiner):
-                function(supplier, "supplier"), function(accumulator, "accumulator"), function(combiner, "combiner")
+                (
+                    checked_function(supplier, "supplier"),
+                    checked_function(accumulator, "accumulator"),
+                    checked_function(combiner, "combiner"),
+                )
                 given = ", ".join(map(shown_function, (supplier, accumulator, combiner)))
                 return self._collect(Collector(supplier, accumulator, combiner), "collect", given)
         raise TypeError(not_collected(args))
@@ -554,7 +556,7 @@ class BaseStream(Generic[T]):
             <BLANKLINE>
             to_list(): all items are listed
         """
-        from dstream.plan.show.drawing import show
+        from dstream.explain.drawing import show
 
         return show(lambda: self._stages(into), format, routes=routes)
 
@@ -582,8 +584,7 @@ class BaseStream(Generic[T]):
         Raises:
             ValueError: there is no such format.
         """
-        from dstream.plan.show.drawing import show
-        from dstream.plan.show.written import chains, graph_as_written
+        from dstream.explain.drawing import chains, graph_as_written, show
 
         return show(lambda: graph_as_written(type(self).__name__, chains(self._node)), format)
 
@@ -603,7 +604,7 @@ class BaseStream(Generic[T]):
     if not TYPE_CHECKING:  # A type checker would take it for every name.
 
         def __getattr__(self, name: str) -> NoReturn:
-            from dstream.stream.stream_names import no_such_name  # here: only who mistakes a name needs it
+            from dstream.names.streams import no_such_name  # here: only who mistakes a name needs it
 
             raise AttributeError(no_such_name(type(self), name, self._kinds["Stream"]))
 
@@ -630,10 +631,10 @@ class BaseStream(Generic[T]):
         return BaseStream._kinds[kind](node, self._runtime, Lifetime((self._lifetime,)))
 
     def _map(self, fn: Callable[[T], Any], kind: type | None, name: str) -> Map:
-        return Map(self._node, function(fn, "fn"), kind, name, where=call_site())
+        return Map(self._node, checked_function(fn, "fn"), kind, name, where=call_site())
 
     def _flat_map(self, fn: Callable[[T], Any], kind: type | None, name: str) -> FlatMap:
-        return FlatMap(self._node, function(fn, "fn"), kind, name, where=call_site())
+        return FlatMap(self._node, checked_function(fn, "fn"), kind, name, where=call_site())
 
     def _map_multi(self, fn: Callable[[T, Callable[[Any], None]], object], kind: type | None, name: str) -> MapMulti:
         return MapMulti(self._node, running(fn, "fn"), kind, name, where=call_site())

@@ -1,32 +1,57 @@
-"""`Keyed`: operations by key, on one stream and on two."""
+"""`Keyed`: operations by key on one stream and on two, and aggregates as nodes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, overload
 
+from dstream.arguments import checked_function
 from dstream.plan import CoGroup, Join, Map, Node, PartitionBy, call_site, shown_function
-from dstream.plan.steps import Around
+from dstream.plan.stage_nodes import Aggregate
+from dstream.plan.steps import PairFunction
 from dstream.spi import AggregateOperation, Collector, identity
+from dstream.stream.arguments import operation_of_one_input, optional_function, partition_count, window_of
 from dstream.stream.base import BaseStream
-from dstream.stream.other_side import ItemsOf, On, PairsOf, key_functions, other_side
+from dstream.stream.pairs import ItemsOf, On, PairsOf, key_functions, other_side
 from dstream.stream.shorthands import StreamOf
-from dstream.stream.stream_arguments import (
-    function,
-    operation_of_one_input,
-    optional_function,
-    partition_count,
-    window_of,
-)
 from dstream.values import Entry
 
 if TYPE_CHECKING:
-    from dstream.stream.stream import Stream
-    from dstream.values.window_results import KeyedWindowResult, WindowResult
+    from dstream.stream.objects import Stream
+    from dstream.values.time import KeyedWindowResult, WindowResult
     from dstream.windows import Window
 
-__all__ = ["Keyed"]
+__all__ = ["Keyed", "aggregated"]
+
+
+def aggregated(
+    upstreams: Sequence[Node],
+    operation: AggregateOperation[Any, Any, Any],
+    keys: Sequence[Callable[[Any], Any]] | None = None,
+    to: Callable[[Any, Any], Any] | None = None,
+    *,
+    name: str = "aggregate",
+    given: str | None = None,
+) -> Aggregate:
+    """Return the node of what an operation makes of its inputs.
+
+    Args:
+        upstreams: the last node of each input; as many as the operation has.
+        operation: what is made.
+        keys: one function for each input, which gives the key of an item; None: one result for all items.
+        to: makes what goes on of a key and its result; None: an `Entry`.
+        name: the method that the user called.
+        given: what the user gave to it, in short.
+    """
+    from collectors.groups import groups_of_any_key  # `collectors` imports `dstream` first
+
+    reductions = [operation.on_input(number) for number in range(operation.arity)]
+    if keys is not None:
+        reductions = [groups_of_any_key(key, each) for key, each in zip(keys, reductions, strict=True)]
+    shown = (name, given)
+    return Aggregate(tuple(upstreams), operation, tuple(reductions), keys is not None, to, *shown, where=call_site())
+
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -54,7 +79,7 @@ class Keyed(BaseStream[T]):
             >>> Stream.of("sea", "whale").key_by(len).to_list()
             [Entry(key=3, value='sea'), Entry(key=5, value='whale')]
         """
-        given = shown_function(function(fn, "fn"))
+        given = shown_function(checked_function(fn, "fn"))
         node = Map(self._node, _Keying(fn), None, "key_by", given, where=call_site())
         entries: Stream[Entry[K, T]] = self._as("Stream", node)
         return entries
@@ -282,7 +307,7 @@ class Keyed(BaseStream[T]):
 class _Keying:
     """Gives an item with its key."""
 
-    around: ClassVar[Around] = "key_by"
+    around: ClassVar[PairFunction] = "key_by"
 
     def __init__(self, fn: Callable[[Any], Any]) -> None:
         self.fn = fn
@@ -293,12 +318,11 @@ class _Keying:
 
 
 def _windowed(upstream: Node, window: Window, operation: AggregateOperation[Any, Any, Any], fn: Any, key: Any) -> Node:
-    from dstream.operators.bounded_windows import bounded_windows  # Few programs need windows.
-    from dstream.plan.instants import InstantOf
-    from dstream.plan.nodes_of_stages import Flattened
-    from dstream.stream.aggregating import aggregated
+    from dstream.operators.windows.bounded import bounded_windows  # Few programs need windows.
+    from dstream.plan.pipeline_nodes import InstantOf
+    from dstream.plan.stage_nodes import Flattened
 
-    instants, keys = InstantOf(function(fn, "timestamp")), optional_function(key, "key")
+    instants, keys = InstantOf(checked_function(fn, "timestamp")), optional_function(key, "key")
     windows = bounded_windows(window, operation, instants, keys is not None)
     given = f"{window!r}, {operation!r}, timestamp={shown_function(fn)}"
     given += "" if keys is None else f", key={shown_function(keys)}"

@@ -9,37 +9,28 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
+from dstream.arguments import checked_function, kind_of
+from dstream.connectors.memory import Generate, Items, Range, whole
 from dstream.plan import Map, Read, Sorted, call_site, unchanged
-from dstream.plan.steps import shown_function
 from dstream.spi import Collector, Source
-from dstream.stream.builder import StreamBuilder
-from dstream.stream.error_handling import Recovering
+from dstream.stream.arguments import refuse_no_iterable
+from dstream.stream.ends import Ends, Tabular
 from dstream.stream.keyed import Keyed
-from dstream.stream.neighbouring import Gathering
+from dstream.stream.neighbours import Gathering
+from dstream.stream.objects import StreamBuilder, iteration, shown_call
+from dstream.stream.pairs import Paired
+from dstream.stream.recovery import Recovering
+from dstream.stream.reductions import double_statistics, double_sum, extreme, int_statistics, int_sum, nan_extreme
 from dstream.stream.shorthands import Shared
-from dstream.stream.stream import iteration, shown_call
-from dstream.stream.stream_arguments import function, kind_of, refuse_no_iterable
-from dstream.stream.stream_ends import Ends
-from dstream.stream.tabular import Tabular
-from dstream.stream.terminals import (
-    double_statistics,
-    double_sum,
-    extreme,
-    int_statistics,
-    int_sum,
-    nan_extreme,
-)
-from dstream.stream.two_streams import Paired
 from dstream.values import DoubleSummaryStatistics, IntSummaryStatistics, Optional
+from dstream.values.functions import shown_function
 from dstream.values.numbers import exact_float, exact_int
-from sources.generated import Generate
-from sources.memory import Items, whole
-from sources.ranges import Range
 
 if TYPE_CHECKING:
-    from dstream.stream.stream import Stream
+    from dstream.stream.objects import Stream
 
 __all__ = ["DoubleStream", "IntStream", "LongStream"]
+
 
 N = TypeVar("N", int, float)
 U = TypeVar("U")
@@ -104,7 +95,7 @@ class _NumericStream(Gathering[N], Keyed[N], Paired[N], Shared[N], Recovering[N]
     @classmethod
     def generate(cls, supplier: Callable[[], N]) -> Self:
         """Return an infinite unordered stream of what `supplier` makes, in parallel."""
-        source = Generate(function(supplier, "supplier"))
+        source = Generate(checked_function(supplier, "supplier"))
         return cls._read(source, f"{cls.__name__}.generate({shown_function(supplier)})")._checked("numbers")
 
     @classmethod

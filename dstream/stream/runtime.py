@@ -1,14 +1,22 @@
-"""Which context a stream runs on: its own, or the default one, asked for when it is first needed."""
+"""The context of a stream, its lifetime, and the writes of its plan into sinks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar, cast
 
+import collectors
+from dstream.base.functions import refuse_awaitable
 from dstream.errors import IllegalStateError
-from dstream.spi.engine_contract import Runtime
+from dstream.failures import is_our_name, naming
+from dstream.plan import Node, SourceLocation, Write, call_site, explained, inputs_first, last_step, rewrite
+from dstream.spi import Collections, Collector, Engine, Grouped, MapWriter, ProcessorSink, Sink, Writer
+from dstream.spi.processor_ends import Nowhere
+from dstream.spi.runtime import Runtime
 
-__all__ = ["bind_default", "default_runtime", "default_stages", "shared"]
+__all__ = ["Lifetime", "bind_default", "default_runtime", "default_stages", "ended", "shared", "write", "writing"]
+
 
 _default: Callable[[], Runtime] | None = None
 _stages: Callable[[Any, Any], Any] | None = None
@@ -48,3 +56,166 @@ def shared(left: Runtime | None, right: Runtime | None) -> Runtime | None:
     if left is not None and right is not None and left is not right:
         raise IllegalStateError("two streams of different contexts cannot be combined; make both from one context")
     return left if right is None else right
+
+
+class Lifetime:
+    """The life of one stream; it ends with that of any stream that it was made from."""
+
+    __slots__ = ("_handler", "_is_closed", "_parents")
+
+    def __init__(self, parents: tuple[Lifetime, ...] = (), handler: Callable[[], object] | None = None) -> None:
+        self._parents = parents
+        self._handler = handler
+        self._is_closed = False
+
+    def check_open(self) -> None:
+        """Refuse to go on if this stream is closed.
+
+        Raises:
+            IllegalStateError: it is.
+        """
+        if self._is_closed:
+            raise IllegalStateError("stream has already been closed; make it again from its source")
+
+    def check_open_from_the_source(self) -> None:
+        """Refuse to go on if this stream, or one that it was made from, is closed."""
+        for lifetime in self._from_the_source():
+            lifetime.check_open()
+
+    def close(self) -> None:
+        """Close this stream; run its handlers and those of the streams before it, in order, each once.
+
+        The streams before it stay open: their plans are theirs to run again.
+        """
+        self._is_closed = True
+        failures: list[Exception] = []
+        for lifetime in self._from_the_source():
+            handler, lifetime._handler = lifetime._handler, None
+            if handler is not None:
+                try:
+                    refuse_awaitable(handler())
+                except Exception as error:
+                    failures.append(error)
+        if failures:
+            first, *suppressed = failures
+            for other in suppressed:
+                first.add_note(f"another on_close handler failed too: {type(other).__name__}: {other}")
+            raise first
+
+    def _from_the_source(self) -> list[Lifetime]:
+        """Return this lifetime and all before it, the earliest first."""
+        return inputs_first(self, lambda lifetime: lifetime._parents)
+
+
+R = TypeVar("R")
+
+
+def write(
+    runtime: Runtime,
+    node: Node,
+    sink: Sink[Any, R],
+    engine: Callable[[], Engine],
+    name: str | None = None,
+    epoch: int = 1,
+) -> R:
+    """Run the plan that ends in `node`, commit what its tasks wrote, and return what the target gives.
+
+    The target is as it was before if anything fails.
+
+    Args:
+        runtime: has the collections.
+        node: the last node of the plan.
+        sink: what becomes of the items.
+        engine: starts what runs the plan, unless the job is done already.
+        name: that of the job in the target, unless the sink names it.
+        epoch: its number.
+    """
+    node, sink = ended(node, sink, runtime)
+    target = sink.open(runtime)
+    job = target.begin(sink.job or name, epoch)
+    if job.is_done:
+        return target.result()
+    end = writing(node, sink, job.writer)
+    with explained(end, "collect"):
+        try:
+            receipts = engine().submit(rewrite(end)).result()
+            # A failure there, such as one of a function that merges, names the step as one in a task does.
+            with naming(last_step(end)):
+                job.commit(receipts)
+        except BaseException:
+            job.abort()
+            raise
+    return target.result()
+
+
+def ended(
+    node: Node,
+    sink: Sink[Any, R],
+    runtime: Collections | None = None,
+    name: str = "collect",
+    where: SourceLocation | None = None,
+) -> tuple[Node, Sink[Any, R]]:
+    """Return what comes to a sink of the items of a node, and the sink: processors take the items before one.
+
+    Args:
+        node: the last node of the plan.
+        sink: what becomes of the items.
+        runtime: has the collections that processors may know by their names; None: they learn of them later.
+        name: the method that the user called.
+        where: the place of that call; None: here.
+    """
+    if not isinstance(sink, ProcessorSink):
+        return node, sink
+    from dstream.stream.processors import taken  # here: few programs have processors
+
+    opened = sink if runtime is None else sink.opened(runtime)
+    return taken(node, opened, name, where or call_site()), cast("Sink[Any, R]", Nowhere(sink.label))
+
+
+def writing(
+    node: Node,
+    sink: Sink[Any, Any],
+    writer: Writer | MapWriter | None,
+    name: str = "collect",
+    where: SourceLocation | None = None,
+) -> Write:
+    """Return the end of a plan whose items a writer takes.
+
+    Args:
+        node: the last node before it.
+        sink: says what is written.
+        writer: takes it; None for a plan that is only explained.
+        name: the method that the user called.
+        where: the place of that call; None: here.
+    """
+    collector, functions = _collector(sink), tuple(dict.fromkeys(_functions(sink)))
+    return Write(node, writer, collector, f"{name}({sink.label})", functions, where=where or call_site())
+
+
+def _functions(value: Any, name: str = "") -> Iterator[str]:
+    """Give the names under which a sink of ours holds functions that it calls for each item."""
+    if name in _NOT_OF_ITEMS:
+        return
+    if isinstance(value, Mapping):
+        for each in value.values():
+            yield from _functions(each, name)
+    elif isinstance(value, tuple):
+        for each in value:
+            yield from _functions(each, name)
+    elif is_our_name(type(value).__module__):
+        if dataclasses.is_dataclass(value):
+            for field in dataclasses.fields(value):
+                yield from _functions(getattr(value, field.name), field.name)
+    elif callable(value) and not is_our_name(getattr(value, "__module__", None) or ""):
+        yield "partition_by" if name == "parts" else name
+
+
+_NOT_OF_ITEMS = frozenset(("commit", "create", "destroy", "flush", "prepare"))
+
+
+def _collector(sink: Sink[Any, Any]) -> Collector[Any, Any, Any] | None:
+    """Return the keyed collector that makes the entries, or None if the items are written as they are."""
+    made = sink.collector
+    if isinstance(made, Grouped):
+        return collectors.grouping_by(made.classifier, made.downstream or collectors.to_list())
+    return made

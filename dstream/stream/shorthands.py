@@ -1,21 +1,23 @@
-"""`Shared` and `Shorthands`: short ways to say what other operations can do."""
+"""`Shared` and `Shorthands`: short forms of other operations."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar, TypeVarTuple
 
+from dstream.arguments import checked_function, kind_of
 from dstream.failures import shown
 from dstream.plan import FlatMap, Limit, Map, Sorted, Union, call_site, shown_function
-from dstream.plan.steps import Around
+from dstream.plan.steps import PairFunction
+from dstream.stream.arguments import count, optional_function
 from dstream.stream.base import BaseStream
 from dstream.stream.runtime import shared
-from dstream.stream.stream_arguments import count, function, kind_of, optional_function
 
 if TYPE_CHECKING:
-    from dstream.stream.stream import Stream
+    from dstream.stream.objects import Stream
 
 __all__ = ["Shared", "Shorthands", "Starred", "StreamOf"]
+
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -81,7 +83,7 @@ class Shared(BaseStream[T]):
             >>> Stream.of("The Whale", "the sea").apply(words).distinct().to_list()
             ['the', 'whale', 'sea']
         """
-        made = function(fn, "fn")(self)
+        made = checked_function(fn, "fn")(self)
         if not isinstance(made, BaseStream):
             raise TypeError(f"fn must return a stream, not {kind_of(made)}")
         shared(self._runtime, made._runtime)
@@ -146,7 +148,7 @@ def _all_of(item: Any) -> Any:
 
 
 def _starred(stream: Any, fn: Any) -> Any:
-    given = shown_function(function(fn, "fn"))
+    given = shown_function(checked_function(fn, "fn"))
     return stream._as("Stream", Map(stream._node, Starred(fn), None, "starmap", given, where=call_site()))
 
 
@@ -170,7 +172,7 @@ class _Part:
 class Starred:
     """Takes a tuple for several arguments."""
 
-    around: ClassVar[Around] = "starred"
+    around: ClassVar[PairFunction] = "starred"
 
     def __init__(self, fn: Callable[..., Any]) -> None:
         self.fn = fn

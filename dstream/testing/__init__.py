@@ -1,4 +1,4 @@
-"""For tests of your own pipelines, collectors and functions.
+"""Tools for tests of pipelines, collectors and functions.
 
 `same_everywhere` runs a pipeline on both engines with its items divided in many ways, `on_both_engines` does that
 to a test function, `check_collector` and `check_operation` try the laws of a collector and of an aggregate
@@ -12,23 +12,26 @@ It needs no Spark until a test runs on it. With pytest, the fixtures `both_engin
 `same_everywhere` are there without any set-up.
 """
 
-from dstream.testing.asserting_sinks import (
+from __future__ import annotations
+
+from dstream.testing.assertions import (
     assert_any_order,
     assert_collected,
     assert_collected_eventually,
     assert_contains,
+    assert_fails,
+    assert_items,
+    assert_items_in_any_order,
     assert_ordered,
 )
-from dstream.testing.assertions import assert_fails, assert_items, assert_items_in_any_order
-from dstream.testing.epochs_by_hand import Epochs, epochs
-from dstream.testing.everywhere import same_everywhere
-from dstream.testing.laws import check_collector
-from dstream.testing.marking import on_both_engines
-from dstream.testing.operation_laws import check_operation
-from dstream.testing.parts import Parts
-from dstream.testing.processor_boxes import TestInbox, TestOutbox, TestProcessorContext
-from dstream.testing.verifying import VerifiedProcessor, same_items_in_any_order, verify_processor
-from dstream.testing.watching import watch
+from dstream.testing.engines import on_both_engines
+from dstream.testing.equivalence import same_everywhere
+from dstream.testing.functions import watch
+from dstream.testing.laws import check_collector, check_operation
+from dstream.testing.partitions import Parts
+from dstream.testing.processors import TestInbox, TestOutbox, TestProcessorContext
+from dstream.testing.unbounded import Epochs, epochs
+from dstream.testing.verification import VerifiedProcessor, same_items_in_any_order, verify_processor
 from sources import items
 
 __all__ = [

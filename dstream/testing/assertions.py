@@ -1,15 +1,42 @@
-"""Assertions about streams, with messages that show what differs."""
+"""Assertions about the items of streams, at once or as sinks, with messages of the differences.
+
+They end a stream with `collect`, or a stage of a pipeline with `write_to`. The items come to the caller, which holds
+them all, and the run fails with the `AssertionError` of what they should have been.
+
+**Parallelism**: the tasks send their items; the caller looks at them once, when the run has ended.
+**Guarantee**: a run whose items are wrong fails.
+**On re-run**: the items of the new run are looked at.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
 
+from more_itertools import chunked
+
+from dstream.arguments import checked_function
+from dstream.base.pickling import dumps
 from dstream.failures import MISSING, failure, shown
+from dstream.spi import Collections, Receipt, Sink
 from dstream.stream.base import BaseStream
-from dstream.testing.comparing import difference, difference_in_any_order, exact, report
+from dstream.testing.comparison import difference, difference_in_any_order, exact, missing_from, report
+from dstream.values.functions import refuse_one_that_would_not_run, shown_function
 
-__all__ = ["assert_fails", "assert_items", "assert_items_in_any_order"]
+__all__ = [
+    "AssertingSink",
+    "assert_any_order",
+    "assert_collected",
+    "assert_collected_eventually",
+    "assert_contains",
+    "assert_fails",
+    "assert_items",
+    "assert_items_in_any_order",
+    "assert_ordered",
+]
+
 
 T = TypeVar("T")
 E = TypeVar("E", bound=BaseException)
@@ -101,3 +128,169 @@ def _caught(action: BaseStream[Any] | Callable[[], object], error: type[E]) -> E
     except Exception as other:
         raise AssertionError(f"expected {error.__name__}, got {type(other).__name__}: {other}") from other
     raise AssertionError(f"expected {error.__name__}, but nothing was raised")
+
+
+_BATCH = 512
+
+
+def assert_ordered(items: Iterable[T]) -> Sink[T, None]:
+    """Let a run fail unless exactly these items arrive, in this order.
+
+    `1`, `1.0` and `True` differ, every NaN is the same.
+
+    Args:
+        items: the items; all are kept.
+
+    Example:
+        >>> Stream.of("a", "bb").map(len).collect(assert_ordered([1, 2]))
+    """
+    wanted = list(items)
+    return AssertingSink(
+        f"assert_ordered({shown(wanted)})", lambda found: _raise(difference(wanted, found), wanted, found)
+    )
+
+
+def assert_any_order(items: Iterable[T]) -> Sink[T, None]:
+    """Let a run fail unless exactly these items arrive, each as often, in any order.
+
+    Items need no hash. `1`, `1.0` and `True` differ, every NaN is the same.
+
+    Args:
+        items: the items; all are kept.
+
+    Example:
+        >>> Stream.of([2], [1]).collect(assert_any_order([[1], [2]]))
+    """
+    wanted = list(items)
+    return AssertingSink(
+        f"assert_any_order({shown(wanted)})",
+        lambda found: _raise(difference_in_any_order(wanted, found), wanted, found),
+    )
+
+
+def assert_contains(items: Iterable[T]) -> Sink[T, None]:
+    """Let a run fail unless these items arrive, each at least as often as here, in any order, among any others.
+
+    Args:
+        items: the items; all are kept.
+
+    Example:
+        >>> Stream.of(1, 2, 3).collect(assert_contains([3, 1]))
+    """
+    wanted = list(items)
+    return AssertingSink(
+        f"assert_contains({shown(wanted)})", lambda found: _raise(missing_from(found, wanted), wanted, found)
+    )
+
+
+def assert_collected(fn: Callable[[list[T]], object]) -> Sink[T, None]:
+    """Let a run fail if `fn` does: it takes the list of all items, in encounter order, in the caller's process.
+
+    Args:
+        fn: raises what is wrong, as `assert` does. What it returns does not count.
+
+    Raises:
+        TypeError: `fn` is no function, or one whose call would not run it.
+
+    Example:
+        >>> def check(names):
+        ...     assert len(names) == 2
+        >>> Stream.of("Ada", "Grace").collect(assert_collected(check))
+    """
+    return AssertingSink(f"assert_collected({shown_function(_checked(fn))})", fn)
+
+
+def assert_collected_eventually(seconds: float, fn: Callable[[list[T]], object]) -> Sink[T, None]:
+    """Let a run fail if `fn` still does when these seconds are over; it takes the list of the items so far.
+
+    Of bounded data there is one moment to look, when all items are there, however long that took: `seconds` is how
+    long a run without an end is given.
+
+    Args:
+        seconds: a number above 0.
+        fn: as for `assert_collected`.
+
+    Raises:
+        TypeError: `fn` is no function, or one whose call would not run it.
+        ValueError: `seconds` is no number above 0.
+
+    Example:
+        >>> Stream.of(1, 2).collect(assert_collected_eventually(5, lambda numbers: None))
+    """
+    given: Any = seconds  # Whatever the types say.
+    if isinstance(given, bool) or not isinstance(given, int | float) or not given > 0:
+        raise ValueError(f"seconds must be a number above 0, not {shown(seconds)}")
+    return AssertingSink(f"assert_collected_eventually({seconds!r}, {shown_function(_checked(fn))})", fn)
+
+
+def _checked(fn: Any) -> Any:
+    refuse_one_that_would_not_run(checked_function(fn, "fn"), "fn")
+    return fn
+
+
+def _raise(found: str | None, wanted: list[Any], actual: list[Any]) -> None:
+    __tracebackhide__ = True
+    if found:
+        raise AssertionError(report(wanted, actual, found))
+
+
+@dataclass(frozen=True, repr=False)
+class AssertingSink(Generic[T]):
+    """A sink whose commit looks at the items; it is its own target.
+
+    Attributes:
+        label: the call that made it.
+        check: takes all items.
+    """
+
+    label: str
+    check: Callable[[list[T]], object]
+
+    collector = None
+    job = None
+
+    def open(self, context: Collections) -> AssertingSink[T]:
+        """Return the sink itself: there is nothing to open."""
+        return self
+
+    def begin(self, job: str | None, epoch: int = 1) -> AssertingJob:
+        """Begin an epoch."""
+        return AssertingJob(self.check)
+
+    def result(self) -> None:
+        """Return None."""
+
+    def __repr__(self) -> str:
+        return self.label
+
+
+@dataclass
+class AssertingJob:
+    """One run whose items are looked at, once."""
+
+    check: Callable[[list[Any]], object]
+    writer: SendingWriter = field(default_factory=lambda: SendingWriter(), init=False)
+    is_done: bool = field(default=False, init=False)
+
+    def commit(self, receipts: Sequence[Receipt]) -> None:
+        """Look at the items.
+
+        Raises:
+            AssertionError: they are wrong.
+        """
+        if self.is_done:
+            return
+        self.check([item for each in receipts if isinstance(each, bytes) for item in pickle.loads(each)])
+        self.is_done = True
+
+    def abort(self) -> None:
+        """Take nothing back."""
+
+
+@dataclass(frozen=True)
+class SendingWriter:
+    """Sends the items to the caller: they are the receipts."""
+
+    def write(self, items: Iterator[Any]) -> Iterator[Receipt]:
+        """Give the items, pickled."""
+        return map(dumps, chunked(items, _BATCH))

@@ -1,18 +1,15 @@
-"""Small values that streams, collectors and maps hand out: `Optional`, `Entry`, `DeadLetter`, statistics, and others.
+"""Small values that streams, collectors and maps return: `Optional`, `Entry`, `DeadLetter`, statistics, and others.
 
-Look into `optional`, `entry`, `journal_events`, `dead_letter`, `bad_record`, `statistics` for each, into `conditions`
-for `where`, and into `sums` for how floats are added. `secrets` says what may be shown of a URL.
+`optional`, `entries`, `records` and `numbers` contain the values themselves, `predicates` the conditions of `where`,
+`time` instants and results of windows, `order` the order of sorting, `tables` the text and HTML of tables, `fields` the
+fields of dataclasses and their like, `functions` the checks of user functions, `attachments` the files of a job.
 """
 
-from dstream.values.bad_record import BadRecord
-from dstream.values.conditions import where
-from dstream.values.dead_letter import DeadLetter
-from dstream.values.entry import Entry
-from dstream.values.journal_events import JournalEvent
+from dstream.values.entries import Entry, JournalEvent
+from dstream.values.numbers import DoubleSummaryStatistics, ExactSum, IntSummaryStatistics, SummaryStatistics
 from dstream.values.optional import Optional
-from dstream.values.predicates import Predicate
-from dstream.values.statistics import DoubleSummaryStatistics, IntSummaryStatistics, SummaryStatistics
-from dstream.values.sums import ExactSum
+from dstream.values.predicates import Predicate, where
+from dstream.values.records import BadRecord, DeadLetter
 
 __all__ = [
     "BadRecord",

@@ -1,4 +1,4 @@
-"""The fields of classes that are values with names: dataclasses and named tuples."""
+"""Fields of dataclasses, named tuples and typed dictionaries: names, annotations, defaults."""
 
 from __future__ import annotations
 

@@ -12,15 +12,11 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
-from dstream.values.blaming import each, failed_on, stopped
+from dstream.failures.attribution import each, failed_on, stopped
 
 __all__ = ["NanLast", "before", "choose", "first_compared", "holds_nan", "sort"]
 
 Key = Callable[[Any], Any]
-
-_TOGETHER = 1024
-"""How many keys are coordinates of one point. Its distance from zero is finite only if all of them are, and is known in
-a third of the time that a look at each with `isnan` takes."""
 
 
 class _Last:
@@ -73,6 +69,11 @@ def choose(extreme: Callable[..., Any], items: Sequence[Any], key: Key | None) -
     if key is None and not holds_nan(items):
         return extreme(items)
     return items[extreme(range(len(items)), key=_ranks(items, key).__getitem__)]
+
+
+_TOGETHER = 1024
+"""How many keys are coordinates of one point. Its distance from zero is finite only if all of them are, and is known in
+a third of the time that a look at each with `isnan` takes."""
 
 
 def holds_nan(keys: Sequence[Any]) -> bool:

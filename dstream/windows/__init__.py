@@ -1,18 +1,24 @@
-"""Windows over event time: what they are, what they give, and how far the time of a source has come.
+"""Windows over event time: definitions, results, watermark and emission policies.
 
-`tumbling`, `sliding` and `session` make what `stage.window(...)` takes; `WindowResult` and `KeyedWindowResult` come out
-of it. The functions that begin with `limiting_` make what `add_timestamps(..., policy=)` takes; `no_throttling`,
-`emit_by_min_step` and `emit_by_frame` what `processors.insert_watermarks(..., emission=)` does.
+`tumbling`, `sliding` and `session` make the argument of `stage.window(...)`, which emits `WindowResult` and
+`KeyedWindowResult`. The functions that begin with `limiting_` make watermark policies for `add_timestamps(...,
+policy=)`; `no_throttling`, `emit_by_min_step` and `emit_by_frame` make emission policies for
+`processors.insert_watermarks(..., emission=)`. Look into `definitions` for windows and into `policies` for policies.
 """
 
-from dstream.values.window_results import KeyedWindowResult, WindowResult
+from __future__ import annotations
+
+from dstream.values.time import KeyedWindowResult, WindowResult
 from dstream.windows.definitions import FrameWindow, SessionWindow, Window, session, sliding, tumbling
-from dstream.windows.emission_policies import EmissionPolicy, emit_by_frame, emit_by_min_step, no_throttling
-from dstream.windows.watermark_policies import (
+from dstream.windows.policies import (
+    EmissionPolicy,
+    emit_by_frame,
+    emit_by_min_step,
     limiting_lag,
     limiting_lag_and_delay,
     limiting_lag_and_lull,
     limiting_timestamp_and_wall_clock_lag,
+    no_throttling,
 )
 
 __all__ = [

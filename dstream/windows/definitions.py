@@ -1,4 +1,4 @@
-"""Definitions of windows: values that say which items one result is made of.
+"""Window definitions: tumbling, sliding and session windows as values.
 
 A *frame* is the part of time by which a sliding window moves; a tumbling window is one frame. Frames are half-open,
 begin at multiples of their length, moved by an offset if there is one, and are known by their end.
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Self, TypeAlias
 
-from dstream.values.time_units import milliseconds, seconds
+from dstream.values.time import milliseconds, seconds
 
 __all__ = ["FrameWindow", "SessionWindow", "Window", "session", "sliding", "tumbling"]
 

@@ -20,7 +20,7 @@ from collectors import (
     to_bags,
     to_list,
 )
-from dstream.pickling import dumps
+from dstream.base.pickling import dumps
 
 
 def result(operation: AggregateOperation[Any, Any, Any], *inputs: list[Any]) -> Any:

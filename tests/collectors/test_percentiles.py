@@ -8,9 +8,9 @@ import numpy
 import pytest
 
 from collectors import grouping_by, mapping, median, percentiles, quantiles
-from dstream.engine.kernels.item_batches import loads
-from dstream.engine.worker.sinks import Accumulate
-from dstream.engine.worker.stage_task import StageTask
+from dstream.engine.tasks.runtime import StageTask
+from dstream.engine.tasks.sinks import Accumulate
+from dstream.operators.rows.batches import loads
 from dstream.plan import Step
 
 CHANCE = random.Random(3)

@@ -11,9 +11,9 @@ import pytest
 
 import dstream as ds
 from dstream.command import checks, doctor, probe
-from dstream.command.findings import Finding
-from dstream.engine.spark.session.class_archive import ClassArchive
-from dstream.engine.worker import spark_versions
+from dstream.command.probe import Finding
+from dstream.engine import versions
+from dstream.engine.spark.session.java import ClassArchive
 from dstream.session.configuration import configured
 
 ROOT = Path(__file__).parents[2]
@@ -155,7 +155,7 @@ def test_versions_are_those_of_the_project():
 def _all_missing():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(metadata, "version", lambda _: "0")
-        patch.setattr(spark_versions, "version", lambda: "0.0")  # the lowest of all are those of the oldest Spark
+        patch.setattr(versions, "version", lambda: "0.0")  # the lowest of all are those of the oldest Spark
         return list(checks.packages())
 
 

@@ -6,8 +6,8 @@ import os
 
 import pytest
 
-from dstream.command.job_logs import is_log, log_of, noted
-from dstream.command.submitting import _appending
+from dstream.command.jobs import is_log, log_of, noted
+from dstream.command.submission import _appending
 from reducers import to_ilist
 from tests.jobs.planned import plan_of
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from dstream.command import job_commands
+from dstream.command import jobs
 from dstream.jobs import Job, JobStatus
-from dstream.jobs.job_drivers import forget_driver
+from dstream.jobs.state import forget_driver
 from reducers import to_ilist
 from tests.jobs.planned import Gate, plan_of
 
@@ -120,10 +120,10 @@ class Lost:
 @pytest.mark.parametrize(("looks", "left"), [(5, False), (1000, True)])
 def test_show_watches_a_job_that_another_driver_may_take_up(done, monkeypatch, looks, left):
     """As `dstream submit --restart` does it; if nobody comes, it is left after some time."""
-    monkeypatch.setattr(job_commands, "_BETWEEN_LOOKS", 0.001)
-    monkeypatch.setattr(job_commands, "_PATIENCE", 0.3)
+    monkeypatch.setattr(jobs, "_BETWEEN_LOOKS", 0.001)
+    monkeypatch.setattr(jobs, "_PATIENCE", 0.3)
     lost = Lost(done, looks)
-    job_commands._watch(lost)
+    jobs._watch(lost)
 
     assert (lost.looks < looks, lost.looks > 0) == (True, left)
 
@@ -142,7 +142,7 @@ def test_a_job_is_cancelled(command, running):
 def test_what_takes_long_is_said_to_be_asked_for(command, running, monkeypatch, asked, said):
     """Not to be done: the job runs still."""
     monkeypatch.setattr(Job, asked, lambda _: True)
-    monkeypatch.setattr(job_commands, "_PATIENCE", 0.05)
+    monkeypatch.setattr(jobs, "_PATIENCE", 0.05)
 
     assert said in command("jobs", asked, "running").stdout
 

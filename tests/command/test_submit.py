@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import dstream as ds
-from dstream.command.submitting import _Supervisor
+from dstream.command.submission import _Supervisor
 from tests.command.conftest import environment
 
 SUBMIT = ("-m", "dstream", "submit", "--engine", "local", "--log", "log")

@@ -13,7 +13,7 @@ import pytest
 import dstream as ds
 from collectors import counting, to_list
 from dstream.core import DAG, AbstractProcessor, Edge, processors, whole_item
-from dstream.engine.spark.session import spark_connect
+from dstream.engine.spark.session import launch
 from dstream.errors import EngineError, IllegalStateError, SetupError
 from dstream.jobs import JobStatus
 from dstream.testing import epochs
@@ -184,7 +184,7 @@ def test_a_graph_with_a_source_of_its_own_goes_on(connect_context: ds.Context, t
 
 def test_a_server_that_dies_is_named(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By jobs and by streams, and nothing hangs: nobody starts the server again; what was published is there."""
-    monkeypatch.setattr(spark_connect, "_RETRIES", 2)
+    monkeypatch.setattr(launch, "_RETRIES", 2)
     feed = Feed({"0": [1], "1": [2]})
     with running_server() as address:
         context = ds.connect(address, storage=data)

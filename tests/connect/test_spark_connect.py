@@ -20,16 +20,16 @@ import pytest
 
 import dstream as ds
 from collectors import counting, grouping_by, joining, teeing, to_bags, to_list, to_map, top_n
-from dstream.engine.spark import cluster
-from dstream.engine.spark.port.connect_port import ConnectJobs
-from dstream.engine.spark.session import spark_connect
+from dstream.engine.spark.port.connect import ConnectJobs
+from dstream.engine.spark.run import backend
+from dstream.engine.spark.session import launch
 from dstream.errors import CancelledError, SetupError, SourceError, UnsupportedError
 from dstream.gatherers import window_sliding
 from dstream.plan import ToList, rewrite
-from dstream.plan.nodes_of_stages import HashJoin, Spread, Stateful, Using
-from dstream.spi.service import Service
+from dstream.plan.stage_nodes import HashJoin, Spread, Stateful, WithService
+from dstream.spi.runtime import Service
 from dstream.stream import Stream
-from dstream.stream.aggregating import aggregated
+from dstream.stream.keyed import aggregated
 from reducers import to_ilist, to_imap
 from sources import items
 
@@ -245,9 +245,9 @@ def test_a_server_that_is_not_there_is_named():
 def test_a_server_that_cannot_run_dstream_keeps_no_session(connect_server, monkeypatch):
     """What was begun there ends, and the message is that of the server."""
     left = []
-    monkeypatch.setattr(spark_connect, "leave", lambda port: (left.append(port.session), port.session.stop()))
+    monkeypatch.setattr(launch, "leave", lambda port: (left.append(port.session), port.session.stop()))
     with pytest.raises(SetupError, match="cannot run dstream"):
-        spark_connect.connected_port(connect_server, None, {"spark.sql.shuffle.partitions": "none"})
+        launch.connected_port(connect_server, None, {"spark.sql.shuffle.partitions": "none"})
 
     assert [session.is_stopped for session in left] == [True]
 
@@ -302,7 +302,7 @@ def test_a_forked_process_leaves_everything_to_its_parent(connect_server, tmp_pa
 @pytest.mark.parametrize("largest", [2**20, 0])
 def test_the_right_side_of_a_hash_join_goes_to_all_tasks(connect_context, monkeypatch, largest):
     """With the function, or as a file that the server gives to its workers: a message to it holds 128 MB."""
-    monkeypatch.setattr(cluster, "LARGEST_PASSENGER", largest)
+    monkeypatch.setattr(backend, "LARGEST_PASSENGER", largest)
     left, right = connect_context.stream(range(4), 3), connect_context.stream([2, 0, 2], 2)
     joined = HashJoin(left._node, right._node, lambda n: n, lambda n: n, projecting=lambda n: n * 10)
 
@@ -319,6 +319,6 @@ def test_a_shared_service_is_one_for_each_task(connect_context, tmp_path):
         return what
 
     service = Service(lambda: note("made"), lambda made: note("gone"))
-    using = Using(connect_context.stream([1, 2], 2)._node, service, lambda made, n: f"{made} {n}", "map")
+    using = WithService(connect_context.stream([1, 2], 2)._node, service, lambda made, n: f"{made} {n}", "map")
     assert Stream(using, connect_context).to_list() == ["made 1", "made 2"]
     assert sorted(notes.read_text().split()) == ["gone", "gone", "made", "made"]

@@ -24,8 +24,8 @@ from dstream.core import (
 )
 from dstream.errors import IllegalStateError
 from dstream.spi import AggregateOperation
-from dstream.spi.processor_suppliers import MetaSupplierContext, supplier_at
-from dstream.values.entry import Entry
+from dstream.spi.suppliers import MetaSupplierContext, supplier_at
+from dstream.values.entries import Entry
 from dstream.windows import session, tumbling
 from reducers import to_ilist
 

@@ -8,10 +8,10 @@ from itertools import islice
 import pytest
 
 from dstream import Service
+from dstream.base.pickling import dumps
 from dstream.core import AbstractProcessor, processor_of, processors, traverse
-from dstream.executor.arrivals_of_graphs import GraphArrival
 from dstream.failures import failure
-from dstream.pickling import dumps
+from dstream.processors.blocks import GraphArrival
 from tests.executor.graphs_by_hand import edge, run_of, vertex
 
 

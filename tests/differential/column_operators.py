@@ -21,50 +21,41 @@ from unittest.mock import patch
 
 import numpy as np
 
-import dstream.engine.kernels.columns.column_distinct as column_distinct
-import dstream.engine.kernels.columns.column_joining as column_joining
-import dstream.engine.kernels.columns.column_sorting as column_sorting
-import dstream.engine.kernels.columns.column_top as column_top
-import dstream.engine.kernels.columns.column_windows as column_windows
-import dstream.engine.worker.distinct_routing as distinct_routing
-import dstream.engine.worker.routing as routing
-import dstream.engine.worker.sorting as sorting
+import dstream.engine.tasks.distinct as distinct_routing
+import dstream.engine.tasks.routing as routing
+import dstream.engine.tasks.sorting as sorting
+import dstream.operators.columns.distinct as column_distinct
+import dstream.operators.columns.ranks as column_sorting
+import dstream.operators.columns.top as column_top
+import dstream.operators.columns.windows as column_windows
+import dstream.operators.joins.columns as column_joining
 from collectors import bottom_n, max_by, min_by, to_list, top_n
-from dstream.engine.kernels.columns.column_ends import collected
-from dstream.engine.kernels.columns.column_items import Block, ColumnItems, given
-from dstream.engine.kernels.columns.column_values import Withheld, column_of, rows_at
-from dstream.engine.kernels.columns.unmade import Unmade
-from dstream.engine.kernels.core_operations import operated, operation
-from dstream.engine.kernels.gathering_ahead import gathered_ahead
-from dstream.engine.kernels.hash_join import Matching
-from dstream.engine.kernels.item_batches import loads
-from dstream.engine.kernels.join_sides import KeysAlone, Side
-from dstream.engine.kernels.join_tasks import join_batches, join_with
-from dstream.engine.kernels.membership import Membership
-from dstream.engine.worker.borders import AccumulateAcross, AccumulateInside, Bordering
-from dstream.engine.worker.distinct_routing import (
-    RouteBack,
-    RouteFirsts,
-    back_in_order,
-    first_of_each,
-    one_of_each,
-    read_placed,
-)
-from dstream.engine.worker.readers import read_batches, read_buckets, read_columns
-from dstream.engine.worker.routing import RouteSide
-from dstream.engine.worker.rows import SAMPLE, Row
-from dstream.engine.worker.sinks import Accumulate
-from dstream.engine.worker.sorting import RouteByRange, SortRuns, merge_ranges
-from dstream.engine.worker.stage_task import StageTask
+from dstream.base.pickling import dumps
+from dstream.engine.tasks.distinct import RouteBack, RouteFirsts, back_in_order, first_of_each, one_of_each, read_placed
+from dstream.engine.tasks.gatherers import AccumulateAcross, AccumulateInside, Bordering
+from dstream.engine.tasks.readers import read_batches, read_buckets, read_columns
+from dstream.engine.tasks.routing import RouteSide
+from dstream.engine.tasks.rows import SAMPLE, Row
+from dstream.engine.tasks.runtime import StageTask
+from dstream.engine.tasks.sinks import Accumulate
+from dstream.engine.tasks.sorting import RouteByRange, SortRuns, merge_ranges
 from dstream.failures import naming
-from dstream.failures.known import known_of
+from dstream.failures.account import known_of
 from dstream.gatherers import window_sliding
-from dstream.pickling import dumps
-from dstream.plan.core import Chain, Limit, Top
+from dstream.operators.columns.values import NotColumnar, column_of, rows_at
+from dstream.operators.joins.hash import Matching, Membership
+from dstream.operators.joins.pairs import join_batches, join_with
+from dstream.operators.rows.batches import loads
+from dstream.operators.rows.blocks import Block, ColumnItems, LazyRows, given
+from dstream.operators.rows.gatherers import gathered_ahead
+from dstream.operators.rows.group_tables import collected
+from dstream.operators.rows.keys import KeysAlone, Side
+from dstream.operators.rows.operations import operated, operation
+from dstream.plan.operations.streams import Chain, Limit, Top
 from dstream.plan.steps import KeyInColumns, Op, Step, unchanged
-from dstream.stream.terminals import extreme
+from dstream.stream.reductions import extreme
 from dstream.values import Entry
-from dstream.values.entry import key_of
+from dstream.values.entries import key_of
 from tests.differential.random_functions import FORMS, Form, function_of, items_of_form, source_of
 from tests.differential.written_expressions import expression_of
 
@@ -254,7 +245,7 @@ def _block(items: list[Any]) -> Block:
         return iter(items)
     try:
         return column_of(items) if len(items) % 4 else iter(items)
-    except Withheld:
+    except NotColumnar:
         return iter(items)
 
 
@@ -324,7 +315,7 @@ def _joined(made: Program, parts: Sequence[Iterator[Any]]) -> list[Any]:
 def _by_blocks(joined: Any) -> Iterator[Any]:
     """Give the items of a join, whose rows were chosen, and have travelled, in every other block."""
     for number, block in enumerate(joined.blocks()):
-        is_unmade = isinstance(block, Unmade) and number % 2 == 0
+        is_unmade = isinstance(block, LazyRows) and number % 2 == 0
         yield from given(loads(dumps(rows_at(block, np.arange(block.size)))) if is_unmade else block)
 
 
@@ -425,7 +416,7 @@ def watched(counts: Counter[str]) -> Iterator[None]:
         patch.object(column_top, "_first_texts", counted("first texts", column_top._first_texts)),
         patch.object(column_windows, "_windows", counted("windows", column_windows._windows)),
         patch.object(column_distinct, "_first_places", counted("firsts", column_distinct._first_places)),
-        patch.object(column_joining.Held, "_looked_up", counted("looked up", column_joining.Held._looked_up)),
+        patch.object(column_joining.JoinTable, "_looked_up", counted("looked up", column_joining.JoinTable._looked_up)),
     ):
         yield
 

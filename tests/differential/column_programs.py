@@ -22,12 +22,12 @@ from unittest.mock import patch
 from more_itertools import chunked
 
 import collectors.batches
-import dstream.engine.kernels.columns.column_ends as column_ends
-import dstream.engine.kernels.columns.column_items as column_items
-import dstream.engine.kernels.columns.column_row_groups as column_row_groups
-import dstream.engine.kernels.columns.column_steps as column_steps
-import dstream.engine.kernels.columns.tables_by_key as tables_by_key
-import dstream.engine.kernels.core_operations as core_operations
+import dstream.operators.columns.row_groups as column_row_groups
+import dstream.operators.columns.steps as column_steps
+import dstream.operators.rows.blocks as column_items
+import dstream.operators.rows.group_tables as column_ends
+import dstream.operators.rows.group_tables as tables_by_key
+import dstream.operators.rows.operations as core_operations
 from collectors import (
     averaging,
     bottom_n,
@@ -43,21 +43,21 @@ from collectors import (
     summing_int,
     top_n,
 )
-from dstream.engine.kernels.aggregates import finishing, partial
-from dstream.engine.kernels.columns.column_counting import Passed
-from dstream.engine.kernels.columns.column_ends import collected
-from dstream.engine.kernels.columns.column_items import Block
-from dstream.engine.kernels.columns.column_values import Column
-from dstream.engine.kernels.core_operations import operation
-from dstream.engine.kernels.item_batches import loads
-from dstream.engine.worker.readers import combine_groups, read_columns
-from dstream.engine.worker.routing import RouteGroups, RoutePartials
-from dstream.engine.worker.stage_task import StageTask
-from dstream.expressions.order_of_evaluation import one_behind_another
-from dstream.failures.known import known_of
-from dstream.pickling import dumps
-from dstream.plan.core import Chain, Limit
-from dstream.plan.core_of_stages import Aggregate
+from dstream.base.pickling import dumps
+from dstream.engine.tasks.readers import combine_groups, read_columns
+from dstream.engine.tasks.routing import RouteGroups, RoutePartials
+from dstream.engine.tasks.runtime import StageTask
+from dstream.expressions.tree import one_behind_another
+from dstream.failures.account import known_of
+from dstream.operators.columns.steps import Passed
+from dstream.operators.columns.values import Column
+from dstream.operators.rows.batches import loads
+from dstream.operators.rows.blocks import Block
+from dstream.operators.rows.group_tables import collected
+from dstream.operators.rows.operations import operation
+from dstream.operators.rows.stages import finishing, partial
+from dstream.plan.operations.stages import Aggregate
+from dstream.plan.operations.streams import Chain, Limit
 from dstream.plan.steps import Op, Step, unchanged
 from dstream.spi import Collector
 from tests.differential.random_functions import FORMS, Form, function_of, items_of_form, source_of

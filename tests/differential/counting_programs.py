@@ -19,10 +19,10 @@ from random import Random
 from typing import Any
 from unittest.mock import patch
 
-import dstream.engine.kernels.columns.column_items as column_items
-from dstream.engine.kernels.columns.column_items import ColumnItems, given
-from dstream.engine.kernels.item_count import ItemCount
-from dstream.engine.worker.stage_task import StageTask
+import dstream.operators.rows.blocks as column_items
+from dstream.engine.tasks.runtime import StageTask
+from dstream.operators.rows.blocks import ColumnItems, given
+from dstream.operators.rows.operations import ItemCount
 from dstream.plan.steps import Op, Step, unchanged
 from tests.differential import column_programs, text_programs
 from tests.differential.column_programs import Outcome, Program, chained, outcome_of, possible_outcomes, watched

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from dstream.values.event_time import END_OF_TIME, NO_WATERMARK, Late
+from dstream.values.time import END_OF_TIME, NO_WATERMARK, Late
 from tests.differential.endless_programs import Item, Program, Step
 from tests.differential.endless_words import farewell, more, other_key, passes, said, several, weight
 from tests.operators import definitions

@@ -11,17 +11,17 @@ from unittest.mock import patch
 from uuid import uuid4
 
 from collectors import co_operation, counting, mapping, summing, to_list
-from dstream.jobs.unbounded.log_record import LogRecord
-from dstream.jobs.unbounded.one_epoch import EpochRunner
-from dstream.jobs.unbounded.state_of_steps import StatesOfSteps, states_of_steps
+from dstream.jobs.unbounded.epochs import EpochRunner
+from dstream.jobs.unbounded.log import LogRecord
+from dstream.jobs.unbounded.state import StatesOfSteps, states_of_steps
+from dstream.operators.state import backend
+from dstream.operators.state.index import is_outweighed
+from dstream.operators.state.shards import kept_shards
 from dstream.pipeline import Pipeline
 from dstream.session.context import Context
 from dstream.spi import AggregateOperation
-from dstream.state import step_state
-from dstream.state.compaction_rules import is_outweighed
-from dstream.state.kept_shards import kept_shards
-from dstream.testing.epochs_by_hand import Epochs
-from dstream.values.event_time import NO_WATERMARK
+from dstream.testing.unbounded import Epochs
+from dstream.values.time import NO_WATERMARK
 from dstream.windows import (
     limiting_lag,
     limiting_lag_and_delay,
@@ -96,7 +96,7 @@ class DyingDrivers(Epochs):
         return {write.sink.label: found[write.stage] for write in self._plan.writes}
 
     def _run(self, now: float, is_end: bool) -> dict[str, list[Any]]:
-        with patch.object(step_state, "is_outweighed", self._is_outweighed):
+        with patch.object(backend, "is_outweighed", self._is_outweighed):
             found = super()._run(now, is_end)
         self._records.append(self._record)
         return found

@@ -6,12 +6,12 @@ from tests.differential.mutating import Mutation, run_all
 
 __all__ = ["MUTATIONS"]
 
-_READING = "dstream.expressions.function_reading"
-_CALLS = "dstream.expressions.readable_calls"
-_NAMES = "dstream.expressions.names_of_function"
-_ORDER = "dstream.expressions.order_of_evaluation"
-_SOURCE = "dstream.expressions.source_of_function"
-_SYNTAX = "dstream.expressions.syntax_reading"
+_READING = "dstream.expressions.reader"
+_CALLS = "dstream.expressions.resolution"
+_NAMES = "dstream.expressions.resolution"
+_ORDER = "dstream.expressions.tree"
+_SOURCE = "dstream.expressions.source"
+_SYNTAX = "dstream.expressions.syntax"
 
 MUTATIONS: list[Mutation] = [
     (_CALLS, "        and not hasattr(kind, \"__post_init__\")\n", ""),
@@ -31,7 +31,7 @@ MUTATIONS: list[Mutation] = [
     (_READING, "    if is_watched():", "    if False:"),
     (_READING, "or fn.__code__.co_flags & _GENERATOR", ""),
     (_READING, "        if is_by_reference(fn) and not is_as_imported(fn):", "        if False:"),
-    (_READING, "    if is_by_reference(fn):\n        raise CannotRead(f\"has a default", "    if False:\n        raise CannotRead(f\"has a default"),
+    (_READING, "    if is_by_reference(fn):\n        raise UnreadableName(f\"has a default", "    if False:\n        raise UnreadableName(f\"has a default"),
     (_READING, "    if fn.__defaults__ or fn.__kwdefaults__:\n        return _read(fn, arguments, namespaces)\n", ""),
     (_READING, "    if code.co_flags & 0x0C or code.co_kwonlyargcount:", "    if False:"),
     (_READING, "    if set(keywords) & set(code.co_varnames[: code.co_posonlyargcount]):", "    if False:"),

@@ -13,7 +13,7 @@ from pathlib import Path
 
 __all__ = ["COLUMNS", "Mutation", "Outcome", "of_columns", "outcome_of", "path_of", "run_all"]
 
-COLUMNS = "dstream.engine.kernels.columns"
+COLUMNS = "dstream.operators.columns"
 
 Mutation = tuple[str, str, str]
 """(module, text of a guard, what takes its place)."""

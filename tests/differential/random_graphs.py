@@ -9,17 +9,16 @@ from functools import partial
 from random import Random
 from typing import Any
 
-from dstream.engine.kernels.graph_processing import ProcessorNumbers
-from dstream.executor.arrivals_of_graphs import GraphBlock, users_items
-from dstream.pipeline.pipeline_plan import PipelinePlan, PlannedStage, PlannedWrite
+from dstream.pipeline.plan import PipelinePlan, PlannedStage, PlannedWrite
 from dstream.plan import Read, ToList, rewrite
-from dstream.plan.nodes_of_forks import Shared
-from dstream.plan.nodes_of_graphs import ItemsOfOutlet, Processing
+from dstream.plan.graphs import GraphEdge, GraphVertex, Routing, VertexGraph
+from dstream.plan.nodes import Fork
+from dstream.plan.pipeline_nodes import ItemsOfOutlet, ProcessorGraph, StreamRead
 from dstream.plan.steps import Step
-from dstream.plan.stream_read import StreamRead
-from dstream.plan.vertex_graph import GraphEdge, GraphVertex, Routing, VertexGraph
+from dstream.processors.blocks import GraphBlock, users_items
+from dstream.processors.tasks import ProcessorNumbers
 from dstream.spi.processor import BroadcastKey, Processor
-from dstream.spi.processor_suppliers import meta_supplier
+from dstream.spi.suppliers import meta_supplier
 from reducers import to_ilist
 from sources import Items
 
@@ -138,7 +137,7 @@ class RandomGraph:
             Read(Items(items, parts), "source") if parts else Read(ProcessorNumbers(0), "nothing")
             for items, parts in self.inputs
         )
-        blocks = context.running_engine().submit(rewrite(ToList(Processing(upstreams, self.graph, "dag")))).result()
+        blocks = context.running_engine().submit(rewrite(ToList(ProcessorGraph(upstreams, self.graph, "dag")))).result()
         given: tuple[Counter[int], ...] = tuple(Counter() for _ in self.graph.outlets)
         for outlet, _, items in blocks:
             given[outlet].update(item for item in items if isinstance(item, int))
@@ -147,7 +146,7 @@ class RandomGraph:
     def plan_of(self, sources: Sequence[Any]) -> PipelinePlan:
         """Return the plan that reads sources without an end, one for each inlet, and writes each outlet into a list."""
         reads = [Read(StreamRead(each), f"source-{number}") for number, each in enumerate(sources)]
-        blocks = Shared(Processing(tuple(reads), self.graph, "dag"))
+        blocks = Fork(ProcessorGraph(tuple(reads), self.graph, "dag"))
         stages = [f"outlet-{number}" for number in range(len(self.graph.outlets))]
         return PipelinePlan(
             tuple(PlannedStage(name, "sink", (), None) for name in stages),

@@ -29,11 +29,13 @@ import pyarrow as pa
 import pyarrow.parquet
 
 import dstream as ds
-from dstream.engine.kernels.reading import items_of
+from dstream.connectors import tables
+from dstream.connectors.files import parquet
+from dstream.connectors.tables import rows_of_table
+from dstream.operators.rows.guards import items_of
 from dstream.plan.steps import Step
-from dstream.storage.lake import lake_rows
-from sources import parquet_columns, parquet_rows, tables
-from sources.tables import rows_of_table
+from dstream.storage.lake import splits
+from sources import parquet_rows
 from tests.differential import random_functions
 from tests.differential.column_programs import Program, outcomes, program_on, watched
 from tests.differential.random_functions import Form
@@ -349,8 +351,8 @@ def outcomes_of_records(made: Program, seed: int) -> list[Any]:
     first, rows = random.choice((1, 3, 8)), random.choice((2, 5, 16))
     small = {"_FIRST_ROWS": first, "_ROWS": rows, "_GROUP_BYTES": random.choice((0, 2**20))}
     with ExitStack() as patches:
-        patches.enter_context(patch.multiple(parquet_columns, **small))
-        patches.enter_context(patch.multiple(lake_rows, _ROWS=rows, _ITEMS=3))
+        patches.enter_context(patch.multiple(parquet, **small))
+        patches.enter_context(patch.multiple(splits, _ROWS=rows, _ITEMS=3))
         patches.enter_context(patch.multiple(tables, BLOCK_ROWS=rows, BATCH_ROWS=3))
         return outcomes(made, seed)
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import dstream as ds
-from dstream.state.kept_shards import kept_shards
+from dstream.operators.state.shards import kept_shards
 from dstream.testing import epochs
 from tests.differential.random_graphs import random_graph
 

@@ -24,31 +24,31 @@ from unittest.mock import patch
 import pyarrow as pa
 
 import dstream as ds
-import dstream.engine.kernels.columns.column_ends as column_ends
-import dstream.engine.kernels.columns.column_items as column_items
-import dstream.engine.kernels.columns.column_row_groups as column_row_groups
-import dstream.engine.kernels.columns.tables_by_key as tables_by_key
-import dstream.engine.kernels.columns.text_functions as text_functions
-import dstream.engine.kernels.columns.text_groups as text_groups
+import dstream.operators.columns.groups as text_groups
+import dstream.operators.columns.row_groups as column_row_groups
+import dstream.operators.columns.string_methods as text_functions
+import dstream.operators.rows.blocks as column_items
+import dstream.operators.rows.group_tables as column_ends
+import dstream.operators.rows.group_tables as tables_by_key
 from collectors import averaging, counting, frequencies, grouping_by, max_by, min_by, summarizing, summing, top_n
-from collectors.of_entries import counted_entries, folded_values, values_of_each_key
-from dstream.engine.compiler.reading_steps import collector_read, read_step
-from dstream.engine.kernels.aggregates import groups_of_partition
-from dstream.engine.kernels.columns.column_items import ColumnItems
-from dstream.engine.kernels.columns.column_records import column_of_array
-from dstream.engine.kernels.core_operations import written_entries
-from dstream.engine.worker.readers import read_buckets
-from dstream.engine.worker.sinks import RouteToBuckets
-from dstream.engine.worker.stage_task import StageTask
-from dstream.expressions.expression import Expression
-from dstream.expressions.function_reading import read
+from collectors.entries import counted_entries, folded_values, values_of_each_key
+from dstream.connectors.collections.sinks import entries
+from dstream.engine.compiler.expressions import collector_read, read_step
+from dstream.engine.tasks.readers import read_buckets
+from dstream.engine.tasks.runtime import StageTask
+from dstream.engine.tasks.sinks import RouteToBuckets
+from dstream.expressions.reader import read
+from dstream.expressions.tree import Expression
 from dstream.keys import stable_hash
+from dstream.operators.columns.records import column_of_array
+from dstream.operators.rows.blocks import ColumnItems
+from dstream.operators.rows.operations import written_entries
+from dstream.operators.rows.stages import groups_of_partition
 from dstream.plan.steps import Op, Step
 from dstream.spi import Collector
 from dstream.stream import Stream
 from dstream.values import Entry
-from dstream.values.encoded_lines import EncodedLines
-from reducers.entries import entries
+from dstream.values.records import EncodedLines
 from tests.differential.column_programs import (
     STEP,
     Outcome,
@@ -484,7 +484,7 @@ def outcomes(made: Program, seed: int) -> list[tuple[Outcome, list[Outcome]]]:
         with (
             patch.multiple(column_items, _FEWEST=1, _ROWS=rows, _WORTH_A_LIST=0, _NUMBERS=_ALL_KINDS),
             patch.object(text_functions, "_MOST_MADE", 2**27 if seed % 8 else 20 * rows),
-            patch.multiple(text_groups, _MOST_GROUPS=rows * 2, _MOST_BYTES=rows * 8),
+            patch.multiple(text_groups, _MOST_STRING_GROUPS=rows * 2, _MOST_BYTES=rows * 8),
             patch.object(column_ends, "_MOST_GROUPS", 1 + seed % 4),
             patch.object(tables_by_key, "_MOST_BYTES", bytes_together(end, seed)),
             patch.multiple(column_row_groups, _FEWEST_ROWS=seed % 3, _MOST_WEIGHT=5 * (seed % 5), _MANY_ROWS=seed % 4),

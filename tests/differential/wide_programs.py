@@ -19,13 +19,13 @@ from random import Random
 from typing import Any
 from unittest.mock import patch
 
-import dstream.engine.compiler.compile_by_place as compile_by_place
-import dstream.engine.kernels.columns.column_items as column_items
-from dstream.engine.compiler import Facts
-from dstream.engine.kernels.item_batches import loads_items
+import dstream.engine.compiler.order as compile_by_place
+import dstream.operators.rows.blocks as column_items
+from dstream.connectors.files import parquet, splits
+from dstream.engine.compiler import ClusterFacts
+from dstream.operators.rows.batches import loads_items
 from dstream.plan import ToList, is_ordered, rewrite
 from dstream.stream import Stream
-from sources import file_splits, parquet_columns
 from tests.differential.column_programs import _step, watched
 from tests.differential.random_functions import FORMS, items_of_form, source_of
 from tests.differential.record_programs import Workshop, workshop
@@ -126,7 +126,7 @@ def outcome(made: WideProgram, columns: Any) -> Any:
     """Return what a program gives, or that it fails: where items are wrong for two steps, either may be told."""
     end = rewrite(ToList(made.stream._node))
     try:
-        rows = GraphHere(end, Facts(3, 2, made.largest_small_side, columns=columns)).run()
+        rows = GraphHere(end, ClusterFacts(3, 2, made.largest_small_side, columns=columns)).run()
     except Exception:
         return ("fails",)
     found = list(map(_told, chain.from_iterable(loads_items(row.payload) for row in rows)))
@@ -148,8 +148,8 @@ def small_blocks() -> Iterator[None]:
     with ExitStack() as patches:
         few = {"_FEWEST": 1, "_ROWS": 5, "_WORTH_A_LIST": 0, "_NUMBERS": _KINDS}
         patches.enter_context(patch.multiple(column_items, **few))
-        patches.enter_context(patch.multiple(parquet_columns, _FIRST_ROWS=3, _ROWS=5))
-        patches.enter_context(patch.object(file_splits, "SMALLEST_SPLIT", 1))
+        patches.enter_context(patch.multiple(parquet, _FIRST_ROWS=3, _ROWS=5))
+        patches.enter_context(patch.object(splits, "SMALLEST_SPLIT", 1))
         patches.enter_context(patch.object(compile_by_place, "_ITEMS_WORTH_A_TARGET", 4))
         yield
 

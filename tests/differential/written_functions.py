@@ -16,13 +16,13 @@ from itertools import islice
 from random import Random
 from typing import Any
 
-from dstream.engine.compiler.reading_entries import read_around
-from dstream.engine.kernels.fused_steps import run_chain
+from dstream.engine.compiler.expressions import read_around
 from dstream.expressions import Expression
-from dstream.expressions.function_reading import read
+from dstream.expressions.reader import read
 from dstream.failures import failure
+from dstream.operators.rows.loops import run_chain
 from dstream.plan.steps import Op, Step
-from dstream.stream.entry_operations import _IfValue, _OnValue
+from dstream.stream.entries import _IfValue, _OnValue
 from dstream.stream.keyed import _Keying
 from dstream.stream.shorthands import Starred
 from dstream.values import Entry

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import itertools
 
-from dstream.distributed import IStreamCache, IStreamList, IStreamMap, stored_options
-from dstream.spi.store import Options
+from dstream.collections import IStreamCache, IStreamList, IStreamMap, stored_options
+from dstream.spi.store import Options, Settings
 from dstream.storage.memory import open_memory
-from dstream.storage.settings import Settings
 
 _numbers = itertools.count()
 

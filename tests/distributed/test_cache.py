@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from dstream.distributed import Expiring, stored_options
+from dstream.collections import Expiring, stored_options
 from dstream.errors import IllegalStateError
 from dstream.spi.store import Options
 from tests.distributed.stored import Clock

@@ -10,7 +10,7 @@ import pytest
 
 import dstream as ds
 from dstream import Entry, where
-from dstream.distributed.field_index import FieldIndex
+from dstream.collections.field_index import FieldIndex
 from dstream.errors import CollectionDestroyedError, IllegalStateError, UnsupportedError
 from tests.distributed.stored import Spy
 

@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 import dstream as ds
-from dstream.distributed.queue import IStreamQueue
+from dstream.collections.queue import IStreamQueue
 from dstream.errors import CollectionDestroyedError, IllegalStateError, SerializationError, UnsupportedError
 from tests.distributed.stored import Clock
 

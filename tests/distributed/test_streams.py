@@ -8,7 +8,7 @@ import pytest
 
 import dstream as ds
 from dstream import Entry
-from dstream.distributed.collection_sources import EntrySource, ItemSource
+from dstream.collections.sources import EntrySource, ItemSource
 from dstream.errors import CollectionDestroyedError
 from dstream.plan import is_ordered, rewrite
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import dstream as ds
-from dstream.engine.memory_bound import Bound
+from dstream.base.memory import Bound
 from dstream.plan import Step
 from dstream.plan.steps import Op
 

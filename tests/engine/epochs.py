@@ -10,14 +10,23 @@ from pathlib import Path
 from typing import Any
 
 import dstream as ds
+from dstream.failures.attribution import failed_on
 from dstream.keys import canonical, stable_hash
-from dstream.plan.core import Chain, Concat, Core, Read, ToList
-from dstream.plan.core_of_epochs import OverEpochs, Stamped
+from dstream.plan.operations.stages import AssignTimestamps, OverEpochs
+from dstream.plan.operations.streams import Chain, Concat, Core, Read, ToList
 from dstream.plan.steps import Op, Step
-from dstream.spi.epochs import PartitionReceipt, PartitionTime, ShardChange, StepReceipt, Tick, target_of
-from dstream.spi.state_operator import Applied, Moment, Partials
-from dstream.values.blaming import failed_on
-from dstream.values.event_time import END_OF_TIME, NO_WATERMARK
+from dstream.spi.epochs import (
+    EpochTime,
+    PartitionReceipt,
+    PartitionTime,
+    ShardChange,
+    ShardOutput,
+    StepReceipt,
+    TaskPartials,
+    Tick,
+    target_of,
+)
+from dstream.values.time import END_OF_TIME, NO_WATERMARK
 
 SHARDS = 8
 Event = tuple[int, str, int]
@@ -69,12 +78,12 @@ class Sums:
 
     of_keys: dict[str, tuple[int, int]] = field(default_factory=dict)
 
-    def apply(self, partials: Sequence[tuple[int, Any]], moment: Moment) -> Applied:
+    def apply(self, partials: Sequence[tuple[int, Any]], moment: EpochTime) -> ShardOutput:
         for _, partial in partials:
             for key, (last, total) in partial.items():
                 before = self.of_keys.get(key, (NO_WATERMARK, 0))
                 self.of_keys[key] = max(last, before[0]), total + before[1]
-        return Applied(self._passed(moment.new))
+        return ShardOutput(self._passed(moment.new))
 
     def _passed(self, watermark: int) -> Iterator[Any]:
         for key, (last, total) in sorted(self.of_keys.items()):
@@ -117,7 +126,7 @@ class SumByKey:
     kind = "sums"
     signature = ()
 
-    def partial(self, number: int, items: Iterator[Any], moment: Moment, shards: int) -> Partials:
+    def partial(self, number: int, items: Iterator[Any], moment: EpochTime, shards: int) -> TaskPartials:
         of_shards: dict[int, dict[str, tuple[int, int]]] = {}
         seen = late = 0
         for timestamp, item in items:
@@ -128,7 +137,7 @@ class SumByKey:
             sums = of_shards.setdefault(stable_hash(canonical(item[0])) % shards, {})
             last, total = sums.get(item[0], (timestamp, 0))
             sums[item[0]] = max(last, timestamp), total + self._number(item)
-        return Partials(of_shards, seen, late)
+        return TaskPartials(of_shards, seen, late)
 
     def _number(self, item: Any) -> int:
         try:
@@ -224,7 +233,9 @@ class Epoch:
         time = PartitionTime("clock", ("events", partition), policy or Lag(), watermark, self.now, ends, counts)
         read: Core = Read(source or Listed(tuple(events)), step=step("read"))
         pairs = Chain(read, (Op("map", with_nothing, None, step(".pairs()", 2)),), step=step(".pairs()", 2))
-        stamped = Stamped(pairs, timestamp, "clock", time, self.partitions.append, step=step(".add_timestamps(...)", 3))
+        stamped = AssignTimestamps(
+            pairs, timestamp, "clock", time, self.partitions.append, step=step(".add_timestamps(...)", 3)
+        )
         return Chain(stamped, (Op("map", without_time, None, step(".map(...)", 4)),), step=step(".map(...)", 4))
 
     def over(self, *upstreams: Core, state: Folder, operator: Any = None, stage: str = "sums") -> OverEpochs:

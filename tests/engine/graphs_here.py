@@ -7,13 +7,12 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any
 
-from dstream.engine.compiler import Facts, compiled
-from dstream.engine.graph.decisions import Done, Report
-from dstream.engine.graph.output_ports import OutputPort
-from dstream.engine.graph.results import Last
-from dstream.engine.graph.vertices import (
+from dstream.engine.compiler import ClusterFacts, compiled
+from dstream.engine.physical.decisions import Done, Last, Report
+from dstream.engine.physical.vertices import (
     Input,
     Items,
+    OutputPort,
     Pending,
     Rows,
     Splits,
@@ -23,11 +22,11 @@ from dstream.engine.graph.vertices import (
     operations_of,
     with_calls,
 )
-from dstream.engine.kernels.core_operations import operated
-from dstream.engine.spark.listed_splits import ListedSplits
-from dstream.engine.worker.rows import ITEMS, Row
-from dstream.engine.worker.stage_task import StageTask
-from dstream.plan.core import End
+from dstream.engine.spark.run.segments import ListedSplits
+from dstream.engine.tasks.rows import ITEMS, Row
+from dstream.engine.tasks.runtime import StageTask
+from dstream.operators.rows.operations import operated
+from dstream.plan.operations.streams import End
 
 __all__ = ["GraphHere"]
 
@@ -48,7 +47,7 @@ class GraphHere:
         ran: the vertices whose tasks have run, as they ran.
     """
 
-    def __init__(self, end: End, facts: Facts) -> None:
+    def __init__(self, end: End, facts: ClusterFacts) -> None:
         self._graph = compiled(end, facts)[0]
         self._splits = ListedSplits(_Uncounted())  # type: ignore[arg-type]
         self._decided: dict[int, Items] = {}

@@ -12,7 +12,7 @@ from dstream import Pipeline, Stream
 from dstream.core import DAG, Edge, processors, whole_item
 from dstream.gatherers import Gatherer, map_concurrent
 from dstream.plan import call_site
-from dstream.plan.nodes_of_stages import Spread
+from dstream.plan.stage_nodes import Spread
 from reducers import to_ilist, to_imap
 from sources import Items
 

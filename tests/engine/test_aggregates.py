@@ -16,15 +16,15 @@ from hypothesis import strategies as st
 import dstream as ds
 from collectors import co_operation, counting, reducing, summing, to_bags, to_list
 from dstream import Entry, Stream
-from dstream.engine.kernels.aggregates import partial
-from dstream.engine.kernels.core_operations import operation
-from dstream.engine.kernels.fused_steps import run_chain
 from dstream.errors import IllegalStateError, SerializationError, UnstableKeyError
+from dstream.operators.rows.loops import run_chain
+from dstream.operators.rows.operations import operation
+from dstream.operators.rows.stages import partial
 from dstream.plan import explained, rewrite
-from dstream.plan.ends import Several, Write
-from dstream.plan.nodes_of_forks import Shared
+from dstream.plan.ends import SeveralEnds, Write
+from dstream.plan.nodes import Fork
 from dstream.spi import AggregateOperation
-from dstream.stream.aggregating import aggregated
+from dstream.stream.keyed import aggregated
 from reducers import to_ilist
 
 WORDS = AggregateOperation(list, list.append, list.extend, finish=tuple)
@@ -49,7 +49,7 @@ class Noted:
 
 def received(engine: Any, *streams: Stream[Any]) -> list[list[Any]]:
     """Run a plan that writes each stream; return the items that each end got."""
-    several = Several(tuple(Write(each._node, Noted(), None, f"write_to({n})") for n, each in enumerate(streams)))
+    several = SeveralEnds(tuple(Write(each._node, Noted(), None, f"write_to({n})") for n, each in enumerate(streams)))
     with explained(several, "write_to"):
         receipts = engine.context.running_engine().submit(rewrite(several)).result()
     return [[item for (item,) in some] for some in receipts]
@@ -306,8 +306,8 @@ def test_dead_letters_before_an_aggregate_are_delivered_once(engine):
 def test_forks_before_and_behind_an_aggregate(engine):
     """What several ends read is computed once, and each of them gets all of it."""
     seen: list[Any] = []
-    items = Stream(Shared(engine.stream(range(6), 3).peek(seen.append)._node), None)
-    sums = Stream(Shared(aggregate(items, op=summing(), keys=[lambda n: n % 2])._node), None)
+    items = Stream(Fork(engine.stream(range(6), 3).peek(seen.append)._node), None)
+    sums = Stream(Fork(aggregate(items, op=summing(), keys=[lambda n: n % 2])._node), None)
     ends = [items, sums.sorted(), sums.map(lambda e: e.value).sorted(), aggregate(sums, op=counting())]
 
     assert received(engine, *ends) == [list(range(6)), [(0, 6), (1, 9)], [6, 9], [2]]

@@ -11,15 +11,15 @@ from itertools import count, islice
 
 import pytest
 
-from dstream.engine.kernels.item_batches import TARGET_BYTES, Batcher, dumps_items, loads, loads_items, travelling
+from dstream.base.pickling import dumps
 from dstream.errors import SerializationError
-from dstream.executor.arrivals_of_graphs import GraphBlock
-from dstream.pickling import dumps
+from dstream.operators.rows.batches import TARGET_BYTES, Batcher, dumps_items, loads, loads_items, travelling
+from dstream.processors.blocks import GraphBlock
 from dstream.values import Entry
 
 _MAIN = """
 import sys
-from dstream.pickling import dumps
+from dstream.base.pickling import dumps
 
 class Mine:
     def __init__(self, x): self.x = x

@@ -9,13 +9,13 @@ import pytest
 from more_itertools import sliding_window
 
 from collectors import to_list
-from dstream.engine.kernels.item_batches import loads
-from dstream.engine.worker.borders import AccumulateAcross, AccumulateInside, Bordering
-from dstream.engine.worker.rows import ITEMS
-from dstream.engine.worker.sinks import Accumulate
-from dstream.engine.worker.stage_task import StageTask
+from dstream.engine.tasks.gatherers import AccumulateAcross, AccumulateInside, Bordering
+from dstream.engine.tasks.rows import ITEMS
+from dstream.engine.tasks.runtime import StageTask
+from dstream.engine.tasks.sinks import Accumulate
 from dstream.gatherers import Gatherer, window_sliding
-from dstream.gatherers.windows import pairs
+from dstream.gatherers.neighbours import pairs
+from dstream.operators.rows.batches import loads
 from dstream.plan import Step
 from dstream.spi import Collector
 
@@ -99,7 +99,7 @@ def test_a_collector_that_has_had_enough_leaves_the_borders_as_they_are():
 
 def test_containers_of_several_rows_stay_together(monkeypatch):
     """A large container is written in pieces, one after another."""
-    monkeypatch.setattr("dstream.engine.worker.sinks._PIECE_BYTES", 10)
+    monkeypatch.setattr("dstream.engine.tasks.sinks._PIECE_BYTES", 10)
     way = bordering(pairs())
     rows = [
         row for n, part in enumerate([[1, 2, 3], [4]]) for row in AccumulateInside(way)(iter(part), StageTask(n, 2**60))

@@ -10,10 +10,11 @@ import types
 
 import pytest
 
-from dstream import Stream, by_value
-from dstream.by_value import dumps_by_value
+from dstream import Stream
+from dstream.base import by_value
+from dstream.base.by_value import dumps_by_value
+from dstream.base.pickling import dumps
 from dstream.errors import SerializationError
-from dstream.pickling import dumps
 from dstream.plan import rewrite
 from dstream.plan.capture_checks import check_captures
 

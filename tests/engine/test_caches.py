@@ -10,9 +10,9 @@ import weakref
 
 import pytest
 
-from dstream.engine.kernels.caches import Caches
 from dstream.engine.local import LocalEngine
-from dstream.plan import Cache, Cached, Map, Read, Table, ToList, rewrite
+from dstream.operators.rows.caches import Caches
+from dstream.plan import Cache, CacheContent, Map, Read, Table, ToList, rewrite
 from sources import Items
 
 
@@ -41,7 +41,7 @@ def test_caches_find_what_was_computed():
     first, second = rewrite(node), rewrite(node)
     assert caches.found(first) is None
 
-    kept = caches.kept(first, lambda: Cached([1], True))
+    kept = caches.kept(first, lambda: CacheContent([1], True))
     assert caches.kept(second, never) is kept is caches.found(first) is caches.found(second)
     assert caches.found(cache()) is None
 
@@ -53,7 +53,7 @@ def test_caches_let_other_threads_wait():
     def compute():
         computed.append(1)
         time.sleep(0.05)
-        return Cached([1], True)
+        return CacheContent([1], True)
 
     def run():
         start.wait()
@@ -73,13 +73,13 @@ def test_a_failure_leaves_nothing_kept():
         caches.kept(node, lambda: 1 / 0)
 
     assert caches.found(node) is None
-    assert caches.kept(node, lambda: Cached([2], True)).items == [2]
+    assert caches.kept(node, lambda: CacheContent([2], True)).items == [2]
 
 
 def test_caches_let_go_with_the_node():
     """At once, when no plan has it any more; a plan that was made of it has it too."""
     caches, node = Caches(), user_cache()
-    items = weakref.ref(caches.kept(rewrite(node), lambda: Cached(Kept(), True)).items)
+    items = weakref.ref(caches.kept(rewrite(node), lambda: CacheContent(Kept(), True)).items)
     node = rewrite(node)
     assert items() is not None
 
@@ -90,7 +90,7 @@ def test_caches_let_go_with_the_node():
 def test_caches_let_go_when_they_are_cleared():
     """Although the node is still there."""
     caches, node = Caches(), cache()
-    items = weakref.ref(caches.kept(node, lambda: Cached(Kept(), True)).items)
+    items = weakref.ref(caches.kept(node, lambda: CacheContent(Kept(), True)).items)
     caches.clear()
 
     assert (items(), caches.found(node)) == (None, None)
@@ -99,19 +99,19 @@ def test_caches_let_go_when_they_are_cleared():
 def test_what_went_with_its_engine_is_not_found():
     """It must be computed again."""
     caches, node, is_running = Caches(), cache(), [True]
-    caches.kept(node, lambda: Cached([1], True, is_there=lambda: is_running[0]))
+    caches.kept(node, lambda: CacheContent([1], True, is_there=lambda: is_running[0]))
     assert caches.found(node) is not None
 
     is_running[0] = False
     assert caches.found(node) is None
-    assert caches.kept(node, lambda: Cached([2], True)).items == [2]
+    assert caches.kept(node, lambda: CacheContent([2], True)).items == [2]
 
 
 @pytest.mark.parametrize("other", [copy.copy, copy.deepcopy, lambda node: pickle.loads(pickle.dumps(node))])
 def test_another_node_has_nothing_kept(other):
     """A copy, or what was pickled, is another `cache()`."""
     caches, node = Caches(), user_cache()
-    caches.kept(rewrite(node), lambda: Cached([1], True))
+    caches.kept(rewrite(node), lambda: CacheContent([1], True))
 
     assert caches.found(rewrite(other(node))) is None
     assert caches.found(rewrite(node)) is not None
@@ -120,6 +120,6 @@ def test_another_node_has_nothing_kept(other):
 def test_this_process_does_not_open_what_stands_before():
     """It reads what another engine of its context has kept of a table that is not here."""
     caches, node = Caches(), Cache(Table([]))
-    caches.kept(rewrite(node), lambda: Cached([1, 2], False))
+    caches.kept(rewrite(node), lambda: CacheContent([1, 2], False))
 
     assert LocalEngine(2**28, caches=caches).submit(rewrite(ToList(node))).result() == [1, 2]

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError
 
-from dstream.engine.spark.port.classic_port import ClassicPort
-from dstream.engine.spark.spark_errors import translated
-from dstream.engine.worker.stage import read_tables
+from dstream.engine.spark.port.classic import ClassicPort
+from dstream.engine.spark.port.errors import translated
+from dstream.engine.tasks.stage import read_tables
 from dstream.errors import EngineError
 
 

@@ -20,13 +20,13 @@ from collectors import (
     summing_double,
     summing_int,
 )
-from dstream.engine.compiler.reading_steps import collector_read
-from dstream.engine.kernels.columns.column_collecting import group_tables
-from dstream.engine.kernels.columns.column_ends import collected
-from dstream.engine.kernels.columns.column_groups import GroupTable
-from dstream.engine.kernels.columns.column_items import ColumnItems
-from dstream.engine.kernels.columns.column_values import column_of
-from dstream.engine.memory_bound import Bound
+from dstream.base.memory import Bound
+from dstream.engine.compiler.expressions import collector_read
+from dstream.operators.columns.collectors import group_tables
+from dstream.operators.columns.groups import GroupTable
+from dstream.operators.columns.values import column_of
+from dstream.operators.rows.blocks import ColumnItems
+from dstream.operators.rows.group_tables import collected
 
 
 def _in_columns(collector: Any, *blocks: list[Any]) -> Any:

@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 
 from collectors import summing
-from dstream.engine.compiler.reading_steps import collector_read, read_op
-from dstream.engine.kernels.columns import column_items
-from dstream.engine.kernels.columns.column_ends import collected
-from dstream.engine.kernels.columns.column_items import ColumnItems
-from dstream.engine.kernels.columns.column_values import Ints, column_of
-from dstream.engine.kernels.core_operations import operation
-from dstream.engine.kernels.item_batches import loads_items
-from dstream.engine.worker.stage_task import StageTask
-from dstream.plan.core import Chain, Limit
+from dstream.engine.compiler.expressions import collector_read, read_op
+from dstream.engine.tasks.runtime import StageTask
+from dstream.operators.columns.values import Ints, column_of
+from dstream.operators.rows import blocks as column_items
+from dstream.operators.rows.batches import loads_items
+from dstream.operators.rows.blocks import ColumnItems
+from dstream.operators.rows.group_tables import collected
+from dstream.operators.rows.operations import operation
+from dstream.plan.operations.streams import Chain, Limit
 from dstream.plan.steps import Op, Step, unchanged
-from dstream.values.encoded_lines import EncodedLines
+from dstream.values.records import EncodedLines
 
 _STEP = Step(".map(fn)", None, 1, 1)
 

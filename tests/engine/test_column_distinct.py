@@ -6,22 +6,14 @@ import math
 
 import pytest
 
-from dstream.engine.kernels.columns.column_distinct import in_places
-from dstream.engine.kernels.columns.column_items import ColumnItems
-from dstream.engine.kernels.columns.column_stacking import stacked
-from dstream.engine.kernels.columns.column_values import Ints, column_of, items_of
-from dstream.engine.kernels.item_batches import loads
-from dstream.engine.worker.distinct_routing import (
-    RouteBack,
-    RouteFirsts,
-    back_in_order,
-    first_of_each,
-    one_of_each,
-    read_placed,
-)
-from dstream.engine.worker.readers import read_batches, read_columns
-from dstream.engine.worker.stage_task import StageTask
+from dstream.engine.tasks.distinct import RouteBack, RouteFirsts, back_in_order, first_of_each, one_of_each, read_placed
+from dstream.engine.tasks.readers import read_batches, read_columns
+from dstream.engine.tasks.runtime import StageTask
 from dstream.keys import canonical, stable_hash
+from dstream.operators.columns.distinct import in_places
+from dstream.operators.columns.values import Ints, column_of, items_of, stacked
+from dstream.operators.rows.batches import loads
+from dstream.operators.rows.blocks import ColumnItems
 
 
 @pytest.fixture(autouse=True)

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from dstream.engine.kernels.columns.column_entries import Entries, entries_of, with_parts
-from dstream.engine.kernels.columns.column_items import given
-from dstream.engine.kernels.columns.column_values import Same, Withheld, column_of
+from dstream.operators.columns.entries import Entries, entries_of, with_parts
+from dstream.operators.columns.values import ConstantColumn, NotColumnar, column_of
+from dstream.operators.rows.blocks import given
 from dstream.values import Entry
 
 _PAIRS = column_of([(1, "a"), (2, "b")])
@@ -24,26 +24,28 @@ def _entries() -> Entries:
 def test_pairs_become_entries() -> None:
     """Also one that stands in all rows."""
     assert list(given(_entries())) == [Entry(1, "a"), Entry(2, "b")]
-    assert list(given(entries_of(Same((1, "a"), 2)))) == [Entry(1, "a")] * 2
+    assert list(given(entries_of(ConstantColumn((1, "a"), 2)))) == [Entry(1, "a")] * 2
 
 
-@pytest.mark.parametrize("items", [_TRIPLES, Same((1, 2, 3), 2), Same("ab", 2), column_of([1, 2])])
+@pytest.mark.parametrize("items", [_TRIPLES, ConstantColumn((1, 2, 3), 2), ConstantColumn("ab", 2), column_of([1, 2])])
 def test_what_is_no_pair_becomes_no_entry(items: Any) -> None:
     """Python refuses it."""
-    with pytest.raises(Withheld):
+    with pytest.raises(NotColumnar):
         entries_of(items)
 
 
-@pytest.mark.parametrize(("items", "size"), [(_PAIRS, 2), (_TRIPLES, 3), (_entries(), 2), (Same(Entry(1, 2), 2), 2)])
+@pytest.mark.parametrize(
+    ("items", "size"), [(_PAIRS, 2), (_TRIPLES, 3), (_entries(), 2), (ConstantColumn(Entry(1, 2), 2), 2)]
+)
 def test_items_of_so_many_members_are_taken_apart(items: Any, size: int) -> None:
     """Whether they are tuples or entries; not where another number is asked for."""
     assert with_parts(items, size) is items
-    with pytest.raises(Withheld):
+    with pytest.raises(NotColumnar):
         with_parts(items, 5 - size)
 
 
-@pytest.mark.parametrize("items", [Same((1, 2), 2), Same("abc", 2), column_of(["abc", "def"])])
+@pytest.mark.parametrize("items", [ConstantColumn((1, 2), 2), ConstantColumn("abc", 2), column_of(["abc", "def"])])
 def test_other_items_are_not_taken_apart(items: Any) -> None:
     """A text has as many characters, and is no tuple."""
-    with pytest.raises(Withheld):
+    with pytest.raises(NotColumnar):
         with_parts(items, 3)

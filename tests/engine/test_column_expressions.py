@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from dstream.engine.kernels.columns import column_comparing
-from dstream.engine.kernels.columns.column_values import Ints, Withheld, column_of, items_of
-from dstream.engine.kernels.columns.evaluating import evaluated
-from dstream.engine.kernels.columns.supported import unsupported
 from dstream.expressions import Applied, Argument, Built, Called, Constant, Let, Local, Method, Together
+from dstream.operators.columns import arithmetic
+from dstream.operators.columns.evaluation import evaluated
+from dstream.operators.columns.support import unsupported
+from dstream.operators.columns.values import Ints, NotColumnar, column_of, items_of
 from tests.differential.written_expressions import expression_of
 
 _LEAST, _GREATEST = -(2**63), 2**63 - 1
@@ -108,7 +108,7 @@ def test_a_column_gives_what_python_gives(source: str, items: list[Any]) -> None
 @pytest.mark.parametrize("sign", ["in", "not in"])
 def test_many_members_are_found_by_their_hash(sign: Any, items: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """As Python finds them: to compare each of 8,192 with all rows took forty times as long as the function."""
-    monkeypatch.setattr(column_comparing, "compared", None)
+    monkeypatch.setattr(arithmetic, "compared", None)
     among = frozenset({*range(100), 2.5, 2**62, 2**70, "a", None})
     looking = Applied(sign, (Argument(0), Constant(among)))
 
@@ -121,7 +121,7 @@ def test_a_nan_is_not_looked_for_among_many_members() -> None:
     """Python finds one that is the same object."""
     looking = Applied("in", (Argument(0), Constant(frozenset(range(100)))))
 
-    with pytest.raises(Withheld, match="NaN"):
+    with pytest.raises(NotColumnar, match="NaN"):
         evaluated(looking, [column_of([1.0, _NAN])])
 
 
@@ -190,7 +190,7 @@ def test_a_block_is_withheld_where_a_column_cannot_give_the_same(source: str, it
     """What Python would do then, a column does not try."""
     expression = expression_of(f"lambda x: {source.replace('y', '3')}")
 
-    with pytest.raises(Withheld, match=reason):
+    with pytest.raises(NotColumnar, match=reason):
         evaluated(expression, [column_of(items)])
 
 
@@ -226,7 +226,7 @@ def test_the_square_root_is_that_of_python() -> None:
     items = [2, 2**53 + 1, 10**18, 0]
 
     assert items_of(evaluated(expression, [column_of(items)])) == list(map(math.sqrt, items))
-    with pytest.raises(Withheld):
+    with pytest.raises(NotColumnar):
         evaluated(expression, [column_of([-1.0])])
 
 
@@ -234,7 +234,7 @@ def test_ranges_become_columns_without_their_items() -> None:
     """Whatever their step, up to the ends of 64 bits."""
     for items in (range(5, 50, 7), range(50, 5, -7), range(_LEAST, _GREATEST + 1, 2**62), range(0)):
         assert items_of(column_of(items)) == list(items)
-    with pytest.raises(Withheld):
+    with pytest.raises(NotColumnar):
         column_of(range(2**63, 2**63 + 5))
 
 

@@ -9,13 +9,12 @@ from typing import Any
 import pytest
 
 from collectors import averaging, counting, summing, summing_double
-from dstream.engine.kernels.columns.column_finishing import finished_entries, finished_tables
-from dstream.engine.kernels.columns.column_groups import grouped
-from dstream.engine.kernels.columns.column_items import given
-from dstream.engine.kernels.columns.column_texts import Texts
-from dstream.engine.kernels.columns.column_values import Ints, column_of
-from dstream.engine.kernels.columns.text_groups import groups_of_texts
-from dstream.failures.known import known_of
+from dstream.failures.account import known_of
+from dstream.operators.columns.groups import grouped, groups_of_texts
+from dstream.operators.columns.results import finished_entries, finished_tables
+from dstream.operators.columns.strings import Strings
+from dstream.operators.columns.values import Ints, column_of
+from dstream.operators.rows.blocks import given
 from dstream.plan.steps import Step
 from dstream.values import Entry
 
@@ -28,9 +27,9 @@ def _ints(*values: int) -> Ints:
     return found
 
 
-def _texts(*values: str) -> Texts:
+def _texts(*values: str) -> Strings:
     found = column_of(list(values))
-    assert isinstance(found, Texts)
+    assert isinstance(found, Strings)
     return found
 
 

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from collectors.of_entries import folded_values
-from dstream.engine.compiler.reading_steps import collector_read
-from dstream.engine.kernels.aggregates import groups_of_partition
-from dstream.engine.kernels.columns.column_collecting import group_tables
-from dstream.engine.kernels.columns.column_ends import collected, is_table
-from dstream.engine.kernels.columns.column_items import Block, ColumnItems
-from dstream.engine.kernels.columns.column_values import Withheld, column_of
-from dstream.engine.memory_bound import Bound
+from collectors.entries import folded_values
+from dstream.base.memory import Bound
+from dstream.connectors.collections.sinks import entries
+from dstream.engine.compiler.expressions import collector_read
+from dstream.operators.columns.collectors import group_tables
+from dstream.operators.columns.values import NotColumnar, column_of
+from dstream.operators.rows.blocks import Block, ColumnItems
+from dstream.operators.rows.group_tables import collected, is_table
+from dstream.operators.rows.stages import groups_of_partition
 from dstream.plan.steps import Step
-from reducers.entries import entries
 
 STEP = Step("reduce_by_key", None, 1, 1)
 LARGE = 2.0**53
@@ -41,7 +41,7 @@ def _blocks(*parts: list[Any]) -> Iterator[Block]:
     for part in parts:
         try:
             yield column_of(part)
-        except Withheld:
+        except NotColumnar:
             yield iter(part)
 
 
@@ -110,9 +110,9 @@ def test_a_block_of_other_ints_leaves_the_next_ones_in_columns() -> None:
 @pytest.mark.parametrize("parts", [[_OF_INTS, _OF_INTS], [_OF_TEXTS, _OF_TEXTS], [_PAIRS, _PAIRS]])
 def test_tables_of_ints_are_one_table(parts: list[list[Any]], monkeypatch: pytest.MonkeyPatch) -> None:
     """So each key has one container, to which those of other partitions are added."""
-    monkeypatch.setattr("dstream.engine.kernels.columns.column_collecting._MOST_ROWS", 1)
-    monkeypatch.setattr("dstream.engine.kernels.columns.text_groups._MOST_GROUPS", 1)
-    monkeypatch.setattr("dstream.engine.kernels.columns.column_row_groups._MOST_WEIGHT", 1)
+    monkeypatch.setattr("dstream.operators.columns.collectors._MOST_ROWS", 1)
+    monkeypatch.setattr("dstream.operators.columns.groups._MOST_STRING_GROUPS", 1)
+    monkeypatch.setattr("dstream.operators.columns.row_groups._MOST_WEIGHT", 1)
 
     found = dict(_sent(_read(_FOLDS[0]), *parts))
     assert found == _FOLDS[0]().collect([item for part in parts for item in part])

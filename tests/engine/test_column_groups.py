@@ -7,15 +7,9 @@ from typing import Any
 
 import pytest
 
-from dstream.engine.kernels.columns.column_groups import (
-    grouped,
-    merged_tables,
-    stable_hashes_of_ints,
-    sum_of_ints,
-)
-from dstream.engine.kernels.columns.column_values import Ints, Withheld, column_of
-from dstream.engine.kernels.columns.text_groups import parts_by_target
 from dstream.keys import stable_hash
+from dstream.operators.columns.groups import grouped, merged_tables, parts_by_target, stable_hashes_of_ints, sum_of_ints
+from dstream.operators.columns.values import Ints, NotColumnar, column_of
 
 _PRIME = 2**61 - 1
 
@@ -63,13 +57,13 @@ def test_rows_are_grouped_as_a_dictionary_does(width: int, largest: int) -> None
 def test_a_sum_that_may_leave_64_bits_is_withheld() -> None:
     """It would wrap in silence."""
     keys = _ints([1, 1, 2])
-    with pytest.raises(Withheld):
+    with pytest.raises(NotColumnar):
         grouped(keys, _ints([2**62, 2**62, 1]))
 
     fitting = grouped(keys, _ints([2**61, 2**61, 1]))
 
     assert list(fitting.lines()) == [(1, 2, 2**62), (2, 1, 1)]
-    with pytest.raises(Withheld):
+    with pytest.raises(NotColumnar):
         merged_tables([fitting.ranked(0), fitting.ranked(9)])
 
 

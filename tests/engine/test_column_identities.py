@@ -9,9 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dstream.engine.kernels.columns.column_records import Records
-from dstream.engine.kernels.columns.column_values import Withheld, column_of, items_of
-from dstream.engine.kernels.columns.evaluating import evaluated
 from dstream.expressions import (
     Applied,
     Argument,
@@ -25,7 +22,10 @@ from dstream.expressions import (
     Method,
     Together,
 )
-from dstream.expressions.shared_objects import may_share
+from dstream.expressions.effects import may_share
+from dstream.operators.columns.evaluation import evaluated
+from dstream.operators.columns.records import Records
+from dstream.operators.columns.values import NotColumnar, column_of, items_of
 from dstream.spi import ArrowRows
 from tests.differential.written_expressions import expression_of
 
@@ -44,7 +44,7 @@ _NAN = math.nan
 )
 def test_a_nan_that_may_stand_twice_is_left_to_python(source: str, items: list[Any]) -> None:
     """`p.count(p[0])`, `p[0] in p[1:]` and the comparison of tuples find the very same NaN."""
-    with pytest.raises(Withheld, match="NaN"):
+    with pytest.raises(NotColumnar, match="NaN"):
         evaluated(expression_of(f"lambda x: {source}"), [column_of(items)])
 
 
@@ -107,7 +107,7 @@ def test_a_nan_in_an_entry_is_left_to_python() -> None:
     """An entry is a tuple, too, and may stand in another one."""
     entry = Called("dstream.Entry", (Together((Argument(0), Constant("a"))),))
 
-    with pytest.raises(Withheld, match="NaN"):
+    with pytest.raises(NotColumnar, match="NaN"):
         evaluated(Together((entry, Argument(0))), [column_of([_NAN])])
 
 
@@ -131,7 +131,7 @@ def test_a_nan_that_is_no_item_is_another_one_for_each(source: str) -> None:
 
 def test_a_nan_that_is_no_float_is_left_to_python() -> None:
     """It would stand in all rows."""
-    with pytest.raises(Withheld, match="no float"):
+    with pytest.raises(NotColumnar, match="no float"):
         evaluated(expression_of("lambda x: (x, (-2.0) ** 0.5 * 1e400 * 0)"), [column_of([1, 1])])
 
 
@@ -141,7 +141,7 @@ def test_a_nan_that_is_no_float_is_left_to_python() -> None:
 )
 def test_a_list_that_stands_twice_is_left_to_python(twice: Together) -> None:
     """What is added to the one is in the other."""
-    with pytest.raises(Withheld, match="twice"):
+    with pytest.raises(NotColumnar, match="twice"):
         evaluated(Let(_WORDS, 1, twice), [column_of(["a b", "c"])])
 
 
@@ -170,7 +170,7 @@ _FIRST = Indexed(Argument(0), Constant("first"))
 
 def test_an_object_that_stands_twice_is_left_to_python() -> None:
     """A dictionary may be changed, as may an object of a class, and one that it holds."""
-    with pytest.raises(Withheld, match="twice"):
+    with pytest.raises(NotColumnar, match="twice"):
         evaluated(Together((Argument(0), Argument(0))), [_records(first=[1, 2])])
 
 
@@ -178,7 +178,7 @@ def test_an_object_that_stands_twice_is_left_to_python() -> None:
 @pytest.mark.parametrize("other", [Argument(0), _FIRST])
 def test_a_nan_beside_its_row_is_left_to_python(first: list[Any], other: Any) -> None:
     """The row has the very same, whether some are None or not."""
-    with pytest.raises(Withheld, match="NaN"):
+    with pytest.raises(NotColumnar, match="NaN"):
         evaluated(Together((_FIRST, other)), [_records(first=first)])
 
 

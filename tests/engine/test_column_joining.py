@@ -7,21 +7,20 @@ from itertools import chain
 import numpy as np
 import pytest
 
-import dstream.engine.kernels.columns.column_joining as column_joining
-from dstream.engine.kernels.columns.column_items import ColumnItems, given
-from dstream.engine.kernels.columns.column_joining import HeldSide, JoinBatch, JoinedRows, rows_of_block, rows_of_items
-from dstream.engine.kernels.columns.column_values import column_of, rows_at
-from dstream.engine.kernels.hash_join import Matching
-from dstream.engine.kernels.item_batches import loads
-from dstream.engine.kernels.join_sides import KeysAlone, Side
-from dstream.engine.kernels.join_tasks import join_batches, join_with
-from dstream.engine.kernels.membership import Membership
-from dstream.engine.worker.readers import read_buckets
-from dstream.engine.worker.routing import RouteSide
+import dstream.operators.joins.columns as column_joining
+from dstream.engine.tasks.readers import read_buckets
+from dstream.engine.tasks.routing import RouteSide
 from dstream.keys import stable_hash
+from dstream.operators.columns.values import column_of, rows_at
+from dstream.operators.joins.columns import JoinBatch, JoinedRows, SideTable, rows_of_block, rows_of_items
+from dstream.operators.joins.hash import Matching, Membership
+from dstream.operators.joins.pairs import join_batches, join_with
+from dstream.operators.rows.batches import loads
+from dstream.operators.rows.blocks import ColumnItems, given
+from dstream.operators.rows.keys import KeysAlone, Side
 from dstream.plan.steps import unchanged
 from dstream.values import Entry
-from dstream.values.entry import key_of
+from dstream.values.entries import key_of
 
 
 @pytest.fixture(autouse=True)
@@ -79,7 +78,7 @@ def test_a_hot_key_is_joined_some_entries_at_a_time(monkeypatch):
     monkeypatch.setattr(column_joining, "_MOST_ENTRIES", 2)
     held = JoinBatch(column_of([1, 1, 1]).values, column_joining.dumps(["a", "b", "c"]))
     passing = JoinBatch(column_of([1, 2, 1]).values, column_joining.dumps(["x", "y", "z"]))
-    side = HeldSide([held], Matching.of("left", holds_left=False))
+    side = SideTable([held], Matching.of("left", holds_left=False))
 
     blocks = list(side.blocks([passing], are_collected=True))
     assert [type(block) for block in blocks] == [JoinedRows] * 3
@@ -182,7 +181,7 @@ def test_texts_and_ints_meet_their_equals_alone(how, held, passing, task, step):
 def test_long_texts_are_looked_up_a_few_at_a_time(monkeypatch):
     """One array of Arrow takes so many bytes, and no more."""
     monkeypatch.setattr(column_joining, "MOST_BYTES", 40)
-    side = HeldSide([JoinBatch(column_of(["a"]), column_joining.dumps(["A"]))], Matching.of("inner", holds_left=False))
+    side = SideTable([JoinBatch(column_of(["a"]), column_joining.dumps(["A"]))], Matching.of("inner", holds_left=False))
     looked_up = []
     monkeypatch.setattr(side, "_looked_up", lambda rows: looked_up.append(len(rows)) or ())
     passing = [JoinBatch(column_of(["x" * size]), column_joining.dumps([size])) for size in (10, 10, 90, 10)]

@@ -11,30 +11,24 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import dstream.engine.kernels.columns.column_records as column_records
+import dstream.operators.columns.records as column_records
 from collectors import counting, summing
-from dstream.engine.compiler.reading_steps import collector_read, read_op
-from dstream.engine.kernels.columns.column_ends import collected
-from dstream.engine.kernels.columns.column_items import ColumnItems
-from dstream.engine.kernels.columns.column_records import (
-    Records,
-    attribute_of,
-    blocks_of_rows,
-    column_of_array,
-    member_of,
-)
-from dstream.engine.kernels.columns.column_texts import Texts
-from dstream.engine.kernels.columns.column_values import Floats, Ints, Objects, Tuples, Withheld, items_of
-from dstream.engine.kernels.columns.evaluating import evaluated
-from dstream.engine.kernels.core_operations import operation
-from dstream.engine.kernels.item_batches import Batcher, loads_items
-from dstream.engine.kernels.reading import items_of as read_items
-from dstream.engine.worker.stage_task import StageTask
+from dstream.base.pickling import dumps
+from dstream.engine.compiler.expressions import collector_read, read_op
+from dstream.engine.tasks.runtime import StageTask
 from dstream.errors import SourceError
 from dstream.expressions import Applied, Argument, Choice, Constant, Indexed
-from dstream.failures.known import known_of
-from dstream.pickling import dumps
-from dstream.plan.core import Chain, Limit
+from dstream.failures.account import known_of
+from dstream.operators.columns.evaluation import evaluated
+from dstream.operators.columns.records import Records, attribute_of, blocks_of_rows, column_of_array, member_of
+from dstream.operators.columns.strings import Strings
+from dstream.operators.columns.values import Floats, Ints, NotColumnar, Objects, Tuples, items_of
+from dstream.operators.rows.batches import Batcher, loads_items
+from dstream.operators.rows.blocks import ColumnItems
+from dstream.operators.rows.group_tables import collected
+from dstream.operators.rows.guards import items_of as read_items
+from dstream.operators.rows.operations import operation
+from dstream.plan.operations.streams import Chain, Limit
 from dstream.plan.steps import Op, Step
 from dstream.spi import ArrowRows
 
@@ -191,16 +185,16 @@ def test_parts_are_reached_as_the_source_says(ways: Any, index: Any, column: str
 )
 def test_other_keys_and_places_are_left_to_python(ways: Any, index: Any) -> None:
     """Which raises what it does."""
-    with pytest.raises(Withheld):
+    with pytest.raises(NotColumnar):
         member_of(Records(Watched().rows(*ways), _STEP), index)
 
 
 @pytest.mark.parametrize(("ways", "name"), [(("key", "place"), "price"), (("attribute",), "index")])
 def test_other_attributes_are_left_to_python(ways: Any, name: str) -> None:
     """Those of things that are no fields, and of dictionaries."""
-    with pytest.raises(Withheld):
+    with pytest.raises(NotColumnar):
         attribute_of(Records(Watched().rows(*ways), _STEP), name)
-    with pytest.raises(Withheld):
+    with pytest.raises(NotColumnar):
         attribute_of(Ints(np.arange(3), 0, 2), "real")
 
 
@@ -211,7 +205,7 @@ def test_the_truth_of_a_row_is_left_to_python(expression: Any) -> None:
     if expression == Argument(0):
         assert evaluated(expression, (records,)) is records
         return
-    with pytest.raises(Withheld):
+    with pytest.raises(NotColumnar):
         evaluated(expression, (records,))
 
 
@@ -244,7 +238,7 @@ def test_other_arrays_are_left_to_python(array: Any) -> None:
     """Among them ints of 64 bits without a sign that are too long."""
     rows = ArrowRows(3, {"part": lambda: array}, frozenset({"key"}), list, 4)
 
-    with pytest.raises(Withheld):
+    with pytest.raises(NotColumnar):
         Records(rows, _STEP).part("part")
 
 
@@ -331,7 +325,7 @@ def test_texts_of_arrow_stay_a_column(array):
     """They are known as ASCII if each of them is, whatever else stands in the memory of their array."""
     found = column_of_array(array)
 
-    assert isinstance(found, Texts)
+    assert isinstance(found, Strings)
     assert (found.tolist(), found.is_ascii) == (array.to_pylist(), "".join(array.to_pylist()).isascii())
 
 
@@ -342,7 +336,7 @@ def test_texts_that_may_be_none_are_objects():
 
 def test_bytes_that_are_no_utf_8_are_left_to_whoever_makes_the_items():
     """They say in which file that is; rows that are left out are not looked at."""
-    with pytest.raises(Withheld, match="no text"):
+    with pytest.raises(NotColumnar, match="no text"):
         column_of_array(_INVALID)
     rows = Records(Watched(name=_INVALID).rows("key"), _STEP)
 

@@ -22,16 +22,16 @@ from collectors import (
     summing,
     top_n,
 )
-from dstream.engine.compiler.reading_steps import collector_read
-from dstream.engine.kernels.columns import column_ends, column_row_groups
-from dstream.engine.kernels.columns.column_collecting import group_tables
-from dstream.engine.kernels.columns.column_ends import collected, groups_of_table
-from dstream.engine.kernels.columns.column_first_of_groups import first_of_groups
-from dstream.engine.kernels.columns.column_items import ColumnItems
-from dstream.engine.kernels.columns.column_row_groups import GroupedRows, RowGroups, groups_of_rows, shape_of
-from dstream.engine.kernels.columns.column_values import Same, Withheld, column_of
-from dstream.engine.memory_bound import Bound
+from dstream.base.memory import Bound
+from dstream.engine.compiler.expressions import collector_read
 from dstream.errors import EngineError
+from dstream.operators.columns import row_groups
+from dstream.operators.columns.collectors import first_of_groups, group_tables
+from dstream.operators.columns.row_groups import GroupedRows, RowGroups, groups_of_rows, shape_of
+from dstream.operators.columns.values import ConstantColumn, NotColumnar, column_of
+from dstream.operators.rows import group_tables as column_ends
+from dstream.operators.rows.blocks import ColumnItems
+from dstream.operators.rows.group_tables import collected, groups_of_table
 
 _NAN = math.nan
 
@@ -72,8 +72,8 @@ _DOWNSTREAMS = [counting(), summing(lambda x: x[1]), averaging(lambda x: x[2])]
 @pytest.mark.parametrize("key", _KEYS)
 def test_keys_of_any_columns_make_groups(monkeypatch: pytest.MonkeyPatch, key, downstream, weight: int) -> None:
     """Floats, bools, texts, tuples of them, and one key for all; blocks one by one, and all together."""
-    monkeypatch.setattr(column_row_groups, "_MOST_WEIGHT", weight)
-    monkeypatch.setattr(column_row_groups, "_FEWEST_ROWS", 1)
+    monkeypatch.setattr(row_groups, "_MOST_WEIGHT", weight)
+    monkeypatch.setattr(row_groups, "_FEWEST_ROWS", 1)
     random = Random(5)
     items = [(n, random.randrange(8), random.choice((0.1, 2.5, -1e300)), random.choice("äbc")) for n in range(200)]
     collector: Any = grouping_by(key, downstream)
@@ -89,7 +89,7 @@ def test_keys_of_any_columns_make_groups(monkeypatch: pytest.MonkeyPatch, key, d
 @pytest.mark.parametrize("weight", [1, 2**18])
 def test_floats_that_are_one_key_in_a_dictionary_are_one_group(monkeypatch: pytest.MonkeyPatch, weight: int) -> None:
     """0.0 and -0.0, and all NaN; the first form stays, also inside tuples, and across blocks."""
-    monkeypatch.setattr(column_row_groups, "_MOST_WEIGHT", weight)
+    monkeypatch.setattr(row_groups, "_MOST_WEIGHT", weight)
     other = float("nan")
     items = [(-0.0, 1), (0.0, 2), (_NAN, 3), (1.0, 4), (other, 5), (0.0, 6), (-other, 7)] * 3
     collectors: list[Any] = [grouping_by(lambda x: x[0], summing(lambda x: x[1]))]
@@ -202,22 +202,22 @@ def test_many_groups_become_objects_a_part_at_a_time(monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize("keys", [[None], [(1, None)], [2**70, 1], [b"a"], [(b"a", 1)]])
 def test_other_keys_have_no_shape(keys: list[Any]) -> None:
     """Their items are taken one by one."""
-    with pytest.raises(Withheld):
+    with pytest.raises(NotColumnar):
         shape_of(column_of([(each, 1) for each in keys]))
 
 
 @pytest.mark.parametrize("value", [None, b"a", 1 + 0j, []])
 def test_one_other_value_for_all_has_no_shape(value: Any) -> None:
     """A dictionary may refuse it."""
-    with pytest.raises(Withheld):
-        shape_of(Same(value, 3))
+    with pytest.raises(NotColumnar):
+        shape_of(ConstantColumn(value, 3))
 
 
 def test_one_value_for_all_has_a_shape_of_its_own() -> None:
     """Blocks that have other values, types or signs are grouped apart."""
     values: list[Any] = ["a", "b", 1, 1.0, True, 0.0, -0.0]
 
-    assert len({shape_of(Same(each, 3)) for each in values}) == len(values)
+    assert len({shape_of(ConstantColumn(each, 3)) for each in values}) == len(values)
 
 
 def test_blocks_with_keys_of_several_types_are_grouped_apart() -> None:
@@ -233,7 +233,7 @@ def test_blocks_with_keys_of_several_types_are_grouped_apart() -> None:
 
 def test_many_keys_go_on_item_by_item(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where hardly a key comes twice, the blocks behind are not grouped in columns."""
-    monkeypatch.setattr(column_row_groups, "_MOST_WEIGHT", 1)
+    monkeypatch.setattr(row_groups, "_MOST_WEIGHT", 1)
     parts = [[(number + start, 0.5) for number in range(10)] for start in (0, 10, 20, 30)]
     collector: Any = grouping_by(lambda x: (x[0], 1), summing(lambda x: x[1]))
 

@@ -8,22 +8,21 @@ from operator import itemgetter
 import numpy as np
 import pytest
 
-import dstream.engine.kernels.columns.column_sorting as column_sorting
-import dstream.engine.kernels.columns.column_top as column_top
-from dstream.engine.kernels.columns.column_entries import Entries
-from dstream.engine.kernels.columns.column_items import ColumnItems
-from dstream.engine.kernels.columns.column_sorting import SortedBatch, ranks_of_items, run_in_order
-from dstream.engine.kernels.columns.column_values import Ints, Tuples, column_of, items_of
-from dstream.engine.kernels.columns.unmade import Unmade
-from dstream.engine.kernels.core_operations import operation
-from dstream.engine.kernels.item_batches import loads
-from dstream.engine.worker.readers import read_batches
-from dstream.engine.worker.rows import ITEMS, SAMPLE
-from dstream.engine.worker.sorting import RouteByRange, SortRuns, merge_ranges
+import dstream.operators.columns.ranks as column_sorting
+import dstream.operators.columns.top as column_top
+from dstream.base.pickling import dumps
+from dstream.engine.tasks.readers import read_batches
+from dstream.engine.tasks.rows import ITEMS, SAMPLE
+from dstream.engine.tasks.sorting import RouteByRange, SortRuns, merge_ranges
 from dstream.errors import EngineError
 from dstream.expressions import Argument, Constant, Indexed
-from dstream.pickling import dumps
-from dstream.plan.core import Limit, Top
+from dstream.operators.columns.entries import Entries
+from dstream.operators.columns.ranks import SortedBatch, ranks_of_items, run_in_order
+from dstream.operators.columns.values import Ints, Tuples, column_of, items_of
+from dstream.operators.rows.batches import loads
+from dstream.operators.rows.blocks import ColumnItems, LazyRows
+from dstream.operators.rows.operations import operation
+from dstream.plan.operations.streams import Limit, Top
 from dstream.plan.steps import KeyInColumns
 
 ITSELF = KeyInColumns(Argument(0), False)
@@ -161,7 +160,7 @@ def test_rows_with_the_key_of_the_last_that_is_held_are_not_made(task, step, mon
     assert made == [[1, 2], [1]]
 
 
-class _Rows(Unmade):
+class _Rows(LazyRows):
     """Rows whose items are texts."""
 
     def __init__(self, items):

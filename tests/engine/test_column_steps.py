@@ -13,19 +13,19 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from collectors import averaging, counting, frequencies, grouping_by, summing
-from dstream.engine.compiler.reading_steps import collector_read, read_op
-from dstream.engine.kernels.columns import column_items
-from dstream.engine.kernels.columns.column_ends import collected
-from dstream.engine.kernels.columns.column_items import ColumnItems
-from dstream.engine.kernels.columns.column_values import size_of_column
-from dstream.engine.kernels.columns.steps_in_columns import obstacle_to_columns
-from dstream.engine.kernels.columns.verifying_columns import is_same
-from dstream.engine.kernels.core_operations import operation
-from dstream.engine.kernels.item_batches import Batcher, loads_items
-from dstream.engine.worker.stage_task import StageTask
+from dstream.engine.compiler.expressions import collector_read, read_op
+from dstream.engine.tasks.runtime import StageTask
 from dstream.errors import EngineError
-from dstream.failures.known import known_of
-from dstream.plan.core import Chain, Limit
+from dstream.failures.account import known_of
+from dstream.operators.columns.steps import is_same
+from dstream.operators.columns.support import obstacle_to_columns
+from dstream.operators.columns.values import size_of_column
+from dstream.operators.rows import blocks
+from dstream.operators.rows.batches import Batcher, loads_items
+from dstream.operators.rows.blocks import ColumnItems
+from dstream.operators.rows.group_tables import collected
+from dstream.operators.rows.operations import operation
+from dstream.plan.operations.streams import Chain, Limit
 from dstream.plan.steps import Guard, Op, Step, unchanged
 from dstream.values import Entry, Optional
 
@@ -34,10 +34,10 @@ _STEP = Step(".map(fn)", None, 1, 1)
 
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(column_items, "_FEWEST", 4)
-    monkeypatch.setattr(column_items, "_ROWS", 4)
-    monkeypatch.setattr(column_items, "_WORTH_A_LIST", 0)
-    monkeypatch.setattr(column_items, "_NUMBERS", frozenset({int, float, bool, tuple}))
+    monkeypatch.setattr(blocks, "_FEWEST", 4)
+    monkeypatch.setattr(blocks, "_ROWS", 4)
+    monkeypatch.setattr(blocks, "_WORTH_A_LIST", 0)
+    monkeypatch.setattr(blocks, "_NUMBERS", frozenset({int, float, bool, tuple}))
 
 
 def _op(action: str, fn: Callable[[Any], Any], kind: type | None = None) -> Op:
@@ -87,7 +87,7 @@ def test_few_items_and_others_pass_one_by_one() -> None:
 
 def test_a_list_that_costs_more_than_it_saves_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Making a column of it takes as long as some operators in a loop."""
-    monkeypatch.setattr(column_items, "_WORTH_A_LIST", 3)
+    monkeypatch.setattr(blocks, "_WORTH_A_LIST", 3)
     little, much = _op("map", lambda x: x + 1), _op("map", lambda x: (x + 1) * 3 % 5)
 
     assert not isinstance(_items([1, 2, 3, 4, 5], little), ColumnItems)

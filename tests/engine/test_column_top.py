@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from collectors import bottom_n, top_n
-from dstream.engine.compiler.reading_steps import collector_read
-from dstream.engine.kernels.columns import column_top
-from dstream.engine.kernels.columns.column_ends import collected
-from dstream.engine.kernels.columns.column_items import ColumnItems
-from dstream.engine.kernels.columns.column_top import top_of_blocks
-from dstream.engine.kernels.columns.column_values import column_of, items_of, rows_at
+from dstream.engine.compiler.expressions import collector_read
 from dstream.errors import EngineError
 from dstream.expressions import Argument
+from dstream.operators.columns import top
+from dstream.operators.columns.top import top_of_blocks
+from dstream.operators.columns.values import column_of, items_of, rows_at
+from dstream.operators.rows.blocks import ColumnItems
+from dstream.operators.rows.group_tables import collected
 from dstream.plan.steps import KeyInColumns
 from tests.differential.written_expressions import expression_of
 
@@ -78,7 +78,7 @@ def test_of_equal_texts_the_first_rows_stay(count: int, reverse: bool) -> None:
 def test_few_rows_of_texts_become_items(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a thousand in each of ten blocks, no more than are asked for, and fewer behind the first block."""
     made: list[int] = []
-    monkeypatch.setattr(column_top, "items_of", lambda column: made.append(len(column)) or items_of(column))
+    monkeypatch.setattr(top, "items_of", lambda column: made.append(len(column)) or items_of(column))
     texts = [f"{number * 7919 % 10_007:05}" for number in range(10_000)]
     blocks = [column_of(texts[start : start + 1000]) for start in range(0, 10_000, 1000)]
 
@@ -102,7 +102,7 @@ def test_texts_beside_other_keys_are_compared_by_python() -> None:
 def test_columns_that_leave_something_out_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where columns are verified."""
     assert _top(3, False, is_verified=True) == [1.0, 1.0, 2.0]
-    monkeypatch.setattr(column_top, "_candidates", lambda *_: [])
+    monkeypatch.setattr(top, "_candidates", lambda *_: [])
 
     assert _top(3, False) == []
     with pytest.raises(EngineError, match="columns give"):

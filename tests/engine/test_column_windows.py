@@ -7,12 +7,12 @@ import sys
 
 import pytest
 
-from dstream.engine.kernels.columns.column_items import ColumnItems
-from dstream.engine.kernels.columns.column_values import Tuples, Withheld, column_of, items_of
-from dstream.engine.kernels.columns.evaluating import evaluated
-from dstream.engine.kernels.gathering_ahead import gathered_ahead
-from dstream.engine.kernels.item_batches import Batcher, loads
 from dstream.gatherers import window_sliding
+from dstream.operators.columns.evaluation import evaluated
+from dstream.operators.columns.values import NotColumnar, Tuples, column_of, items_of
+from dstream.operators.rows.batches import Batcher, loads
+from dstream.operators.rows.blocks import ColumnItems
+from dstream.operators.rows.gatherers import gathered_ahead
 from tests.differential.written_expressions import expression_of
 
 
@@ -84,5 +84,5 @@ def test_sums_are_those_of_python(items):
 def test_sums_beyond_64_bits_are_left_to_python():
     """As is what cannot be added up, and what is no tuple."""
     for items in ([(2**62, 2**62)], [("a", 1)], [1, 2]):
-        with pytest.raises(Withheld):
+        with pytest.raises(NotColumnar):
             evaluated(expression_of("lambda x: sum(x)"), [column_of(items)])

@@ -13,11 +13,10 @@ import pytest
 
 from collectors import counting, to_list, to_set
 from dstream.core import DAG, Edge, entry_key, processors, whole_item
-from dstream.core.processors.grouping_processor import FirstGrouping
-from dstream.engine.compiler.combining_edges import with_first_stages
-from dstream.engine.kernels.graph_processing import FirstStage, as_written
-from dstream.plan.graph_parallelism import with_parallelism
-from dstream.plan.vertex_graph import Routing, VertexGraph
+from dstream.core.processors.groups import FirstGrouping
+from dstream.engine.compiler.processors import with_first_stages
+from dstream.plan.graphs import Routing, VertexGraph, with_parallelism
+from dstream.processors.tasks import FirstStage, as_written
 from dstream.spi import AggregateOperation
 from dstream.testing import same_items_in_any_order, verify_processor
 from dstream.values import Entry
@@ -112,7 +111,7 @@ def test_counts_are_those_of_the_vertices_that_the_user_wrote():
 
 def test_a_first_stage_gives_what_it_has_when_that_is_much(monkeypatch):
     """So it never holds all keys there are."""
-    monkeypatch.setattr("dstream.core.processors.grouping_processor._MOST", 2)
+    monkeypatch.setattr("dstream.core.processors.groups._MOST", 2)
     first = FirstGrouping(whole_item, counting())
 
     assert list(first.made_of(0, ["a", "a"])) == []

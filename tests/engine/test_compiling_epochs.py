@@ -6,21 +6,21 @@ from typing import Any
 
 import pytest
 
-from dstream.engine.compiler import Facts, compiled
-from dstream.engine.compiler.compile_epochs import FEW
-from dstream.engine.compiler.compiling import Across
-from dstream.engine.explaining.spark_stages import stages
-from dstream.engine.graph.decisions import Done, Graph
-from dstream.engine.graph.vertices import Rows
+from dstream.engine.compiler import ClusterFacts, compiled
+from dstream.engine.compiler.epochs import FEW
+from dstream.engine.compiler.walk import Across
+from dstream.engine.physical.decisions import Done, Graph
+from dstream.engine.physical.vertices import Rows
 from dstream.errors import SerializationError
+from dstream.explain.stages import spark_stages
 from dstream.plan.capture_checks import check_captures
-from dstream.plan.core import Core, ToList
+from dstream.plan.operations.streams import Core, ToList
 from dstream.plan.properties import is_bounded, is_of_epoch, is_ordered
-from dstream.plan.recalling import nothing_kept
+from dstream.plan.walk import nothing_kept
 from sources import Items
 from tests.engine.epochs import SHARDS, Epoch, Folder, again, itself, step, together
 
-FACTS = Facts(parallelism=2, cores=2, largest_small_side=100)
+FACTS = ClusterFacts(parallelism=2, cores=2, largest_small_side=100)
 
 
 def over(*partitions: Core) -> Core:
@@ -38,7 +38,7 @@ def ending(core: Core) -> ToList:
     return ToList(core, step=step("to_list()", 9))
 
 
-def graph(core: Core, facts: Facts = FACTS) -> Graph:
+def graph(core: Core, facts: ClusterFacts = FACTS) -> Graph:
     """Compile a plan."""
     return compiled(ending(core), facts)[0]
 
@@ -46,7 +46,7 @@ def graph(core: Core, facts: Facts = FACTS) -> Graph:
 @pytest.mark.parametrize(("partitions", "cores", "targets"), [(3, 2, 3), (7, 2, 6), (100, 40, SHARDS)])
 def test_partials_go_to_no_more_tasks_than_there_are_shards(partitions: int, cores: int, targets: int) -> None:
     """Nor to more than partitions, or three for each core."""
-    (decision,) = graph(over(events(0), events(1)), Facts(2, cores, 100)).decisions
+    (decision,) = graph(over(events(0), events(1)), ClusterFacts(2, cores, 100)).decisions
     assert isinstance(decision, Across)
     move = decision.begin(decision.inputs, (partitions,))
     assert isinstance(move, Done)
@@ -78,7 +78,7 @@ def test_a_sequential_plan_needs_no_decision() -> None:
     """Nor does one over the results of another."""
     twice = Epoch().over(again(over(events(0), events(1))), state=Folder(""))
 
-    assert graph(twice, Facts(1, 2, 100)).decisions == ()
+    assert graph(twice, ClusterFacts(1, 2, 100)).decisions == ()
 
 
 def test_an_epoch_ends_and_has_no_order() -> None:
@@ -91,7 +91,7 @@ def test_an_epoch_ends_and_has_no_order() -> None:
 
 def test_the_stages_say_where_the_state_is() -> None:
     """What moves, and what travels with it."""
-    said = str(stages(ending(over(events(0), events(1))), 2, 100, nothing_kept))
+    said = str(spark_stages(ending(over(events(0), events(1))), 2, 100, nothing_kept))
 
     assert "items of a key meet where their state is" in said
     assert "watermarks travel behind the items" in said

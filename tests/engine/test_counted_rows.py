@@ -11,19 +11,17 @@ import pytest
 
 import dstream as ds
 from dstream import Pipeline
-from dstream.engine.graph.output_ports import EVERYTHING
-from dstream.engine.kernels.item_batches import dumps_items
-from dstream.engine.spark import graphs, spark_engine
-from dstream.engine.spark.cluster import Cluster
-from dstream.engine.worker.behind_items import LAST
-from dstream.engine.worker.counted_rows import Sent, counting_sent
-from dstream.engine.worker.exception_transport import WorkerFailure, from_worker
-from dstream.engine.worker.readers import read_items
-from dstream.engine.worker.routing import RouteInTurn
-from dstream.engine.worker.rows import COUNTS, ITEMS, SAMPLE, Row
-from dstream.engine.worker.stage_task import StageTask
+from dstream.engine.physical.vertices import EVERYTHING
+from dstream.engine.spark.run import ends, graphs
+from dstream.engine.spark.run.backend import SparkBackend
+from dstream.engine.tasks.readers import read_items
+from dstream.engine.tasks.routing import RouteInTurn
+from dstream.engine.tasks.rows import COUNTS, ITEMS, LAST, SAMPLE, ExpectedRows, Row, counting_sent
+from dstream.engine.tasks.runtime import StageTask
 from dstream.errors import EngineError
-from dstream.testing.epochs_by_hand import epochs
+from dstream.failures.transport import WorkerFailure, from_worker
+from dstream.operators.rows.batches import dumps_items
+from dstream.testing.unbounded import epochs
 from reducers import to_ilist, to_imap
 from sources import Items
 from tests.engine.epochs import step
@@ -35,9 +33,9 @@ STEP = step(".rebalance()", 5)
 SINK = RouteInTurn(TARGETS)
 
 
-def sent(tasks: int, has_beside: bool = True) -> Sent:
+def sent(tasks: int, has_beside: bool = True) -> ExpectedRows:
     """Return what some tasks send."""
-    return Sent(tasks, EVERYTHING.channels, has_beside, STEP)
+    return ExpectedRows(tasks, EVERYTHING.channels, has_beside, STEP)
 
 
 def rows_of(task: int, items: list[Any], *others: Row) -> Iterable[Row]:
@@ -53,7 +51,7 @@ def rows() -> list[Row]:
     return [row for number, items in tasks for row in rows_of(number, items) if row.target == 0]
 
 
-def read(rows: Iterable[Row], sent: Sent) -> list[Any]:
+def read(rows: Iterable[Row], sent: ExpectedRows) -> list[Any]:
     """Return the items that a task reads."""
     return list(read_items(StageTask(0, 2**60).reading(iter(rows), sent)))
 
@@ -104,7 +102,7 @@ def test_what_is_left_out_before_it_moves_is_not_lost() -> None:
     others = [Row(0, 0, 0, channel, 1, dumps_items(["b"])) for channel in (SAMPLE, 3)]
     came = [row for row in rows_of(0, ["a"], *others) if row.target == 0]
     wanted = [row for row in came if row.channel in (ITEMS, COUNTS)]
-    without_sample = Sent(1, EVERYTHING.channels - {SAMPLE}, False, STEP)
+    without_sample = ExpectedRows(1, EVERYTHING.channels - {SAMPLE}, False, STEP)
 
     assert read(wanted, without_sample) == read(came, sent(1)) == ["a"]
     with pytest.raises(EngineError, match="task 0 sent 2, and 1 arrived"):
@@ -127,14 +125,14 @@ def test_rows_of_a_bucket_are_counted_where_it_is_written() -> None:
 
 def losing(monkeypatch: pytest.MonkeyPatch, times: float = inf, **lost: int) -> None:
     """Let so many shuffles lose rows from now on: those of Spark, and those that go through this process."""
-    shuffled, by_target, left = Cluster.shuffled, graphs.by_target, times
+    shuffled, by_target, left = SparkBackend.shuffled, graphs.by_target, times
 
     def loses() -> bool:
         nonlocal left
         left -= 1
         return left >= 0
 
-    def lossy(cluster: Cluster, frame: Any, targets: int) -> Any:
+    def lossy(cluster: SparkBackend, frame: Any, targets: int) -> Any:
         condition = " and ".join(f"{name} = {value}" for name, value in lost.items())
         return shuffled(cluster, frame.where(f"not ({condition})") if loses() else frame, targets)
 
@@ -143,7 +141,7 @@ def losing(monkeypatch: pytest.MonkeyPatch, times: float = inf, **lost: int) -> 
         kept = [row for row in found if any(getattr(row, name) != value for name, value in lost.items())]
         return by_target(kept if loses() else found, targets)
 
-    monkeypatch.setattr(Cluster, "shuffled", lossy)
+    monkeypatch.setattr(SparkBackend, "shuffled", lossy)
     monkeypatch.setattr(graphs, "by_target", lossy_here)
 
 
@@ -151,7 +149,7 @@ def losing(monkeypatch: pytest.MonkeyPatch, times: float = inf, **lost: int) -> 
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Whether shuffles of epochs go through this process where they can, or Spark moves the rows of all."""
     if request.param == "Spark":
-        monkeypatch.setattr(Cluster, "folder_of_rows", lambda cluster: None)
+        monkeypatch.setattr(SparkBackend, "folder_of_rows", lambda cluster: None)
     return str(request.param)
 
 
@@ -160,7 +158,7 @@ def test_a_shuffle_of_an_epoch_that_loses_rows_fails(
     spark_context: ds.Context, monkeypatch: pytest.MonkeyPatch, shuffle: Callable[[ds.Context], Any], way: str
 ) -> None:
     """Whatever the rows are for; also on the bounded sides of a pipeline without an end, whose plans an epoch runs."""
-    monkeypatch.setattr(spark_engine, "is_of_epoch", lambda end: True)
+    monkeypatch.setattr(ends, "is_of_epoch", lambda end: True)
     shuffle(spark_context)
     losing(monkeypatch, source=1, channel=ITEMS)
     with pytest.raises(EngineError, match=r"lost rows: task 1 sent \d+, and \d+ arrived"):
@@ -171,7 +169,7 @@ def test_a_target_to_which_nothing_comes_notices_it(
     spark_context: ds.Context, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     """Spark runs tasks without rows, too."""
-    monkeypatch.setattr(spark_engine, "is_of_epoch", lambda end: True)
+    monkeypatch.setattr(ends, "is_of_epoch", lambda end: True)
     losing(monkeypatch, target=1)
     with pytest.raises(EngineError, match="0 of 3 tasks were heard of"):
         spread(spark_context, 2, False)

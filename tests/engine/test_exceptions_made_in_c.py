@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dstream.engine.worker.exception_transport import as_text, from_worker
-from dstream.failures.exception_copies import copied
+from dstream.failures.account import copied
+from dstream.failures.transport import as_text, from_worker
 
 pydantic = pytest.importorskip("pydantic")
 

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from collectors import counting, grouping_by
-from dstream.engine.compiler import Facts, compiled
-from dstream.engine.explaining.bounds import MANY, Counting
-from dstream.engine.explaining.outlook import Outlook
-from dstream.engine.graph.vertices import SourceSplits, Splits
+from dstream.engine.compiler import ClusterFacts, compiled
+from dstream.engine.physical.vertices import SourceSplits, Splits
 from dstream.errors import UnsupportedError
+from dstream.explain.bounds import MANY, Counting
+from dstream.explain.estimates import CostEstimate
 from dstream.gatherers import Gatherer, map_concurrent
 from dstream.plan import Partitions, Read, rewrite
 from dstream.plan.stages import Amount, Stages
-from dstream.session.explaining import stages_on
+from dstream.session.connection import stages_on
 from dstream.stream import Stream
 from sources import Items, text_files
 
@@ -36,9 +36,9 @@ def said(of: Stream[Any], into: Any = None, cores: int | None = 2) -> Stages:
     return stages_on(cores, of._node, into)
 
 
-def outlook(of: Stream[Any]) -> Outlook:
+def outlook(of: Stream[Any]) -> CostEstimate:
     """Follow the decisions of a stream on two cores."""
-    return Outlook([compiled(rewrite(Partitions(of._node)), Facts(2, 2, 100))[0]])
+    return CostEstimate([compiled(rewrite(Partitions(of._node)), ClusterFacts(2, 2, 100))[0]])
 
 
 def edges(of: Stages) -> list[list[tuple[int, str]]]:

@@ -8,15 +8,22 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from dstream.engine.kernels.item_batches import dumps_items, loads
-from dstream.engine.kernels.watermarks import Watermarks
-from dstream.engine.worker.behind_items import rows_of_failure, rows_of_watermarks
-from dstream.engine.worker.exception_transport import WorkerFailure, from_worker
-from dstream.engine.worker.rows import FAILED, ITEMS, WATERMARKS, Row, from_record_batches
-from dstream.engine.worker.sinks import RouteByPlace, WriteItems
-from dstream.engine.worker.stage import Piece, SplitInput, Stage, run
-from dstream.engine.worker.stage_task import StageTask
-from dstream.pickling import dumps
+from dstream.base.pickling import dumps
+from dstream.engine.tasks.rows import (
+    FAILED,
+    ITEMS,
+    WATERMARKS,
+    Row,
+    from_record_batches,
+    rows_of_failure,
+    rows_of_watermarks,
+)
+from dstream.engine.tasks.runtime import StageTask
+from dstream.engine.tasks.sinks import RouteByPlace, WriteItems
+from dstream.engine.tasks.stage import Piece, SplitInput, Stage, run
+from dstream.failures.transport import WorkerFailure, from_worker
+from dstream.operators.rows.batches import dumps_items, loads
+from dstream.operators.rows.operations import Watermarks
 
 OF_ONE = {("clock", ("events", "0")): 5}
 

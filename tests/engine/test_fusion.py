@@ -6,9 +6,10 @@ from itertools import count, islice
 
 import pytest
 
-from dstream.engine.kernels.fused_steps import many, run_branches, run_chain
+from dstream.base.functions import many
 from dstream.failures import failure
-from dstream.plan.nodes import unchanged
+from dstream.operators.rows.loops import run_branches, run_chain
+from dstream.plan.steps import unchanged
 
 
 def test_steps_run_in_order(op):

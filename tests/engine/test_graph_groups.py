@@ -13,11 +13,11 @@ import pytest
 
 from collectors import counting, summing_int, to_list, to_set
 from dstream.core import DAG, AbstractProcessor, Edge, entry_key, processors, whole_item
-from dstream.core.processors.grouping_processor import GroupingProcessor
-from dstream.engine.spark.cluster import Cluster
-from dstream.plan.show.drawing import drawn
+from dstream.core.processors.groups import GroupingProcessor
+from dstream.engine.spark.run.backend import SparkBackend
+from dstream.explain.drawing import drawn
 from dstream.plan.stages import Stages, exactly
-from dstream.session.explaining import stages_on
+from dstream.session.connection import stages_on
 from dstream.spi import Collector
 from dstream.values import Entry
 from reducers import to_ilist, to_imap
@@ -270,8 +270,8 @@ def test_a_broadcast_counts_what_it_did(engine):
 def test_a_job_shuffles_once(spark_context, monkeypatch, made):
     """As it was said."""
     shuffled = []
-    moving = Cluster.shuffled
-    monkeypatch.setattr(Cluster, "shuffled", lambda *given: shuffled.append(given) or moving(*given))
+    moving = SparkBackend.shuffled
+    monkeypatch.setattr(SparkBackend, "shuffled", lambda *given: shuffled.append(given) or moving(*given))
 
     spark_context.new_job(made(Items(range(99), 4), f"moved-{uuid4().hex}")).join()
 

@@ -14,10 +14,10 @@ import pytest
 import dstream as ds
 from dstream.core import DAG, AbstractProcessor, Edge, Vertex, processors, whole_item
 from dstream.errors import CancelledError, UnsupportedError
-from dstream.plan.show.drawing import drawn
-from dstream.session.explaining import stages_on
+from dstream.explain.drawing import drawn
+from dstream.session.connection import stages_on
 from dstream.spi.processor import Inbox, Outbox, Processor, ProcessorContext
-from dstream.spi.processor_suppliers import ProcessorMetaSupplier, ProcessorSupplier
+from dstream.spi.suppliers import ProcessorMetaSupplier, ProcessorSupplier
 from dstream.testing import Parts
 from reducers import to_ilist
 from sources import Items

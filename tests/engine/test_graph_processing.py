@@ -10,23 +10,22 @@ from typing import Any, ClassVar
 import pytest
 
 import dstream as ds
-from dstream.engine.kernels.graph_processing import ProcessorNumbers, RunsGraph
-from dstream.engine.kernels.stamping import telling
-from dstream.engine.worker.behind_items import LAST
-from dstream.engine.worker.graph_routing import ReadArrivals
-from dstream.engine.worker.rows import ITEMS, Row
+from dstream.base.pickling import dumps
+from dstream.engine.tasks.processors import ReadArrivals
+from dstream.engine.tasks.rows import ITEMS, LAST, Row
 from dstream.errors import EngineError, SerializationError
-from dstream.executor.arrivals_of_graphs import GraphArrival, items_of_outlet
-from dstream.pickling import dumps
-from dstream.plan import Node, Read, ToList, core, core_of_graphs, rewrite
+from dstream.operators.state.epochs import telling
+from dstream.plan import Node, Read, ToList, rewrite
 from dstream.plan.capture_checks import check_captures
-from dstream.plan.graph_parallelism import with_parallelism
-from dstream.plan.nodes_of_graphs import Processing
+from dstream.plan.graphs import GraphEdge, GraphVertex, Routing, VertexGraph, with_parallelism
+from dstream.plan.operations import stages, streams
+from dstream.plan.pipeline_nodes import ProcessorGraph
 from dstream.plan.properties import is_bounded, is_ordered
 from dstream.plan.steps import Step
-from dstream.plan.vertex_graph import GraphEdge, GraphVertex, Routing, VertexGraph
+from dstream.processors.blocks import GraphArrival, items_of_outlet
+from dstream.processors.tasks import ProcessorNumbers, RunsGraph
 from dstream.spi.processor import Inbox, Outbox, Processor, ProcessorContext
-from dstream.spi.processor_suppliers import MetaSupplierContext, ProcessorMetaSupplier, ProcessorSupplier
+from dstream.spi.suppliers import MetaSupplierContext, ProcessorMetaSupplier, ProcessorSupplier
 from sources import Items
 
 
@@ -53,7 +52,7 @@ def read(*items: Any) -> Node:
 
 def listed(context: ds.Context, graph: VertexGraph, *upstreams: Node) -> list[Any]:
     """Return the items of the first outlet."""
-    end = ToList(Processing(upstreams, graph, "dag"))
+    end = ToList(ProcessorGraph(upstreams, graph, "dag"))
     return list(items_of_outlet(0, context.running_engine().submit(rewrite(end)).result()))
 
 
@@ -137,7 +136,7 @@ def test_a_vertex_may_send_to_several_parts_and_out_of_the_graph(engine: Any) ->
         GraphEdge("b", 0, "c", 1),
         GraphEdge("c", 0, "counts", 0),
     )
-    end = ToList(Processing((read(*range(100)),), VertexGraph(vertices, edges), "dag"))
+    end = ToList(ProcessorGraph((read(*range(100)),), VertexGraph(vertices, edges), "dag"))
 
     blocks = engine.context.running_engine().submit(rewrite(end)).result()
 
@@ -285,9 +284,9 @@ def test_a_part_of_a_graph_that_gives_nothing_runs_too(engine: Any) -> None:
     taken: list[Any] = []
     vertices = vertex("a", Numbered, 2), vertex("b", Counting, 3)
     edges = GraphEdge("in", 0, "a", 0), GraphEdge("a", 0, "b", 0, routing=Routing.BROADCAST)
-    node = rewrite(ToList(Processing((read(*range(10)),), VertexGraph(vertices, edges), "dag")))
-    assert isinstance(node, core.ToList)
-    assert isinstance(node.upstream, core_of_graphs.Processing)
+    node = rewrite(ToList(ProcessorGraph((read(*range(10)),), VertexGraph(vertices, edges), "dag")))
+    assert isinstance(node, streams.ToList)
+    assert isinstance(node.upstream, stages.ProcessorGraph)
     graph = dataclasses.replace(node.upstream, take=taken.append)
 
     engine.context.running_engine().submit(dataclasses.replace(node, upstream=graph)).result()
@@ -310,7 +309,7 @@ def test_the_items_of_a_graph_end_with_those_of_its_inputs_and_have_no_order() -
     """As processors run side by side, nobody promises an order."""
     edges = GraphEdge("in", 0, "a", 0), GraphEdge("a", 0, "out", 0)
 
-    node = rewrite(Processing((read(1),), VertexGraph((vertex("a", Numbered),), edges), "dag"))
+    node = rewrite(ProcessorGraph((read(1),), VertexGraph((vertex("a", Numbered),), edges), "dag"))
 
     assert is_bounded(node)
     assert not is_ordered(node)
@@ -322,4 +321,4 @@ def test_what_a_supplier_captures_is_checked() -> None:
     graph = VertexGraph((vertex("a", lambda: lock),), (GraphEdge("in", 0, "a", 0),))
 
     with pytest.raises(SerializationError, match=r"vertex 'a'.*'lock'"):
-        check_captures(rewrite(Processing((read(1),), graph, "dag")))
+        check_captures(rewrite(ProcessorGraph((read(1),), graph, "dag")))

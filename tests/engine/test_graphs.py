@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import dstream as ds
-from dstream.engine.spark import graphs
-from dstream.engine.spark.port.classic_port import ClassicPort
+from dstream.engine.spark.port.classic import ClassicPort
+from dstream.engine.spark.run import graphs
 from dstream.gatherers import fold, window_sliding
 from dstream.stream import Stream
 from dstream.testing import Parts

@@ -11,17 +11,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import dstream as ds
-from dstream.engine.kernels.lookup_tables import RightSide, table_here, table_of
-from dstream.engine.spark import cluster
-from dstream.engine.worker import tables_of_process
-from dstream.engine.worker.sent_payloads import InFunction
+from dstream.engine.spark.run import backend
+from dstream.engine.tasks import process
+from dstream.engine.tasks.payloads import InFunction
 from dstream.errors import IllegalStateError, UnstableKeyError, UnsupportedError
 from dstream.failures import failure
+from dstream.operators.joins.lookup import RightSide, table_here, table_of
 from dstream.plan import is_ordered, rewrite
-from dstream.plan.nodes_of_forks import Shared
-from dstream.plan.nodes_of_stages import HashJoin
-from dstream.plan.steps import Step
-from dstream.plan.where import call_site
+from dstream.plan.nodes import Fork
+from dstream.plan.stage_nodes import HashJoin
+from dstream.plan.steps import Step, call_site
 from dstream.stream import Stream
 
 STEP = Step(".hash_join(...)", None, 2, 3)
@@ -202,7 +201,7 @@ def test_a_shared_right_side_is_computed_once(engine, tmp_path):
             file.write(f"{n}\n")
         return n, n * 10
 
-    right = Stream(Shared(engine.stream(range(3), 2).map(noted)._node), engine.context)
+    right = Stream(Fork(engine.stream(range(3), 2).map(noted)._node), engine.context)
     both = joined(joined(engine.stream([2, 0]), right), right, lambda pair: pair[0])
 
     assert both.to_list() == [((2, 20), 20), ((0, 0), 0)]
@@ -211,7 +210,7 @@ def test_a_shared_right_side_is_computed_once(engine, tmp_path):
 
 def test_a_large_right_side_goes_as_a_broadcast(spark_context, monkeypatch):
     """Once to each process, as a table; a second join has a table of its own."""
-    monkeypatch.setattr(cluster, "LARGEST_PASSENGER", 0)
+    monkeypatch.setattr(backend, "LARGEST_PASSENGER", 0)
     right = spark_context.stream([(n, str(n)) for n in range(50)], 3)
     left = spark_context.stream(range(0, 100, 20), 4)
 
@@ -224,13 +223,13 @@ def test_a_process_makes_a_table_once_for_a_run(monkeypatch):
     """It lets go of it when it works for another run."""
     side, made = RightSide(first, second, STEP, 10_000), []
     payloads = tuple(data for _, data in side.batches([(1, "a"), (1, "b"), (None, "n")]))
-    monkeypatch.setattr(tables_of_process, "table_of", lambda *given: made.append(1) or table_of(*given))
+    monkeypatch.setattr(process, "table_of", lambda *given: made.append(1) or table_of(*given))
     for run in ("a", "a", "b"):
-        tables_of_process.tables_of_run(run)
-        assert tables_of_process.table_made_once(InFunction("x", payloads), STEP) == {1: ["a", "b"], None: ["n"]}
+        process.tables_of_run(run)
+        assert process.table_made_once(InFunction("x", payloads), STEP) == {1: ["a", "b"], None: ["n"]}
 
     assert made == [1, 1]
-    tables_of_process.tables_of_run("")
+    process.tables_of_run("")
     assert table_here(side, [(1, "a"), (1, "b")]) == {1: ["a", "b"]}
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from dstream.engine.spark.port import classic_port
-from dstream.engine.spark.port.hashed_placement import int_with_hash
-from dstream.engine.worker.spark_versions import Feature
+from dstream.engine.spark.port import classic
+from dstream.engine.spark.port.classic import int_with_hash
+from dstream.engine.versions import Feature
 
 
 @pytest.mark.parametrize(("number", "hashed"), [(0, 933211791), (1, -559580957)])
@@ -25,7 +25,7 @@ def test_each_partition_has_an_int_that_spark_places_there():
 
 def test_rows_are_placed_without_repartition_by_id(spark_context, monkeypatch):
     """On Spark itself: each key in one of the partitions, whose items keep their order."""
-    monkeypatch.setattr(classic_port, "has", lambda part: part is not Feature.REPARTITION_BY_ID)
+    monkeypatch.setattr(classic, "has", lambda part: part is not Feature.REPARTITION_BY_ID)
     numbers = spark_context.stream(range(60), 4).partition_by(7, key=lambda n: n % 20)
     parts = [list(part) for part in numbers.partitions()]
 

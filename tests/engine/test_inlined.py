@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import pytest
 
-from dstream.engine.kernels import fused_steps
-from dstream.engine.kernels.fused_steps import run_branches, run_chain
 from dstream.expressions import Expression
-from dstream.expressions.function_reading import read
+from dstream.expressions.reader import read
 from dstream.failures import failure
+from dstream.operators.rows import loops
+from dstream.operators.rows.loops import run_branches, run_chain
 
 
 class Seen:
@@ -181,11 +181,11 @@ def test_stop_iteration_in_an_expression_does_not_end_the_items(inlined):
 def test_one_loop_serves_all_constants(inlined):
     """A plan that runs with other numbers compiles nothing."""
     list(run_chain([inlined("filter", lambda n, least=-1000: n > least)], [1]))
-    before = fused_steps._loop.cache_info().misses
+    before = loops._loop.cache_info().misses
     results = [list(run_chain([inlined("filter", lambda n, least=most: n > least)], range(9))) for most in (5, 6.5, -1)]
 
     assert results == [[6, 7, 8], [7, 8], list(range(9))]
-    assert fused_steps._loop.cache_info().misses == before
+    assert loops._loop.cache_info().misses == before
 
 
 def test_nothing_is_inlined_while_somebody_watches_calls(inlined):
@@ -256,10 +256,10 @@ def test_what_is_not_read_costs_what_it_cost(op):
 def test_what_is_read_costs_less(inlined, op):
     """Loops that call run three times the instructions for such functions."""
     functions = (lambda n: n * 3 + 1), (lambda n: n % 7 < 3)
-    shape, values = fused_steps._shaped([inlined("map", functions[0]), inlined("filter", functions[1])])
+    shape, values = loops._shaped([inlined("map", functions[0]), inlined("filter", functions[1])])
     ops = [op("map", functions[0]), op("filter", functions[1])]
     list(run_chain(ops, []))
     called = _instructions(lambda: list(run_chain(ops, list(range(500)))))
-    loop = fused_steps._loop(shape)
+    loop = loops._loop(shape)
 
     assert _instructions(lambda: list(loop([(range(500), values)], ops))) < 0.75 * called

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from dstream.engine.compiler.reading_steps import read_op
-from dstream.engine.explaining.routes import route_of
-from dstream.engine.graph.decided import ONE_BY_ONE
-from dstream.engine.kernels.fused_steps import run_branches, run_chain
-from dstream.engine.kernels.inlined import is_inlined
+from dstream.engine.compiler.expressions import read_op
+from dstream.engine.physical.vertices import ONE_BY_ONE
+from dstream.explain.routes import route_of
 from dstream.failures import failure
-from dstream.plan.core import Chain
+from dstream.operators.rows.loops import run_branches, run_chain
+from dstream.operators.rows.syntax import is_inlined
+from dstream.plan.operations.streams import Chain
 from dstream.plan.rewrite import rewrite
 from dstream.plan.steps import Op
-from dstream.stream.stream import Stream
+from dstream.stream.objects import Stream
 from dstream.values import Entry
 
 Ship = namedtuple("Ship", "name crew")  # a tuple of two that is no entry

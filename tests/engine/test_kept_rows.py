@@ -8,10 +8,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from dstream.engine.kernels.item_batches import dumps_items
-from dstream.engine.spark.cached_rows import KeptRows
-from dstream.engine.worker.rows import ITEMS, WATERMARKS, Row
+from dstream.engine.spark.run.segments import CachedRows
+from dstream.engine.tasks.rows import ITEMS, WATERMARKS, Row
 from dstream.errors import SerializationError
+from dstream.operators.rows.batches import dumps_items
 
 
 class Rows:
@@ -40,7 +40,7 @@ class Executors:
 
 def test_kept_rows_give_their_items_to_this_process():
     """As often as somebody asks, in order, without what came beside them."""
-    kept = KeptRows(Rows(), 2, Executors())
+    kept = CachedRows(Rows(), 2, Executors())
 
     assert [list(kept), list(kept)] == [["a", "b", "c"]] * 2
 
@@ -48,7 +48,7 @@ def test_kept_rows_give_their_items_to_this_process():
 def test_kept_rows_are_released_with_their_object():
     """Once, when nobody has it any more."""
     rows, executors = Rows(), Executors()
-    kept = KeptRows(rows, 2, executors)
+    kept = CachedRows(rows, 2, executors)
     assert executors.released == []
 
     del kept
@@ -60,4 +60,4 @@ def test_kept_rows_are_released_with_their_object():
 def test_kept_rows_are_not_pickled():
     """They are on the executors of a context; what can be pickled is the plan."""
     with pytest.raises(SerializationError, match="pickle the plan"):
-        pickle.dumps(KeptRows(Rows(), 2, Executors()))
+        pickle.dumps(CachedRows(Rows(), 2, Executors()))

@@ -9,14 +9,14 @@ from itertools import count, islice
 import pytest
 
 from collectors import counting, grouping_by, to_list
-from dstream.engine.kernels.core_operations import operation, partial_groups
-from dstream.engine.kernels.first_items import top_items
+from dstream.connectors.memory import Items
 from dstream.errors import UnsupportedError
 from dstream.failures import failure
+from dstream.operators.rows.operations import operation, partial_groups
+from dstream.operators.rows.spill import top_items
 from dstream.plan import Distinct, DropWhile, Limit, Map, Read, Skip, Sorted, TakeWhile, Unordered, rewrite
-from dstream.plan.core import Top
+from dstream.plan.operations.streams import Top
 from dstream.values.order import sort
-from sources.memory import Items
 
 SOURCE = Read(Items(()))
 

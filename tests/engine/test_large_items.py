@@ -10,22 +10,21 @@ from itertools import chain
 
 import pytest
 
-import dstream.memory as memory
+import dstream.base.memory as memory
 from collectors import counting, grouping_by, mapping, summing
-from dstream.engine.kernels.arrow_columns import batches_of
-from dstream.engine.kernels.core_operations import partial_groups
-from dstream.engine.kernels.item_batches import Batcher
-from dstream.engine.kernels.join_sides import Side
-from dstream.engine.memory_bound import give_back, give_back_large_blocks
-from dstream.engine.spark.port.classic_port import ClassicPort
-from dstream.engine.worker.borders import _Ends
-from dstream.engine.worker.routing import RouteFirstOnes, RouteItems, RouteSide
-from dstream.engine.worker.sinks import Accumulate, RouteByKey, WriteItems
-from dstream.engine.worker.stage_task import StageTask
+from dstream.base.memory import BatchIterator, Growth, give_back, give_back_large_blocks, pieces, resident_bytes
+from dstream.engine.spark.port.classic import ClassicPort
+from dstream.engine.tasks.gatherers import _Ends
+from dstream.engine.tasks.routing import RouteFirstOnes, RouteItems, RouteSide
+from dstream.engine.tasks.runtime import StageTask
+from dstream.engine.tasks.sinks import Accumulate, RouteByKey, WriteItems
 from dstream.errors import SerializationError
 from dstream.gatherers import window_sliding
-from dstream.memory import Growth, Taking, pieces, resident_bytes
-from dstream.storage.portions import Portions
+from dstream.operators.rows.batches import Batcher
+from dstream.operators.rows.keys import Side
+from dstream.operators.rows.operations import partial_groups
+from dstream.schema.tables import batches_of
+from dstream.storage.base.rows import Portions
 from reducers import to_imap
 
 SIZE = 2 * 2**20
@@ -162,7 +161,7 @@ def test_a_few_large_items_behind_many_small_ones_are_noticed_while_they_come(as
             most[0] = max(most[0], made[0] - let_go[0])
             yield bytes([number]) * SIZE
 
-    taking = Taking(items())
+    taking = BatchIterator(items())
     while some := taking.take(4096):
         let_go[0] += sum(len(each) == SIZE for each in some)
 
@@ -170,7 +169,7 @@ def test_a_few_large_items_behind_many_small_ones_are_noticed_while_they_come(as
 
 
 def _taken(items):
-    taking = Taking(items)
+    taking = BatchIterator(items)
     while some := taking.take(4096):
         yield some
 
@@ -239,7 +238,7 @@ def test_no_length_is_asked_of_a_class_of_the_users():
 
 def test_no_item_is_lost_where_large_ones_are_noticed(as_on_a_worker):
     """All items come once and in order, whether one is read ahead or not."""
-    taking, found = Taking(_suddenly_large()), []
+    taking, found = BatchIterator(_suddenly_large()), []
     while taking.has_more():
         found += taking.take(700)
 

@@ -9,18 +9,17 @@ import pytest
 
 import dstream as ds
 from dstream.engine.compiler import compiled
-from dstream.engine.compiler.compile_ends import reads_only
-from dstream.engine.graph.results import Each, Pulled
-from dstream.engine.kernels.item_batches import dumps_items
-from dstream.engine.spark import loops as looping
-from dstream.engine.spark import spark_facts as facts
-from dstream.engine.spark.cluster import Cluster
-from dstream.engine.spark.graphs import SparkGraphRun
-from dstream.engine.spark.loops import waves
-from dstream.engine.spark.ports import Ports
-from dstream.engine.spark.rows_here import FilesOfRows
-from dstream.engine.spark.segments import SplitSegment
-from dstream.engine.worker.rows import ITEMS, Row
+from dstream.engine.compiler.ends import reads_only
+from dstream.engine.physical.decisions import Each, Pulled
+from dstream.engine.spark.run import execution as facts
+from dstream.engine.spark.run import execution as looping
+from dstream.engine.spark.run.backend import SparkBackend
+from dstream.engine.spark.run.driver import ShuffleFiles, SideOutputActions
+from dstream.engine.spark.run.execution import waves
+from dstream.engine.spark.run.graphs import SparkGraphRun
+from dstream.engine.spark.run.segments import SplitSegment
+from dstream.engine.tasks.rows import ITEMS, Row
+from dstream.operators.rows.batches import dumps_items
 from dstream.plan import Filter, Limit, Map, Parallel, Partitions, Read, Sorted, rewrite
 from reducers import to_ilist
 from sources import Items
@@ -41,7 +40,11 @@ def pieces(root, *, in_small_pieces: bool) -> int:
     known = facts.facts_of(plan, CLUSTER, in_small_pieces=in_small_pieces)
     graph, _ = compiled(plan, known)
     assert isinstance(graph.ending, Each)
-    return SparkGraphRun(graph, known, CLUSTER, Ports({}), FilesOfRows()).flow(graph.ending.inputs).count_partitions()
+    return (
+        SparkGraphRun(graph, known, CLUSTER, SideOutputActions({}), ShuffleFiles())
+        .flow(graph.ending.inputs)
+        .count_partitions()
+    )
 
 
 @pytest.mark.parametrize(
@@ -131,14 +134,14 @@ def test_a_wave_runs_only_when_it_is_asked_for(monkeypatch):
 def fetched(monkeypatch):
     """How many bytes come to the caller with each job, in parts that are small."""
     monkeypatch.setattr(looping, "_HELD_BYTES", 4000)
-    fetched, all_rows = [], Cluster.rows
+    fetched, all_rows = [], SparkBackend.rows
 
     def rows(cluster, frame):
         seen = list(all_rows(cluster, frame))
         fetched.append(sum(len(row.payload) for row in seen))
         return iter(seen)
 
-    monkeypatch.setattr(Cluster, "rows", rows)
+    monkeypatch.setattr(SparkBackend, "rows", rows)
     return fetched
 
 

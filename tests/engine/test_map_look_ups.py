@@ -11,10 +11,10 @@ import dstream as ds
 from dstream.errors import CollectionDestroyedError
 from dstream.failures import failure
 from dstream.plan import Node
-from dstream.plan.nodes_of_stages import Using
-from dstream.plan.opening import opened
+from dstream.plan.binding import opened
+from dstream.plan.stage_nodes import WithService
 from dstream.stream import Stream
-from dstream.stream.map_services import MapView, look_ups
+from dstream.stream.services import MapView, look_ups
 from dstream.testing.engines import MASTER, SETTINGS
 
 AGES = {"Ada": 36, "Grace": 85, "Alan": 41}
@@ -53,7 +53,7 @@ def test_a_function_reads_a_map_by_its_name(context, ages):
     def read(view: MapView[Any, Any], name: Any) -> Any:
         return view.get(name), view.get(name, 0), view.get_all([name, "Alan"]), name in view, len(view), view["Grace"]
 
-    assert run(Using(names._node, ds.imap_service(ages.name), read, "map"), context) == [
+    assert run(WithService(names._node, ds.imap_service(ages.name), read, "map"), context) == [
         (36, 36, {"Ada": 36, "Alan": 41}, True, 3, 85),
         (None, 0, {"Alan": 41}, False, 3, 85),
         (None, 0, {"Alan": 41}, False, 3, 85),

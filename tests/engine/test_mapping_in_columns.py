@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from collectors import averaging, counting, grouping_by, mapping, max_by, summarizing, summing, top_n
-from dstream.engine.compiler.reading_steps import collector_read
-from dstream.engine.kernels.columns import column_collecting
-from dstream.engine.kernels.columns.column_ends import collected
-from dstream.engine.kernels.columns.column_items import ColumnItems
-from dstream.engine.kernels.columns.column_values import column_of
+from dstream.engine.compiler.expressions import collector_read
+from dstream.operators.columns import collectors
+from dstream.operators.columns.values import column_of
+from dstream.operators.rows.blocks import ColumnItems
+from dstream.operators.rows.group_tables import collected
 
 _ITEMS = [(number % 3, number * 7 % 11 - 4) for number in range(40)]
 
@@ -50,9 +50,9 @@ def test_mapping_gives_in_columns_what_it_gives(behind: Any, is_grouped: bool, m
     expected = collector.collect(_ITEMS)
 
     assert repr(_in_columns(collector, _ITEMS[:30], _ITEMS[30:])) == repr(expected)
-    monkeypatch.setattr(column_collecting, "_verify", lambda *_: None)
-    monkeypatch.setattr(column_collecting, "_verify_groups", lambda *_: None)
-    monkeypatch.setattr(column_collecting, "given", lambda block: pytest.fail("the items"))
+    monkeypatch.setattr(collectors, "_verify", lambda *_: None)
+    monkeypatch.setattr(collectors, "_verify_groups", lambda *_: None)
+    monkeypatch.setattr(collectors, "given", lambda block: pytest.fail("the items"))
     assert repr(_in_columns(collector, _ITEMS)) == repr(expected)
 
 

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dstream.engine.kernels import hash_join as matching
-from dstream.engine.kernels.hash_join import Matching, cogrouped, matched
-from dstream.engine.kernels.join_sides import Side
-from dstream.engine.kernels.spilling import distinct_of_batches
-from dstream.engine.memory_bound import Bound
-from dstream.engine.spark.spark_facts import bytes_of
-from dstream.engine.worker.routing import RouteSide
-from dstream.engine.worker.stage_task import StageTask
+from dstream.base.memory import Bound
+from dstream.engine.spark.run.execution import bytes_of
+from dstream.engine.tasks.routing import RouteSide
+from dstream.engine.tasks.runtime import StageTask
 from dstream.keys import canonical
+from dstream.operators.joins import hash as matching
+from dstream.operators.joins.hash import Matching, cogrouped, matched
+from dstream.operators.rows.keys import Side
+from dstream.operators.rows.spill import distinct_of_batches
 
 pairs = st.lists(st.tuples(st.sampled_from([0, 1, 2, 3, None, "k", (1, None)]), st.integers()), max_size=30)
 HOW = ["inner", "left", "right", "full"]

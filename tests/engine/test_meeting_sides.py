@@ -7,9 +7,9 @@ import weakref
 
 import pytest
 
-from dstream.engine.kernels import join_tasks as meeting
-from dstream.engine.kernels.hash_join import Matching
-from dstream.engine.memory_bound import Bound
+from dstream.base.memory import Bound
+from dstream.operators.joins import pairs as meeting
+from dstream.operators.joins.hash import Matching
 
 TARGETS = 2
 

@@ -8,10 +8,10 @@ import sys
 
 import psutil
 
-import dstream.engine.memory_bound as memory
+import dstream.base.memory as memory
 from collectors import grouping_by
-from dstream.engine.kernels.core_operations import partial_groups
-from dstream.engine.memory_bound import Bound, holding, resident_bytes
+from dstream.base.memory import Bound, holding, resident_bytes
+from dstream.operators.rows.operations import partial_groups
 
 MB = 2**20
 
@@ -69,7 +69,7 @@ def test_a_spill_raises_the_mark(monkeypatch):
 
 
 _HELD_BACK = """
-from dstream.engine.memory_bound import Bound, resident_bytes
+from dstream.base.memory import Bound, resident_bytes
 
 bound = Bound(1)
 bound.exceeded()
@@ -90,7 +90,7 @@ def test_a_spill_gives_memory_back():
 
 
 _LARGE_BLOCKS = """
-from dstream.engine.memory_bound import give_back_large_blocks, resident_bytes
+from dstream.base.memory import give_back_large_blocks, resident_bytes
 
 give_back_large_blocks()
 block = bytes([1]) * 4_000_000

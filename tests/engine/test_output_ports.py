@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from dstream.engine.graph import output_ports
-from dstream.engine.spark.chosen_rows import chosen_rows
-from dstream.engine.worker.rows import ITEMS, SAMPLE, SUMMARY, WATERMARKS
+from dstream.engine.physical import vertices
+from dstream.engine.spark.run.segments import chosen_rows
+from dstream.engine.tasks.rows import ITEMS, SAMPLE, SUMMARY, WATERMARKS
 
 if TYPE_CHECKING:
-    from dstream.engine.graph.output_ports import OutputPort
+    from dstream.engine.physical.vertices import OutputPort
 
 
 class Frame:
@@ -45,19 +45,19 @@ def _channels(port: OutputPort) -> set[int]:
 @pytest.mark.parametrize(
     ("port", "channels"),
     [
-        (output_ports.EVERYTHING, set(range(-7, 3))),
-        (output_ports.ITEMS, {ITEMS}),
-        (output_ports.ITEMS_AND_MARKS, set(range(-7, 1))),
-        (output_ports.ITEMS_AND_BESIDE, {ITEMS, 1, 2}),
-        (output_ports.ITEMS_AND_WATERMARKS, {ITEMS, WATERMARKS}),
-        (output_ports.BESIDE, {1, 2}),
-        (output_ports.BESIDE_AND_WATERMARKS, {WATERMARKS, 1, 2}),
-        (output_ports.SAMPLE, {SAMPLE}),
-        (output_ports.SORTED_RUNS, set(range(-7, 3)) - {SAMPLE}),
-        (output_ports.SCHEMAS, set(range(-7, 3)) - {ITEMS}),
-        (output_ports.SUMMARY, {SUMMARY}),
-        (output_ports.SUMMARY.with_beside(), {SUMMARY, 1, 2}),
-        (output_ports.SORTED_RUNS.without_beside(), set(range(-7, 1)) - {SAMPLE}),
+        (vertices.EVERYTHING, set(range(-7, 3))),
+        (vertices.ITEMS, {ITEMS}),
+        (vertices.ITEMS_AND_MARKS, set(range(-7, 1))),
+        (vertices.ITEMS_AND_BESIDE, {ITEMS, 1, 2}),
+        (vertices.ITEMS_AND_WATERMARKS, {ITEMS, WATERMARKS}),
+        (vertices.BESIDE, {1, 2}),
+        (vertices.BESIDE_AND_WATERMARKS, {WATERMARKS, 1, 2}),
+        (vertices.SAMPLE, {SAMPLE}),
+        (vertices.SORTED_RUNS, set(range(-7, 3)) - {SAMPLE}),
+        (vertices.SCHEMAS, set(range(-7, 3)) - {ITEMS}),
+        (vertices.SUMMARY, {SUMMARY}),
+        (vertices.SUMMARY.with_beside(), {SUMMARY, 1, 2}),
+        (vertices.SORTED_RUNS.without_beside(), set(range(-7, 1)) - {SAMPLE}),
     ],
     ids=lambda value: value.name if hasattr(value, "name") else "",
 )
@@ -68,5 +68,5 @@ def test_a_port_names_the_channels_of_its_words(port: OutputPort, channels: set[
 
 def test_a_port_may_be_of_some_tasks_and_for_some_partitions() -> None:
     """Both narrow what the channels say, also where several channels are meant."""
-    port = output_ports.ITEMS_AND_BESIDE.of_sources(1, 3).to_targets(0, 1)
+    port = vertices.ITEMS_AND_BESIDE.of_sources(1, 3).to_targets(0, 1)
     assert _chosen(port) == {(channel, source, 0) for channel in (0, 1, 2) for source in (1, 2)}

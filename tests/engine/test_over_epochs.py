@@ -11,11 +11,11 @@ import pytest
 
 from dstream.errors import IllegalStateError
 from dstream.failures import failure
-from dstream.operators.stateful_mapping import StatefulMapping
-from dstream.plan.core import Read, Write
-from dstream.plan.core_of_pairs import HashJoin, Join
-from dstream.plan.core_of_stages import Spread
-from dstream.values.event_time import END_OF_TIME, NO_WATERMARK
+from dstream.operators.state.steps import StatefulMapping
+from dstream.plan.operations.pairs import HashJoin, Join
+from dstream.plan.operations.stages import Spread
+from dstream.plan.operations.streams import Read, Write
+from dstream.values.time import END_OF_TIME, NO_WATERMARK
 from sources import Items
 from tests.engine.epochs import Epoch, Folder, Lag, SumByKey, again, key_of, left_of_pair, result, run, step, together
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from dstream.plan.core import CacheIdentity, Core, Write
-from dstream.plan.core_of_forks import Fork, Several
-from dstream.plan.core_of_pairs import Join
+from dstream.plan.operations.pairs import Join
+from dstream.plan.operations.stages import Fork, Several
+from dstream.plan.operations.streams import CacheIdentity, Core, Write
 from tests.engine.epochs import Epoch, Folder, again, key_of, left_of_pair, result, run, step, together
 
 FIRST = [(1, "a", 1), (2, "b", 10), (5, "c", 100)]

@@ -8,23 +8,24 @@ from typing import Any
 
 import pytest
 
-from dstream.engine.compiler.compile_gatherers import _values_before
-from dstream.engine.kernels.gather import finish, state_of_part
-from dstream.engine.kernels.item_batches import dumps_items, loads
-from dstream.engine.worker.item_counts import CountItems
-from dstream.engine.worker.partition_summaries import (
+from dstream.engine.compiler.gatherers import _values_before
+from dstream.engine.tasks.gatherers import (
+    ReadAhead,
     ReadByPlace,
     ReadRunning,
     WriteIntegrated,
     WriteWithHead,
     WriteWithTotal,
+    _gather_ahead,
+    _pass_on,
 )
-from dstream.engine.worker.read_ahead import ReadAhead, _gather_ahead, _pass_on
-from dstream.engine.worker.rows import ITEMS, SUMMARY, Row
-from dstream.engine.worker.stage import Piece
-from dstream.engine.worker.stage_task import StageTask
+from dstream.engine.tasks.rows import ITEMS, SUMMARY, Row
+from dstream.engine.tasks.runtime import CountItems, StageTask
+from dstream.engine.tasks.stage import Piece
 from dstream.gatherers import Gatherer, fold, scan, window_fixed, window_sliding
-from dstream.gatherers.windows import pairs
+from dstream.gatherers.neighbours import pairs
+from dstream.operators.rows.batches import dumps_items, loads
+from dstream.operators.rows.gatherers import finish, state_of_part
 from dstream.spi import RunningValue
 
 PARTS = [[], [1, 2], [], [3], [4, 5, 6], []]

@@ -10,16 +10,15 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from dstream.engine.compiler.reading_steps import read_op
-from dstream.engine.kernels.columns import column_items
-from dstream.engine.kernels.columns.column_items import ColumnItems
-from dstream.engine.kernels.columns.column_values import Ints
-from dstream.engine.kernels.core_operations import operation
-from dstream.engine.worker.item_counts import CountItems
-from dstream.engine.worker.stage import Piece
-from dstream.engine.worker.stage_task import StageTask
-from dstream.pickling import dumps
-from dstream.plan.core import Chain, Limit
+from dstream.base.pickling import dumps
+from dstream.engine.compiler.expressions import read_op
+from dstream.engine.tasks.runtime import CountItems, StageTask
+from dstream.engine.tasks.stage import Piece
+from dstream.operators.columns.values import Ints
+from dstream.operators.rows import blocks as column_items
+from dstream.operators.rows.blocks import ColumnItems
+from dstream.operators.rows.operations import operation
+from dstream.plan.operations.streams import Chain, Limit
 from dstream.plan.steps import Op, Step
 from dstream.spi import ArrowRows
 

@@ -8,13 +8,13 @@ from uuid import uuid4
 
 import pytest
 
+from dstream.base.logging import tell
 from dstream.core import DAG, AbstractProcessor, Edge, processors
-from dstream.executor.graph_operator import GraphOperator
-from dstream.executor.processor_logs import ProcessorLogs
+from dstream.plan.graphs import GraphVertex, VertexGraph
 from dstream.plan.steps import Step
-from dstream.plan.vertex_graph import GraphVertex, VertexGraph
-from dstream.spi.processor_suppliers import meta_supplier
-from dstream.values.log_lines import tell
+from dstream.processors.epochs import GraphOperator
+from dstream.processors.run import ProcessorLogs
+from dstream.spi.suppliers import meta_supplier
 from reducers import to_ilist
 from sources import items
 

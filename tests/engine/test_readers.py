@@ -6,7 +6,8 @@ import operator
 
 import pytest
 
-from dstream.engine.worker.readers import (
+from dstream.base.pickling import dumps
+from dstream.engine.tasks.readers import (
     KeepRange,
     combine_groups,
     first_of_keys,
@@ -15,9 +16,8 @@ from dstream.engine.worker.readers import (
     read_items,
     read_places,
 )
-from dstream.engine.worker.rows import ITEMS, Row
+from dstream.engine.tasks.rows import ITEMS, Row
 from dstream.failures import failure
-from dstream.pickling import dumps
 from dstream.spi import Collector
 
 

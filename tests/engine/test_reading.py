@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dstream.engine.kernels.reading import items_of
 from dstream.failures import failure
+from dstream.operators.rows.guards import items_of
 from sources import Items
 
 

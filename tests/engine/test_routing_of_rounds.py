@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from collectors import counting, grouping_by
-from dstream.engine.kernels.spilling import merged
-from dstream.engine.worker.readers import combine_groups, read_columns
-from dstream.engine.worker.routing import RouteGroups, RoutePartials
-from dstream.engine.worker.stage_task import StageTask
+from dstream.engine.tasks.readers import combine_groups, read_columns
+from dstream.engine.tasks.routing import RouteGroups, RoutePartials
+from dstream.engine.tasks.runtime import StageTask
+from dstream.operators.rows.spill import merged
 from dstream.plan.steps import Step
 
 _STEP = Step("collect", None, 1, 1)

@@ -8,9 +8,9 @@ import sys
 
 import pytest
 
-from dstream.engine.worker.rows import ITEMS, Row, bounded, from_record_batch, to_record_batch
-from dstream.engine.worker.sinks import WriteItems
-from dstream.engine.worker.stage import SplitInput, Stage
+from dstream.engine.tasks.rows import ITEMS, Row, bounded, from_record_batch, to_record_batch
+from dstream.engine.tasks.sinks import WriteItems
+from dstream.engine.tasks.stage import SplitInput, Stage
 from dstream.errors import SerializationError
 from dstream.failures import failure
 
@@ -52,7 +52,7 @@ def test_rows_come_and_go_without_pandas():
     """Loading it takes a worker longer than most tasks do."""
     script = """
 import sys
-from dstream.engine.worker.rows import Row, from_record_batch, to_record_batch
+from dstream.engine.tasks.rows import Row, from_record_batch, to_record_batch
 print(*[row.size for row in from_record_batch(to_record_batch(Row(0, 0, 0, 0, 5, b"abc")))], "pandas" in sys.modules)
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

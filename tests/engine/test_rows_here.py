@@ -14,17 +14,26 @@ import pytest
 import dstream as ds
 from collectors import counting
 from dstream import Pipeline
-from dstream.engine.graph.output_ports import EVERYTHING, ITEMS_AND_BESIDE, OutputPort
-from dstream.engine.graph.vertices import Taken
-from dstream.engine.spark import graphs, rows_here, spark_engine
-from dstream.engine.spark.chosen_rows import chosen_rows
-from dstream.engine.spark.cluster import Cluster
-from dstream.engine.spark.rows_here import FilesOfRows, by_target, rows_taken
-from dstream.engine.worker.rows import COUNTS, FAILED, STORED, WATERMARKS, Row, arrow_schema, from_record_batches
-from dstream.engine.worker.stored_rows import Storing, handed_on, whole
+from dstream.engine.physical.vertices import EVERYTHING, ITEMS_AND_BESIDE, OutputPort, Taken
+from dstream.engine.spark.run import driver, ends, graphs
+from dstream.engine.spark.run.backend import SparkBackend
+from dstream.engine.spark.run.driver import ShuffleFiles, by_target, rows_taken
+from dstream.engine.spark.run.segments import chosen_rows
+from dstream.engine.tasks.rows import (
+    COUNTS,
+    FAILED,
+    STORED,
+    WATERMARKS,
+    Row,
+    Storing,
+    arrow_schema,
+    from_record_batches,
+    handed_on,
+    whole,
+)
 from dstream.errors import EngineError
-from dstream.jobs.unbounded import one_epoch
-from dstream.testing.epochs_by_hand import epochs
+from dstream.jobs.unbounded import epochs as one_epoch
+from dstream.testing.unbounded import epochs
 from dstream.windows import tumbling
 from reducers import to_ilist
 from tests.engine.shuffles import SHUFFLES
@@ -62,7 +71,7 @@ def test_a_folder_that_cannot_be_written_to_is_named(tmp_path: Path) -> None:
     with pytest.raises(EngineError, match=r"between two tasks cannot be written into .*rows: .*Not a directory"):
         list(Storing(str(tmp_path / "rows"), 0).stored(iter(rows_with(SMALL))))
     with pytest.raises(EngineError, match=r"between two tasks cannot be written into .*rows/dstream-.*: .*Not a dir"):
-        FilesOfRows().storing(str(tmp_path / "rows"), 1)
+        ShuffleFiles().storing(str(tmp_path / "rows"), 1)
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no device that is always full")
@@ -88,7 +97,7 @@ def test_a_file_that_is_cut_off_or_gone_is_an_error(tmp_path: Path) -> None:
 
 def test_files_of_a_run_go_with_it(tmp_path: Path) -> None:
     """Its tasks share a folder, into which nobody else may look, and what may travel with the rows."""
-    files = FilesOfRows()
+    files = ShuffleFiles()
     first, second = files.storing(str(tmp_path / "made"), 2), files.storing(str(tmp_path / "made"), 4)
     list(first.stored(iter(rows_with(b"x" * 5000))))
     assert first.folder == second.folder
@@ -101,7 +110,7 @@ def test_files_of_a_run_go_with_it(tmp_path: Path) -> None:
 
 def test_a_task_that_goes_on_behind_the_end_of_its_run_leaves_no_file(tmp_path: Path) -> None:
     """As where the run was cancelled, or another attempt of the task was faster."""
-    files = FilesOfRows()
+    files = ShuffleFiles()
     storing = files.storing(str(tmp_path), 8)
     writing = storing.stored(iter(rows_with(LARGE, b"x" * 5000)))
     next(writing)
@@ -144,7 +153,7 @@ def test_rows_come_to_their_targets_as_spark_brings_them(
 ) -> None:
     """Those of a port, in the order in which a task reads them."""
     rows, targets = some_rows(), 3
-    cluster: Cluster = spark_context.running_engine()._cluster  # type: ignore[attr-defined]
+    cluster: SparkBackend = spark_context.running_engine()._cluster  # type: ignore[attr-defined]
     table = pa.Table.from_pylist([row._asdict() for row in rows], arrow_schema())
     frame = chosen_rows(cluster.port.session.createDataFrame(table), port)
     if as_items:
@@ -181,14 +190,14 @@ def seen(context: ds.Context, shuffle: Callable[[ds.Context], Any]) -> Any:
 def travelling(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """How rows go on."""
     if request.param == "in files":
-        monkeypatch.setattr(rows_here, "_TRAVELLING", 0)
+        monkeypatch.setattr(driver, "_TRAVELLING", 0)
     return str(request.param)
 
 
 @pytest.fixture
 def folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
     """The folder in which runs have those of their rows; none is left there."""
-    monkeypatch.setattr(Cluster, "folder_of_rows", lambda cluster: str(tmp_path) if cluster.counts_rows else None)
+    monkeypatch.setattr(SparkBackend, "folder_of_rows", lambda cluster: str(tmp_path) if cluster.counts_rows else None)
     yield tmp_path
     assert list(tmp_path.iterdir()) == []
 
@@ -202,8 +211,8 @@ def test_a_shuffle_gives_the_same_through_this_process(
 ) -> None:
     """Whatever it is for, also where none of its rows travels with the next job."""
     by_spark = seen(spark_context, shuffle)
-    monkeypatch.setattr(rows_here, "_TRAVELLING", 0)
-    monkeypatch.setattr(spark_engine, "is_of_epoch", lambda end: True)
+    monkeypatch.setattr(driver, "_TRAVELLING", 0)
+    monkeypatch.setattr(ends, "is_of_epoch", lambda end: True)
 
     assert seen(spark_context, shuffle) == by_spark
 

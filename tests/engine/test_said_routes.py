@@ -12,18 +12,16 @@ import pyarrow as pa
 import pytest
 
 from collectors import counting, grouping_by, mapping, max_by, summing, to_list, top_n
-from dstream.engine.kernels.columns import (
-    column_items,
-)
+from dstream.connectors.tables import TableRows
 from dstream.gatherers import window_sliding
+from dstream.operators.rows import blocks
 from dstream.plan import Read
-from dstream.plan.nodes_of_stages import Using
-from dstream.plan.where import call_site
-from dstream.session.explaining import stages_on
-from dstream.spi.service import Service
+from dstream.plan.stage_nodes import WithService
+from dstream.plan.steps import call_site
+from dstream.session.connection import stages_on
+from dstream.spi.runtime import Service
 from dstream.stream import Stream
 from sources import Items, text_files
-from sources.tables import TableRows
 from tests.engine.watched_columns import Watched, check
 
 _ITEMS = 240
@@ -32,7 +30,7 @@ _ITEMS = 240
 @pytest.fixture(autouse=True)
 def _few_items_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONHASHSEED", "0")  # This one process routes keys to itself.
-    monkeypatch.setattr(column_items, "_FEWEST", 16)
+    monkeypatch.setattr(blocks, "_FEWEST", 16)
 
 
 @pytest.fixture
@@ -253,7 +251,7 @@ def test_each_function_of_a_collector_has_its_route(watched: Watched) -> None:
 
 def test_a_service_takes_items_one_by_one(watched: Watched) -> None:
     """Also from the steps before it in the same task."""
-    node = Using(numbers().map(_add_one)._node, Service(int), _served, "map", where=call_site())
+    node = WithService(numbers().map(_add_one)._node, Service(int), _served, "map", where=call_site())
 
     notes = check(Stream(node, None).map(_triple), watched)
     assert notes[".map(_add_one)"] == notes[".map(_triple)"] == ["inlined"]

@@ -16,16 +16,15 @@ from typing import Any
 import pytest
 
 import dstream as ds
-from dstream.engine.spark.service_home import ServiceHome
+from dstream.engine.spark.run.driver import ServiceListener
 from dstream.errors import CancelledError, EngineError
 from dstream.failures import failure
 from dstream.plan import ToList, Write, rewrite
-from dstream.plan.ends import Several
-from dstream.plan.nodes_of_forks import Shared
-from dstream.plan.nodes_of_services import UsingBatches
-from dstream.plan.nodes_of_stages import Using
-from dstream.plan.where import call_site
-from dstream.spi.service import Service
+from dstream.plan.ends import SeveralEnds
+from dstream.plan.nodes import Fork
+from dstream.plan.stage_nodes import UsingBatches, WithService
+from dstream.plan.steps import call_site
+from dstream.spi.runtime import Service
 from dstream.stream import Stream
 
 
@@ -66,7 +65,7 @@ def noted(tmp_path: Path) -> Noted:
 
 def using(stream: Any, service: Any, fn: Callable[[Any, Any], Any], action: Any = "map") -> Stream[Any]:
     """Return the stream of a step with a service."""
-    return Stream(Using(stream._node, service, fn, action, f"{action}_using", where=call_site()), stream._runtime)
+    return Stream(WithService(stream._node, service, fn, action, f"{action}_using", where=call_site()), stream._runtime)
 
 
 def doubled(service: Any, item: int) -> int:
@@ -184,9 +183,9 @@ class Receipts:
 
 def test_several_ends_share_a_service(engine, noted):
     """One for the run, not one for each end."""
-    fork = Stream(Shared(using(engine.stream([1, 2], 2), noted.service(), doubled)._node), None)
+    fork = Stream(Fork(using(engine.stream([1, 2], 2), noted.service(), doubled)._node), None)
     ends = [fork.map(abs), using(fork, noted.service(), doubled), fork.sorted(reverse=True)]
-    several = rewrite(Several(tuple(Write(each._node, Receipts(), None, "write_to(x)") for each in ends)))
+    several = rewrite(SeveralEnds(tuple(Write(each._node, Receipts(), None, "write_to(x)") for each in ends)))
 
     received = engine.context.running_engine().submit(several).result()
     assert received == [[(2,), (4,)], [(4,), (8,)], [(4,), (2,)]]
@@ -250,13 +249,13 @@ def test_a_cancelled_run_destroys_the_services_of_workers_that_live(spark_contex
 
 def test_a_worker_destroys_when_the_driver_is_gone(noted):
     """The connection breaks."""
-    from dstream.engine.worker.shared_services import RunOfTask, shared_services
-    from dstream.plan.core_of_services import Served
+    from dstream.engine.tasks.process import RunOfTask, shared_services
+    from dstream.plan.operations.stages import ServiceFunction
     from dstream.plan.steps import Step
 
-    home = ServiceHome("127.0.0.1", "127.0.0.1")
+    home = ServiceListener("127.0.0.1", "127.0.0.1")
     services = shared_services(RunOfTask("test", home.address()))
-    services.get(Served(noted.service(), doubled, 0), Step(".x()", None, 1, 1))
+    services.get(ServiceFunction(noted.service(), doubled, 0), Step(".x()", None, 1, 1))
     release = services.use()
     del home
     time.sleep(0.1)
@@ -269,20 +268,20 @@ def test_a_worker_destroys_when_the_driver_is_gone(noted):
 _ENDING = """
 import os
 from pathlib import Path
-from dstream.engine.worker.shared_services import Home, RunOfTask, shared_services
-from dstream.plan.core_of_services import Served
+from dstream.engine.tasks.process import DriverAddress, RunOfTask, shared_services
+from dstream.plan.operations.stages import ServiceFunction
 from dstream.plan.steps import Step
-from dstream.spi.service import Service
+from dstream.spi.runtime import Service
 
 services = shared_services(RunOfTask("run", {home!r}))
-services.get(Served(Service(int, lambda made: Path({path!r}).touch()), int, 0), Step("", None, 1, 1))
+services.get(ServiceFunction(Service(int, lambda made: Path({path!r}).touch()), int, 0), Step("", None, 1, 1))
 os._exit(0)
 """
 
 
 def test_a_worker_that_spark_ends_destroys_before(tmp_path):
     """Spark ends those that were idle for a minute, while their run goes on, and runs nothing else in them."""
-    home, gone = ServiceHome("127.0.0.1", "127.0.0.1"), tmp_path / "gone"
+    home, gone = ServiceListener("127.0.0.1", "127.0.0.1"), tmp_path / "gone"
     program = _ENDING.format(home=home.address(), path=str(gone))
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
 
@@ -294,7 +293,7 @@ def test_who_does_not_know_the_secret_is_not_waited_for():
     """Any process of the machine may connect."""
     import socket
 
-    home = ServiceHome("127.0.0.1", "127.0.0.1")
+    home = ServiceListener("127.0.0.1", "127.0.0.1")
     address = home.address()
     with socket.create_connection((address.host, address.port)) as stranger:
         stranger.sendall(b"x" * 32)

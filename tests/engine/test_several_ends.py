@@ -14,20 +14,19 @@ from typing import Any
 import pytest
 
 import dstream as ds
-from dstream.engine.compiler.compile_forks import parts_of
-from dstream.engine.memory_bound import Bound
-from dstream.engine.worker.sinks import Branch, Waiting, WriteEach
-from dstream.engine.worker.stage_task import StageTask
+from dstream.base.memory import Bound
+from dstream.engine.compiler.inputs import parts_of
+from dstream.engine.tasks.runtime import StageTask
+from dstream.engine.tasks.sinks import Branch, WriteEach, WriterBuffer
 from dstream.errors import CancelledError, IllegalStateError
+from dstream.explain.text import as_dot, as_mermaid
 from dstream.plan import Node, Read, explained, rewrite
-from dstream.plan.core_of_forks import Several as CoreSeveral
-from dstream.plan.ends import Several, Write
-from dstream.plan.nodes_of_forks import Shared
-from dstream.plan.show.dot import as_dot
-from dstream.plan.show.mermaid import as_mermaid
+from dstream.plan.ends import SeveralEnds, Write
+from dstream.plan.nodes import Fork
+from dstream.plan.operations.stages import Several as CoreSeveral
 from dstream.plan.stages import Stages
 from dstream.plan.steps import Op, Step
-from dstream.session.explaining import stages_on
+from dstream.session.connection import stages_on
 from dstream.stream import Stream
 from reducers import to_ilist
 from sources import Items
@@ -67,12 +66,12 @@ def stream(count: int = 12, partitions: int = 3) -> Stream[int]:
 
 def fork(of: Stream[Any]) -> Stream[Any]:
     """Return what several ends may read."""
-    return Stream(Shared(of._node), None)
+    return Stream(Fork(of._node), None)
 
 
-def writes(*streams: Stream[Any]) -> Several:
+def writes(*streams: Stream[Any]) -> SeveralEnds:
     """Return a plan that writes each stream."""
-    return Several(
+    return SeveralEnds(
         tuple(Write(each._node, Noted(), None, f"write_to({number})") for number, each in enumerate(streams))
     )
 
@@ -255,7 +254,7 @@ def test_a_writer_that_stops_early_leaves_the_others_theirs():
 def test_a_task_lets_go_of_what_no_branch_takes(monkeypatch):
     """What waits is what the steps of a branch made: of items that all filters drop nothing is held."""
     most: list[int] = []
-    monkeypatch.setattr(Waiting, "taker", property(lambda self: most.append))
+    monkeypatch.setattr(WriterBuffer, "taker", property(lambda self: most.append))
     step = Step(".write_to(0)", None, 1, 1)
     few = (Op("filter", lambda item: item % 1000 == 0, None, step),)
     list(WriteEach((Branch((), Noted(), step), Branch(few, Noted(), step)))(iter(range(5000)), StageTask(0, 2**30)))
@@ -307,7 +306,7 @@ def test_a_plan_of_many_forks_runs_without_recursion(local_context):
     """Three thousand forks behind one another."""
     node: Node = Read(Items(range(3)))
     for _ in range(3000):
-        node = Shared(node)
+        node = Fork(node)
     last = Stream(node, None)
     received_here = local_context.running_engine().submit(plan(last, last)).result()
     assert received_here == [[(0,), (1,), (2,)]] * 2

@@ -8,17 +8,16 @@ from typing import Any
 import pytest
 
 from collectors import counting, to_list
-from dstream.engine.kernels.over_epochs import Arrival, Gathered
-from dstream.engine.worker.behind_items import LAST
-from dstream.engine.worker.rows import Row
-from dstream.engine.worker.shard_routing import ReadShards, RouteToShards
-from dstream.engine.worker.stage_task import StageTask
+from dstream.engine.tasks.rows import LAST, Row
+from dstream.engine.tasks.runtime import StageTask
+from dstream.engine.tasks.shards import ReadShards, RouteToShards
 from dstream.errors import EngineError, SerializationError
 from dstream.failures import MISSING, known_of
-from dstream.operators.frame_windows import FrameWindows
-from dstream.operators.rolling_aggregate import RollingAggregate
-from dstream.operators.session_windows import SessionWindows
-from dstream.spi.state_operator import Moment, Partials
+from dstream.operators.state.epochs import Arrival, Gathered
+from dstream.operators.state.steps import RollingAggregate
+from dstream.operators.windows.frames import FrameWindows
+from dstream.operators.windows.sessions import SessionWindows
+from dstream.spi.epochs import EpochTime, TaskPartials
 from dstream.windows import session, tumbling
 from tests.engine.epochs import step
 
@@ -43,8 +42,8 @@ def gathered(rows: Iterable[Row], target: int, sources: int = 2) -> Gathered:
 @pytest.fixture
 def rows() -> list[Row]:
     """What two tasks of two inputs send."""
-    first = Arrival(0, Partials({0: "a", 1: "b", 4: "c"}, 10, 2))
-    return [*sent(1, Arrival(1, Partials({0: "d"}, 5, 0)), watermark=3), *sent(0, first)]
+    first = Arrival(0, TaskPartials({0: "a", 1: "b", 4: "c"}, 10, 2))
+    return [*sent(1, Arrival(1, TaskPartials({0: "d"}, 5, 0)), watermark=3), *sent(0, first)]
 
 
 def test_partials_of_a_shard_come_in_order(rows: list[Row]) -> None:
@@ -123,7 +122,7 @@ SESSIONS = SessionWindows(session(10), (str,), to_list())
 )
 def test_what_cannot_travel_names_the_step(operator: Any, what: str, item: Any) -> None:
     """In terms of the user's items and keys, and not of what holds them on their way."""
-    partials = operator.partial(0, iter([(1, "good"), (2, BAD)]), Moment(1, 0.0, 0, 0), SHARDS)
+    partials = operator.partial(0, iter([(1, "good"), (2, BAD)]), EpochTime(1, 0.0, 0, 0), SHARDS)
     with pytest.raises(SerializationError) as caught:
         sent(0, Arrival(0, partials))
 
@@ -139,7 +138,7 @@ def test_another_failure_before_the_shuffle_stays_as_it_is() -> None:
     """Nothing here is to blame for it."""
 
     def arrivals() -> Iterator[Arrival]:
-        yield Arrival(0, Partials({0: "a"}, 1, 0))
+        yield Arrival(0, TaskPartials({0: "a"}, 1, 0))
         raise SerializationError("elsewhere")
 
     task = StageTask(0, 2**60)

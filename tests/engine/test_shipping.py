@@ -9,8 +9,8 @@ import zipfile
 
 import pytest
 
-from dstream.engine.spark.port import shipped_code
-from dstream.engine.spark.port.shipped_code import Code
+from dstream.engine.spark.port import code as shipped_code
+from dstream.engine.spark.port.code import Code
 
 
 def test_nobody_runs_ahead_of_modules_that_another_thread_sends():

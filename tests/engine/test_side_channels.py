@@ -6,8 +6,8 @@ import itertools
 
 import pytest
 
-from dstream.engine.worker.rows import Row
-from dstream.engine.worker.side_channels import SideRows
+from dstream.engine.tasks.rows import Row
+from dstream.engine.tasks.runtime import SideRows
 
 
 @pytest.mark.parametrize("few", [0, 5, 10**6])

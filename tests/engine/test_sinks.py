@@ -8,21 +8,13 @@ import operator
 import pytest
 
 from collectors import counting, grouping_by
-from dstream.engine.kernels.item_batches import dumps_items, loads
-from dstream.engine.worker.routing import RouteGroups
-from dstream.engine.worker.rows import ITEMS, SAMPLE, STOPPED, WAITING, Row
-from dstream.engine.worker.sinks import (
-    Accumulate,
-    Act,
-    RouteByKey,
-    RouteByPlace,
-    WriteItems,
-    WriteParts,
-    WritePrefix,
-)
-from dstream.engine.worker.sorting import RouteByRange, SortRuns
+from dstream.engine.tasks.routing import RouteGroups
+from dstream.engine.tasks.rows import ITEMS, SAMPLE, STOPPED, WAITING, Row
+from dstream.engine.tasks.sinks import Accumulate, Act, RouteByKey, RouteByPlace, WriteItems, WriteParts, WritePrefix
+from dstream.engine.tasks.sorting import RouteByRange, SortRuns
 from dstream.errors import EngineError, UnstableKeyError
 from dstream.failures import failure
+from dstream.operators.rows.batches import dumps_items, loads
 from dstream.spi import Collector
 
 

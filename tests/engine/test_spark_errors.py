@@ -8,8 +8,7 @@ import threading
 import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError
 
-from dstream.engine.spark.interrupts import interruptible
-from dstream.engine.spark.spark_errors import translated
+from dstream.engine.spark.port.errors import interruptible, translated
 from dstream.errors import EngineError
 from dstream.failures import blame, known_of
 

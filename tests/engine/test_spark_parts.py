@@ -8,11 +8,11 @@ from types import SimpleNamespace
 import pyarrow as pa
 from pyspark.sql import types
 
-from dstream.engine.spark.port import classic_port
-from dstream.engine.spark.port.classic_port import ClassicJobs
-from dstream.engine.worker import frame_rows
-from dstream.engine.worker.frame_rows import rows_of_frame
-from dstream.engine.worker.spark_versions import Feature, has
+from dstream.engine.spark.port import classic
+from dstream.engine.spark.port.classic import ClassicJobs
+from dstream.engine.tasks import frames
+from dstream.engine.tasks.frames import rows_of_frame
+from dstream.engine.versions import Feature, has
 
 SCHEMA = types.StructType(
     [
@@ -40,7 +40,7 @@ BATCH = pa.RecordBatch.from_arrays(
 def test_rows_are_those_of_the_conversion_of_pyspark(monkeypatch):
     """In names, values and types, at any depth."""
     expected = rows_of_frame(BATCH, SCHEMA)
-    monkeypatch.setattr(frame_rows, "has", lambda part: part is not Feature.ROW_CONVERSION)
+    monkeypatch.setattr(frames, "has", lambda part: part is not Feature.ROW_CONVERSION)
     rows = rows_of_frame(BATCH, SCHEMA)
 
     assert rows == expected
@@ -50,7 +50,7 @@ def test_rows_are_those_of_the_conversion_of_pyspark(monkeypatch):
 
 def test_rows_without_columns_are_counted(monkeypatch):
     """As many empty ones as there are."""
-    monkeypatch.setattr(frame_rows, "has", lambda part: False)
+    monkeypatch.setattr(frames, "has", lambda part: False)
     batch = BATCH.select([])
 
     assert [len(row) for row in rows_of_frame(batch, types.StructType([]))] == [0] * batch.num_rows
@@ -58,7 +58,7 @@ def test_rows_without_columns_are_counted(monkeypatch):
 
 def test_a_group_is_cancelled_until_one_of_its_jobs_ran(monkeypatch):
     """Without `cancelJobGroupAndFutureJobs`, which also ends a job that Spark does not know yet."""
-    monkeypatch.setattr(classic_port, "has", lambda part: part is not Feature.FUTURE_JOBS)
+    monkeypatch.setattr(classic, "has", lambda part: part is not Feature.FUTURE_JOBS)
     running, cancelled, waited = iter([[], [7], [7, 8]]), [], []
     tracker = SimpleNamespace(getActiveJobsIds=lambda: next(running), getJobIdsForGroup=lambda group: [8])
     context = SimpleNamespace(
@@ -67,7 +67,7 @@ def test_a_group_is_cancelled_until_one_of_its_jobs_ran(monkeypatch):
         getLocalProperty=lambda name: None,
         setLocalProperty=lambda name, value: None,
     )
-    monkeypatch.setattr(classic_port.time, "sleep", waited.append)
+    monkeypatch.setattr(classic.time, "sleep", waited.append)
     jobs = ClassicJobs(context, "tag")
     with jobs.named("words"):
         jobs.cancel()
@@ -77,8 +77,8 @@ def test_a_group_is_cancelled_until_one_of_its_jobs_ran(monkeypatch):
 
 def test_a_frame_of_a_table_needs_no_arrow_in_spark(spark_context, monkeypatch):
     """Java reads the stream of Arrow; all rows arrive."""
-    monkeypatch.setattr(classic_port, "has", lambda part: part is not Feature.ARROW_TABLES)
-    [port] = [classic_port.ClassicPort(spark_context.spark)]
+    monkeypatch.setattr(classic, "has", lambda part: part is not Feature.ARROW_TABLES)
+    [port] = [classic.ClassicPort(spark_context.spark)]
     frame = port.frame_of(pa.table({"n": range(200), "payload": [b"x"] * 200}))
 
     assert sorted(row.n for row in frame.collect()) == list(range(200))

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dstream.engine.kernels import spilling
-from dstream.engine.kernels.spilling import distinct_items, in_batches, merged, sorted_items
-from dstream.engine.memory_bound import Bound
+from dstream.base.memory import Bound
+from dstream.operators.rows import spill
+from dstream.operators.rows.spill import distinct_items, in_batches, merged, sorted_items
 
 
 class Tight(Bound):
@@ -158,13 +158,13 @@ def test_spilling_changes_no_result(items, room):
 def test_distinct_items_open_few_files_for_few_items(monkeypatch):
     """If a hundred questions about memory are answered with yes, one item still needs no thousands of files."""
     runs, answers = [], iter([True] * 100)
-    make = spilling.Run
+    make = spill.Run
 
     class Stubborn(Bound):
         def exceeded(self):
             return next(answers, False)
 
-    monkeypatch.setattr(spilling, "Run", lambda *items: runs.append(1) or make(*items))
+    monkeypatch.setattr(spill, "Run", lambda *items: runs.append(1) or make(*items))
     assert list(distinct_items("a", None, Stubborn())) == ["a"]
     assert len(runs) <= 200
 

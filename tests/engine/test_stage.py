@@ -8,11 +8,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from dstream.engine.kernels.item_batches import dumps_items
-from dstream.engine.worker.exception_transport import WorkerFailure
-from dstream.engine.worker.sinks import WriteItems
-from dstream.engine.worker.stage import Piece, SplitInput, Stage, run
-from dstream.pickling import dumps
+from dstream.base.pickling import dumps
+from dstream.engine.tasks.sinks import WriteItems
+from dstream.engine.tasks.stage import Piece, SplitInput, Stage, run
+from dstream.failures.transport import WorkerFailure
+from dstream.operators.rows.batches import dumps_items
 
 
 class Items(list):

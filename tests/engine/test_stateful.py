@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 import dstream as ds
 from dstream import Stream
-from dstream.engine.compiler import Facts, compiled
-from dstream.engine.graph.decisions import Ask, Done
+from dstream.engine.compiler import ClusterFacts, compiled
+from dstream.engine.physical.decisions import Ask, Done
 from dstream.errors import IllegalStateError, SerializationError, UnstableKeyError
 from dstream.plan import Partitions, call_site, rewrite
-from dstream.plan.nodes_of_stages import Spread, Stateful
+from dstream.plan.stage_nodes import Spread, Stateful
 
 Key = Callable[[Any], Any] | None
 
@@ -157,7 +157,7 @@ def test_items_are_spread_evenly_in_their_order(spark_context, count):
 def test_only_items_in_order_are_counted_before_they_are_spread(is_ordered, count, move):
     """It takes a job of its own; others go in turn, or to the one partition that there is."""
     numbers = Stream.of(*range(9)) if is_ordered else Stream.of(*range(9)).unordered()
-    graph, _ = compiled(rewrite(Partitions(spread(numbers, count)._node)), Facts(2, 2, 100))
+    graph, _ = compiled(rewrite(Partitions(spread(numbers, count)._node)), ClusterFacts(2, 2, 100))
     (decision,) = graph.decisions
 
     assert isinstance(decision.begin(decision.inputs, (2,)), move)

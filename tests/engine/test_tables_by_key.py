@@ -11,24 +11,24 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import dstream.engine.kernels.columns.tables_by_key as module
+import dstream.operators.rows.group_tables as module
 from collectors import counting
-from dstream.engine.compiler.reading_steps import collector_read
-from dstream.engine.kernels.columns.column_groups import grouped
-from dstream.engine.kernels.columns.column_texts import Texts
-from dstream.engine.kernels.columns.column_values import Ints, column_of
-from dstream.engine.kernels.columns.tables_by_key import Table, tables_by_key
-from dstream.engine.kernels.columns.text_groups import (
-    TextGroupTable,
+from dstream.base.memory import Bound
+from dstream.engine.compiler.expressions import collector_read
+from dstream.engine.tasks.readers import combine_groups
+from dstream.engine.tasks.runtime import StageTask
+from dstream.keys import stable_hash
+from dstream.operators.columns.groups import (
+    StringGroupTable,
+    grouped,
     groups_of_texts,
     merged_text_tables,
     parts_by_bucket,
     with_texts_together,
 )
-from dstream.engine.memory_bound import Bound
-from dstream.engine.worker.readers import combine_groups
-from dstream.engine.worker.stage_task import StageTask
-from dstream.keys import stable_hash
+from dstream.operators.columns.strings import Strings
+from dstream.operators.columns.values import Ints, column_of
+from dstream.operators.rows.group_tables import Table, tables_by_key
 from dstream.plan.steps import Step
 
 _STEP = Step("collect", None, 1, 1)
@@ -50,11 +50,11 @@ class _Bounded(Bound):
         self.spills += 1
 
 
-def _texts(keys: list[str]) -> Texts:
-    return Texts(pa.array(keys, pa.string()), is_ascii=True)
+def _texts(keys: list[str]) -> Strings:
+    return Strings(pa.array(keys, pa.string()), is_ascii=True)
 
 
-def _table(first: int, *keys: str) -> TextGroupTable:
+def _table(first: int, *keys: str) -> StringGroupTable:
     return groups_of_texts(_texts(list(keys)), None).ranked(first)
 
 

@@ -13,34 +13,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from dstream.engine.kernels.columns.column_texts import Lists, Texts
-from dstream.engine.kernels.columns.column_transport import packed_columns
-from dstream.engine.kernels.columns.column_values import (
-    NotYet,
-    Tuples,
-    Withheld,
-    column_of,
-    items_of,
-    rows_at,
-    rows_of,
-)
-from dstream.engine.kernels.columns.evaluating import evaluated
-from dstream.engine.kernels.columns.supported import unsupported, unsupported_in_flat_map
-from dstream.engine.kernels.columns.text_groups import (
-    groups_of_texts,
-    merged_text_tables,
-    parts_by_target,
-    with_texts_together,
-)
-from dstream.engine.kernels.columns.text_runs import _OTHER_BLANKS, BLANKS, has_other_blanks
-from dstream.engine.kernels.item_batches import loads
-from dstream.engine.memory_bound import Bound
+from dstream.base.memory import Bound
+from dstream.base.pickling import dumps
 from dstream.expressions import Argument, Choice, Constant, Indexed, Let, Local, Method
-from dstream.expressions.expression import Expression
-from dstream.expressions.function_reading import read
+from dstream.expressions.reader import read
+from dstream.expressions.tree import Expression
 from dstream.keys import stable_hash
-from dstream.pickling import dumps
-from dstream.values.encoded_lines import EncodedLines
+from dstream.operators.columns.evaluation import evaluated
+from dstream.operators.columns.groups import groups_of_texts, merged_text_tables, parts_by_target, with_texts_together
+from dstream.operators.columns.string_methods import _OTHER_BLANKS, BLANKS, has_other_blanks
+from dstream.operators.columns.strings import StringLists, Strings
+from dstream.operators.columns.support import unsupported, unsupported_in_flat_map
+from dstream.operators.columns.values import NotColumnar, NotYet, Tuples, column_of, items_of, rows_at, rows_of
+from dstream.operators.rows.batches import loads, packed_columns
+from dstream.values.records import EncodedLines
 from tests.differential.text_programs import function_of
 
 _ASCII = ["", "the sea", " The\tSea ", "a,b,,c", "\x1cx\x1f", "12", "-7", "x_y z9", "\x0b\x0c", "aaa", "don't", "\0a\0"]
@@ -104,7 +90,7 @@ def test_a_column_of_texts_gives_what_python_gives(source: str, items: list[str]
     """Value and type of each, whether the texts stand in an array, or joined as in a file."""
     function = function_of(f"lambda x: {source}")
     expected = [(type(function(item)), function(item)) for item in items]
-    joined = Texts(None, is_ascii="".join(items).isascii(), joined="".join(f"{item}\n" for item in items).encode())
+    joined = Strings(None, is_ascii="".join(items).isascii(), joined="".join(f"{item}\n" for item in items).encode())
 
     for column in (column_of(items), joined):
         found = evaluated(_expression(source), [column])
@@ -161,7 +147,7 @@ WITHHELD: list[tuple[str, list[str], str]] = [
 @pytest.mark.parametrize(("source", "items", "reason"), WITHHELD)
 def test_texts_are_withheld_where_a_column_cannot_give_the_same(source: str, items: list[str], reason: str) -> None:
     """What Python would do then, a column does not try."""
-    with pytest.raises(Withheld, match=reason):
+    with pytest.raises(NotColumnar, match=reason):
         evaluated(_expression(source), [column_of(items)])
 
 
@@ -185,7 +171,7 @@ def test_texts_that_take_much_memory_together_are_left_to_python(number: int, is
         EncodedLines("".join(f"{text}\n" for text in texts).encode(), is_ascii=True) if is_joined else texts
     )
 
-    with pytest.raises(Withheld, match="much memory"):
+    with pytest.raises(NotColumnar, match="much memory"):
         evaluated(long, [column])  # type: ignore[arg-type]
     assert items_of(evaluated(short, [column])) == list(map(_making_long_texts("y" * 10)[number], texts))  # type: ignore[arg-type]
 
@@ -215,7 +201,7 @@ def test_rows_of_lists_are_lists() -> None:
 
     for places in ([0, 1, 2, 3, 4], [3, 4, 0], [1], [2, 2], []):
         found = rows_at(lists, np.array(places, np.intp))
-        assert isinstance(found, Lists)
+        assert isinstance(found, StringLists)
         assert items_of(loads(dumps(found))) == items_of(found) == [texts[place].split() for place in places]
 
 
@@ -234,14 +220,14 @@ def test_what_arrow_refuses_is_left_to_python(monkeypatch: pytest.MonkeyPatch) -
         raise pa.ArrowCapacityError("too long")
 
     monkeypatch.setattr(pc, "binary_join_element_wise", refuse)
-    with pytest.raises(Withheld, match="ArrowCapacityError"):
+    with pytest.raises(NotColumnar, match="ArrowCapacityError"):
         evaluated(_expression("x + x"), [column_of(["a"])])
 
 
 @pytest.mark.parametrize("items", [["\ud800"], ["a", 1], ["a", None]])
 def test_what_is_no_text_of_utf_8_makes_no_column(items: list[Any]) -> None:
     """Surrogates cannot be encoded."""
-    with pytest.raises(Withheld):
+    with pytest.raises(NotColumnar):
         column_of(items)
 
 
@@ -258,9 +244,9 @@ def test_blanks_beyond_ascii_are_found_wherever_they_stand() -> None:
         character = chr(code)
         is_blank = character.isspace() and code > 127
         for text in (character, f"a{character}", f"{character}b", f"é{character}"):
-            joined = Texts(None, is_ascii=False, joined=f"{text}\n".encode())
+            joined = Strings(None, is_ascii=False, joined=f"{text}\n".encode())
             assert has_other_blanks(joined) is is_blank
-            assert has_other_blanks(Texts(joined.values, is_ascii=False)) is is_blank
+            assert has_other_blanks(Strings(joined.values, is_ascii=False)) is is_blank
 
 
 def _blanks_and_neighbours() -> set[int]:
@@ -312,18 +298,18 @@ def test_lists_are_no_items_of_columns() -> None:
 def test_rows_of_texts_and_lists_are_chosen() -> None:
     """In order; lists become objects."""
     chosen = np.array([True, False, True])
-    joined = Texts(None, is_ascii=True, joined=b"a\n\nb c\n")
+    joined = Strings(None, is_ascii=True, joined=b"a\n\nb c\n")
     lists = evaluated(_expression("x.split()"), [joined])
 
     assert items_of(rows_of(joined, chosen)) == ["a", "b c"]
-    assert isinstance(lists, Lists)
+    assert isinstance(lists, StringLists)
     assert items_of(rows_of(lists, chosen)) == [["a"], ["b", "c"]]
 
 
 @pytest.mark.parametrize("items", [["a", "", "é"], ["a\n", "b"], ["\n\0", "\x1f"], ["\n\0\x1f", "a"], []])
 def test_texts_travel_as_they_are(items: list[str]) -> None:
     """Whatever characters they hold; they become a list where they are unpickled."""
-    column = Texts(column_of(["x", *items, "y"]).values.slice(1, len(items)), is_ascii=False)  # type: ignore[union-attr]
+    column = Strings(column_of(["x", *items, "y"]).values.slice(1, len(items)), is_ascii=False)  # type: ignore[union-attr]
 
     assert [each for _, data in packed_columns(column) for each in loads(data)] == items
 
@@ -351,9 +337,9 @@ def test_groups_of_texts_count_and_add_up_in_the_order_of_their_keys() -> None:
     assert merged.ranks.tolist() == [0, 1, 10]
 
 
-def _texts(words: str) -> Texts:
+def _texts(words: str) -> Strings:
     found = column_of(words.split())
-    assert isinstance(found, Texts)
+    assert isinstance(found, Strings)
     return found
 
 
@@ -362,7 +348,7 @@ def test_groups_whose_sums_need_more_bits_stay_apart() -> None:
     tables = [groups_of_texts(_texts("a"), column_of([2**62])) for _ in range(3)]  # type: ignore[arg-type]
 
     assert [list(each.lines()) for each in with_texts_together(iter(tables), Bound())] == [[("a", 1, 2**62)]] * 3
-    with pytest.raises(Withheld):
+    with pytest.raises(NotColumnar):
         merged_text_tables(tables)
 
 

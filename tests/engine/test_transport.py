@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import pytest
 
 from dstream import Collector
-from dstream.engine.worker.exception_transport import WorkerFailure, from_worker, raise_to_driver
 from dstream.errors import EngineError, SourceError
-from dstream.failures import Account, blame, failure, known_of, origin_of, shown, told
+from dstream.failures import FailureMessage, blame, failure, known_of, origin_of, shown, told
+from dstream.failures.transport import WorkerFailure, from_worker, raise_to_driver
 
 
 class Keyworded(Exception):
@@ -152,12 +152,12 @@ def test_the_failure_of_an_inner_stream_arrives_without_its_functions(step):
     """What was told about it is text."""
     error = ValueError("bad")
     blame(error, step, 1)
-    told(error, replace(failure(error), account=Account(("told",), threading.Lock().acquire, is_inside=True)))
+    told(error, replace(failure(error), account=FailureMessage(("told",), threading.Lock().acquire, is_inside=True)))
     blame(error, step, 2)
     arrived, _ = sent(error)
 
     assert (failure(arrived).item, failure(arrived).inner.item) == (2, 1)
-    assert failure(arrived).inner.account == Account(("told",), is_inside=True)
+    assert failure(arrived).inner.account == FailureMessage(("told",), is_inside=True)
 
 
 def test_another_text_holds_no_exception():

@@ -12,17 +12,17 @@ import pytest
 
 import reducers
 from collectors import counting, grouping_by, to_bags
-from dstream.engine.spark.cluster import CarriedStage, Cluster
-from dstream.engine.spark.port.classic_port import ClassicPort
+from dstream.connectors.memory import Range
+from dstream.engine.spark.port.classic import ClassicPort
+from dstream.engine.spark.run.backend import CarriedStage, SparkBackend
 from dstream.gatherers import Gatherer, fold, map_concurrent, scan, window_sliding
-from dstream.plan.nodes_of_stages import HashJoin, Spread, Stateful
+from dstream.plan.stage_nodes import HashJoin, Spread, Stateful
 from dstream.plan.stages import Stages
-from dstream.session.explaining import stages_on
+from dstream.session.connection import stages_on
 from dstream.spi import AggregateOperation
 from dstream.stream import Stream
-from dstream.stream.aggregating import aggregated
-from dstream.stream.stream_arguments import explained_end
-from sources.ranges import Range
+from dstream.stream.arguments import explained_end
+from dstream.stream.keyed import aggregated
 
 _groups = itertools.count()
 
@@ -55,7 +55,7 @@ def measuring(spark: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Measured]
     """Count what Spark does meanwhile."""
     measured, group = Measured(), f"explained {next(_groups)}"
     for name in ("rows", "places", "rows_one_partition_at_a_time"):
-        monkeypatch.setattr(Cluster, name, _counting(getattr(Cluster, name), measured))
+        monkeypatch.setattr(SparkBackend, name, _counting(getattr(SparkBackend, name), measured))
     monkeypatch.setattr(ClassicPort, "pinned", _counting(ClassicPort.pinned, measured))
     context = spark.sparkContext
     context.setJobGroup(group, group)

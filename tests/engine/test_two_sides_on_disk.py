@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from dstream.engine.kernels.membership import Membership
-from dstream.engine.kernels.zipping import SideBySide, zipped_batches
 from dstream.keys import canonical
+from dstream.operators.joins.hash import Membership
+from dstream.operators.joins.pairs import SideBySide, zipped_batches
 
 
 def test_the_held_side_of_a_zip_comes_back_in_order(task, full):

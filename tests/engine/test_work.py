@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dstream.engine.progress import Call, Progress
-from dstream.engine.spark.port.classic_port import ClassicPort
-from dstream.engine.spark.spark_jobs import ItemCounts, Work
+from dstream.engine.spark.port.classic import ClassicPort
+from dstream.engine.spark.run.jobs import ItemCounts, OperationJobs
 
 
 def test_a_job_that_begins_while_it_is_cancelled_does_not_run(spark_context):
@@ -15,7 +15,7 @@ def test_a_job_that_begins_while_it_is_cancelled_does_not_run(spark_context):
     spark = spark_context.spark
     spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)  # A group of this thread's own would stay its own.
     port = ClassicPort(spark)
-    work = Work(port, Progress(asked=False), ItemCounts(port), Call.of_user())
+    work = OperationJobs(port, Progress(asked=False), ItemCounts(port), Call.of_user())
     work.cancel()
 
     with pytest.raises(Exception, match="cancelled"), work.job(work.call):

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-import dstream.engine.worker.worker_daemon as worker_daemon
-from dstream.engine.spark.session import spark_settings
-from dstream.engine.spark.session.spark_settings import Settings
-from dstream.engine.worker.worker_daemon import Collecting
+import dstream.engine.tasks.daemon as worker_daemon
+from dstream.engine.spark.session import settings
+from dstream.engine.spark.session.settings import Settings
+from dstream.engine.tasks.daemon import Collecting
 
 ROOT = Path(__file__).parents[2]
 DAEMON = "spark.python.daemon.module"
@@ -35,8 +35,8 @@ def manager():
         os.waitpid(pid, 0)
 
 pyspark.daemon.manager = manager
-from dstream.engine.worker import worker_daemon
-worker_daemon.main()
+from dstream.engine.tasks import daemon
+daemon.main()
 """
 
 
@@ -116,7 +116,7 @@ def test_what_cannot_be_loaded_fails_where_it_is_needed(monkeypatch):
 )
 def test_workers_elsewhere_are_forked_by_sparks_own_daemon(master, config, daemon):
     """Our modules come there with the first job, so a daemon could not load them before."""
-    defaults = {**spark_settings.defaults(master, Settings(master, config, "OFF", 2**20)), **config}
+    defaults = {**settings.defaults(master, Settings(master, config, "OFF", 2**20)), **config}
 
     assert defaults.get(DAEMON) == (config.get(DAEMON) or daemon)
 
@@ -131,7 +131,7 @@ def loaded(_):
 with ds.connect("local[1]", storage="memory:", progress=False) as ctx:
     names = ctx.stream([1]).map(loaded).to_list()[0]
 import subprocess, sys
-code = "import dstream.engine.worker.worker_daemon as d; d.daemon.manager = lambda: print(*d.sys.modules); d.main()"
+code = "import dstream.engine.tasks.daemon as d; d.daemon.manager = lambda: print(*d.sys.modules); d.main()"
 here = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
 ours = ("dstream", "pyspark", "numpy", "pyarrow")
 print(sorted(name for name in names - {*here} if name.partition(".")[0] in ours))

@@ -11,8 +11,7 @@ from types import SimpleNamespace
 import pytest
 from py4j.protocol import Py4JError
 
-from dstream.engine.spark.spark_errors import translated
-from dstream.engine.spark.worker_packages import NEEDED, lacking_on_workers, seen_by_a_task
+from dstream.engine.spark.port.errors import NEEDED, lacking_on_workers, seen_by_a_task, translated
 from dstream.errors import EngineError, SetupError
 from dstream.failures import known_of
 

@@ -6,12 +6,12 @@ import operator
 
 import pytest
 
-from dstream.engine.kernels.core_operations import written, written_entries
-from dstream.engine.kernels.item_batches import loads
+from dstream.base.memory import Bound
 from dstream.engine.local import LocalEngine
-from dstream.engine.memory_bound import Bound
-from dstream.engine.worker.sinks import RouteToBuckets
+from dstream.engine.tasks.sinks import RouteToBuckets
 from dstream.failures import failure
+from dstream.operators.rows.batches import loads
+from dstream.operators.rows.operations import written, written_entries
 from dstream.plan import Read, Write, rewrite
 from dstream.spi import Collector
 from reducers import to_imap

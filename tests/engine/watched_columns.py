@@ -9,21 +9,15 @@ from typing import Any
 
 import pytest
 
-from dstream.engine.compiler import Facts
-from dstream.engine.graph.vertices import Applied, Input, Splits
-from dstream.engine.kernels.columns import (
-    column_collecting,
-    column_first_of_groups,
-    column_sorting,
-    column_steps,
-    column_top,
-)
-from dstream.engine.worker.borders import Bordering
+from dstream.engine.compiler import ClusterFacts
+from dstream.engine.physical.vertices import Applied, Input, Splits
+from dstream.engine.tasks.gatherers import Bordering
 from dstream.expressions import Argument, Constant, Indexed
+from dstream.operators.columns import collectors, ranks, steps, top
 from dstream.plan import Collect, ToList, rewrite
-from dstream.plan.core import Chain, Core
+from dstream.plan.operations.streams import Chain, Core
 from dstream.plan.steps import KeyInColumns
-from dstream.session.explaining import stages_on
+from dstream.session.connection import stages_on
 from dstream.spi import Collector, InColumns
 from dstream.stream import Stream
 from tests.engine.graphs_here import GraphHere
@@ -38,7 +32,7 @@ class Watched:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._seen: dict[int, Any] = {}
-        for module in (column_steps, column_collecting, column_sorting, column_top, column_first_of_groups):
+        for module in (steps, collectors, ranks, top, collectors):
             monkeypatch.setattr(module, "evaluated", functools.partial(self._evaluated, module.evaluated))
 
     def _evaluated(self, evaluated: Callable[..., Any], expression: Any, columns: Any) -> Any:
@@ -114,7 +108,7 @@ def check(stream: Stream[Any], watched: Watched, into: Any = None) -> dict[str, 
     """Run a stream, and compare what is said of each function with what ran over columns."""
     node = stream._node
     end = rewrite(ToList(node) if into is None else Collect(node, into, given=into.name or "..."))
-    graph = GraphHere(end, Facts(2, 2, 2**22))
+    graph = GraphHere(end, ClusterFacts(2, 2, 2**22))
     watched.begin()
     graph.run()
     notes, columns = said(node, into), ran(graph, watched)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from dstream.executor.arrivals_of_graphs import items_of_outlet
-from dstream.executor.graph_run import GraphRun
+from dstream.plan.graphs import GraphEdge, GraphVertex, VertexGraph
 from dstream.plan.steps import Step
-from dstream.plan.vertex_graph import GraphEdge, GraphVertex, VertexGraph
+from dstream.processors.blocks import items_of_outlet
+from dstream.processors.run import GraphRun
 from dstream.spi.processor import Processor
-from dstream.spi.processor_suppliers import meta_supplier
+from dstream.spi.suppliers import meta_supplier
 
 
 class Mapped(Processor):

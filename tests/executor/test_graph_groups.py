@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dstream.executor.graph_groups import graph_groups
-from dstream.plan.vertex_graph import Routing
+from dstream.plan.graphs import Routing
+from dstream.processors.edges import graph_groups
 from tests.executor.graphs_by_hand import Log, edge, graph_of, vertex
 
 

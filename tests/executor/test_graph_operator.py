@@ -11,12 +11,12 @@ import pytest
 
 from dstream.core import processors
 from dstream.errors import IllegalStateError
-from dstream.executor.arrivals_of_graphs import GraphBlock, Mark, MarkedBlock, items_of_outlet
-from dstream.executor.graph_operator import GraphOperator
-from dstream.plan.vertex_graph import Routing
+from dstream.plan.graphs import Routing
+from dstream.processors.blocks import GraphBlock, Mark, MarkedBlock, items_of_outlet
+from dstream.processors.epochs import GraphOperator
+from dstream.spi.epochs import EpochTime, OfFixedShards
 from dstream.spi.processor import BroadcastKey, Processor, Watermark
-from dstream.spi.state_operator import Moment, OfFixedShards
-from dstream.values.event_time import END_OF_TIME, NO_WATERMARK
+from dstream.values.time import END_OF_TIME, NO_WATERMARK
 from tests.executor.graphs_by_hand import Log, Source, Summing, edge, graph_of, vertex
 
 BY_KEY = {"routing": Routing.PARTITIONED, "key": lambda item: item[0]}
@@ -35,7 +35,7 @@ class Epochs:
         """Return the blocks of an epoch."""
         self.number += 1
         ended = frozenset(range(self.operator.inputs) if is_last else ())
-        moment = Moment(self.number, 0.0, NO_WATERMARK, END_OF_TIME, ended=ended)
+        moment = EpochTime(self.number, 0.0, NO_WATERMARK, END_OF_TIME, ended=ended)
         shards = self.operator.shards
         partials = [
             (number, self.operator.partial(number, ((None, item) for item in items), moment, shards).of_shards)
@@ -221,8 +221,8 @@ def test_items_for_processors_that_have_completed_are_refused():
 def test_a_source_that_stands_still_lets_go_what_it_has_emitted(monkeypatch):
     """When its time is over and the queue behind it was full."""
     rounds = SimpleNamespace(monotonic=itertools.count().__next__, sleep=lambda seconds: None)
-    monkeypatch.setattr("dstream.executor.graph_run.time", rounds)
-    monkeypatch.setattr("dstream.executor.graph_run.SLICE", 5)
+    monkeypatch.setattr("dstream.processors.run.time", rounds)
+    monkeypatch.setattr("dstream.processors.run.SLICE", 5)
 
     class Endless(Source):
         def complete(self):

@@ -10,11 +10,11 @@ from itertools import pairwise
 import pytest
 
 from dstream.errors import IllegalStateError
-from dstream.executor.arrivals_of_graphs import GraphArrival, Mark, items_of_outlet
-from dstream.executor.graph_run import GraphRun
-from dstream.executor.processor_tasklet import ProcessorTasklet
 from dstream.failures import failure
-from dstream.plan.vertex_graph import Routing, VertexGraph
+from dstream.plan.graphs import Routing, VertexGraph
+from dstream.processors.blocks import GraphArrival, Mark, items_of_outlet
+from dstream.processors.run import GraphRun
+from dstream.processors.tasklets import ProcessorTasklet
 from dstream.spi.processor import Processor, Watermark
 from tests.executor.graphs_by_hand import Log, Mapped, Source, Summing, edge, run_of, vertex
 

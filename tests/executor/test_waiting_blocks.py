@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dstream.executor import waiting_blocks
-from dstream.executor.waiting_blocks import WaitingBlocks
+from dstream.processors import inflows
+from dstream.processors.inflows import BlockQueue
 
 MEGABYTE = 2**20
 
@@ -13,8 +13,8 @@ MEGABYTE = 2**20
 @pytest.fixture
 def written(monkeypatch):
     """The blocks that went into a file."""
-    dumps, seen = waiting_blocks.dumps, []
-    monkeypatch.setattr(waiting_blocks, "dumps", lambda block: seen.append(block[0]) or dumps(block))
+    dumps, seen = inflows.dumps, []
+    monkeypatch.setattr(inflows, "dumps", lambda block: seen.append(block[0]) or dumps(block))
     return seen
 
 
@@ -23,7 +23,7 @@ def test_large_items_go_to_disk_however_few_they_are(written):
 
     Tests before this one may have left some tens of megabytes that are free, by which it does not grow.
     """
-    blocks, count = WaitingBlocks(), 200
+    blocks, count = BlockQueue(), 200
     for number in range(count):
         blocks.put(number, [bytes([number]) * MEGABYTE])
 
@@ -33,7 +33,7 @@ def test_large_items_go_to_disk_however_few_they_are(written):
 
 def test_a_first_block_waits_in_memory_however_large_it_is(written):
     """Whoever takes it next has it in memory anyway."""
-    blocks = WaitingBlocks()
+    blocks = BlockQueue()
     for number in range(3):
         blocks.put(number, [bytes([number]) * 40 * MEGABYTE])
         blocks.take()
@@ -43,7 +43,7 @@ def test_a_first_block_waits_in_memory_however_large_it_is(written):
 
 def test_many_small_items_go_to_disk(written):
     """More than a hundred thousand of them."""
-    blocks = WaitingBlocks()
+    blocks = BlockQueue()
     for number in range(110):
         blocks.put(number, list(range(1000)))
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from dstream.expressions import Built
-from dstream.expressions.function_reading import Unread, read
+from dstream.expressions.reader import Unreadable, read
 
 
 class _Counting(type):
@@ -135,7 +135,7 @@ class PairOfMeta(_Pair, metaclass=_Counting):
 def test_classes_that_do_more_than_to_keep_their_fields_are_not_read(fn: Callable[[Any], Any]) -> None:
     """In whatever way they do it."""
     found = read(fn)
-    assert isinstance(found, Unread), found
+    assert isinstance(found, Unreadable), found
     assert found.reason.startswith("calls ")
 
 
@@ -148,15 +148,15 @@ def test_classes_that_keep_their_fields_are_read(fn: Callable[[Any], Any]) -> No
 @pytest.mark.parametrize("fn", [operator.methodcaller("sort"), operator.methodcaller("pop", 0), "".__format__])
 def test_methods_that_may_change_something_are_not_read(fn: Callable[[Any], Any]) -> None:
     """Only those are that are known to change nothing."""
-    assert isinstance(read(fn), Unread)
+    assert isinstance(read(fn), Unreadable)
 
 
 def test_what_is_contained_is_read_in_the_order_of_its_evaluation() -> None:
     """`contains(a, b)` evaluates `a` first, and `b in a` does `b`."""
-    assert isinstance(read(lambda x: operator.contains(x, 1)), Unread) is False
-    assert isinstance(read(lambda x: operator.contains(x[0], x[1] / 0)), Unread)
+    assert isinstance(read(lambda x: operator.contains(x, 1)), Unreadable) is False
+    assert isinstance(read(lambda x: operator.contains(x[0], x[1] / 0)), Unreadable)
 
 
 def test_functions_of_python_are_read_with_arguments_by_place_alone() -> None:
     """What `round(x, ndigits=1)` means is told nowhere here."""
-    assert isinstance(read(lambda x: round(x, ndigits=1)), Unread)
+    assert isinstance(read(lambda x: round(x, ndigits=1)), Unreadable)

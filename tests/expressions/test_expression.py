@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 from dstream.expressions import Applied, Argument, Choice, Constant, Expression, Together
-from dstream.expressions.order_of_evaluation import substituted
+from dstream.expressions.tree import substituted
 
 _ITEM = Argument(0)
 

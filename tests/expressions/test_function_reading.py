@@ -35,7 +35,7 @@ from dstream.expressions import (
     Text,
     Together,
 )
-from dstream.expressions.function_reading import Unread, read
+from dstream.expressions.reader import Unreadable, read
 from dstream.failures import near
 
 _X, _Y = Argument(0), Argument(1)
@@ -236,14 +236,14 @@ REFUSED: dict[str, Callable[..., Any]] = {
 def test_read_says_why_a_function_is_not_read(reason: str) -> None:
     """With the place; what may be something else when the function runs is no constant."""
     found = read(REFUSED[reason])
-    assert isinstance(found, Unread)
+    assert isinstance(found, Unreadable)
     assert found.reason == reason
     assert found.where.rpartition(":")[0] == near(__file__, 1).removesuffix(":1")
 
 
 def test_read_refuses_functions_that_await() -> None:
     """What they give is a coroutine."""
-    assert read(_awaits) == Unread(
+    assert read(_awaits) == Unreadable(
         "is no plain function: it yields or awaits", near(__file__, _awaits.__code__.co_firstlineno)
     )
 
@@ -291,14 +291,14 @@ def test_read_refuses_a_source_that_has_changed(tmp_path: Path) -> None:
     exec(compile(file.read_text(), str(file), "exec"), names)
     file.write_text("fn = lambda x: x + 2\n")
     found = read(names["fn"])
-    assert isinstance(found, Unread)
+    assert isinstance(found, Unreadable)
     assert found.reason == "its source has changed since it was loaded"
 
 
 def test_read_refuses_code_without_a_source() -> None:
     """As in `python -c`."""
     found = read(eval("lambda x: x + 1", {}))
-    assert isinstance(found, Unread)
+    assert isinstance(found, Unreadable)
     assert found.reason == "its source is not at hand"
 
 
@@ -315,7 +315,7 @@ def test_read_refuses_a_builtin_that_is_shadowed_by_something_unknown() -> None:
     """A name is what it stands for, not what it says."""
     names = _script("class len:\n    def __init__(self, x): pass\nfn = lambda x: len(x)\n")
     found = read(names["fn"])
-    assert isinstance(found, Unread)
+    assert isinstance(found, Unreadable)
     assert found.reason == "calls len"
 
 
@@ -346,7 +346,7 @@ def test_read_refuses_what_was_put_into_modules_of_python(monkeypatch: pytest.Mo
     monkeypatch.setattr(math, "sqrt", _square)
     monkeypatch.setattr("builtins.abs", _square)
     names = _script("import math\nfirst = lambda x: math.sqrt(x)\nsecond = lambda x: abs(x)\n")
-    assert all(isinstance(read(names[name]), Unread) for name in ("first", "second"))
+    assert all(isinstance(read(names[name]), Unreadable) for name in ("first", "second"))
 
 
 def test_read_refuses_a_global_that_a_function_of_another_cell_changes() -> None:
@@ -355,7 +355,7 @@ def test_read_refuses_a_global_that_a_function_of_another_cell_changes() -> None
     cell = "def change(x):\n    global rate\n    rate += 1\n"
     exec(cell, names)
     found = read(names["fn"])
-    assert isinstance(found, Unread)
+    assert isinstance(found, Unreadable)
     assert found.reason == "looks at rate, which a global statement changes"
 
 
@@ -372,7 +372,7 @@ def test_read_refuses_a_global_that_is_changed_by_what_holds_a_function(name: st
     names = _script(f"{name} = 1\nfn = lambda x: x + {name}\n")
     assert isinstance(read(names["fn"]), Expression)
     exec(cell.format(name), names)
-    assert isinstance(read(names["fn"]), Unread)
+    assert isinstance(read(names["fn"]), Unreadable)
 
 
 def test_read_reads_nothing_while_somebody_watches_calls() -> None:
@@ -383,7 +383,7 @@ def test_read_reads_nothing_while_somebody_watches_calls() -> None:
         found = read(_square)
     finally:
         sys.setprofile(before)
-    assert isinstance(found, Unread)
+    assert isinstance(found, Unreadable)
     assert found.reason.startswith("is watched")
 
 
@@ -401,7 +401,7 @@ def test_read_takes_what_is_pickled_by_reference_as_a_worker_imports_it() -> Non
     finally:
         del sys.modules[module.__name__]
     assert before == _applied("+", _X, Constant(1))
-    assert isinstance(after, Unread)
+    assert isinstance(after, Unreadable)
 
 
 def test_read_refuses_what_is_enclosed_by_a_function_that_workers_import() -> None:
@@ -420,7 +420,7 @@ def test_read_refuses_what_is_enclosed_by_a_function_that_workers_import() -> No
         found = read(module.priced)
     finally:
         del sys.modules[module.__name__]
-    assert isinstance(found, Unread)
+    assert isinstance(found, Unreadable)
     assert found.reason == "has the name of another function, which every worker imports anew"
 
 
@@ -429,7 +429,7 @@ def test_read_does_not_write_down_what_becomes_very_long() -> None:
     ways = "".join(f"    if x == {number}:\n        x = x + 1\n" for number in range(8))
     names = _script(f"def helper(x):\n{ways}    return x\nfn = lambda x: {'helper(' * 8}x{')' * 8}\n")
     found = read(names["fn"])
-    assert isinstance(found, Unread)
+    assert isinstance(found, Unreadable)
     assert found.reason == "is long"
 
 
@@ -437,7 +437,7 @@ def test_read_does_not_write_down_what_becomes_very_long() -> None:
 def test_read_does_not_read_what_is_too_deep_to_be_pickled(text: str) -> None:
     """A plan with its function alone is not."""
     found = read(_script(text)["fn"])
-    assert isinstance(found, Unread)
+    assert isinstance(found, Unreadable)
     assert found.reason == "is long"
 
 
@@ -449,7 +449,7 @@ def test_an_expression_knows_how_large_it_is() -> None:
 
 def test_read_takes_a_list_for_a_constant_only_where_python_does() -> None:
     """In the middle of comparisons it stays a list, which equals no tuple."""
-    assert isinstance(read(lambda x: x in [1, 2] == (1, 2)), Unread)
+    assert isinstance(read(lambda x: x in [1, 2] == (1, 2)), Unreadable)
     assert isinstance(read(lambda x: 0 < x in [1, 2]), Applied)
 
 

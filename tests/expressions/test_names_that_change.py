@@ -17,9 +17,9 @@ from uuid import uuid4
 import pytest
 
 from dstream.expressions import Applied, Argument, Built, Called, Constant, Expression, Together
-from dstream.expressions import names_of_function as names_module
-from dstream.expressions.function_reading import Unread, read
-from dstream.expressions.names_of_function import Namespaces
+from dstream.expressions import resolution as names_module
+from dstream.expressions.reader import Unreadable, read
+from dstream.expressions.resolution import Namespaces
 
 _X = Argument(0)
 
@@ -35,7 +35,7 @@ def _script(text: str, names: dict[str, Any] | None = None) -> dict[str, Any]:
 
 def _reason(fn: Callable[..., Any]) -> str:
     found = read(fn)
-    assert isinstance(found, Unread), found
+    assert isinstance(found, Unreadable), found
     return found.reason
 
 

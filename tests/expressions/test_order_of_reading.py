@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from dstream.expressions import Applied, Argument, Constant, Let
-from dstream.expressions.function_reading import Unread, read
-from dstream.expressions.source_of_function import told
+from dstream.expressions.reader import Unreadable, read
+from dstream.expressions.source import told
 
 
 def _second_first(x: Any) -> Any:
@@ -61,20 +61,20 @@ def _by_place(a: Any, /) -> Any:
 def test_what_takes_arguments_by_place_only_is_not_read_with_a_name() -> None:
     """Python refuses the call."""
     found = read(lambda x: _by_place(a=x))  # type: ignore[call-arg]
-    assert isinstance(found, Unread)
+    assert isinstance(found, Unreadable)
     assert "takes arguments by place only" in found.reason
 
 
 def test_a_partial_is_not_read_with_what_is_no_constant() -> None:
     """A list may change before the function runs."""
-    assert isinstance(read(functools.partial(lambda held, x=1: (held, x), [1])), Unread)
+    assert isinstance(read(functools.partial(lambda held, x=1: (held, x), [1])), Unreadable)
 
 
 @pytest.mark.parametrize("held", [([1],), (1, (float("nan"), 2))])
 def test_a_tuple_is_a_constant_if_its_members_are(held: Any) -> None:
     """A list in it may change, and a NaN is the same one in this process alone."""
-    assert isinstance(read(lambda x: x in held), Unread)
-    assert not isinstance(read(lambda x, held=(1, ("a", 2.5)): x in held), Unread)
+    assert isinstance(read(lambda x: x in held), Unreadable)
+    assert not isinstance(read(lambda x, held=(1, ("a", 2.5)): x in held), Unreadable)
 
 
 def test_constants_of_two_forms_are_told_apart() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import dstream as ds
 from collectors import averaging, counting, grouping_by, mapping, min_by, partitioning_by, summing, to_list, to_map
-from dstream.memory import Taking, pieces
+from dstream.base.memory import BatchIterator, pieces
 from reducers import to_imap
 from tests.conftest import EngineUnderTest
 
@@ -89,7 +89,7 @@ def in_pieces(items: Iterator[int], most: int, found: list[int]) -> None:
 
 def looking_ahead(items: Iterator[int], found: list[int]) -> None:
     """Find what there is by taking more and fewer items, and look each time whether there is more."""
-    taking, sizes = Taking(items), itertools.cycle([1, 3, 600])
+    taking, sizes = BatchIterator(items), itertools.cycle([1, 3, 600])
     while taking.has_more() and taking.has_more():
         found += taking.take(next(sizes))
 
@@ -115,7 +115,7 @@ def test_who_looks_ahead_loses_nothing(count: int) -> None:
 
 def test_looking_ahead_costs_no_stack() -> None:
     """However often somebody looks."""
-    taking = Taking(iter(range(100_000)))
+    taking = BatchIterator(iter(range(100_000)))
     found = 0
     while taking.has_more():
         found += len(taking.take(1))

@@ -79,11 +79,11 @@ def _run(path: str) -> None:
 
 
 def _route(op: Any) -> str | None:
-    from dstream.engine.compiler.reading_steps import read_step
-    from dstream.expressions.function_reading import Unread
+    from dstream.engine.compiler.expressions import read_step
+    from dstream.expressions.reader import Unreadable
 
     found = read_step(op)
-    return None if found is None else found.reason if isinstance(found, Unread) else "read"
+    return None if found is None else found.reason if isinstance(found, Unreadable) else "read"
 
 
 if __name__ == "__main__":

@@ -10,20 +10,21 @@ from typing import Any
 
 import pytest
 
-from dstream.engine.compiler import Facts, compiled
-from dstream.engine.compiler.compiling import Compiling, Wide, across, compile_node
-from dstream.engine.graph.decisions import Done, Move
-from dstream.engine.graph.vertices import Items, Rows, Taken, Vertex, piped
-from dstream.engine.kernels.core_operations import Operation, Task, operation
+from dstream.connectors.memory import Range
+from dstream.engine.compiler import ClusterFacts, compiled
+from dstream.engine.compiler.walk import Compiling, Wide, across, compile_node
 from dstream.engine.local import LocalEngine
-from dstream.engine.worker.sinks import WriteItems
+from dstream.engine.physical.decisions import Done, Move
+from dstream.engine.physical.vertices import Items, Rows, Taken, Vertex, piped
+from dstream.engine.tasks.sinks import WriteItems
 from dstream.errors import UnsupportedError
-from dstream.plan import Node, core
-from dstream.plan.core import Core, End, Keeping, ToList, node
-from dstream.plan.core_of_nodes import core_of
+from dstream.operators.rows.operations import Operation, Task, operation
+from dstream.plan import Node
+from dstream.plan.operations import streams
+from dstream.plan.operations.streams import Core, End, OrderPreserving, ToList, node
 from dstream.plan.steps import Step
+from dstream.plan.translation import core_of
 from dstream.stream import Stream
-from sources.ranges import Range
 
 
 @node
@@ -38,7 +39,7 @@ class Last(Node):
 
 
 @node
-class LastOnes(Keeping):
+class LastOnes(OrderPreserving):
     """The last `count` items."""
 
     count: int
@@ -102,7 +103,7 @@ def test_a_new_operation_is_explained(spark_context):
 
 
 @node
-class Unheard(Keeping):
+class Unheard(OrderPreserving):
     """An operation that no engine has a handler for."""
 
 
@@ -117,14 +118,14 @@ class Unended(End):
 
 
 STEP = Step(".other()", None, 2, 2)
-SOURCE = core.Read(Range(0, 1), step=STEP)
+SOURCE = streams.Read(Range(0, 1), step=STEP)
 
 
 @pytest.mark.parametrize("plan", [ToList(Unheard(SOURCE, step=STEP), step=STEP), Unended(SOURCE, step=STEP)])
 def test_what_has_no_handler_names_itself_and_the_engine(plan):
     """Nothing falls through."""
     with pytest.raises(UnsupportedError, match=r"the Spark engine does not run .*\.other\(\)"):
-        compiled(plan, Facts(2, 2, 100))
+        compiled(plan, ClusterFacts(2, 2, 100))
     with pytest.raises(UnsupportedError, match=r"the local engine .*\.other\(\)"):
         LocalEngine(2**20).submit(plan).result()
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import dstream as ds
-from dstream.values.distribution import DISTRIBUTION, VERSION, pip_install
+from dstream.base.environment import DISTRIBUTION, VERSION, pip_install
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

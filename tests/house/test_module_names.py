@@ -1,17 +1,13 @@
-"""Who reads the name of a module knows which one it is."""
+"""The path of a module says each word once."""
 
 from __future__ import annotations
 
-from collections import Counter
-from pathlib import Path
-
-ROOT = Path(__file__).parents[2]
+from tests.house.figures import sources
 
 
-def test_no_two_modules_have_one_name():
-    """Below `dstream/`; packages stand for themselves."""
-    modules = [path for path in (ROOT / "dstream").rglob("*.py") if not path.stem.startswith("__")]
-    counts = Counter(path.stem for path in modules)
+def test_no_module_repeats_its_package():
+    """`storage/sqlite/maps.py`, and not `storage/sqlite/sqlite_maps.py`."""
+    modules = sources()
 
-    assert len(modules) > 200
-    assert [str(path.relative_to(ROOT)) for path in modules if counts[path.stem] > 1] == []
+    assert len(modules) > 300
+    assert [each.name for each in modules if each.repeats_its_package] == []

@@ -22,9 +22,9 @@ def of_one_kind(path: Path) -> set[str]:
 
 
 def test_only_the_port_and_the_start_of_spark_know_the_kind_of_a_session():
-    """Except for the name of the exception that says that Java is gone."""
+    """With the exception that says that Java is gone."""
     modules = {str(path.relative_to(ROOT)): of_one_kind(path) for path in (ROOT / "dstream").rglob("*.py")}
     knowing = {name: found for name, found in modules.items() if found and not name.startswith(ROOMS)}
 
-    assert knowing == {"dstream/engine/spark/spark_errors.py": {"py4j.protocol"}}
+    assert knowing == {}
     assert {room for name, found in modules.items() for room in ROOMS if found and name.startswith(room)} == set(ROOMS)

@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs" / "reference").glob("*.md"))
 _ENTRY = re.compile(r"^::: (\S+)\n(?P<options>(?: .*\n)*)", re.MULTILINE)
 ENTRIES = {match[1]: match["options"] for page in PAGES for match in _ENTRY.finditer(page.read_text() + "\n")}
-CONTRACTS = (spi.collector, spi.source, spi.sink, spi.store, spi.engine_contract)
+CONTRACTS = (spi.collector, spi.source, spi.sink, spi.store, spi.runtime)
 MODULES = (ds, collectors, reducers, sources, ds.errors, ds.gatherers, core, testing, windows, *CONTRACTS)
 NAMES = [f"{module.__name__}.{name}" for module in MODULES for name in module.__all__]
 

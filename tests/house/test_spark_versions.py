@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from dstream.engine import versions
 from dstream.engine.spark.session import launch
-from dstream.engine.worker import spark_versions
-from dstream.engine.worker.spark_versions import LOWEST, OLDEST, TOO_NEW, Feature, check_connect, check_version
+from dstream.engine.versions import LOWEST, OLDEST, TOO_NEW, Feature, check_connect, check_version
 from dstream.errors import SetupError
 
 ROOT = Path(__file__).parents[2]
@@ -36,7 +36,7 @@ def test_one_module_compares_versions_of_spark():
     spark = [*(ROOT / "dstream" / "engine").rglob("*.py"), *(ROOT / "dstream" / "session").rglob("*.py")]
     asking = {path.name for path in spark if version_questions(path)}
 
-    assert asking == {"spark_versions.py"}
+    assert asking == {"versions.py"}
 
 
 def test_the_project_declares_the_range():
@@ -44,7 +44,7 @@ def test_the_project_declares_the_range():
     declared = PROJECT["dependencies"]
 
     assert declared[:3] == ["pyspark>=3.5,<4.4", "pandas>=1.5.3,<3", "pyarrow>=14"]
-    assert declared[0] == spark_versions.REQUIREMENT
+    assert declared[0] == versions.REQUIREMENT
     assert "pyspark[connect]>=4.1,<4.4" in PROJECT["optional-dependencies"]["connect"]
     assert "pyspark>=4.3,<4.4" in PROJECT["optional-dependencies"]["smoke"]
     assert (min(LOWEST), max(LOWEST)) == (OLDEST, (TOO_NEW[0], TOO_NEW[1] - 1))
@@ -65,7 +65,7 @@ def test_the_page_has_the_table_of_the_versions():
 @pytest.mark.parametrize("found", ["3.4.4", "2.4.8", "4.4.0", "5.0.0.dev1"])
 def test_another_spark_is_refused_before_anything_starts(monkeypatch, found):
     """With the range, and the line for pip."""
-    monkeypatch.setattr(spark_versions, "version", lambda: found)
+    monkeypatch.setattr(versions, "version", lambda: found)
 
     with pytest.raises(
         SetupError, match=rf"PySpark {found} .* dstream runs on 3.5 to 4.3: pip install 'pyspark>=3.5,<4.4'"
@@ -76,7 +76,7 @@ def test_another_spark_is_refused_before_anything_starts(monkeypatch, found):
 def test_packages_that_are_too_old_for_a_spark_are_refused(monkeypatch):
     """PySpark would say so in the middle of the first job."""
     monkeypatch.setattr(metadata, "version", lambda _: "2.1.4")
-    monkeypatch.setattr(spark_versions, "version", lambda: "4.1.0")
+    monkeypatch.setattr(versions, "version", lambda: "4.1.0")
 
     with pytest.raises(SetupError, match=r"pandas 2\.1\.4 .*PySpark 4\.1\.0.*pip install 'pandas>=2\.2,<3'"):
         check_version()
@@ -84,8 +84,8 @@ def test_packages_that_are_too_old_for_a_spark_are_refused(monkeypatch):
 
 def test_a_python_without_distutils_is_refused_by_3_5(monkeypatch):
     """It imports `distutils`, which left Python with 3.12."""
-    monkeypatch.setattr(spark_versions, "version", lambda: "3.5.9")
-    monkeypatch.setattr(spark_versions.importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setattr(versions, "version", lambda: "3.5.9")
+    monkeypatch.setattr(versions.importlib.util, "find_spec", lambda _: None)
 
     with pytest.raises(SetupError, match=r"imports distutils.*Python 3\.11 or PySpark 4\.0, or pip install setuptools"):
         check_version()
@@ -96,6 +96,6 @@ def test_a_server_of_another_version_is_refused(monkeypatch):
     check_connect("4.1.2")
     with pytest.raises(SetupError, match=r"Spark Connect of 4\.1 to 4\.3, and the server is 4\.0\.1"):
         check_connect("4.0.1")
-    monkeypatch.setattr(spark_versions, "version", lambda: "4.0.5")
+    monkeypatch.setattr(versions, "version", lambda: "4.0.5")
     with pytest.raises(SetupError, match=r"Spark Connect of 4\.1 to 4\.3, and PySpark is 4\.0\.5"):
         check_connect()

@@ -12,8 +12,8 @@ from typing import Any
 
 import dstream as ds
 from dstream.jobs import Job
-from dstream.jobs.epoch_record import EpochRecord
-from dstream.jobs.job_lease import Lease
+from dstream.jobs.lease import Lease
+from dstream.jobs.records import EpochRecord
 from reducers import to_ilist
 from tests.jobs.planned import Interrupted, plan_of
 

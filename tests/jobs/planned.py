@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from dstream.errors import EngineError
-from dstream.pipeline.pipeline_plan import PipelinePlan, PlannedStage, PlannedWrite
+from dstream.pipeline.plan import PipelinePlan, PlannedStage, PlannedWrite
 from dstream.plan import call_site
-from dstream.plan.nodes_of_forks import Shared
+from dstream.plan.nodes import Fork
 from dstream.stream import Stream
 from reducers import to_ilist
 
@@ -26,7 +26,7 @@ def lose_worker() -> None:
 
 def plan_of(stream: Stream[Any], *sinks: Any) -> PipelinePlan:
     """Return the plan of a pipeline that writes one stream to each of the sinks."""
-    node = stream._node if len(sinks) < 2 else Shared(stream._node)
+    node = stream._node if len(sinks) < 2 else Fork(stream._node)
     names = [f"sink-{number}" for number, _ in enumerate(sinks, 1)]
     stages = [PlannedStage("source", "read_from", (), None)]
     stages += [PlannedStage(name, "write_to", ("source",), call_site()) for name in names]

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 import dstream as ds
-from dstream.jobs.job_records import JobRecords
+from dstream.jobs.records import JobRecords
 from reducers import to_ilist
 from tests.jobs.planned import plan_of
 from tests.jobs.unbounded.streams import Feed, eventually, pipeline_of

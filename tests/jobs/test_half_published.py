@@ -9,7 +9,7 @@ import pytest
 from dstream import Pipeline
 from dstream.errors import JobExistsError, SinkError
 from dstream.jobs import JobConfig, JobStatus
-from dstream.jobs.job_drivers import forget_driver
+from dstream.jobs.state import forget_driver
 from reducers import to_ilist, to_sql
 from sources import items
 from tests.jobs.unbounded.streams import Feed, eventually, pipeline_of

@@ -12,7 +12,7 @@ import dstream as ds
 from dstream.core import DAG, Edge, Processor, ProcessorMetaSupplier, ProcessorSupplier, processors
 from dstream.errors import IllegalStateError
 from dstream.jobs import JobMetrics
-from dstream.jobs.job_state import read_state, written_state
+from dstream.jobs.state import read_state, written_state
 from reducers import to_ilist
 from sources import items
 

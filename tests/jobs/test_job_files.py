@@ -13,13 +13,13 @@ from uuid import uuid4
 import pytest
 
 import dstream as ds
-from dstream.engine.worker.sent_files import archived, unpacked
+from dstream.engine.tasks.payloads import archived, unpacked
 from dstream.errors import IllegalStateError
 from dstream.gatherers import map_concurrent
-from dstream.jobs import job_files
-from dstream.jobs.job_drivers import forget_driver
-from dstream.jobs.job_files import gathered, removed
-from dstream.values.attached_files import files_here, using_files
+from dstream.jobs import files as job_files
+from dstream.jobs.files import gathered, removed
+from dstream.jobs.state import forget_driver
+from dstream.values.attachments import files_here, using_files
 from reducers import to_ilist
 from tests.jobs.planned import plan_of
 

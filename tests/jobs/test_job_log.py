@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from dstream.jobs import JobConfig, JobStatus
-from dstream.jobs.job_log import show_lines_of_jobs
+from dstream.jobs.outcomes import show_lines_of_jobs
 from reducers import to_ilist
 from tests.jobs.planned import plan_of
 from tests.jobs.unbounded.streams import Breaking, Feed, eventually, pipeline_of

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from dstream.errors import EngineError, IllegalStateError
-from dstream.jobs.epoch_record import EpochRecord, packed, unpacked
-from dstream.jobs.job_state import read_state, written_state
+from dstream.jobs.records import EpochRecord, packed, unpacked
+from dstream.jobs.state import read_state, written_state
 from reducers import to_ilist
 from tests.jobs.planned import plan_of
 

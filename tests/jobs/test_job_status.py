@@ -6,7 +6,7 @@ import pytest
 
 from dstream.errors import IllegalStateError
 from dstream.jobs import JobStatus
-from dstream.jobs.job_status import checked_change
+from dstream.jobs.state import checked_change
 
 ALLOWED = """
 NOT_RUNNING                  STARTING CANCELLED

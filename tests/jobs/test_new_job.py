@@ -14,9 +14,9 @@ import pytest
 import dstream as ds
 from dstream.errors import IllegalStateError, JobExistsError, UnsupportedError
 from dstream.jobs.execution import Execution
-from dstream.jobs.job_records import JobRecords
+from dstream.jobs.records import JobRecords
 from dstream.plan import Read
-from dstream.plan.nodes_of_forks import Shared
+from dstream.plan.nodes import Fork
 from dstream.testing import assert_ordered
 from reducers import to_ilist, to_imap
 from sources import Items
@@ -276,7 +276,7 @@ def test_an_endless_pipeline_is_refused(ctx):
 
 def test_an_endless_fork_is_refused(ctx):
     """A limit behind a step behind it makes an end, and the fork is read without one all the same."""
-    endless = ds.Stream(Shared(ds.Stream.iterate(1, lambda n: n + 1)._node), None).map(str).limit(3)
+    endless = ds.Stream(Fork(ds.Stream.iterate(1, lambda n: n + 1)._node), None).map(str).limit(3)
     with pytest.raises(IllegalStateError, match="cannot be read by several stages of a pipeline"):
         ctx.new_job(plan_of(endless, to_ilist("out")))
 

@@ -8,10 +8,10 @@ import time
 import pytest
 
 import dstream as ds
+from dstream.base.pickling import dumps
 from dstream.errors import IllegalStateError, JobExistsError, JobTakenOverError
-from dstream.jobs.job_drivers import forget_driver
-from dstream.jobs.job_watch import Watch
-from dstream.pickling import dumps
+from dstream.jobs.state import forget_driver
+from dstream.jobs.watch import JobWatch
 from reducers import to_ilist, to_imap
 from tests.jobs.planned import Gate, Interrupted, plan_of
 from tests.jobs.unbounded.streams import eventually
@@ -121,9 +121,9 @@ def test_a_driver_that_decides_while_it_is_taken_over_is_not_overruled(connect, 
     job = ctx.new_job(plan_of(ctx.stream([1]).map(gate), Interrupted(second), to_ilist("b")), name="one")
     assert gate.was_reached.wait(10)
     forget_driver(job.driver)
-    take_over = Watch.take_over
+    take_over = JobWatch.take_over
     late = lambda *given: (gate.is_open.set(), second.was_reached.wait(10), take_over(*given))[2]  # noqa: E731
-    monkeypatch.setattr(Watch, "take_over", late)
+    monkeypatch.setattr(JobWatch, "take_over", late)
     with pytest.raises(IllegalStateError, match="'one' has still to publish what it wrote"):
         other.new_job(plan_of(other.stream([2]), to_ilist("c")), name="one")
     assert other.job("one").is_lost

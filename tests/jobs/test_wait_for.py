@@ -6,7 +6,7 @@ import pytest
 
 import dstream as ds
 from dstream.errors import IllegalStateError
-from dstream.jobs.job_drivers import forget_driver
+from dstream.jobs.state import forget_driver
 from reducers import to_ilist
 from tests.jobs.planned import plan_of
 

@@ -14,7 +14,7 @@ import pytest
 from collectors import frequencies
 from dstream.keys import FieldNan, canonical, has_generated_eq, has_generated_hash, stable_hash
 from dstream.storage.codec.pickles import Pickles
-from dstream.storage.codec.values import Values
+from dstream.storage.codec.values import ValueEncoding
 from tests.keys.specimens import Place, Spot, Town
 
 EXECUTED = """
@@ -113,6 +113,6 @@ def test_the_nan_of_a_field_is_a_float_to_everybody_else():
 
 def test_the_nan_of_a_field_is_stored_as_a_float():
     """Also where nothing may be pickled."""
-    values = Values(Pickles("never"))
+    values = ValueEncoding(Pickles("never"))
 
     assert type(values.decode(values.encode([FieldNan("nan"), 1]))[0]) is float

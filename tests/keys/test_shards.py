@@ -14,7 +14,7 @@ from fractions import Fraction
 import pytest
 
 from dstream.errors import UnstableKeyError
-from dstream.keys.shards import shard_numbers
+from dstream.keys.hashing import shard_numbers
 
 _PLUS_ONE = datetime.timezone(datetime.timedelta(hours=1))
 _KEYS = """[
@@ -26,7 +26,7 @@ _KEYS = """[
 
 
 def _shards_with_seed(seed: str) -> str:
-    code = f"from dstream.keys.shards import shard_numbers; print(shard_numbers({_KEYS}, 1009))"
+    code = f"from dstream.keys.hashing import shard_numbers; print(shard_numbers({_KEYS}, 1009))"
     environment = {**os.environ, "PYTHONHASHSEED": seed}
     return subprocess.run(
         [sys.executable, "-c", code], env=environment, check=True, capture_output=True, text=True

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dstream.engine.kernels.columns.column_groups import stable_hashes_of_ints
-from dstream.engine.kernels.spilling import DEEPEST, FAN_OUT, mixed
 from dstream.keys import canonical_all, stable_hash, stable_hashes
-from dstream.keys.shards import SHARDING_VERSION, shard_numbers
+from dstream.keys.hashing import SHARDING_VERSION, shard_numbers
+from dstream.operators.columns.groups import stable_hashes_of_ints
+from dstream.operators.rows.spill import DEEPEST, FAN_OUT, mixed
 from dstream.spi.epochs import target_of
 from dstream.spi.processor import SHARDS
 from tests.keys.real_keys import REAL_KEYS

@@ -8,8 +8,8 @@ from typing import Any
 
 import cloudpickle
 
-from dstream.spi.state_operator import Moment, ShardState, StateOperator
-from dstream.values.event_time import NO_WATERMARK, Timed
+from dstream.spi.epochs import EpochTime, ShardState, StateOperator
+from dstream.values.time import NO_WATERMARK, Timed
 from tests.operators.definitions import same
 
 Partitions = list[list[Timed]]
@@ -41,12 +41,12 @@ class ByHand:
         self.number += 1
         new = self.watermark if to is None else to
         partials = self._partials(inputs)
-        moment = Moment(self.number, 0.0, self.watermark, new)
+        moment = EpochTime(self.number, 0.0, self.watermark, new)
         self.watermark, self.opened = new, []
         return [timed for shard in range(self.shards) for timed in self._applied(shard, partials, moment)]
 
     def _partials(self, inputs: tuple[Partitions, ...]) -> list[tuple[int, dict[int, Any]]]:
-        early, found = Moment(self.number, 0.0, self.watermark, self.watermark), []
+        early, found = EpochTime(self.number, 0.0, self.watermark, self.watermark), []
         for number, partitions in enumerate(inputs):
             for items in partitions:
                 partials = pickle.loads(cloudpickle.dumps(self.operator)).partial(
@@ -57,7 +57,7 @@ class ByHand:
                 found.append((number, pickle.loads(pickle.dumps(dict(partials.of_shards)))))
         return found
 
-    def _applied(self, shard: int, partials: list[tuple[int, dict[int, Any]]], moment: Moment) -> list[Timed]:
+    def _applied(self, shard: int, partials: list[tuple[int, dict[int, Any]]], moment: EpochTime) -> list[Timed]:
         state, come = self.states[shard], [(number, of[shard]) for number, of in partials if shard in of]
         deadline = state.deadline()
         if not come and (deadline is None or deadline > moment.new):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from dstream.values.window_results import KeyedWindowResult
+from dstream.values.time import KeyedWindowResult
 
 __all__ = ["Epoch", "Event", "frame_windows", "session_windows"]
 

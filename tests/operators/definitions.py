@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from dstream.values.event_time import END_OF_TIME, NO_WATERMARK, Late
+from dstream.values.time import END_OF_TIME, NO_WATERMARK, Late
 
 Epochs = list[tuple[list[list[list[Any]]], int]]
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import cloudpickle
 
-from dstream.spi.state_operator import Moment, ShardState, StateOperator
-from dstream.values.event_time import NO_WATERMARK, Late, Timed
+from dstream.spi.epochs import EpochTime, ShardState, StateOperator
+from dstream.values.time import NO_WATERMARK, Late, Timed
 
 __all__ = ["ELSEWHERE", "KEPT", "LOADED", "PATCHED", "Running"]
 
@@ -41,7 +41,7 @@ class Running:
     def epoch(self, tasks: Iterable[tuple[int, Sequence[Timed]]], watermark: int, now: float = 0.0) -> list[Timed]:
         """Run an epoch over the items of tasks, each with the number of its input; return what goes on."""
         self._epoch += 1
-        moment = Moment(self._epoch, now, self.watermark, self.watermark)
+        moment = EpochTime(self._epoch, now, self.watermark, self.watermark)
         came: dict[int, list[tuple[int, Any]]] = {}
         for number, items in tasks:
             partials = self.operator.partial(number, iter(items), moment, self._shards)
@@ -50,7 +50,7 @@ class Running:
             for shard, partial in partials.of_shards.items():
                 came.setdefault(shard, []).append((number, pickle.loads(pickle.dumps(partial))))
         waits = min((at for each in self.states.values() if (at := each.clock_deadline()) is not None), default=None)
-        moment = Moment(self._epoch, now, self.watermark, watermark, clock_deadline=waits)
+        moment = EpochTime(self._epoch, now, self.watermark, watermark, clock_deadline=waits)
         woken = {shard for shard, state in self.states.items() if self._is_due(state, moment)}
         self.watermark = watermark
         return [out for shard in sorted(woken | set(came)) for out in self._apply(shard, came.get(shard, []), moment)]
@@ -59,13 +59,13 @@ class Running:
         """Run an epoch, and return what goes on without timestamps and late items."""
         return [item for _, item in self.epoch(tasks, watermark, now) if not isinstance(item, Late)]
 
-    def _is_due(self, state: ShardState, moment: Moment) -> bool:
+    def _is_due(self, state: ShardState, moment: EpochTime) -> bool:
         deadline, clock_deadline = state.deadline(), state.clock_deadline()
         return (deadline is not None and deadline <= moment.new) or (
             clock_deadline is not None and clock_deadline <= moment.now
         )
 
-    def _apply(self, shard: int, partials: list[tuple[int, Any]], moment: Moment) -> list[Timed]:
+    def _apply(self, shard: int, partials: list[tuple[int, Any]], moment: EpochTime) -> list[Timed]:
         state = self.states[shard] = self._opened(shard)
         outputs = list(state.apply(partials, moment).outputs)
         delta = state.delta()

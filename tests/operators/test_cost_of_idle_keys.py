@@ -6,10 +6,9 @@ import time
 
 import pytest
 
-from dstream.operators.distinct_by_key import KeyedDistinct
-from dstream.operators.key_states import DumpedKeys
-from dstream.operators.stateful_mapping import StatefulMapping
-from dstream.spi.state_operator import Moment
+from dstream.operators.state.keys import DumpedKeys
+from dstream.operators.state.steps import KeyedDistinct, StatefulMapping
+from dstream.spi.epochs import EpochTime
 
 IDLE = 1_000_000
 TOUCHED = 1_000
@@ -22,7 +21,7 @@ OPERATORS = [
 def seconds(operator, state, number):
     """Return how long an epoch takes that touches other keys than those that wait, each in time."""
     first = IDLE + TOUCHED * number
-    items, moment = [(item, item) for item in range(first, first + TOUCHED)], Moment(number, 0.0, 0, 0)
+    items, moment = [(item, item) for item in range(first, first + TOUCHED)], EpochTime(number, 0.0, 0, 0)
     start = time.process_time()
     partials = operator.partial(0, iter(items), moment, 1)
     outputs = list(state.apply([(0, partials.of_shards[0])], moment).outputs)
@@ -53,6 +52,6 @@ def test_a_million_idle_keys_are_not_looked_at():
     )
     state = operator.new()
     state.load(DumpedKeys(list(range(1000)), [[None, item] for item in range(1000)]))
-    list(state.apply([], Moment(1, 0.0, 0, 13)).outputs)
+    list(state.apply([], EpochTime(1, 0.0, 0, 13)).outputs)
 
     assert (looked_at, len(state), state.deadline()) == ([0, 1, 2], 997, 14)

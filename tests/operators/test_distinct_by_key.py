@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from dstream.operators.distinct_by_key import KeyedDistinct
-from dstream.spi.state_operator import Moment
-from dstream.values.event_time import Late
+from dstream.operators.state.steps import KeyedDistinct
+from dstream.spi.epochs import EpochTime
+from dstream.values.time import Late
 from tests.operators.by_hand import DUMPED, KEPT, PATCHED, ByHand
 
 
@@ -33,7 +33,7 @@ def test_the_first_item_of_each_key_passes(fate):
 def test_only_the_first_item_of_each_key_travels():
     """Where nothing depends on the others."""
     items = iter([(5, "a1"), (4, "a2"), (1, "b1")])
-    partials = KeyedDistinct(letter).partial(0, items, Moment(epoch=1, now=0.0, old=0, new=0), shards=1)
+    partials = KeyedDistinct(letter).partial(0, items, EpochTime(epoch=1, now=0.0, old=0, new=0), shards=1)
 
     assert (partials.items, partials.of_shards[0].items) == (3, ["a1", "b1"])
 

@@ -8,10 +8,10 @@ from math import inf, nextafter
 import pytest
 
 from collectors import counting, summing, to_list
-from dstream.operators.early_period import _end_of_period
-from dstream.operators.frame_windows import FrameWindows
-from dstream.operators.session_windows import SessionWindows
-from dstream.values.event_time import END_OF_TIME
+from dstream.operators.windows.frames import FrameWindows
+from dstream.operators.windows.results import _end_of_period
+from dstream.operators.windows.sessions import SessionWindows
+from dstream.values.time import END_OF_TIME
 from dstream.windows import SessionWindow, WindowResult, session, sliding, tumbling
 from tests.operators.running import KEPT, LOADED, PATCHED, Running
 

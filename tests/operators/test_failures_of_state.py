@@ -9,11 +9,9 @@ import pytest
 from collectors import AggregateOperation, counting
 from dstream.errors import UnstableKeyError
 from dstream.failures import MISSING, is_ours, item_of
-from dstream.operators.distinct_by_key import KeyedDistinct
-from dstream.operators.interval_join import IntervalJoin
-from dstream.operators.rolling_aggregate import RollingAggregate
-from dstream.operators.stateful_mapping import StatefulMapping
-from dstream.values.blaming import given_to
+from dstream.failures.attribution import given_to
+from dstream.operators.joins.intervals import IntervalJoin
+from dstream.operators.state.steps import KeyedDistinct, RollingAggregate, StatefulMapping
 from tests.operators.by_hand import ByHand
 
 ITEMS = [[(1, 2), (2, 0), (3, 4)]]

@@ -7,10 +7,10 @@ from operator import itemgetter
 import pytest
 
 from collectors import co_operation, counting, mapping, summing, to_list
-from dstream.operators.frame_windows import FrameWindows
-from dstream.operators.session_windows import SessionWindows
+from dstream.operators.windows.frames import FrameWindows
+from dstream.operators.windows.sessions import SessionWindows
 from dstream.spi import AggregateOperation
-from dstream.values.event_time import END_OF_TIME, NO_WATERMARK, Late
+from dstream.values.time import END_OF_TIME, NO_WATERMARK, Late
 from dstream.windows import KeyedWindowResult, WindowResult, session, sliding, tumbling
 from tests.operators.running import KEPT, LOADED, PATCHED, Running
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dstream.operators.interval_join import IntervalJoin
-from dstream.values.event_time import Late
+from dstream.operators.joins.intervals import IntervalJoin
+from dstream.values.time import Late
 from tests.operators.by_hand import DUMPED, KEPT, PATCHED, ByHand
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from dstream.operators.key_deadlines import KeyDeadlines
+from dstream.operators.state.keys import KeyDeadlines
 
 
 def test_the_least_deadline_is_that_of_now():

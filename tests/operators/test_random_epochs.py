@@ -11,12 +11,10 @@ from typing import Any
 import pytest
 
 from collectors import mapping, to_list
-from dstream.operators.distinct_by_key import KeyedDistinct
-from dstream.operators.interval_join import IntervalJoin
-from dstream.operators.rolling_aggregate import RollingAggregate
-from dstream.operators.stateful_mapping import StatefulMapping
-from dstream.spi.state_operator import StateOperator
-from dstream.values.event_time import END_OF_TIME, NO_WATERMARK, Late
+from dstream.operators.joins.intervals import IntervalJoin
+from dstream.operators.state.steps import KeyedDistinct, RollingAggregate, StatefulMapping
+from dstream.spi.epochs import StateOperator
+from dstream.values.time import END_OF_TIME, NO_WATERMARK, Late
 from tests.operators import definitions
 from tests.operators.by_hand import DUMPED, KEPT, PATCHED, ByHand
 from tests.operators.definitions import Epochs, same

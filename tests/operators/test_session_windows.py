@@ -7,9 +7,9 @@ from operator import itemgetter
 import pytest
 
 from collectors import co_operation, counting, mapping, to_list
-from dstream.operators.session_windows import SessionWindows
+from dstream.operators.windows.sessions import SessionWindows
 from dstream.spi import AggregateOperation
-from dstream.values.event_time import END_OF_TIME, Late
+from dstream.values.time import END_OF_TIME, Late
 from dstream.windows import KeyedWindowResult, WindowResult, session
 from tests.operators.running import Running
 

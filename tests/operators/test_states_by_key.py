@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dstream.operators.stateful_mapping import StatefulMapping
-from dstream.values.event_time import END_OF_TIME, Late
+from dstream.operators.state.steps import StatefulMapping
+from dstream.values.time import END_OF_TIME, Late
 from tests.operators.by_hand import DUMPED, KEPT, PATCHED, ByHand
 
 

@@ -13,13 +13,12 @@ import pytest
 
 from collectors import counting
 from dstream.errors import EngineError
-from dstream.operators import key_states, states_on_disk
-from dstream.operators.distinct_by_key import KeyedDistinct
-from dstream.operators.key_states import KeyStates
-from dstream.operators.rolling_aggregate import RollingAggregate
-from dstream.operators.stateful_mapping import StatefulMapping
-from dstream.operators.states_on_disk import StatesOnDisk
-from dstream.values.event_time import END_OF_TIME
+from dstream.operators.state import disk as states_on_disk
+from dstream.operators.state import keys as key_states
+from dstream.operators.state.disk import StatesOnDisk
+from dstream.operators.state.keys import KeyStates
+from dstream.operators.state.steps import KeyedDistinct, RollingAggregate, StatefulMapping
+from dstream.values.time import END_OF_TIME
 from tests.operators.by_hand import DUMPED, KEPT, PATCHED, ByHand
 
 KEYS = [-1, -2, 0, 2**61 - 1, None, "a", ("a", None), math.nan, 1.5, b"b"]

@@ -9,12 +9,12 @@ import pytest
 from collectors import counting, mapping, to_list
 from dstream.errors import UnstableKeyError
 from dstream.failures import MISSING, item_of
-from dstream.operators.frame_windows import FrameWindows
-from dstream.operators.session_windows import SessionWindows
+from dstream.failures.attribution import given_to
+from dstream.operators.windows.frames import FrameWindows
+from dstream.operators.windows.sessions import SessionWindows
 from dstream.spi import AggregateOperation
-from dstream.spi.state_operator import Moment
-from dstream.values.blaming import given_to
-from dstream.values.event_time import END_OF_TIME
+from dstream.spi.epochs import EpochTime
+from dstream.values.time import END_OF_TIME
 from dstream.windows import session, sliding, tumbling
 from tests.operators.running import Running
 
@@ -40,7 +40,7 @@ def failed(fn, *args):
 
 def failed_partial(operator, *items, watermark=0):
     """Let a task fail on its items, and return the one on which it did."""
-    return failed(operator.partial, 0, iter(items), Moment(1, 0.0, watermark, watermark), 3)[0]
+    return failed(operator.partial, 0, iter(items), EpochTime(1, 0.0, watermark, watermark), 3)[0]
 
 
 @pytest.mark.parametrize("operator", FAILING)
@@ -53,7 +53,7 @@ def test_failures_of_keys_say_what_a_key_is():
     """A list can be no key, in a window as elsewhere."""
     operator = FrameWindows(tumbling(10), (lambda item: [item],), counting())
     with pytest.raises(UnstableKeyError, match=r"\[7\] cannot be a key"):
-        operator.partial(0, iter([(1, 7)]), Moment(1, 0.0, 0, 0), 3)
+        operator.partial(0, iter([(1, 7)]), EpochTime(1, 0.0, 0, 0), 3)
 
 
 def test_failures_of_late_items_name_them():
@@ -101,7 +101,7 @@ def test_failures_of_combining_name_the_key(operator):
     state = operator.new()
     part = {10: {"a": 1.0}} if operator.kind == "window" else {"a": [[1, 11, 1.0]]}
     other = {10: {"a": "text"}} if operator.kind == "window" else {"a": [[1, 11, "text"]]}
-    known = failed(state.apply, [(0, (part, [])), (0, (other, []))], Moment(1, 0.0, 0, 0))
+    known = failed(state.apply, [(0, (part, [])), (0, (other, []))], EpochTime(1, 0.0, 0, 0))
 
     assert known == (MISSING, "in the group of the key 'a'")
 

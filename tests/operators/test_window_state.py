@@ -7,10 +7,10 @@ from operator import itemgetter
 import pytest
 
 from collectors import counting, to_list
-from dstream.operators.frame_windows import FrameWindows
-from dstream.operators.session_windows import SessionWindows
-from dstream.spi.state_operator import Moment
-from dstream.values.event_time import END_OF_TIME, NO_WATERMARK
+from dstream.operators.windows.frames import FrameWindows
+from dstream.operators.windows.sessions import SessionWindows
+from dstream.spi.epochs import EpochTime
+from dstream.values.time import END_OF_TIME, NO_WATERMARK
 from dstream.windows import session, sliding, tumbling
 from tests.operators.running import Running
 
@@ -32,8 +32,8 @@ def keys_of(operator, saved):
 
 def applied(operator, state, events, old, new):
     """Apply events of one task to the only shard, and return what goes on."""
-    moment = Moment(1, 0.0, old, new)
-    partials = operator.partial(0, iter(items(*events)[0][1]), Moment(1, 0.0, old, old), 1).of_shards
+    moment = EpochTime(1, 0.0, old, new)
+    partials = operator.partial(0, iter(items(*events)[0][1]), EpochTime(1, 0.0, old, old), 1).of_shards
     return list(state.apply([(0, partial) for partial in partials.values()], moment).outputs)
 
 
@@ -157,7 +157,7 @@ def test_signatures_tell_states_apart():
 @BOTH
 def test_partials_are_cut_into_shards_by_key(operator):
     """A key has one shard in every task; a shard without items has no partial."""
-    found = operator.partial(0, iter(items(*[(1, key) for key in range(8)])[0][1]), Moment(1, 0.0, 0, 0), 3)
+    found = operator.partial(0, iter(items(*[(1, key) for key in range(8)])[0][1]), EpochTime(1, 0.0, 0, 0), 3)
 
     assert {shard: keys_of(operator, part) for shard, (part, _) in found.of_shards.items()} == {
         0: [2, 6, 7],

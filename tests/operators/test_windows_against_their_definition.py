@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collectors import co_operation, counting, mapping, summing, to_list
-from dstream.operators.frame_windows import FrameWindows
-from dstream.operators.session_windows import SessionWindows
+from dstream.operators.windows.frames import FrameWindows
+from dstream.operators.windows.sessions import SessionWindows
 from dstream.spi import AggregateOperation
-from dstream.values.event_time import END_OF_TIME, NO_WATERMARK
+from dstream.values.time import END_OF_TIME, NO_WATERMARK
 from dstream.windows import session, sliding, tumbling
 from tests.operators.definition_of_windows import Epoch, Event, frame_windows, session_windows
 from tests.operators.running import ELSEWHERE, KEPT, LOADED, PATCHED, Running

@@ -10,7 +10,7 @@ import pytest
 from collectors import counting
 from dstream.pipeline import BatchStage, Pipeline
 from dstream.plan.stages import Stages
-from dstream.session.explaining import stages_on
+from dstream.session.connection import stages_on
 from reducers import to_ilist
 from sources import Items
 

@@ -8,7 +8,7 @@ import pytest
 
 from collectors import counting
 from dstream import Pipeline
-from dstream.plan.core_of_epochs import Stamped
+from dstream.plan.operations.stages import AssignTimestamps
 from dstream.testing import epochs
 from dstream.windows import tumbling
 from reducers import to_ilist
@@ -52,7 +52,7 @@ def test_a_partition_that_gives_only_what_is_dropped_is_not_idle():
 def test_native_timestamps_drop_what_was_before():
     """As those of Kafka; what was given is shown."""
     stage = Pipeline().read_from(kafka("words", {"bootstrap.servers": "localhost:1"})).native_timestamps(5, START)
-    (stamp,) = operations(stage, Stamped)
+    (stamp,) = operations(stage, AssignTimestamps)
 
     assert stamp.drop_before == 100
     assert repr(stage).endswith(f"native_timestamps(allowed_lag=5, drop_before={START!r})>")

@@ -14,7 +14,7 @@ import collectors as c
 import dstream as ds
 from dstream import Entry, Optional, Pipeline
 from dstream.pipeline import BatchStage
-from dstream.testing.comparing import difference
+from dstream.testing.comparison import difference
 from dstream.windows import KeyedWindowResult, WindowResult, session, sliding, tumbling
 from reducers import to_ilist
 from sources import Items

@@ -7,8 +7,8 @@ import pytest
 import dstream as ds
 from collectors import counting
 from dstream.errors import IllegalStateError
-from dstream.pipeline import Pipeline, drawn_plan
-from dstream.session.explaining import stages_on
+from dstream.pipeline import Pipeline, plan
+from dstream.session.connection import stages_on
 from reducers import to_ilist
 
 
@@ -78,7 +78,7 @@ def test_each_stage_says_whether_it_is_in_order(numbers, capsys):
 
 def test_a_pipeline_says_the_route_of_each_function(numbers, capsys, monkeypatch):
     """Also of those behind a fork; the reasons where they are asked for."""
-    monkeypatch.setattr(drawn_plan, "default_stages", lambda node, into: stages_on(2, node, into))
+    monkeypatch.setattr(plan, "default_stages", lambda node, into: stages_on(2, node, into))
     shared = numbers.map(lambda n: n + 1)
     shared.write_to(to_ilist("all"))
     shared.filter(lambda n: [n]).write_to(to_ilist("some"))

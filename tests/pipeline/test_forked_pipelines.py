@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dstream.pipeline import BatchStage
 from dstream.plan import Map, Node, topological
-from dstream.plan.nodes_of_forks import Shared
+from dstream.plan.nodes import Fork
 from reducers import to_ilist
 from sources import Items
 
@@ -18,7 +18,7 @@ def forks(*stages: BatchStage) -> list[str]:
         stage.write_to(to_ilist(str(number)))
     writes = stages[0].pipeline.plan().writes
     nodes: dict[int, Node] = {id(node): node for each in writes for node in topological(each.node)}
-    return [node.upstream.label() for node in nodes.values() if isinstance(node, Shared)]
+    return [node.upstream.label() for node in nodes.values() if isinstance(node, Fork)]
 
 
 def test_a_stage_that_is_read_once_is_no_fork(numbers):
@@ -72,7 +72,7 @@ def test_each_plan_has_forks_of_its_own(numbers):
     numbers.write_to(to_ilist("x"))
     numbers.write_to(to_ilist("y"))
     first, second = (numbers.pipeline.plan().writes[0].node for _ in range(2))
-    assert isinstance(first, Shared)
+    assert isinstance(first, Fork)
     assert first is not second
 
 

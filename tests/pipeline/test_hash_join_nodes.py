@@ -7,9 +7,9 @@ import pickle
 import pytest
 
 from dstream import JoinClause
-from dstream.pipeline.hash_joined import FirstOfPairs, Unnested
+from dstream.pipeline.joins import FirstOfPairs, Unnested
 from dstream.plan import Map, topological
-from dstream.plan.nodes_of_stages import HashJoin
+from dstream.plan.stage_nodes import HashJoin
 from sources import Items
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from dstream import Stream
 from dstream.pipeline import BatchStage, Pipeline
-from dstream.pipeline.lazy_stage import LazyStage
+from dstream.pipeline.operations import LazyStage
 from sources import Items
 
 TERMINAL = {

@@ -21,9 +21,9 @@ from dstream.core import (
 from dstream.errors import IllegalStateError, UnsupportedError
 from dstream.jobs import JobStatus
 from dstream.plan import ToList, nothing_kept, rewrite
-from dstream.plan.placing import place
+from dstream.plan.properties import place
 from dstream.spi.sink import Collections
-from dstream.stream.by_processors import emitted
+from dstream.stream.processors import emitted
 from dstream.windows import tumbling
 from reducers import to_ilist, to_processor
 from sources import Items, from_processor, stream_from_processor, stream_of

@@ -13,7 +13,7 @@ from collectors import counting, summing
 from dstream.pipeline import Pipeline, StreamStage
 from dstream.session.context import Context
 from dstream.testing import epochs
-from dstream.values.event_time import END_OF_TIME, NO_WATERMARK
+from dstream.values.time import END_OF_TIME, NO_WATERMARK
 from dstream.windows import FrameWindow, Window, session, sliding, tumbling
 from reducers import to_ilist
 from tests.operators.definition_of_windows import Epoch, Event, frame_windows, session_windows

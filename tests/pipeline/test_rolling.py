@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from collectors import AggregateOperation, all_of, co_operation, counting, max_by, summing_int, to_list, to_set
-from dstream.pipeline.rolling import EmptyContainer, ResultSoFar, ResultSoFarOfKey
-from dstream.plan.nodes_of_stages import Stateful
+from dstream.pipeline.epochs import EmptyContainer, ResultSoFar, ResultSoFarOfKey
+from dstream.plan.stage_nodes import Stateful
 from dstream.values import Entry, Optional
 
 

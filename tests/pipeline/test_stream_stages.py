@@ -11,10 +11,9 @@ import dstream as ds
 from collectors import counting, to_bags, to_list
 from dstream.pipeline import KeyedStreamStage, KeyedWindowedStage, Pipeline, StreamStage, WindowedStage
 from dstream.plan import rewrite, topological
-from dstream.plan.core import Write
-from dstream.plan.core_of_epochs import OverEpochs, Stamped
-from dstream.plan.core_of_stages import Spread
-from dstream.plan.timed import timed
+from dstream.plan.operations.stages import AssignTimestamps, OverEpochs, Spread
+from dstream.plan.operations.streams import Write
+from dstream.plan.timestamps import timed
 from dstream.windows import limiting_lag, session, sliding, tumbling
 from reducers import to_ilist
 from sources import Items, watch_files
@@ -84,7 +83,7 @@ def test_timestamps_show_what_they_were_given(lines):
 
 def test_timestamps_know_their_stage_and_their_policy(lines):
     """Each partition gets a policy of its own, which starts as the given one does."""
-    (stamp,) = operations(lines.add_timestamps(len, allowed_lag=5, idle_timeout=7).set_name("time"), Stamped)
+    (stamp,) = operations(lines.add_timestamps(len, allowed_lag=5, idle_timeout=7).set_name("time"), AssignTimestamps)
     first, second = stamp.policy(), stamp.policy()
     first.report(100, now=0.0)
 
@@ -94,7 +93,7 @@ def test_timestamps_know_their_stage_and_their_policy(lines):
 
 def test_the_clock_gives_timestamps(lines):
     """There is no function then."""
-    assert [each.timestamp for each in operations(lines.ingestion_timestamps(), Stamped)] == [None]
+    assert [each.timestamp for each in operations(lines.ingestion_timestamps(), AssignTimestamps)] == [None]
 
 
 class Dated(type(watch_files("/logs"))):
@@ -107,7 +106,7 @@ class Dated(type(watch_files("/logs"))):
 def test_a_source_gives_timestamps(pipeline):
     """Its own method is asked."""
     source = Dated("/logs", "*", "oldest", "text", "utf-8")
-    (stamp,) = operations(pipeline.read_from(source).native_timestamps(allowed_lag=5), Stamped)
+    (stamp,) = operations(pipeline.read_from(source).native_timestamps(allowed_lag=5), AssignTimestamps)
 
     assert stamp.timestamp("70") == 70
 
@@ -225,7 +224,7 @@ def test_unnamed_states_have_names_of_their_own(stamped):
 def test_a_stage_that_ends_is_run_as_a_stream(numbers):
     """Its source is then one partition, which ends."""
     stage = numbers.map(abs).add_timestamps(abs)
-    assert (type(stage), operations(stage, Stamped)[0].stage) == (StreamStage, "add_timestamps")
+    assert (type(stage), operations(stage, AssignTimestamps)[0].stage) == (StreamStage, "add_timestamps")
     assert numbers.pipeline.plan().is_unbounded
 
 

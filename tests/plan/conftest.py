@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
+from dstream.connectors.memory import Items
 from dstream.plan import Core, Node, Read
-from sources.memory import Items
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 
 from dstream import errors
 from dstream.failures import MISSING, Failure, attach, blame, failure
-from dstream.plan import Collect, Distinct, Filter, Map, Sorted, Where, explained
+from dstream.plan import Collect, Distinct, Filter, Map, Sorted, SourceLocation, explained
 from dstream.plan.failure_messages import tell
 from dstream.plan.walk import last_step, steps_of, topological
 
@@ -29,8 +29,8 @@ def chain(source, fn, calls=1):
     """Return a plan of that many maps, a filter at its end."""
     node = source
     for number in range(calls):
-        node = Map(node, fn, where=Where(USER, 12 + number))
-    return Filter(node, bool, where=Where(USER, 12 + calls))
+        node = Map(node, fn, where=SourceLocation(USER, 12 + number))
+    return Filter(node, bool, where=SourceLocation(USER, 12 + calls))
 
 
 def told(root, fn, item, number=2):
@@ -40,7 +40,7 @@ def told(root, fn, item, number=2):
     except Exception as error:
         error.__traceback__ = error.__traceback__.tb_next  # This function stands where dstream would.
         blame(error, steps_of(topological(root))[number - 1], item)
-        tell(error, root, "to_list", Where(USER, 50))
+        tell(error, root, "to_list", SourceLocation(USER, 50))
         return error.__notes__
 
 
@@ -161,7 +161,7 @@ def test_an_error_that_blames_no_step_shows_the_chain(source, inverse):
     """And where the pipeline was run."""
     error = errors.EngineError("gone")
     attach(error, Failure(None, advice="wait"))
-    tell(error, chain(source, inverse), "to_list", Where(USER, 50))
+    tell(error, chain(source, inverse), "to_list", SourceLocation(USER, 50))
     _, where, to_do = error.__notes__
 
     assert where.splitlines()[0] == (

@@ -13,7 +13,7 @@ import pytest
 from dstream import Entry, Stream
 from dstream.gatherers import scan
 from dstream.plan import Filter, Limit, Map, Skip, is_bounded, is_ordered, rewrite, topological
-from dstream.plan import core as operations
+from dstream.plan.operations import streams as operations
 
 STEPS = 20_000
 
@@ -195,17 +195,16 @@ resource.setrlimit(resource.RLIMIT_AS, (2 * 2**30, 2 * 2**30))
 from types import SimpleNamespace
 from dstream import Entry, Stream
 from dstream.gatherers import scan
-from dstream.engine.compiler import Facts, compiled
-from dstream.engine.spark.graphs import SparkGraphRun
-from dstream.engine.spark.ports import Ports
-from dstream.engine.spark.rows_here import FilesOfRows
+from dstream.engine.compiler import ClusterFacts, compiled
+from dstream.engine.spark.run.driver import ShuffleFiles, SideOutputActions
+from dstream.engine.spark.run.graphs import SparkGraphRun
 from dstream.plan import Partitions, rewrite
 stream = Stream.of(1, 2)
 for _ in range(60):
     stream = stream.map(abs) + stream.filter(bool)
-facts = Facts(2, 2, 0)
+facts = ClusterFacts(2, 2, 0)
 graph, _ = compiled(rewrite(Partitions(stream._node)), facts)
-run = SparkGraphRun(graph, facts, SimpleNamespace(counting=lambda: None), Ports({}), FilesOfRows())
+run = SparkGraphRun(graph, facts, SimpleNamespace(counting=lambda: None), SideOutputActions({}), ShuffleFiles())
 flow = run.flow(graph.ending.inputs)
 print(len(list(itertools.islice(flow.segments[0].pieces, 5))))
 """

@@ -16,8 +16,8 @@ from dstream.plan import (
     Map,
     Parallel,
     Sorted,
+    SourceLocation,
     Union,
-    Where,
     call_site,
     rewrite,
     unchanged,
@@ -75,7 +75,7 @@ def test_where_is_the_line_of_the_users_call():
     """`call_site` passes over frames of dstream itself; the place prints as an editor reads it."""
     where = call_site()
 
-    assert (where.file, str(Where("a.py", 3))) == (__file__, "a.py:3")
+    assert (where.file, str(SourceLocation("a.py", 3))) == (__file__, "a.py:3")
 
 
 def test_a_node_without_functions_can_be_pickled(source):

@@ -10,11 +10,11 @@ import pytest
 import dstream as ds
 from dstream.errors import IllegalStateError
 from dstream.plan import Read, ToList, rewrite, topological
-from dstream.plan.ends import Several, Write
-from dstream.plan.nodes_of_forks import Shared
-from dstream.plan.nodes_of_stages import HashJoin, Using
-from dstream.plan.opening import opened
-from dstream.spi.service import Service
+from dstream.plan.binding import opened
+from dstream.plan.ends import SeveralEnds, Write
+from dstream.plan.nodes import Fork
+from dstream.plan.stage_nodes import HashJoin, WithService
+from dstream.spi.runtime import Service
 from dstream.stream import Stream
 from sources import Items
 
@@ -38,7 +38,7 @@ CONTEXT: Any = {"a": [1, 2], "b": [2, 3]}
 
 def test_a_plan_without_names_stays_what_it_is(source):
     """The same object, with all that it reads from."""
-    end = ToList(Using(source, Service(list), lambda made, item: item, "map"))
+    end = ToList(WithService(source, Service(list), lambda made, item: item, "map"))
 
     assert opened(end, CONTEXT) is end
 
@@ -46,9 +46,9 @@ def test_a_plan_without_names_stays_what_it_is(source):
 def test_sources_and_services_are_opened(local_context):
     """On both sides of a join, behind shared nodes, which stay shared, and below several ends."""
     named = Named("a")
-    fork = Shared(Read(named))
+    fork = Fork(Read(named))
     joined = HashJoin(fork, Read(Named("b")), abs, abs)
-    several = Several(tuple(Write(each, None, None, "write_to(x)") for each in (joined, fork, Read(named))))
+    several = SeveralEnds(tuple(Write(each, None, None, "write_to(x)") for each in (joined, fork, Read(named))))
 
     after = opened(several, CONTEXT)
     sources = [each.source for each in topological(after) if isinstance(each, Read)]
@@ -69,7 +69,7 @@ def test_a_deep_plan_is_opened_by_a_loop():
 
 def test_what_was_not_opened_says_so(engine):
     """It is explained all the same."""
-    named = Using(engine.stream([1])._node, ds.imap_service("ages"), lambda view, item: item, "map")
+    named = WithService(engine.stream([1])._node, ds.imap_service("ages"), lambda view, item: item, "map")
     with pytest.raises(IllegalStateError, match=r"imap_service\('ages'\) is known by its name"):
         Stream(named, engine.context).to_list()
 

@@ -8,11 +8,11 @@ import pytest
 
 import dstream as ds
 from dstream import IntStream, Stream
-from dstream.plan import Cache, Cached, Concat, Read, Table, rewrite
-from dstream.plan.placing import MOST_ITEMS, place
-from dstream.stream.stream import read
+from dstream.connectors.memory import Items
+from dstream.plan import Cache, CacheContent, Concat, Read, Table, rewrite
+from dstream.plan.properties import MOST_ITEMS, place
+from dstream.stream.objects import read
 from sources import text_files
-from sources.memory import Items
 
 MANY = range(MOST_ITEMS + 1)
 FILES = read(text_files("*.txt"), "files", None)
@@ -138,15 +138,15 @@ def test_place_asks_what_is_kept_instead_of_where_it_came_from():
     def reason(cached):
         return place(cache, {cache: cached}.get).reason
 
-    assert reason(Cached([1, 2], True, 2)) == "runs in this process: 2 items from the caller"
-    assert reason(Cached([1, 2], True, MOST_ITEMS + 1)) == "runs on Spark: more than 4,096 items from the caller"
-    assert reason(Cached(object(), True)) == "runs on Spark: .cache() keeps its items there"
+    assert reason(CacheContent([1, 2], True, 2)) == "runs in this process: 2 items from the caller"
+    assert reason(CacheContent([1, 2], True, MOST_ITEMS + 1)) == "runs on Spark: more than 4,096 items from the caller"
+    assert reason(CacheContent(object(), True)) == "runs on Spark: .cache() keeps its items there"
     assert reason(None) == place(cache).reason == "runs on Spark: more than 4,096 items from the caller"
 
 
 def test_place_asks_once_what_is_kept():
     """Another thread may keep the items, or lose them, meanwhile."""
-    answers = [Cached([1], True, 1)]
+    answers = [CacheContent([1], True, 1)]
     cache = Cache(Read(Items(MANY)))
 
     assert place(rewrite(Concat((cache, cache))), lambda node: answers.pop()).is_here

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from dstream.connectors.memory import Generate, Items, Iterate
 from dstream.errors import IllegalStateError, UnsupportedError
 from dstream.plan import (
     Concat,
@@ -26,9 +27,7 @@ from dstream.plan import (
     parallelism,
     rewrite,
 )
-from dstream.plan.core import Unary, node
-from sources.generated import Generate, Iterate
-from sources.memory import Items
+from dstream.plan.operations.streams import Unary, node
 
 ENDLESS = Read(Generate(lambda: 1))
 COUNTING = Read(Iterate(0, abs))

@@ -8,23 +8,23 @@ import pytest
 
 from dstream.plan import (
     Cache,
-    Cached,
+    CacheContent,
     Concat,
     Join,
     Limit,
     Map,
     Read,
     Sorted,
+    SourceLocation,
     ToList,
-    Where,
     nothing_kept,
     recalled,
     rewrite,
     topological,
 )
-from dstream.plan import core as operations
+from dstream.plan.operations import streams as operations
 
-KEPT = Cached([1, 2], is_ordered=True)
+KEPT = CacheContent([1, 2], is_ordered=True)
 
 
 def test_a_plan_of_which_nothing_is_kept_stays_as_it_is(source):
@@ -36,12 +36,12 @@ def test_a_plan_of_which_nothing_is_kept_stays_as_it_is(source):
 
 def test_what_is_kept_is_read_instead_of_what_stands_before_it(source, shape):
     """The operation has the step of the user's call."""
-    cache = Cache(Sorted(source), where=Where("a.py", 3))
+    cache = Cache(Sorted(source), where=SourceLocation("a.py", 3))
     core = rewrite(ToList(Map(cache, str)))
     read = recalled(core, lambda node: KEPT)
 
     assert shape(core) == "Read Sorted Cache Chain ToList"
-    assert shape(read) == "Recall Chain ToList"
+    assert shape(read) == "ReadCache Chain ToList"
     recall, chain, _ = topological(read)
     assert (recall.items, recall.is_ordered, recall.step.where) == (KEPT.items, True, cache.where)
     assert (recall.step.position, chain.step) == (3, topological(core)[3].step)
@@ -54,7 +54,7 @@ def test_operations_of_two_inputs_read_what_is_kept(source, make):
     core = rewrite(make(cache, other))
     read = recalled(core, lambda node: KEPT)
 
-    assert [type(each) for each in read.inputs()] == [operations.Recall, operations.Limit]
+    assert [type(each) for each in read.inputs()] == [operations.ReadCache, operations.Limit]
     assert read.inputs()[1] is core.inputs()[1]
 
 
@@ -71,7 +71,7 @@ def test_each_cache_is_looked_for_once(source):
     cache, answers = Cache(source), [KEPT]
     read = recalled(rewrite(Concat((Map(cache, str), Limit(cache, 1)))), lambda node: answers.pop())
 
-    assert [type(each).__name__ for each in topological(read)] == ["Recall", "Chain", "Limit", "Concat"]
+    assert [type(each).__name__ for each in topological(read)] == ["ReadCache", "Chain", "Limit", "Concat"]
 
 
 def test_a_plan_with_a_cache_is_pickled(source):

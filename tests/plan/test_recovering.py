@@ -5,7 +5,7 @@ from __future__ import annotations
 from dstream import Stream
 from dstream.gatherers import map_concurrent
 from dstream.plan import rewrite, topological
-from dstream.plan.core import Called, Chain
+from dstream.plan.operations.streams import CallResults, Chain
 
 
 def test_a_step_and_its_guards_become_one_step():
@@ -34,7 +34,7 @@ def test_a_step_that_others_read_too_keeps_its_own_run():
 def test_calls_with_a_value_instead_of_a_result_have_a_guard_without_a_name():
     """It counts as the call that it stands in: no step of the chain is added."""
     core = rewrite(Stream.of("1").gather(map_concurrent(2, int, on_error=0)).map(str)._node)
-    (called,) = [each for each in topological(core) if isinstance(each, Called)]
+    (called,) = [each for each in topological(core) if isinstance(each, CallResults)]
 
     assert [(guard.treatment, guard.step.label, guard.of.position) for guard in called.guards] == [("resolved", "", 2)]
     assert core.ops[0].step.total == 3

@@ -19,14 +19,14 @@ from dstream.plan import (
     Peek,
     Skip,
     Sorted,
+    SourceLocation,
     TakeWhile,
     ToList,
     Unordered,
-    Where,
     rewrite,
     topological,
 )
-from dstream.plan import core as operations
+from dstream.plan.operations import streams as operations
 from dstream.plan.steps import Step
 from dstream.spi import Collector
 from dstream.stream import Stream
@@ -133,7 +133,7 @@ def test_a_shared_node_stays_shared(source):
 def test_each_node_learns_its_step(source):
     """A step knows its number in the whole chain of calls, and their number."""
     plan = Collect(
-        Distinct(Map(Map(source, str), len, where=Where("a.py", 7))), Collector(list, list.append, list.extend)
+        Distinct(Map(Map(source, str), len, where=SourceLocation("a.py", 7))), Collector(list, list.append, list.extend)
     )
     core = rewrite(plan)
     distinct = core.inputs()[0]
@@ -158,9 +158,9 @@ def test_other_nodes_stay_what_they_are(source, shape, wrap):
 
 def test_top_is_ordered_as_the_sort_was(source):
     """The operation that replaces two of them carries the step of the sort."""
-    core = rewrite(Limit(Sorted(source, where=Where("a.py", 1)), 2, where=Where("a.py", 2)))
+    core = rewrite(Limit(Sorted(source, where=SourceLocation("a.py", 1)), 2, where=SourceLocation("a.py", 2)))
 
-    assert (type(core), core.step.where, core.step.position) == (operations.Top, Where("a.py", 1), 2)
+    assert (type(core), core.step.where, core.step.position) == (operations.Top, SourceLocation("a.py", 1), 2)
     assert core.label() == ".sorted().limit(2)"
 
 

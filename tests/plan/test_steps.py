@@ -7,10 +7,10 @@ import functools
 import pytest
 
 from dstream.failures import failure, naming
-from dstream.plan import Step, Where
-from dstream.plan.steps import shown_function
+from dstream.plan import SourceLocation, Step
+from dstream.values.functions import shown_function
 
-STEP = Step(".map(parse)", Where("a.py", 7), 2, 5)
+STEP = Step(".map(parse)", SourceLocation("a.py", 7), 2, 5)
 
 
 class Scale:

@@ -12,24 +12,20 @@ from dstream.errors import UnsupportedError
 from dstream.failures import failure
 from dstream.gatherers import map_concurrent
 from dstream.pipeline import Pipeline
-from dstream.plan import core, rewrite
-from dstream.plan.core_of_epochs import OverEpochs, Stamped
-from dstream.plan.core_of_stages import Spread
-from dstream.plan.nodes import Filter, FlatMap, Gather, Map, MapMulti, Node, Peek, Read, Sorted, Union
-from dstream.plan.nodes_by_key import PartitionBy
-from dstream.plan.nodes_of_epochs import AddTimestamps, in_time, late_ones_of
-from dstream.plan.nodes_of_epochs import OverEpochs as OverEpochsNode
-from dstream.plan.nodes_of_failures import Recover
-from dstream.plan.nodes_of_forks import Shared
-from dstream.plan.nodes_of_services import UsingBatches
-from dstream.plan.nodes_of_stages import HashJoin, Tally, Using
-from dstream.plan.nodes_of_stages import Spread as SpreadNode
+from dstream.plan import rewrite
+from dstream.plan.keyed_nodes import PartitionBy
+from dstream.plan.nodes import Filter, FlatMap, Fork, Gather, Map, MapMulti, Node, Peek, Read, Recover, Sorted, Union
+from dstream.plan.operations import streams
+from dstream.plan.operations.stages import AssignTimestamps, OverEpochs, Spread
+from dstream.plan.pipeline_nodes import AddTimestamps, StreamRead, in_time, late_ones_of
+from dstream.plan.pipeline_nodes import OverEpochs as OverEpochsNode
+from dstream.plan.stage_nodes import HashJoin, Tally, UsingBatches, WithService
+from dstream.plan.stage_nodes import Spread as SpreadNode
 from dstream.plan.steps import Op
-from dstream.plan.stream_read import StreamRead
-from dstream.plan.timed import timed
+from dstream.plan.timestamps import timed
 from dstream.plan.walk import fold
 from dstream.spi import Service
-from dstream.values.event_time import Late
+from dstream.values.time import Late
 from sources import Items
 
 
@@ -51,18 +47,18 @@ def states(*upstreams: Node) -> Node:
 def run(node: Node) -> Any:
     """Return what a lifted plan gives, with its pairs; an epoch without an engine's part: each step passes items on."""
     plan = fold(timed(rewrite(node)), _without_epochs)
-    return LocalEngine(2**30).submit(core.ToList(plan, step=plan.step)).result()
+    return LocalEngine(2**30).submit(streams.ToList(plan, step=plan.step)).result()
 
 
-def _without_epochs(each: core.Core, inputs: list[core.Core]) -> core.Core:
+def _without_epochs(each: streams.Core, inputs: list[streams.Core]) -> streams.Core:
     match each:
-        case core.Read(source=StreamRead(source=source)):
+        case streams.Read(source=StreamRead(source=source)):
             return dataclasses.replace(each, source=source)
-        case Stamped(timestamp=timestamp):
+        case AssignTimestamps(timestamp=timestamp):
             op = Op("map", lambda pair: (timestamp(pair[1]), pair[1]), None, each.step)
-            return core.Chain(inputs[0], (op,), step=each.step)
+            return streams.Chain(inputs[0], (op,), step=each.step)
         case OverEpochs():
-            return core.Concat(tuple(inputs), True, step=each.step)
+            return streams.Concat(tuple(inputs), True, step=each.step)
     return each.with_inputs(inputs)
 
 
@@ -74,7 +70,7 @@ LIFTED = {
     "flat_map": (lambda up: FlatMap(up, lambda n: ["x"] * n), [(100, "x"), (200, "x"), (200, "x")]),
     "map_multi": (lambda up: MapMulti(up, lambda n, emit: emit(-n)), [(100, -1), (200, -2)]),
     "map_using": (
-        lambda up: Using(up, Service(lambda: 10), lambda ten, n: ten * n, "map"),
+        lambda up: WithService(up, Service(lambda: 10), lambda ten, n: ten * n, "map"),
         [(100, 10), (200, 20)],
     ),
     "map_using_batches": (
@@ -89,7 +85,7 @@ LIFTED = {
         lambda up: HashJoin(up, Read(Items([(2, "b")])), lambda n: n, lambda pair: pair[0]),
         [(100, (1, None)), (200, (2, (2, "b")))],
     ),
-    "fork": (Shared, [(100, 1), (200, 2)]),
+    "fork": (Fork, [(100, 1), (200, 2)]),
     "rebalance": (SpreadNode, [(100, 1), (200, 2)]),
     "union": (lambda up: Union((up, endless(7))), [(100, 1), (200, 2), (None, 7)]),
     "in time": (in_time, [(100, 1), (200, 2)]),
@@ -189,9 +185,9 @@ def test_a_dead_letter_has_the_item():
 
 def test_sinks_are_given_items():
     """A writer and its collector know nothing of timestamps; the chain before it makes no pairs."""
-    node = core.Write(rewrite(Map(stamped(1), str)), None, None, step=rewrite(stamped(1)).step)
+    node = streams.Write(rewrite(Map(stamped(1), str)), None, None, step=rewrite(stamped(1)).step)
     assert [op.action for op in timed(node).upstream.ops] == ["unpair", "map"]
-    node = core.Write(rewrite(states(stamped(1))), None, None, step=node.step)
+    node = streams.Write(rewrite(states(stamped(1))), None, None, step=node.step)
     assert [op.action for op in timed(node).upstream.ops] == ["unpair"]
 
 

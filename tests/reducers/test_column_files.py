@@ -236,7 +236,7 @@ def test_fields_that_no_column_holds_are_refused_at_the_call(tmp_path):
 
 def test_types_that_come_too_late_are_refused(local_context, tmp_path, monkeypatch):
     """A file is begun when its first rows fill a group; columns that were all None then stay so."""
-    monkeypatch.setattr("reducers.staged_files._HELD_OF_ONE", 1)
+    monkeypatch.setattr("dstream.connectors.files.writers._HELD_OF_ONE", 1)
     rows = local_context.stream([{"a": 1, "b": None}] * 2 + [{"a": 1, "b": "x"}])
     with pytest.raises(
         TypeError, match=r"the column 'b' becomes one of str here.*say its type, with a class in columns="
@@ -260,7 +260,7 @@ def test_partitions_of_other_types_are_refused(tmp_path):
 
 def test_row_groups_are_bounded(local_context, tmp_path, monkeypatch):
     """A row group holds some megabytes, so that readers can divide a file."""
-    monkeypatch.setattr("reducers.staged_files._HELD_OF_ONE", 100_000)
+    monkeypatch.setattr("dstream.connectors.files.writers._HELD_OF_ONE", 100_000)
     [path] = local_context.stream(range(50_000)).map(lambda n: {"n": n}).collect(to_files(tmp_path, format="parquet"))
 
     metadata = pq.read_metadata(path)
@@ -300,7 +300,7 @@ def test_avro_tells_fields_apart_whose_names_join_to_the_same(local_context, tmp
 
 def test_avro_says_what_to_install(tmp_path, monkeypatch):
     """When the sink is made, not when it runs."""
-    monkeypatch.setattr("reducers.avro_files.find_spec", lambda name: None)
+    monkeypatch.setattr("dstream.connectors.files.column_formats.find_spec", lambda name: None)
     with pytest.raises(SetupError, match=r"pip install 'dstream-spark\[avro\]'"):
         to_files(tmp_path, format="avro")
 
@@ -308,8 +308,10 @@ def test_avro_says_what_to_install(tmp_path, monkeypatch):
 @pytest.mark.parametrize(("codec", "package"), [("snappy", "cramjam"), ("zst", "backports.zstd")])
 def test_avro_says_what_its_compression_needs(tmp_path, monkeypatch, codec, package):
     """Each is part of the extra."""
-    monkeypatch.setattr("reducers.avro_files._PACKAGES", {codec: (package,)})
-    monkeypatch.setattr("reducers.avro_files.find_spec", lambda name: None if name == package else name)
+    monkeypatch.setattr("dstream.connectors.files.column_formats._PACKAGES", {codec: (package,)})
+    monkeypatch.setattr(
+        "dstream.connectors.files.column_formats.find_spec", lambda name: None if name == package else name
+    )
     with pytest.raises(SetupError, match=rf"needs {package}, .* pip install 'dstream-spark\[avro\]'"):
         to_files(tmp_path, format="avro", compression=codec)
 
@@ -337,7 +339,7 @@ def test_every_column_comes_back(tmp_path_factory, values):
     """Of values of one type."""
     import io
 
-    from reducers.file_formats import NO_LIMIT
+    from dstream.connectors.files.formats import NO_LIMIT
 
     file, rows = io.BytesIO(), [{"a": value} for value in values]
     content = to_files("x", format="parquet").form.content(file, NO_LIMIT, 1 << 20, {})

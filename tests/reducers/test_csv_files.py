@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dstream.connectors.files.format_choice import CsvLines
 from dstream.errors import SinkError
 from reducers import to_files
-from reducers.csv_lines import CsvLines
 from sources import csv_rows
 
 

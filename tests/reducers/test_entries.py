@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dstream.connectors.collections.sinks import entries
 from dstream.errors import NullElementError
+from dstream.failures.attribution import given_to
 from dstream.values import Entry
-from dstream.values.blaming import given_to
-from reducers.entries import entries
 
 NUMBERS = range(10_000)
 
@@ -75,7 +75,7 @@ PAIRS = st.lists(
 def test_ones_that_are_counted_give_what_adding_gives(left, right, size):
     """Whatever comes before or after them, here or in the next partition; types and the order of keys are the same."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("reducers.entries._BATCH", size)
+        patch.setattr("dstream.connectors.collections.sinks._BATCH", size)
         counted, added = (
             collector.accumulated(collector.combined(held(collector, left), held(collector, right)), left)
             for collector in (entries(None, None, operator.add), entries(None, None, lambda one, other: one + other))

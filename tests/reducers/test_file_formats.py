@@ -15,12 +15,11 @@ from typing import NamedTuple
 
 import pytest
 
+from dstream.connectors.base import TextLines
+from dstream.connectors.files.formats import NO_LIMIT, JsonLines, LineFormat, plain
 from dstream.errors import UnsupportedError
 from dstream.values import Entry
 from reducers import to_files
-from reducers.file_formats import NO_LIMIT
-from reducers.json_objects import JsonLines, plain
-from reducers.line_formats import LineFormat, TextLines
 from sources import csv_rows, json_lines, parquet_rows, text_files
 
 

@@ -17,9 +17,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dstream.connectors.files.writers import checked_partitions
 from dstream.errors import SinkError
 from reducers import replacing, to_files
-from reducers.partition_folders import checked_partitions
 from sources import csv_rows, text_files
 
 
@@ -167,7 +167,7 @@ def test_replacing_removes_folders_that_hold_nothing(local_context, tmp_path):
 
 def test_open_files_are_bounded(local_context, tmp_path, monkeypatch):
     """The one that was used least lately ends, and goes on in another file; the order stays."""
-    monkeypatch.setattr("reducers.staged_files.MOST_OPEN", 2)
+    monkeypatch.setattr("dstream.connectors.files.writers.MOST_OPEN", 2)
     items = [{"v": n % 3, "n": n} for n in range(2000)]
     paths = local_context.stream(items).collect(to_files(tmp_path, format="json", partition_by="v"))
 
@@ -207,7 +207,7 @@ def test_rows_roll_too(local_context, tmp_path, format):
 def test_files_roll_with_the_time(local_context, tmp_path, monkeypatch):
     """With the first item after so many seconds."""
     seconds = iter(range(1000))
-    monkeypatch.setattr("reducers.staged_files.monotonic", lambda: next(seconds))
+    monkeypatch.setattr("dstream.connectors.files.writers.monotonic", lambda: next(seconds))
     paths = local_context.stream(range(100)).collect(to_files(tmp_path, roll_at=(None, 2)))
 
     assert len(paths) > 2

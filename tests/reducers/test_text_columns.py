@@ -6,7 +6,7 @@ from enum import StrEnum
 
 import pytest
 
-from reducers.scalar_forms import Misfit, Scalar
+from dstream.schema.column_types import ColumnTypeError, ScalarColumn
 
 
 class Name(str):
@@ -20,11 +20,11 @@ class Color(StrEnum):
 @pytest.mark.parametrize("values", [[], ["a", "\ud800"], ["a", None], [None], [Name("a"), Color.RED, "b"]])
 def test_a_column_of_texts_takes_texts_and_none(values):
     """Also of classes that are texts."""
-    assert Scalar(str).taking(values) == Scalar(str)
+    assert ScalarColumn(str).taking(values) == ScalarColumn(str)
 
 
 @pytest.mark.parametrize("odd", [b"a", 1, bytearray(b"a"), ["a"]])
 def test_a_column_of_texts_takes_nothing_else(odd):
     """However many texts stand around it: Arrow alone would take bytes."""
-    with pytest.raises(Misfit, match="it holds str"):
-        Scalar(str).taking(["a", odd, "b"])
+    with pytest.raises(ColumnTypeError, match="it holds str"):
+        ScalarColumn(str).taking(["a", odd, "b"])

@@ -8,13 +8,12 @@ from dataclasses import replace
 
 import pytest
 
-from dstream.engine.spark.session import class_archive as archives
-from dstream.engine.spark.session import java, spark_start
-from dstream.engine.spark.session.class_archive import ClassArchive, is_private
-from dstream.engine.spark.session.java import Java
-from dstream.engine.spark.session.spark_settings import Settings
+from dstream.engine.spark.session import java, startup
+from dstream.engine.spark.session import java as archives
+from dstream.engine.spark.session.java import ClassArchive, Java, is_private
+from dstream.engine.spark.session.settings import Settings
 from dstream.errors import SetupError
-from dstream.session import archive_maker
+from dstream.session import archive as archive_maker
 
 SETTINGS = Settings("local[2]", {}, "OFF", 2**20, class_archive=True)
 
@@ -235,18 +234,18 @@ def test_a_home_that_cannot_be_written_to_has_none(archive, monkeypatch):
 @pytest.mark.parametrize("changes", [{"class_archive": False}, {"master": "spark://host:7077"}])
 def test_who_wants_none_has_none(monkeypatch, changes):
     """And Java on a cluster has options of its own."""
-    monkeypatch.setattr(spark_start, "has_java_options", lambda config: False)
-    monkeypatch.setattr(spark_start, "class_archive", lambda java: pytest.fail("it was looked for"))
+    monkeypatch.setattr(startup, "has_java_options", lambda config: False)
+    monkeypatch.setattr(startup, "class_archive", lambda java: pytest.fail("it was looked for"))
 
-    assert spark_start.archive_for(replace(SETTINGS, **changes)) is None
+    assert startup.archive_for(replace(SETTINGS, **changes)) is None
 
 
 def test_who_chooses_options_of_java_has_none(monkeypatch):
     """They may name an archive, or a collector for which it was not made."""
     monkeypatch.setenv("SPARK_SUBMIT_OPTS", "-XX:+UseZGC")
-    monkeypatch.setattr(spark_start, "class_archive", lambda java: pytest.fail("it was looked for"))
+    monkeypatch.setattr(startup, "class_archive", lambda java: pytest.fail("it was looked for"))
 
-    assert spark_start.archive_for(SETTINGS) is None
+    assert startup.archive_for(SETTINGS) is None
 
 
 def test_a_java_that_does_not_start_with_it_starts_without(made, monkeypatch):
@@ -258,9 +257,9 @@ def test_a_java_that_does_not_start_with_it_starts_without(made, monkeypatch):
             raise SetupError("the Java virtual machine did not start")
         return "spark"
 
-    monkeypatch.setattr(spark_start, "_started", launched)
+    monkeypatch.setattr(startup, "_started", launched)
 
-    assert spark_start.started(made, SETTINGS) == "spark"
+    assert startup.started(made, SETTINGS) == "spark"
     assert (made.path(), made.is_wanted()) == (None, False)
 
 
@@ -272,9 +271,9 @@ def test_an_error_that_is_not_of_the_archive_is_raised_once(archive, monkeypatch
         starts.append(options)
         raise SetupError("no")
 
-    monkeypatch.setattr(spark_start, "_started", launched)
+    monkeypatch.setattr(startup, "_started", launched)
     with pytest.raises(SetupError, match=r"^no$"):
-        spark_start.started(archive, SETTINGS)
+        startup.started(archive, SETTINGS)
 
     assert starts == [""]
 

@@ -11,7 +11,7 @@ import pytest
 
 import dstream as ds
 from dstream.errors import ConfigurationError
-from dstream.session import configuration_file
+from dstream.session import configuration
 from dstream.session.configuration import Setting, configured
 
 
@@ -186,8 +186,8 @@ def test_a_mistake_in_an_argument_is_refused_at_the_call(folder, argument, messa
 def test_a_file_that_another_user_wrote_is_not_read(folder, monkeypatch):
     """It could send data elsewhere; the message says how to read it all the same."""
     written(folder, 'engine = "local"')
-    monkeypatch.setattr(configuration_file.os, "geteuid", lambda: 12345)
-    monkeypatch.setattr(configuration_file.os, "fstat", lambda _: state_of(777))
+    monkeypatch.setattr(configuration.os, "geteuid", lambda: 12345)
+    monkeypatch.setattr(configuration.os, "fstat", lambda _: state_of(777))
     with pytest.raises(
         ConfigurationError, match="belongs to another user and is not read; set DSTREAM_CONFIG to its path"
     ):
@@ -204,9 +204,9 @@ def test_a_file_of_root_or_of_ours_is_read(folder, monkeypatch, owner):
     """Root can change every file anyway."""
     written(folder, 'engine = "local"')
     state = state_of(owner)
-    monkeypatch.setattr(configuration_file.os, "geteuid", lambda: 12345)
-    monkeypatch.setattr(configuration_file.os, "fstat", lambda _: state)
-    monkeypatch.setattr(configuration_file.os, "lstat", lambda _: state)
+    monkeypatch.setattr(configuration.os, "geteuid", lambda: 12345)
+    monkeypatch.setattr(configuration.os, "fstat", lambda _: state)
+    monkeypatch.setattr(configuration.os, "lstat", lambda _: state)
 
     assert configured({})["engine"] == "local"
 
@@ -214,7 +214,7 @@ def test_a_file_of_root_or_of_ours_is_read(folder, monkeypatch, owner):
 def test_a_link_that_another_user_made_is_not_followed(folder, monkeypatch):
     """The file may be ours, and yet not meant for this folder."""
     written(folder, 'engine = "local"')
-    monkeypatch.setattr(configuration_file.os, "lstat", lambda _: state_of(777))
+    monkeypatch.setattr(configuration.os, "lstat", lambda _: state_of(777))
 
     with pytest.raises(ConfigurationError, match="belongs to another user"):
         configured({})

@@ -7,8 +7,8 @@ import pickle
 import pytest
 
 import dstream as ds
+from dstream.base.pickling import dumps
 from dstream.errors import IllegalStateError, SourceError
-from dstream.pickling import dumps
 from dstream.values import Entry
 from reducers import grouping_by_to_imap, replacing, to_icache, to_ilist, to_imap
 from sources import icache, ilist, imap, imap_journal

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dstream.engine.spark.session.jvm_output import Pump, _without_last_words
+from dstream.engine.spark.session.startup import Pump, _without_last_words
 
 TRACEBACK = "Traceback (most recent call last):\n"
 DAEMON = '  File "pyspark.zip/pyspark/daemon.py", line 95, in worker\n'

@@ -11,9 +11,9 @@ import tempfile
 
 import pytest
 
-from dstream.engine.spark.session import spark_settings
-from dstream.engine.spark.session.spark_settings import Settings
-from dstream.engine.spark.session.spark_start import quiet_py4j
+from dstream.engine.spark.session import settings
+from dstream.engine.spark.session.settings import Settings
+from dstream.engine.spark.session.startup import quiet_py4j
 
 ENABLED = "spark.python.unix.domain.socket.enabled"
 FOLDER = "spark.python.unix.domain.socket.dir"
@@ -22,14 +22,14 @@ FOLDER = "spark.python.unix.domain.socket.dir"
 @pytest.fixture(autouse=True)
 def _fresh(monkeypatch):
     """No folder of ours is known, before the test and after it, so that none is taken from a Spark that runs."""
-    before = spark_settings._folder_of_sockets, spark_settings._folder_of_blocks
+    before = settings._folder_of_sockets, settings._folder_of_blocks
     for name, folder in zip(("_folder_of_sockets", "_folder_of_blocks"), before, strict=True):
-        monkeypatch.setattr(spark_settings, name, functools.cache(folder.__wrapped__))
+        monkeypatch.setattr(settings, name, functools.cache(folder.__wrapped__))
 
 
 def defaults(master="local[2]", **config):
     """Return the settings for a master, as far as they are not the user's."""
-    return spark_settings.defaults(master, Settings(master, config, "OFF", 2**20))
+    return settings.defaults(master, Settings(master, config, "OFF", 2**20))
 
 
 def test_workers_on_this_machine_use_sockets_in_a_private_folder():
@@ -78,7 +78,7 @@ def test_a_disk_that_is_full_keeps_spark_to_tcp(monkeypatch):
 
 def test_a_system_without_such_sockets_keeps_to_tcp(monkeypatch):
     """Not every Python has them."""
-    monkeypatch.delattr(spark_settings.socket, "AF_UNIX")
+    monkeypatch.delattr(settings.socket, "AF_UNIX")
 
     assert ENABLED not in defaults()
 

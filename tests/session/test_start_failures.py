@@ -10,8 +10,8 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 import dstream as ds
-from dstream.engine.spark.session.spark_start import submitted
-from dstream.engine.spark.session.start_failures import check_master, starting
+from dstream.engine.spark.session.settings import check_master, starting
+from dstream.engine.spark.session.startup import submitted
 from dstream.errors import IllegalStateError, SetupError
 
 CALL = "An error occurred while calling None.org.apache.spark.api.java.JavaSparkContext.\n: "

@@ -12,12 +12,12 @@ from types import ModuleType
 import pytest
 
 import dstream as ds
-from dstream.command.options import connected
+from dstream.base.environment import inside_a_worker
+from dstream.command.program import connected
 from dstream.engine.spark.session import launch
 from dstream.errors import EngineError, SetupError
-from dstream.session import connecting
-from dstream.session.warm_start import WarmStart
-from dstream.session.workers import inside_a_worker
+from dstream.session import connection
+from dstream.session.warmup import WarmStart
 
 ROOT = Path(__file__).parents[2]
 
@@ -181,7 +181,7 @@ def begun(monkeypatch):
     """The masters for which a start has begun; no Spark starts."""
     masters = []
     monkeypatch.setattr(launch, "check_machine", lambda master, config: None)
-    monkeypatch.setattr(connecting, "_started_beside", lambda start, master: masters.append(master) or start)
+    monkeypatch.setattr(connection, "_started_beside", lambda start, master: masters.append(master) or start)
     return masters
 
 
@@ -212,7 +212,7 @@ def test_a_notebook_is_a_prompt(monkeypatch):
     monkeypatch.delattr(sys, "ps1", raising=False)
     monkeypatch.setitem(sys.modules, "IPython", type("IPython", (), {"get_ipython": staticmethod(lambda: "shell")}))
 
-    assert connecting._is_at_a_prompt()
+    assert connection._is_at_a_prompt()
 
 
 def test_a_spark_that_runs_already_is_not_started(monkeypatch):

@@ -18,7 +18,7 @@ from typing import Any
 
 import dstream as ds
 from collectors import averaging, counting, grouping_by, mapping, summing, to_list
-from dstream.engine.worker.spark_versions import version
+from dstream.engine.versions import version
 from dstream.pipeline import Pipeline
 from reducers import grouping_by_to_imap, to_files, to_ilist, to_imap
 from sources import text_files

@@ -25,12 +25,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as parquet
 
+from dstream.delta.checkpoints import write_checkpoint
 from dstream.errors import DStreamError
 from dstream.spi.store import Options
 from dstream.storage import Settings, open_storage
-from dstream.storage.codec.codec import Codec
+from dstream.storage.codec.collection import Codec
 from dstream.storage.codec.pickles import Pickles
-from dstream.storage.lake.checkpoints import write_checkpoint
 
 __all__ = ["violations"]
 

@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 import dstream as ds
+from dstream.delta import checkpoints
 from dstream.errors import DStreamError
 from dstream.spi.store import Options
 from dstream.storage import Settings, open_storage
-from dstream.storage.lake import checkpoints
-from dstream.storage.lake.buckets import BucketCache
+from dstream.storage.lake.caches import BucketCache
 
 __all__ = ["Lake", "run"]
 

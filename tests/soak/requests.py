@@ -23,7 +23,7 @@ from typing import Any
 import dstream as ds
 from dstream.errors import IllegalStateError
 from dstream.jobs import JobConfig, JobStatus
-from dstream.jobs.job import Job
+from dstream.jobs.handle import Job
 from dstream.testing.engines import MASTER, SETTINGS
 from reducers import to_ilist
 from tests.jobs.unbounded.streams import Breaking, pipeline_of

@@ -19,7 +19,7 @@ import venv
 from collections.abc import Sequence
 from pathlib import Path
 
-from dstream.engine.worker.spark_versions import LOWEST
+from dstream.engine.versions import LOWEST
 
 ROOT = Path(__file__).parents[2]
 ALL = [".".join(map(str, spark)) for spark in LOWEST]

@@ -9,8 +9,7 @@ from typing import Any
 import cloudpickle
 import pytest
 
-from dstream.spi.source import Source
-from dstream.spi.stream_source import StreamSource
+from dstream.spi.source import Source, StreamSource
 
 
 @pytest.fixture(scope="session")
@@ -28,10 +27,10 @@ def read() -> Callable[..., list[Any]]:
 @pytest.fixture
 def tiny_splits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make splits and blocks of a few bytes, so that small files are cut in many places."""
-    monkeypatch.setattr("sources.file_splits.SMALLEST_SPLIT", 1)
-    monkeypatch.setattr("sources.file_splits.LARGEST_SPLIT", 7)
-    monkeypatch.setattr("sources.file_splits.OPENING", 1)
-    monkeypatch.setattr("sources.lines.BLOCK", 5)
+    monkeypatch.setattr("dstream.connectors.files.splits.SMALLEST_SPLIT", 1)
+    monkeypatch.setattr("dstream.connectors.files.splits.LARGEST_SPLIT", 7)
+    monkeypatch.setattr("dstream.connectors.files.splits.OPENING", 1)
+    monkeypatch.setattr("dstream.connectors.files.lines.BLOCK", 5)
 
 
 class Follower:

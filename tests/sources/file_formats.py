@@ -10,6 +10,7 @@ import sqlite3
 import tarfile
 import zipfile
 from collections.abc import Callable
+from contextlib import closing
 
 import fastavro
 import numpy as np
@@ -30,9 +31,9 @@ def written(write: Callable[[io.BytesIO], object]) -> bytes:
 
 def database() -> bytes:
     """Return the bytes of a database of SQLite."""
-    connection = sqlite3.connect(":memory:")
-    connection.execute("CREATE TABLE t (n)")
-    return connection.serialize()
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute("CREATE TABLE t (n)")
+        return connection.serialize()
 
 
 def avro(out: io.BytesIO) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import sqlite3
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, NotRequired, Required, TypedDict
 
@@ -15,12 +16,12 @@ from hypothesis import strategies as st
 
 import dstream as ds
 from dstream.errors import SourceError
+from dstream.schema.decoders import DecodeError
+from dstream.schema.factories import maker_of_objects, maker_of_rows
+from dstream.schema.records import BINARY, TEXTS, form_of
 from dstream.testing.engines import MASTER, SETTINGS
 from reducers import to_files
 from sources import avro_records, csv_rows, json_lines, parquet_rows, sql_rows
-from sources.forms import Unfit
-from sources.kinds import BINARY, TEXTS, form_of
-from sources.quick_makers import maker_of_objects, maker_of_rows
 
 
 class Row(TypedDict, total=False):
@@ -164,14 +165,14 @@ def test_generated_functions_do_what_forms_do(row):
 def _outcome(make, given):
     try:
         return make(given)
-    except Unfit as error:
+    except DecodeError as error:
         return str(error)
 
 
 def test_tables_and_queries_have_nulls_in_their_place(local_context, tmp_path):
     """As Parquet has."""
     pytest.importorskip("sqlalchemy")
-    with sqlite3.connect(tmp_path / "a.db") as connection:
+    with closing(sqlite3.connect(tmp_path / "a.db")) as connection, connection:
         connection.execute("create table t (id int, name text, day text, price real)")
         connection.execute("insert into t values (1, null, null, null), (2, 'Ada', '2026-01-01', 1.5)")
     connection.close()

@@ -112,7 +112,7 @@ def test_it_ends_when_the_server_does(context, server, follow):
 
 def test_a_job_that_is_behind_lets_the_server_wait(context, server, monkeypatch):
     """Nothing more is stored while enough lines wait in the list; a limit bounds a range."""
-    monkeypatch.setattr("sources.durable_lines.ENOUGH", 2)
+    monkeypatch.setattr("dstream.connectors.sockets.ENOUGH", 2)
     source = lines_of(server, context)
     server.send("a\nb\n")
     while source.reach({"lines": 0}) != {"lines": 2}:

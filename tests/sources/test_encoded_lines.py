@@ -9,24 +9,24 @@ from typing import Any
 
 import pytest
 
-import sources.lines
-import sources.text
+import dstream.connectors.files.lines
+import dstream.connectors.files.text
 from collectors import counting, frequencies
-from collectors.of_entries import folded_values
-from dstream.engine.compiler.reading_steps import collector_read, read_op
-from dstream.engine.kernels.columns.column_ends import collected, tables_of_groups
-from dstream.engine.kernels.columns.column_items import ColumnItems
-from dstream.engine.kernels.columns.column_texts import Texts
-from dstream.engine.kernels.columns.column_values import Column, column_of, items_of
-from dstream.engine.kernels.core_operations import operation
-from dstream.engine.kernels.reading import items_of as read_items
-from dstream.engine.memory_bound import Bound
-from dstream.engine.worker.stage_task import StageTask
+from collectors.entries import folded_values
+from dstream.base.memory import Bound
+from dstream.connectors.collections.sinks import entries
+from dstream.engine.compiler.expressions import collector_read, read_op
+from dstream.engine.tasks.runtime import StageTask
 from dstream.errors import EngineError, SourceError
-from dstream.plan.core import Chain, Limit
+from dstream.operators.columns.strings import Strings
+from dstream.operators.columns.values import Column, column_of, items_of
+from dstream.operators.rows.blocks import ColumnItems
+from dstream.operators.rows.group_tables import collected, tables_of_groups
+from dstream.operators.rows.guards import items_of as read_items
+from dstream.operators.rows.operations import operation
+from dstream.plan.operations.streams import Chain, Limit
 from dstream.plan.steps import Op, Step
-from dstream.values.encoded_lines import EncodedLines
-from reducers.entries import entries
+from dstream.values.records import EncodedLines
 from sources import text_files
 
 _STEP = Step("read", None, 1, 1)
@@ -49,8 +49,8 @@ FILES = {
 
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sources.lines, "BLOCK", 5)
-    monkeypatch.setattr(sources.text, "_FEW_BYTES", 0)
+    monkeypatch.setattr(dstream.connectors.files.lines, "BLOCK", 5)
+    monkeypatch.setattr(dstream.connectors.files.text, "_FEW_BYTES", 0)
 
 
 def _blocks(path: Path, encoding: str = "utf-8") -> Iterator[Sequence[str]]:
@@ -117,7 +117,7 @@ def test_lines_before_what_is_not_in_the_encoding_are_given_first(tmp_path: Path
 
 def test_few_bytes_make_no_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All files of a task together count."""
-    monkeypatch.setattr(sources.text, "_FEW_BYTES", 7)
+    monkeypatch.setattr(dstream.connectors.files.text, "_FEW_BYTES", 7)
     (tmp_path / "a").write_bytes(b"one\n")
     few = list(_blocks(tmp_path))
     (tmp_path / "b").write_bytes(b"two\n")
@@ -151,7 +151,7 @@ def test_a_chain_on_a_file_stays_in_columns(tmp_path: Path) -> None:
 
     blocks = _columns(_items(path, *steps))
 
-    assert all(isinstance(block, Texts) for block in blocks)
+    assert all(isinstance(block, Strings) for block in blocks)
     assert [word for block in blocks for word in items_of(block)] == ["the", "whale", "the"]
 
 

@@ -11,12 +11,12 @@ import pytest
 import sqlalchemy
 
 import dstream as ds
+from dstream.connectors.sql.records import Rows
+from dstream.connectors.sql.sinks import SqlJob
 from dstream.errors import SinkError, SinkUnavailableError, SourceError, SourceUnavailableError
 from dstream.failures import origin_of
 from reducers import to_sql
-from reducers.sql_job import SqlJob
 from sources import sql_changes, sql_rows
-from sources.sql_records import Rows
 from tests.jobs.unbounded.streams import eventually, pipeline_of
 from tests.storage.sinks.sink_contract import SinkCase, SinkContract
 

@@ -8,8 +8,8 @@ import threading
 
 import pytest
 
+from dstream.connectors.sockets import connected_to
 from dstream.errors import SinkError, SourceError
-from dstream.values.addresses import connected_to
 from reducers import to_socket
 from sources import socket_lines
 

@@ -10,13 +10,13 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from dstream.engine.kernels.columns.column_records import Records, blocks_of_rows
-from dstream.engine.kernels.columns.column_values import items_of
+from dstream.connectors.tables import rows_of_table
+from dstream.operators.columns.records import Records, blocks_of_rows
+from dstream.operators.columns.values import items_of
 from dstream.plan.steps import Step
+from dstream.schema.times import in_usual_layout, usual_type
 from dstream.spi import ArrowRows
 from sources import parquet_rows
-from sources.arrow_layouts import in_usual_layout, usual_type
-from sources.tables import rows_of_table
 from tests.sources.arrow_types import ARRAYS, INTERVALS, WITHOUT_VALUES
 
 each_type = pytest.mark.parametrize("name", ARRAYS)
@@ -59,7 +59,7 @@ def test_rows_of_a_file_are_chosen(tmp_path, name, monkeypatch):
     rows = table.to_pylist()
 
     assert rows_at([2, 0, 0], parquet_rows(tmp_path)) == [rows[2], rows[0], rows[0]]
-    monkeypatch.setattr("sources.parquet_columns._GROUP_BYTES", 0)
+    monkeypatch.setattr("dstream.connectors.files.parquet._GROUP_BYTES", 0)
     assert rows_at([2, 0, 0], parquet_rows(tmp_path)) == [rows[2], rows[0], rows[0]]
 
 

@@ -9,10 +9,10 @@ from typing import Any
 import fastavro
 import pytest
 
+from dstream.connectors.files.avro import _head
+from dstream.connectors.files.avro_blocks import header
 from dstream.errors import SourceError
 from sources import avro_records
-from sources.avro import _head
-from sources.avro_blocks import header
 
 _MOMENT = {"type": "long", "logicalType": "timestamp-millis"}
 _FAR = 8_640_000_000_000_000

@@ -231,8 +231,8 @@ def test_lines_have_their_numbers_wherever_a_file_is_cut(pieces, parallelism, bl
     """As one pass over the whole file counts them; good lines and bad ones are what Python says they are."""
     content = b"".join(piece + end for piece, end in pieces)
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        for name, size in {"file_splits.SMALLEST_SPLIT": 1, "file_splits.OPENING": 1, "lines.BLOCK": block}.items():
-            patch.setattr(f"sources.{name}", size)
+        for name, size in {"splits.SMALLEST_SPLIT": 1, "splits.OPENING": 1, "lines.BLOCK": block}.items():
+            patch.setattr(f"dstream.connectors.files.{name}", size)
         path = pathlib.Path(folder) / "a.txt"
         path.write_bytes(content)
         found = [

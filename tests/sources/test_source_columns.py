@@ -17,15 +17,16 @@ import pytest
 
 import dstream as ds
 from collectors import grouping_by, summing
-from dstream.engine.kernels.columns.column_items import given
-from dstream.engine.kernels.reading import items_of
+from dstream.connectors.files import parquet, splits
+from dstream.connectors.tables import rows_of_table
 from dstream.errors import SourceError
-from dstream.failures.known import known_of
+from dstream.failures.account import known_of
+from dstream.operators.rows.blocks import given
+from dstream.operators.rows.guards import items_of
 from dstream.plan.steps import Step
 from dstream.spi import ArrowRows, InArrow
 from dstream.testing.engines import MASTER, SETTINGS
-from sources import file_splits, parquet_columns, parquet_rows
-from sources.tables import rows_of_table
+from sources import parquet_rows
 
 TABLE = pa.table(
     {
@@ -104,7 +105,7 @@ def test_rows_of_parquet_stand_in_columns(
     kind: Any, ways: set[str], names: list[str], group_bytes: int, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A block for each row group, from each of which the same items can be made."""
-    monkeypatch.setattr(parquet_columns, "_GROUP_BYTES", group_bytes)
+    monkeypatch.setattr(parquet, "_GROUP_BYTES", group_bytes)
     source = parquet_rows(path, kind=kind)
 
     found = _rows(source)
@@ -117,7 +118,7 @@ def test_rows_of_parquet_stand_in_columns(
 
 def test_blocks_are_small_at_first(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """For who looks for one item."""
-    monkeypatch.setattr(parquet_columns, "_FIRST_ROWS", 1)
+    monkeypatch.setattr(parquet, "_FIRST_ROWS", 1)
 
     assert [each.size for each in _rows(parquet_rows(path))] == [1, 2, 1, 2, 1, 2, 1]
 
@@ -340,7 +341,7 @@ def test_rows_of_parquet_are_sorted_and_joined_on_spark(
     columns: Any, kind: Any, path: Path, spark_context: ds.Context, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By several tasks, which send rows to each other: whole, and beside their key."""
-    monkeypatch.setattr(file_splits, "SMALLEST_SPLIT", 1)
+    monkeypatch.setattr(splits, "SMALLEST_SPLIT", 1)
     rows = _items(parquet_rows(path, kind=kind))
     number: Any = (lambda row: row["n"]) if kind is None else (lambda row: row.n)
     with ds.connect(MASTER, config=SETTINGS, storage=data, columns=columns) as ctx:
@@ -390,7 +391,7 @@ def test_columns_that_cannot_be_read_are_told_with_their_file(path: Path, monkey
     def fail(*arguments: Any) -> Any:
         raise OSError("torn")
 
-    monkeypatch.setattr(parquet_columns._ColumnsOfGroup, "_read", fail)
+    monkeypatch.setattr(parquet._ColumnsOfGroup, "_read", fail)
     found = _rows(parquet_rows(path))
 
     with pytest.raises(SourceError, match=r"cannot read .*a.parquet: .*torn"):

@@ -26,7 +26,7 @@ each_codec = pytest.mark.parametrize("ending", CODECS)
 @each_codec
 def test_compressed_files_are_read_whole(tmp_path, read, monkeypatch, ending):
     """One part for the file, however many tasks could run."""
-    monkeypatch.setattr("sources.file_splits.SMALLEST_SPLIT", 1)
+    monkeypatch.setattr("dstream.connectors.files.splits.SMALLEST_SPLIT", 1)
     lines = [f"line {n}" for n in range(50_000)]
     (tmp_path / f"a{ending.upper()}").write_bytes(CODECS[ending]("\r\n".join(lines).encode()))
     source = text_files(tmp_path)

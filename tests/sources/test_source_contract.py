@@ -14,10 +14,10 @@ import pyarrow as pa
 import pytest
 
 import sources
+from dstream.connectors.files.lines import splits_at_newlines
 from dstream.errors import SourceError
 from dstream.spi import StreamSource
 from reducers import to_ilist
-from sources.lines import splits_at_newlines
 from tests.sources.file_formats import FORMATS
 from tests.sources.file_sources import FILE_SOURCES, OTHER_SOURCES, FileSource
 
@@ -107,8 +107,8 @@ def test_compressed_bytes_that_are_torn_are_an_error(write, name, how):
 @each_compression
 def test_a_bomb_costs_a_bounded_amount(write, monkeypatch, name, how):
     """A record of 8 MB out of a small file: an error that names the file and the limit, or one part after another."""
-    for module in ("parquet_reading", "parquet_columns"):
-        monkeypatch.setattr(f"sources.{module}.DECODED_BYTES", 1_000_000)
+    for module in ("row_groups", "parquet"):
+        monkeypatch.setattr(f"dstream.connectors.files.{module}.DECODED_BYTES", 1_000_000)
     row = FILE_SOURCES[name]
     file, small = row.packed[how](1)
     last = items_of(row.make(write(small, file)))[-1]
@@ -207,8 +207,8 @@ def test_a_file_that_may_not_be_read_is_named(write, monkeypatch, name):
         raise PermissionError(13, "Permission denied", path)
 
     folder = write(FILE_SOURCES[name].good)
-    for module in ("file_access", "file_positions"):
-        monkeypatch.setattr(f"sources.{module}.open", refuse, raising=False)
+    for module in ("filesystem.access", "connectors.files.text"):
+        monkeypatch.setattr(f"dstream.{module}.open", refuse, raising=False)
 
     with pytest.raises(
         SourceError, match=f"cannot read {folder}/a: (this process may not read it|.*Permission denied)"

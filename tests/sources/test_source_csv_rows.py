@@ -11,12 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dstream.connectors.files.sources import fail_at_once
+from dstream.connectors.files.splits import Part
 from dstream.errors import SourceError
+from dstream.filesystem import access
+from dstream.filesystem.access import File
 from dstream.spi.source import Source
-from sources import csv_rows, file_access
-from sources.file_access import File
-from sources.file_splits import Part
-from sources.record_files import fail_at_once
+from sources import csv_rows
 
 
 @pytest.fixture
@@ -176,8 +177,8 @@ def test_csv_rows_reads_a_column_that_is_called_like_that_line(write, read):
 
 def test_csv_rows_reads_a_pipe_once(write, monkeypatch):
     """Also where a byte of UTF-16 is bad: opened once more, a pipe waits for a writer without an end."""
-    opened, really_open = [], file_access._open
-    monkeypatch.setattr(file_access, "_open", lambda file: opened.append(file) or really_open(file))
+    opened, really_open = [], access._open
+    monkeypatch.setattr(access, "_open", lambda file: opened.append(file) or really_open(file))
     path = str(write("a\n1\n".encode("utf-16-le") + b"\0\xdc\n\0"))
     pipe = Part(File(path, path, size=None))
 

@@ -13,10 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dstream.errors import SourceError
+from dstream.schema.factories import maker_of_many_rows, maker_of_rows
+from dstream.schema.records import TEXTS, form_of
 from sources import csv_rows
-from sources.column_makers import maker_of_many_rows
-from sources.kinds import TEXTS, form_of
-from sources.quick_makers import maker_of_rows
 
 
 class Colour(enum.Enum):
@@ -185,7 +184,7 @@ def test_functions_that_make_items_are_written_once_a_file(write, monkeypatch):
         calls.append(arguments)
         return maker_of_rows(*arguments, **named)
 
-    monkeypatch.setattr("sources.csv_reading.maker_of_rows", counted)
+    monkeypatch.setattr("dstream.connectors.files.csv.maker_of_rows", counted)
     (split,) = csv_rows(write("name,age\n" + '"",1\na,2\n\n' * 500), Visit).splits(1)
 
     assert len(list(split.read())) == 1_000

@@ -56,7 +56,7 @@ def test_undecodable_bytes_right_behind_a_mark_have_their_own_offset(tmp_path):
 @pytest.mark.parametrize("block", [3, 4, 5, 1_000])
 def test_undecodable_bytes_in_a_whole_file_have_their_place_too(tmp_path, monkeypatch, block):
     """UTF-16 is decoded in blocks from the start; a lone surrogate stands in line 3."""
-    monkeypatch.setattr("sources.lines.BLOCK", block)
+    monkeypatch.setattr("dstream.connectors.files.lines.BLOCK", block)
     (tmp_path / "a.txt").write_bytes("1\n2\n".encode("utf-16-le") + b"x\0\x00\xdc" + "y\n".encode("utf-16-le"))
 
     message, lines = first_error(text_files(tmp_path, encoding="utf-16-le"))
@@ -119,7 +119,7 @@ def test_a_file_that_shrank_is_named(tmp_path):
 
 def test_a_file_that_shrinks_while_it_is_read_is_named(tmp_path, monkeypatch):
     """Also behind the first block."""
-    monkeypatch.setattr("sources.lines.BLOCK", 2)
+    monkeypatch.setattr("dstream.connectors.files.lines.BLOCK", 2)
     path = tmp_path / "a.txt"
     path.write_text("1\n" * 100_000)
     [lines] = [split.read() for split in text_files(path).splits(1)]
@@ -137,7 +137,7 @@ def test_whatever_a_remote_file_system_raises_is_a_source_error(tmp_path, monkey
         raise RuntimeError("token expired")
 
     (tmp_path / "a.txt").write_text("1")
-    monkeypatch.setattr("sources.file_access._open", refuse)
+    monkeypatch.setattr("dstream.filesystem.access._open", refuse)
 
     assert "a.txt: RuntimeError: token expired" in first_error(text_files(tmp_path))[0]
 

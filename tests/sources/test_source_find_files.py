@@ -12,8 +12,8 @@ import pytest
 from fsspec.registry import known_implementations
 
 from dstream.errors import SetupError, SourceError
+from dstream.filesystem.discovery import find_files, path_list
 from sources import avro_records, csv_rows, json_lines, parquet_rows, text_files
-from sources.found_files import find_files, path_list
 
 
 @pytest.fixture

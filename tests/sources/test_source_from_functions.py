@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from dstream.errors import SourceError
+from dstream.failures.attribution import given_to
 from dstream.spi import Source, StreamSource
-from dstream.spi.stream_source import Timestamped
-from dstream.values.blaming import given_to
+from dstream.spi.source import Timestamped
 from sources import source_from, stream_source_from
 
 

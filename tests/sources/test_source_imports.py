@@ -28,12 +28,28 @@ def test_reading_local_text_loads_no_heavy_module(tmp_path):
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_memory_and_ranges_import_nothing_of_dstream():
-    """`dstream` imports them while it loads itself, so they must not need it."""
+def test_lines_of_text_load_no_other_format():
+    """Neither those that read rows nor what makes items of a `kind`."""
     code = (
-        "import sys, types; sys.modules['sources'] = types.ModuleType('sources')\n"
-        "sys.modules['sources'].__path__ = ['sources']\n"
-        "import sources.generated, sources.memory, sources.ranges; sys.exit('dstream' in sys.modules)"
+        "import sys; from sources import text_files; text_files('a'); print(*sys.modules)\n"
+        "from sources import csv_rows, parquet_rows, avro_records, json_lines; print(*sys.modules)"
     )
 
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    others = {"dstream.connectors.files.csv", "dstream.connectors.files.parquet", "dstream.connectors.files.avro"}
+    for loaded in run.stdout.splitlines():
+        assert (others | {"dstream.schema.records", "dstream.schema.decoders"}).isdisjoint(loaded.split())
+
+
+def test_memory_and_ranges_import_nothing_else_of_dstream():
+    """`dstream` imports them while it loads itself, so they must not need it."""
+    code = (
+        "import sys, types; sys.modules['dstream'] = types.ModuleType('dstream')\n"
+        "sys.modules['dstream'].__path__ = ['dstream']\n"
+        "import dstream.connectors.memory; print(*(name for name in sys.modules if 'dstream' in name))"
+    )
+
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert run.stdout.split() == ["dstream", "dstream.connectors", "dstream.connectors.memory"]

@@ -8,8 +8,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from dstream.connectors.kafka import consumers
+from dstream.connectors.kafka import topics as kafka_topics
 from dstream.errors import SourceError
-from sources import KafkaRecord, kafka, kafka_clients, kafka_topics
+from sources import KafkaRecord, kafka
 from tests.servers.topics import Topic
 
 
@@ -146,7 +148,7 @@ def test_kafka_says_which_message_a_function_fails_on(engine, topic):
 
 def test_kafka_says_that_nobody_answers(local_context, monkeypatch):
     """With the address, and the reason that the client has reported aside."""
-    monkeypatch.setattr(kafka_clients, "PATIENCE", 0.3)
+    monkeypatch.setattr(consumers, "PATIENCE", 0.3)
     source = kafka("t", {"bootstrap.servers": "127.0.0.1:1"}, until="latest")
     with pytest.raises(SourceError, match=r"kafka\('t', until='latest'\): 127.0.0.1:1: .*\(.*Connection refused"):
         local_context.read(source).to_list()
@@ -154,7 +156,7 @@ def test_kafka_says_that_nobody_answers(local_context, monkeypatch):
 
 def test_kafka_says_why_a_broker_lets_nobody_in(local_context, topic, monkeypatch):
     """That its password is not taken is what a user has to know; the password is not shown."""
-    monkeypatch.setattr(kafka_clients, "PATIENCE", 0.5)
+    monkeypatch.setattr(consumers, "PATIENCE", 0.5)
     login = {"sasl.mechanism": "PLAIN", "sasl.username": "ada", "sasl.password": "hunter2-secret"}
     source = kafka(topic.name, {**topic.config, "security.protocol": "sasl_plaintext", **login}, until="latest")
     with pytest.raises(SourceError, match="SASL PLAIN mechanism handshake failed") as caught:

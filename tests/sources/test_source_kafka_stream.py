@@ -17,12 +17,13 @@ from hypothesis import strategies as st
 
 import dstream as ds
 from collectors import to_list
+from dstream.base.pickling import dumps
+from dstream.connectors.kafka import consumers
 from dstream.errors import IllegalStateError, SourceError, SourceUnavailableError
-from dstream.pickling import dumps
-from dstream.spi.stream_source import StreamSource, Timestamped, TimestampedBeside
+from dstream.spi.source import StreamSource, Timestamped, TimestampedBeside
 from dstream.windows import tumbling
 from reducers import to_ilist
-from sources import kafka, kafka_clients
+from sources import kafka
 from tests.jobs.unbounded.streams import eventually, pipeline_of
 from tests.servers.topics import Topic
 
@@ -170,7 +171,7 @@ def test_a_job_does_not_go_on_in_a_topic_that_was_made_anew(broker, topic, tmp_p
 
 def test_kafka_says_that_a_topic_goes_while_it_is_read(topic, monkeypatch):
     """Behind the look at how far it reaches, with its partition and its broker; no repetition would help."""
-    monkeypatch.setattr(kafka_clients, "PATIENCE", 0.5)
+    monkeypatch.setattr(consumers, "PATIENCE", 0.5)
     source, name = kafka(topic.name, topic.config), f"{topic.name}-0"
     stop = source.reach({name: 0})[name]
     topic.delete()
@@ -186,7 +187,7 @@ def test_kafka_says_that_a_topic_goes_while_it_is_read(topic, monkeypatch):
 def test_kafka_goes_on_with_the_client_that_is_there(topic):
     """One that stands where the range begins is kept; one that stands behind that is of no use."""
     source, name = kafka(topic.name, topic.config), f"{topic.name}-0"
-    here = kafka_clients._OPEN.here()
+    here = consumers._OPEN.here()
     here.clear()
     assert read(source, name, 0, 2) == ["a", "b"]
     [client] = here.values()
@@ -200,7 +201,7 @@ def test_kafka_goes_on_with_the_client_that_is_there(topic):
 def test_kafka_passes_over_what_other_workers_have_read(topic, monkeypatch):
     """With the client that stands a little before the range, and was used of late."""
     source, name = kafka(topic.name, topic.config), f"{topic.name}-0"
-    here = kafka_clients._OPEN.here()
+    here = consumers._OPEN.here()
     here.clear()
     assert read(source, name, 0, 1) == ["a"]
     [client] = here.values()
@@ -208,7 +209,7 @@ def test_kafka_passes_over_what_other_workers_have_read(topic, monkeypatch):
     assert read(source, name, 3, 4) == ["d"]
     assert list(here.values()) == [client]
 
-    monkeypatch.setattr(kafka_clients, "_RECENT", 0.0)
+    monkeypatch.setattr(consumers, "_RECENT", 0.0)
     topic.send([b"f"])
     assert read(source, name, 5, 6) == ["f"]
     assert len(here) == 2
@@ -217,18 +218,18 @@ def test_kafka_passes_over_what_other_workers_have_read(topic, monkeypatch):
 def test_kafka_passes_over_what_is_gone_and_was_read_before(topic):
     """Kafka has removed messages that another worker has read, and that a client of this one would fetch."""
     source, name = kafka(topic.name, topic.config), f"{topic.name}-0"
-    kafka_clients._OPEN.here().clear()
+    consumers._OPEN.here().clear()
     topic.drop_before(2)
-    behind = kafka_clients.Client(source.split(name, 0, 1))
-    kafka_clients._OPEN.keep(source.split(name, 0, 1), behind)
+    behind = consumers.ConsumerClient(source.split(name, 0, 1))
+    consumers._OPEN.keep(source.split(name, 0, 1), behind)
 
     assert read(source, name, 2, 3) == ["c"]
-    assert list(kafka_clients._OPEN.here().values()) == [behind]
+    assert list(consumers._OPEN.here().values()) == [behind]
 
 
 def test_kafka_keeps_the_client_of_each_of_many_partitions(broker):
     """One task reads all of them in a small epoch; the last ones fetch less ahead."""
-    topic, here = Topic(broker.address, 12), kafka_clients._OPEN.here()
+    topic, here = Topic(broker.address, 12), consumers._OPEN.here()
     here.clear()
     source = kafka(topic.name, topic.config)
     for number in range(12):
@@ -239,7 +240,7 @@ def test_kafka_keeps_the_client_of_each_of_many_partitions(broker):
         assert read(source, f"{topic.name}-{number}", 1, 2) == ["b"]
 
     assert list(here.values()) == clients
-    kafka_clients._OPEN.close()
+    consumers._OPEN.close()
 
 
 @pytest.fixture(scope="module")
@@ -262,7 +263,7 @@ def test_kafka_gives_each_message_once_in_any_ranges(mixed, cuts, workers):
     assert source.reach({name: 0}) == {name: 14}
     clients, found = [OrderedDict(), OrderedDict()], ""
     for (start, stop), worker in zip(pairwise([0, *sorted(cuts), 14]), workers, strict=False):
-        with patch.dict(kafka_clients._OPEN._by_process, {os.getpid(): clients[worker]}):
+        with patch.dict(consumers._OPEN._by_process, {os.getpid(): clients[worker]}):
             found += "".join(read(source, name, start, stop))
     for client in (*clients[0].values(), *clients[1].values()):
         client.close()
@@ -275,7 +276,7 @@ def test_kafka_reads_on_when_the_broker_is_back(broker, topic, monkeypatch):
     source, name = kafka(topic.name, topic.config), f"{topic.name}-0"
     assert read(source, name, 0, 1) == ["a"]
     with broker.silent(), monkeypatch.context() as patch:
-        patch.setattr(kafka_clients, "PATIENCE", 0.3)
+        patch.setattr(consumers, "PATIENCE", 0.3)
         for asked in (lambda: source.reach({name: 1}), lambda: read(source, name, 0, 2)):
             with pytest.raises(SourceError, match=f"kafka.'{topic.name}'.*{broker.address}"):
                 asked()
@@ -304,7 +305,7 @@ def test_kafka_believes_no_answer_without_an_offset(topic, monkeypatch):
     monkeypatch.setattr(AdminClient, "list_offsets", list_offsets)
     assert (source.begin(), answers) == ({name: 3}, [])
 
-    monkeypatch.setattr(kafka_clients, "PATIENCE", 0.0)
+    monkeypatch.setattr(consumers, "PATIENCE", 0.0)
     answers.append(-1001)
     with pytest.raises(SourceUnavailableError, match=f"{topic.config['bootstrap.servers']}: {name}: .*Timed out"):
         source.reach({name: 3})

@@ -35,7 +35,7 @@ def past(path: Any, format: str, parallelism: int = 1, **options: Any) -> list[A
 @pytest.mark.parametrize("format", SOURCES)
 def test_a_longer_line_is_a_bad_record(tmp_path, monkeypatch, format, block, end):
     """Whatever is read at a time, and however lines end: those around it are read, and numbered as before."""
-    monkeypatch.setattr("sources.lines.BLOCK", block)
+    monkeypatch.setattr("dstream.connectors.files.lines.BLOCK", block)
     lines, items = LINES[format]
     (tmp_path / "a.txt").write_bytes(end.join(lines).encode())
 
@@ -95,8 +95,8 @@ def test_a_longer_line_of_csv_with_a_quote_ends_the_run(tmp_path):
 
 def test_rows_of_many_characters_are_made_apart(tmp_path, monkeypatch):
     """Those of several lines too, wherever the blocks end: rows and their lines are the same as together."""
-    monkeypatch.setattr("sources.csv_reading._CHARACTERS", 40)
-    monkeypatch.setattr("sources.lines.BLOCK", 30)
+    monkeypatch.setattr("dstream.connectors.files.csv_lines._CHARACTERS", 40)
+    monkeypatch.setattr("dstream.connectors.files.lines.BLOCK", 30)
     rows = [f'{n},"{"x" * (n % 5)}\ny"' if n % 3 else f"{n},{'z' * n}" for n in range(1, 61)]
     bad = [*rows[:31], "1,2,3", *rows[31:]]
     (tmp_path / "a.csv").write_text("a,b\n" + "\n".join(bad))
@@ -110,8 +110,8 @@ def test_rows_of_many_characters_are_made_apart(tmp_path, monkeypatch):
 
 def test_a_row_of_several_lines_that_is_too_large_ends_the_run(tmp_path, monkeypatch):
     """As behind a quote that nothing closes; the rows before are given."""
-    monkeypatch.setattr("sources.csv_reading._CHARACTERS", 40)
-    monkeypatch.setattr("sources.lines.BLOCK", 30)
+    monkeypatch.setattr("dstream.connectors.files.csv_lines._CHARACTERS", 40)
+    monkeypatch.setattr("dstream.connectors.files.lines.BLOCK", 30)
     (tmp_path / "a.csv").write_text("a,b\n1,2\n3,4\n" + '5,"' + "x\n" * 100)
     [split] = csv_rows(tmp_path, max_record=60).splits(1)
     rows = split.read()
@@ -124,7 +124,7 @@ def test_a_row_of_several_lines_that_is_too_large_ends_the_run(tmp_path, monkeyp
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
 def test_a_row_of_too_many_fields_is_bad(tmp_path, monkeypatch, encoding):
     """Delimiters within quotes are none, in a line in the middle of a field neither."""
-    monkeypatch.setattr("sources.csv_reading._FIELDS", 10)
+    monkeypatch.setattr("dstream.connectors.files.csv_lines._FIELDS", 10)
     many = "," * 12
     lines = ["a,b", "1,2", many, f'"{many}",3', f'"x\n{many}\ny","{many}"', "4,5"]
     (tmp_path / "a.csv").write_text("\n".join(lines), encoding=encoding)

@@ -10,11 +10,11 @@ import pyarrow.parquet
 import pytest
 
 import dstream as ds
+from dstream.connectors.tables import TableRows, table_of
 from dstream.errors import SourceError
 from dstream.spi import ArrowRows
 from reducers import to_ilist
 from sources import parquet_rows
-from sources.tables import TableRows, table_of
 
 MICROSECOND = 1_000
 MOMENT = datetime.datetime(1970, 1, 1, 0, 0, 0, 1)
@@ -159,7 +159,7 @@ def test_moments_in_columns_are_those_of_rows(moments, data, columns):
 @pytest.mark.parametrize("group_bytes", [0, 2**20])
 def test_row_groups_with_nanoseconds_stand_in_no_columns(moments, monkeypatch, group_bytes):
     """Others do, in microseconds, if their columns are read as a whole."""
-    monkeypatch.setattr("sources.parquet_columns._GROUP_BYTES", group_bytes)
+    monkeypatch.setattr("dstream.connectors.files.parquet._GROUP_BYTES", group_bytes)
     [split] = parquet_rows(moments(*[0] * 5, 1)).splits(1)
     found = split.arrow_rows()
     first = next(found)
@@ -243,7 +243,7 @@ FAR = [datetime.datetime(9999, 12, 31, 23, 59, 59, 999_999), datetime.datetime(1
 @pytest.mark.parametrize("rows", [1, 5, 8_192])
 def test_times_of_12_bytes_have_any_year(tmp_path, monkeypatch, rows):
     """As Spark and Hive write them: Arrow reads nanoseconds, which those of most years overflow."""
-    monkeypatch.setattr("sources.parquet.BATCH_ROWS", rows)
+    monkeypatch.setattr("dstream.connectors.files.parquet.BATCH_ROWS", rows)
     near = [MOMENT] * 11 + [FAR[0]]
     table = pa.table({"number": pa.array(near, pa.timestamp("us")), "at": pa.array(FAR, pa.timestamp("us"))})
     pyarrow.parquet.write_table(table, tmp_path / "a", use_deprecated_int96_timestamps=True, row_group_size=7)

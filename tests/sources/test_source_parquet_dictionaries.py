@@ -11,8 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
+from dstream.connectors.files import parquet, row_groups
 from dstream.errors import SourceError
-from sources import parquet_columns, parquet_reading, parquet_rows, parquet_sizes
+from sources import parquet_rows
 
 ROWS = 300
 TEXTS = pa.DictionaryArray.from_arrays([None, 0, 1, 2, 1] * 60, ["a", "b" * 1_000, "é"])
@@ -53,9 +54,9 @@ def is_stored(request):
 @pytest.fixture
 def few_bytes(monkeypatch):
     """Let 10,000 decoded bytes be many."""
-    monkeypatch.setattr(parquet_reading, "DECODED_BYTES", 10_000)
-    monkeypatch.setattr(parquet_columns, "DECODED_BYTES", 10_000)
-    monkeypatch.setattr(parquet_columns, "_GROUP_DECODED", 50_000)
+    monkeypatch.setattr(row_groups, "DECODED_BYTES", 10_000)
+    monkeypatch.setattr(parquet, "DECODED_BYTES", 10_000)
+    monkeypatch.setattr(parquet, "_GROUP_DECODED", 50_000)
 
 
 def items_of(source: Any) -> list[Any]:
@@ -88,7 +89,7 @@ def test_batches_are_cut_by_decoded_bytes(tmp_path, few_bytes, is_stored, kind):
 @pytest.mark.parametrize("kind", COLUMNS)
 def test_batches_have_fewer_rows_where_values_are_large(tmp_path, few_bytes, monkeypatch, kind):
     """Where these are enough they are read as ever."""
-    monkeypatch.setattr(parquet_reading, "_FEWER_ROWS", 5)
+    monkeypatch.setattr(row_groups, "_FEWER_ROWS", 5)
     rows = write(tmp_path / "a", COLUMNS[kind], store_schema=False)
     [split] = parquet_rows(tmp_path).splits(1)
 
@@ -102,7 +103,7 @@ def test_rows_in_columns_keep_large_values_in_dictionaries(
     tmp_path, few_bytes, monkeypatch, is_stored, kind, group_bytes
 ):
     """As a whole or in batches: their items are those of the table."""
-    monkeypatch.setattr(parquet_columns, "_GROUP_BYTES", group_bytes)
+    monkeypatch.setattr(parquet, "_GROUP_BYTES", group_bytes)
     rows = write(tmp_path / "a", COLUMNS[kind], store_schema=is_stored)
 
     assert items_of(parquet_rows(tmp_path)) == rows
@@ -123,7 +124,7 @@ def test_items_are_chosen_from_large_values(tmp_path, few_bytes):
 @pytest.mark.parametrize(("room", "is_decoded"), [(130_000, True), (110_000, False)])
 def test_columns_are_decoded_while_there_is_room(tmp_path, few_bytes, monkeypatch, room, is_decoded):
     """The largest value says what they may take, and reading tells what they take."""
-    monkeypatch.setattr(parquet_columns, "_GROUP_DECODED", room)
+    monkeypatch.setattr(parquet, "_GROUP_DECODED", room)
     write(tmp_path / "a", TEXTS, store_schema=False)
     [split] = parquet_rows(tmp_path, columns=["a"]).splits(1)
 
@@ -135,9 +136,9 @@ def test_columns_are_decoded_while_there_is_room(tmp_path, few_bytes, monkeypatc
 @pytest.mark.parametrize("read", ["items", "columns", "batches"])
 def test_a_row_that_takes_too_many_bytes_is_refused(tmp_path, few_bytes, monkeypatch, read):
     """It names the file, the row and the bound."""
-    for module in (parquet_sizes, parquet_reading, parquet_columns):
+    for module in (row_groups, row_groups, parquet):
         monkeypatch.setattr(module, "LARGEST_ROW", 50_000)
-    monkeypatch.setattr(parquet_columns, "_GROUP_BYTES", 0 if read == "batches" else 1 << 20)
+    monkeypatch.setattr(parquet, "_GROUP_BYTES", 0 if read == "batches" else 1 << 20)
     write(tmp_path / "a", COLUMNS["lists"], store_schema=False)
     source = parquet_rows(tmp_path)
 
@@ -147,17 +148,17 @@ def test_a_row_that_takes_too_many_bytes_is_refused(tmp_path, few_bytes, monkeyp
 
 def test_numbers_of_few_bytes_come_in_batches(tmp_path, monkeypatch, read):
     """A number a million times takes no bytes in a file either."""
-    monkeypatch.setattr(parquet_columns, "_GROUP_NUMBERS", 3_000)
+    monkeypatch.setattr(parquet, "_GROUP_NUMBERS", 3_000)
     rows = write(tmp_path / "a", pa.array([7] * ROWS))
     [split] = parquet_rows(tmp_path).splits(1)
-    monkeypatch.setattr(parquet_columns._ColumnsOfGroup, "_read", None)
+    monkeypatch.setattr(parquet._ColumnsOfGroup, "_read", None)
 
     assert [row for found in split.arrow_rows() for row in found.items(slice(0, found.size))] == rows
 
 
 def test_bytes_of_a_fixed_length_bound_the_batch(tmp_path, monkeypatch):
     """Their length is in the schema: absent ones take as many bytes in Arrow."""
-    monkeypatch.setattr("sources.parquet.DECODED_BYTES", 5_000)
+    monkeypatch.setattr("dstream.connectors.files.parquet.DECODED_BYTES", 5_000)
     write(tmp_path / "a", pa.array([None] * ROWS, pa.binary(1_000)))
     [split] = parquet_rows(tmp_path).splits(1)
 
@@ -176,15 +177,15 @@ def test_the_largest_value_of_a_dictionary_is_found(tmp_path, codec, version, va
     metadata = pyarrow.parquet.ParquetFile(source).metadata.row_group(0)
     longest = max(len(value.encode()) for value in values)
 
-    assert parquet_sizes.largest_value(source, metadata.column(1), 5) == max(longest, 4)
-    assert parquet_sizes.largest_value(source, metadata.column(1), 1 << 20) >= longest
-    assert parquet_sizes.largest_value(source, metadata.column(0), 1) == 0
+    assert row_groups.largest_value(source, metadata.column(1), 5) == max(longest, 4)
+    assert row_groups.largest_value(source, metadata.column(1), 1 << 20) >= longest
+    assert row_groups.largest_value(source, metadata.column(0), 1) == 0
 
 
 @pytest.mark.parametrize("page", [b"\5\0\0\0ab", b"\1\0\0\0ab", b"\1\0\0\0a\1\0", b"\xff\xff\xff\xffab"])
 def test_a_torn_dictionary_has_no_longest_value(page):
     """So it may be as long as the page, until Arrow reads it and says so."""
-    assert parquet_sizes.longest_of_page(page) is None
+    assert row_groups.longest_of_page(page) is None
 
 
 def test_a_file_of_few_bytes_takes_few_when_it_is_read(tmp_path):

@@ -41,7 +41,7 @@ def test_parquet_rows_reads_dictionaries(path, read):
 @pytest.mark.parametrize("parallelism", [1, 2, 3, 5, 20])
 def test_parquet_rows_divides_row_groups(path, read, monkeypatch, parallelism):
     """Row groups are spread over the tasks and never cut; neighbours share one."""
-    monkeypatch.setattr("sources.file_splits.SMALLEST_SPLIT", 1)
+    monkeypatch.setattr("dstream.connectors.files.splits.SMALLEST_SPLIT", 1)
     source = parquet_rows([path, path.parent])
 
     assert len(source.splits(parallelism)) == min(parallelism, 5)

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dstream.connectors.files.splits import LARGEST_SPLIT, OPENING, SMALLEST_SPLIT, group, plan
+from dstream.filesystem.access import File
 from sources import text_files
-from sources.file_access import File
-from sources.file_splits import LARGEST_SPLIT, OPENING, SMALLEST_SPLIT, group, plan
 
 MIB = 1 << 20
 

@@ -7,10 +7,10 @@ import uuid
 
 import pytest
 
+from dstream.base.pickling import dumps
 from dstream.errors import IllegalStateError, SourceError
-from dstream.pickling import dumps
 from dstream.plan import Read
-from dstream.plan.opening import opened
+from dstream.plan.binding import opened
 from dstream.spi import OpenedLater, Source
 from dstream.stream import Stream
 from dstream.values import Entry

@@ -10,15 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import sources.file_access
-import sources.lines
+import dstream.connectors.files.lines
+import dstream.filesystem.access
+from dstream.connectors.files.lines import splits_at_newlines
+from dstream.connectors.files.splits import LinePieces, Part
+from dstream.connectors.files.text import TextReader, TextSplit
+from dstream.filesystem.access import File
 from dstream.spi.source import Source
 from sources import text_files
-from sources.file_access import File
-from sources.file_splits import Part
-from sources.line_pieces import LinePieces
-from sources.lines import splits_at_newlines
-from sources.text import TextFormat, TextSplit
 
 SAMPLES = "a b,é\u00e9ßя中あ한\x85\u2028\x0b\x0c\x1c\ufeff\U0001f600"
 
@@ -35,8 +34,8 @@ def read_cut(path, encoding, cuts, block):
     bounds = [0, *sorted({cut for cut in cuts if 0 < cut < file.size}), file.size]
     parts = [Part(file, start, end) for start, end in itertools.pairwise(bounds)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sources.lines, "BLOCK", block)
-        return [line for part in parts for line in TextSplit((part,), TextFormat(encoding), False).read()]
+        patch.setattr(dstream.connectors.files.lines, "BLOCK", block)
+        return [line for part in parts for line in TextSplit((part,), TextReader(encoding), False).read()]
 
 
 def texts(encoding):
@@ -104,8 +103,8 @@ def test_text_files_equals_open_in_every_encoding(encoding, data, parallelism, b
     """With splits of a few bytes where the encoding allows it, and whole files where it does not."""
     text = data.draw(texts(encoding))
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        for name, size in {"file_splits.SMALLEST_SPLIT": 1, "file_splits.OPENING": 1, "lines.BLOCK": block}.items():
-            patch.setattr(f"sources.{name}", size)
+        for name, size in {"splits.SMALLEST_SPLIT": 1, "splits.OPENING": 1, "lines.BLOCK": block}.items():
+            patch.setattr(f"dstream.connectors.files.{name}", size)
         path = pathlib.Path(folder) / "a.txt"
         path.write_bytes(text.encode(encoding))
         splits = text_files(path, encoding=encoding).splits(parallelism)
@@ -172,7 +171,7 @@ def test_text_files_closes_its_file_when_the_iterator_is_dropped(tmp_path, monke
     (tmp_path / "a.txt").write_text("1\n2\n")
     [split] = text_files(tmp_path).splits(1)
     stream = open(tmp_path / "a.txt", "rb")  # noqa: SIM115
-    monkeypatch.setattr(sources.file_access, "_open", lambda file: stream)
+    monkeypatch.setattr(dstream.filesystem.access, "_open", lambda file: stream)
     lines = split.read()
 
     assert next(lines) == "1"

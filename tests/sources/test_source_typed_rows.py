@@ -269,7 +269,7 @@ def test_what_a_writer_writes_is_read_again(rows, block):
         n: int | None
 
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sources.lines.BLOCK", block)
+        patch.setattr("dstream.connectors.files.lines.BLOCK", block)
         path = pathlib.Path(folder) / "a.csv"
         lines = [
             ",".join("" if each is None else '"' + str(each).replace('"', '""') + '"' for each in row) for row in rows

@@ -12,13 +12,13 @@ import pyarrow.parquet
 import pytest
 from pyspark.sql.types import LongType, StructField, StructType, TimestampType
 
-from dstream.engine.kernels.columns.column_records import Records, blocks_of_rows
-from dstream.engine.worker.frame_rows import rows_of_frame, values_of_frame
+from dstream.connectors.kafka.consumers import KafkaRange, RecordMaker
+from dstream.connectors.tables import rows_of_table
+from dstream.engine.tasks.frames import rows_of_frame, values_of_frame
 from dstream.errors import SourceError
+from dstream.operators.columns.records import Records, blocks_of_rows
 from dstream.plan.steps import Step
 from sources import parquet_rows
-from sources.kafka_ranges import KafkaRange, Making
-from sources.tables import rows_of_table
 
 _FAR = 8_640_000_000_000_000
 _NO_TEXTS = pa.array([b"a", b"\xff", b"c"])
@@ -87,7 +87,7 @@ def test_a_row_of_a_file_is_bad(tmp_path, name, kind):
 @pytest.mark.parametrize("group_bytes", [0, 64 << 20])
 def test_a_row_of_columns_of_a_file_is_named(tmp_path, monkeypatch, name, group_bytes):
     """It ends the run where items are made of rows that steps have chosen; one that is not chosen is no item."""
-    monkeypatch.setattr("sources.parquet_columns._GROUP_BYTES", group_bytes)
+    monkeypatch.setattr("dstream.connectors.files.parquet._GROUP_BYTES", group_bytes)
     check_columns(parquet_rows(written(name, tmp_path)), "a.parquet", UNREAD[name][1])
 
 
@@ -197,7 +197,7 @@ class Message:
 def test_a_message_of_kafka_is_bad(monkeypatch):
     """One of which a function makes no value: the others come, and it is named with its offset and its value."""
     monkeypatch.setattr(KafkaRange, "_messages", lambda self: [[Message(b"1"), Message(b"2"), Message(b"3")]])
-    making = Making(value=lambda value: 6 // (int(value) - 2), projection=lambda record: record.value)
+    making = RecordMaker(value=lambda value: 6 // (int(value) - 2), projection=lambda record: record.value)
     split = KafkaRange("kafka('t')", None, "t", 0, 0, 3, making, False)
     found = []
 

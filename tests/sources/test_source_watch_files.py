@@ -222,7 +222,7 @@ def test_a_file_that_cannot_be_read_is_an_error(tmp_path, follow, monkeypatch):
     append(tmp_path / "a.log", "1\n")
     job = follow(watch_files(tmp_path))
     for error, words in (PermissionError("no"), r"cannot read .*a\.log: no"), (FileNotFoundError("gone"), None):
-        monkeypatch.setattr("sources.watched_files.end_of_lines", raising(error))
+        monkeypatch.setattr("dstream.connectors.files.text.end_of_lines", raising(error))
         for ask in watch_files(tmp_path, start="current").begin, job.ranges:
             if words is None:
                 assert not ask()

@@ -4,10 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from dstream.spi.state_files import StateFiles
-from dstream.state import loading, step_state
-from dstream.state.kept_shards import KeptShards
-from dstream.state.recent_files import RecentFiles
+from dstream.operators.state import backend, shards
+from dstream.operators.state.shards import RecentFiles, ShardCache
+from dstream.spi.records import StateFiles
 from dstream.storage import Settings, open_storage
 from tests.state.counting import Counting
 from tests.state.epochs import JOB, Epochs
@@ -29,8 +28,8 @@ def lake(tmp_path: Path) -> StateFiles:
 @pytest.fixture(autouse=True)
 def kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the process of the tests has kept of shards comes back behind each test."""
-    monkeypatch.setattr(step_state, "kept_shards", KeptShards())
-    for module in (step_state, loading):
+    monkeypatch.setattr(backend, "kept_shards", ShardCache())
+    for module in (backend, shards):
         monkeypatch.setattr(module, "recent_files", RecentFiles())
 
 

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dstream.keys import canonical, stable_hash
-from dstream.spi.state_operator import Applied, Moment, Partials
+from dstream.spi.epochs import EpochTime, ShardOutput, TaskPartials
 
 __all__ = ["Counting", "Counts", "moment"]
 
 
-def moment(epoch: int = 1, new: int = 0) -> Moment:
+def moment(epoch: int = 1, new: int = 0) -> EpochTime:
     """An epoch in which the watermark reaches `new`."""
-    return Moment(epoch, 0.0, 0, new)
+    return EpochTime(epoch, 0.0, 0, new)
 
 
 class Counts:
@@ -28,7 +28,7 @@ class Counts:
         self.until: dict[Any, int] = {}
         self._touched: dict[Any, Any] = {}
 
-    def apply(self, partials: Sequence[tuple[int, Any]], moment: Moment) -> Applied:
+    def apply(self, partials: Sequence[tuple[int, Any]], moment: EpochTime) -> ShardOutput:
         for _, partial in partials:
             for key, (count, until) in partial.items():
                 self.counts[key] = self.counts.get(key, 0) + count
@@ -38,7 +38,7 @@ class Counts:
         gone = [key for key, until in self.until.items() if until <= moment.new]
         outputs = [(self.until.pop(key), (key, self.counts.pop(key))) for key in gone]
         self._touched.update(dict.fromkeys(gone))
-        return Applied(outputs)
+        return ShardOutput(outputs)
 
     def delta(self) -> Any | None:
         touched, self._touched = self._touched, {}
@@ -88,7 +88,7 @@ class Counting:
     def __init__(self, *signature: Any) -> None:
         self.signature = signature
 
-    def partial(self, number: int, items: Iterator[Any], moment: Moment, shards: int) -> Partials:
+    def partial(self, number: int, items: Iterator[Any], moment: EpochTime, shards: int) -> TaskPartials:
         found: dict[int, dict[Any, tuple[int, int | None]]] = {}
         came = list(items)
         for item in came:
@@ -96,7 +96,7 @@ class Counting:
             counts = found.setdefault(stable_hash(canonical(key)) % shards, {})
             before, kept = counts.get(key, (0, None))
             counts[key] = (before + 1, kept if until is None else until)
-        return Partials(found, len(came), 0)
+        return TaskPartials(found, len(came), 0)
 
     def new(self) -> Counts:
         return Counts()

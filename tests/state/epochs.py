@@ -6,16 +6,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from dstream.spi.epochs import ShardChange, target_of
-from dstream.spi.state_files import StateFiles
-from dstream.spi.state_operator import StateOperator
-from dstream.state import loading, step_state
-from dstream.state.kept_shards import KeptShards
-from dstream.state.recent_files import RecentFiles
-from dstream.state.removable_files import files_of
-from dstream.state.shard_index import ShardIndex
-from dstream.state.step_state import StateOfStep
-from dstream.state.visible_entries import entries
+from dstream.operators.state import backend
+from dstream.operators.state import shards as loading
+from dstream.operators.state.backend import ShardedStepState
+from dstream.operators.state.index import ShardIndex
+from dstream.operators.state.records import files_of
+from dstream.operators.state.shards import RecentFiles, ShardCache, entries
+from dstream.spi.epochs import ShardChange, StateOperator, target_of
+from dstream.spi.records import StateFiles
 from tests.state.counting import moment
 
 __all__ = ["JOB", "Epochs"]
@@ -36,12 +34,12 @@ class Epochs:
 
     def __post_init__(self) -> None:
         self.index = ShardIndex.new("counts", self.operator, self.shards)
-        self._processes: dict[str, tuple[KeptShards, RecentFiles]] = {}
+        self._processes: dict[str, tuple[ShardCache, RecentFiles]] = {}
         self.move_to("first")
 
-    def state(self, version: str = "") -> StateOfStep:
+    def state(self, version: str = "") -> ShardedStepState:
         """What a task of the next epoch is given."""
-        return StateOfStep(self.index, self.files, JOB, self.number + 1, version)
+        return ShardedStepState(self.index, self.files, JOB, self.number + 1, version)
 
     def task(self, items: Iterable[Any], new: int = 0, target: int = 0, targets: int = 1) -> tuple[ShardChange, ...]:
         """Run one attempt of a task of the next epoch."""
@@ -68,13 +66,13 @@ class Epochs:
 
     def move_to(self, process: str) -> None:
         """Run what follows in another process, which knows what it has seen itself."""
-        kept, recent = self._processes.setdefault(process, (KeptShards(), RecentFiles()))
-        step_state.kept_shards = kept
-        step_state.recent_files = loading.recent_files = recent
+        kept, recent = self._processes.setdefault(process, (ShardCache(), RecentFiles()))
+        backend.kept_shards = kept
+        backend.recent_files = loading.recent_files = recent
 
     def forget_files(self) -> None:
         """Let this process forget what it has read and written, but not the shards."""
-        step_state.recent_files = loading.recent_files = RecentFiles()
+        backend.recent_files = loading.recent_files = RecentFiles()
 
     def forget(self) -> None:
         """Go on with processes that have seen nothing."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dstream.state.compaction_rules import is_outweighed, parts_to_merge
-from dstream.state.shard_index import Part
+from dstream.operators.state.index import Part, is_outweighed, parts_to_merge
 
 
 def _parts(*changes: int, snapshot: int = 1000, length: int = 10) -> list[Part]:

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from dstream.state import recent_files as module
-from dstream.state.kept_shards import KeptShard, KeptShards, Place
-from dstream.state.recent_files import RecentFiles
+from dstream.operators.state import shards as module
+from dstream.operators.state.shards import CachedShard, RecentFiles, ShardCache, ShardLocation
 from dstream.storage import Settings, open_storage
 from tests.state.counting import Counts
 from tests.state.epochs import JOB
 
-PLACE = Place("counts", 1)
+PLACE = ShardLocation("counts", 1)
 
 
 def test_kept_shards_are_taken_by_one():
     """Who comes second finds nothing."""
-    kept, shard = KeptShards(), KeptShard("a", Counts())
+    kept, shard = ShardCache(), CachedShard("a", Counts())
     kept.put("job", "", PLACE, shard)
 
     assert (kept.take("job", "", PLACE), kept.take("job", "", PLACE)) == (shard, None)
@@ -24,25 +23,25 @@ def test_kept_shards_are_taken_by_one():
 
 def test_kept_shards_of_jobs_that_ended_go(monkeypatch):
     """When another job needs some, ten minutes after their last epoch; or at once, when it is said."""
-    kept, now = KeptShards(), [0.0]
+    kept, now = ShardCache(), [0.0]
     monkeypatch.setattr("time.monotonic", lambda: now[0])
-    kept.put("ended", "", PLACE, KeptShard("a", Counts()))
-    kept.put("told", "", PLACE, KeptShard("a", Counts()))
+    kept.put("ended", "", PLACE, CachedShard("a", Counts()))
+    kept.put("told", "", PLACE, CachedShard("a", Counts()))
     now[0] = 500.0
-    kept.put("runs", "", PLACE, KeptShard("a", Counts()))
+    kept.put("runs", "", PLACE, CachedShard("a", Counts()))
     kept.forget("told")
     now[0] = 601.0
-    kept.put("new", "", PLACE, KeptShard("a", Counts()))
+    kept.put("new", "", PLACE, CachedShard("a", Counts()))
 
     assert [kept.take(job, "", PLACE) is None for job in ("ended", "told", "runs", "new")] == [True, True, False, False]
 
 
 def test_kept_shards_of_plans_before_go():
     """A job whose pipeline was replaced keeps those of its new plan alone."""
-    kept, other = KeptShards(), Place("counts", 2)
-    kept.put("job", "1", PLACE, KeptShard("a", Counts()))
+    kept, other = ShardCache(), ShardLocation("counts", 2)
+    kept.put("job", "1", PLACE, CachedShard("a", Counts()))
     assert kept.take("job", "2", PLACE) is None
-    kept.put("job", "2", other, KeptShard("a", Counts()))
+    kept.put("job", "2", other, CachedShard("a", Counts()))
 
     assert kept.take("job", "1", PLACE) is kept.take("job", "2", PLACE) is None
     assert kept.take("job", "2", other) is not None
@@ -74,7 +73,7 @@ def test_recent_files_that_were_written_are_not_read(stored):
 
 def test_recent_files_are_small(stored, monkeypatch):
     """Of a larger one, the parts are read that are asked for, also those that begin in its head."""
-    monkeypatch.setattr(module, "_SMALL", 8)
+    monkeypatch.setattr(module, "_SMALL_FILE", 8)
     recent = RecentFiles()
     stored.write("a", b"0123456789")
     recent.put("a", b"wrong, and too large")
@@ -84,7 +83,7 @@ def test_recent_files_are_small(stored, monkeypatch):
 
 def test_recent_files_are_few(stored, monkeypatch):
     """The oldest go first."""
-    monkeypatch.setattr(module, "_MOST", 10)
+    monkeypatch.setattr(module, "_MOST_RECENT", 10)
     recent = RecentFiles()
     for name in "abc":
         recent.put(name, b"01234")
@@ -96,10 +95,10 @@ def test_recent_files_are_few(stored, monkeypatch):
 
 def test_kept_shards_are_shown_while_nobody_else_has_them():
     """Of one job and version, each with its token still; what is taken out is not shown."""
-    kept, seen = KeptShards(), []
+    kept, seen = ShardCache(), []
     for shard in range(3):
-        kept.put("job", "", Place("counts", shard), KeptShard(f"token {shard}", Counts()))
-    taken = kept.take("job", "", Place("counts", 1))
+        kept.put("job", "", ShardLocation("counts", shard), CachedShard(f"token {shard}", Counts()))
+    taken = kept.take("job", "", ShardLocation("counts", 1))
 
     def look(state):
         seen.append(state)
@@ -111,4 +110,4 @@ def test_kept_shards_are_shown_while_nobody_else_has_them():
         False,
     )
     assert taken.state not in seen
-    assert [kept.take("job", "", Place("counts", shard)).token for shard in (0, 2)] == ["token 0", "token 2"]
+    assert [kept.take("job", "", ShardLocation("counts", shard)).token for shard in (0, 2)] == ["token 0", "token 2"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dstream.errors import EngineError, IllegalStateError
-from dstream.state.state_parts import Blob, opened, sealed
+from dstream.operators.state.shards import Blob, opened, sealed
 from tests.state.counting import Counting
 from tests.state.epochs import Epochs
 
@@ -80,6 +80,6 @@ def test_parts_in_a_folder_that_fails_are_no_damage(lake, monkeypatch):
     def failing(*arguments: object) -> bytes:
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr("dstream.storage.lake.local_folder._part", failing)
+    monkeypatch.setattr("dstream.filesystem.local._part", failing)
     with pytest.raises(EngineError, match=r"the state of the job .* the disk or the network drive fails"):
         epochs.run(["a"])

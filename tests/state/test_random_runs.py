@@ -6,10 +6,17 @@ import random
 
 import pytest
 
-from dstream.jobs.epoch_record import packed, unpacked
-from dstream.spi.state_files import StateFiles
-from dstream.state.plain_index import changes_from_plain, changes_to_plain, index_from_plain, index_to_plain
-from dstream.state.removable_files import files_of, orphans, removable
+from dstream.jobs.records import packed, unpacked
+from dstream.operators.state.records import (
+    changes_from_plain,
+    changes_to_plain,
+    files_of,
+    index_from_plain,
+    index_to_plain,
+    orphans,
+    removable,
+)
+from dstream.spi.records import StateFiles
 from dstream.storage import Settings, open_storage
 from tests.state.counting import Counting
 from tests.state.epochs import JOB, Epochs

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from dstream.errors import IllegalStateError
-from dstream.jobs.epoch_record import packed, unpacked
+from dstream.jobs.records import packed, unpacked
+from dstream.operators.state.index import Part, Shard, ShardIndex
+from dstream.operators.state.records import changes_from_plain, changes_to_plain, index_from_plain, index_to_plain
 from dstream.spi.epochs import ShardChange
-from dstream.state.plain_index import changes_from_plain, changes_to_plain, index_from_plain, index_to_plain
-from dstream.state.shard_index import Part, Shard, ShardIndex
 from tests.state.counting import Counting
 
 FILE = "counts-0123456789ab/000000000007-0123456789abcdef0123456789abcdef"

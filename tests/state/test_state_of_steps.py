@@ -7,15 +7,13 @@ import operator
 import pytest
 
 from collectors import averaging, counting, to_list
-from dstream.operators.distinct_by_key import KeyedDistinct
-from dstream.operators.frame_windows import FrameWindows
-from dstream.operators.interval_join import IntervalJoin
-from dstream.operators.rolling_aggregate import RollingAggregate
-from dstream.operators.session_windows import SessionWindows
-from dstream.operators.stateful_mapping import StatefulMapping
-from dstream.spi.state_operator import Moment
+from dstream.operators.joins.intervals import IntervalJoin
+from dstream.operators.state.steps import KeyedDistinct, RollingAggregate, StatefulMapping
+from dstream.operators.windows.frames import FrameWindows
+from dstream.operators.windows.sessions import SessionWindows
+from dstream.spi.epochs import EpochTime
 from dstream.storage import Settings, open_storage
-from dstream.values.event_time import NO_WATERMARK
+from dstream.values.time import NO_WATERMARK
 from dstream.windows import session, sliding, tumbling
 from tests.state.epochs import JOB
 
@@ -35,7 +33,7 @@ _OPERATORS = [
 def test_state_of_steps_is_loaded_where_only_plain_types_are(step):
     """Users have no names for what steps keep, so they could not allow it."""
     files = open_storage("memory:", Settings(pickle="restricted")).state_files(JOB)
-    moment = Moment(1, 0.0, NO_WATERMARK, NO_WATERMARK)
+    moment = EpochTime(1, 0.0, NO_WATERMARK, NO_WATERMARK)
     shard = step.new()
     partials = step.partial(0, iter([(1, "a"), (3, "b")]), moment, 1).of_shards
     list(shard.apply([(0, partials[0])], moment).outputs)

@@ -8,11 +8,10 @@ import re
 import pytest
 
 from dstream.errors import IllegalStateError
-from dstream.operators import key_states
-from dstream.operators.stateful_mapping import StatefulMapping
-from dstream.operators.states_on_disk import StatesOnDisk
-from dstream.state import step_state
-from dstream.values.blaming import given_to
+from dstream.failures.attribution import given_to
+from dstream.operators.state import backend, keys
+from dstream.operators.state.disk import StatesOnDisk
+from dstream.operators.state.steps import StatefulMapping
 from tests.state.counting import Counting, moment
 from tests.state.epochs import JOB, Epochs
 
@@ -255,11 +254,11 @@ def test_state_is_not_given_to_an_operator_of_another_kind(epochs):
 
 def test_relieving_moves_all_shards_of_the_process_to_disk(epochs, monkeypatch):
     """Those of this task and of earlier epochs, each once; the next epochs find what they held."""
-    monkeypatch.setattr(key_states, "_MANY", 1)
+    monkeypatch.setattr(keys, "_MANY", 1)
     mapping = StatefulMapping(str, list, lambda state, key, item: state.append(item), "map")
     epochs = Epochs(epochs.files, mapping, shards=2)
     epochs.run([(0, number) for number in range(20)])
-    kept = [kept_shard.state for kept_shard in vars(step_state.kept_shards)["_jobs"][JOB].shards.values()]
+    kept = [kept_shard.state for kept_shard in vars(backend.kept_shards)["_jobs"][JOB].shards.values()]
 
     assert (epochs.state().relieve(), epochs.state().relieve()) == (True, False)
     assert [type(state._states) for state in kept] == [StatesOnDisk, StatesOnDisk]

@@ -15,7 +15,7 @@ from collectors import averaging, co_operation, counting, mapping, summing, to_l
 from dstream import Stream
 from dstream.errors import IllegalStateError
 from dstream.spi import AggregateOperation
-from dstream.values.event_time import END_OF_TIME, NO_WATERMARK
+from dstream.values.time import END_OF_TIME, NO_WATERMARK
 from dstream.windows import SessionWindow, session, sliding, tumbling
 from reducers import to_ilist
 from sources import items

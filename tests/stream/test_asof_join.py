@@ -79,7 +79,7 @@ def test_asof_join_agrees_on_spark(spark_context, direction, lefts, rights, of_l
 
 def test_both_sides_go_to_disk_past_the_memory_bound(monkeypatch, local_context):
     """Also keys that are NaN, which come back as another object."""
-    monkeypatch.setattr("dstream.engine.memory_bound.Bound.exceeded", lambda bound: True)
+    monkeypatch.setattr("dstream.base.memory.Bound.exceeded", lambda bound: True)
     nan = float("nan")
     lefts, rights = [(n, nan) for n in range(1500)], [(n, nan) for n in range(0, 1500, 3)]
 

@@ -10,11 +10,11 @@ import pytest
 
 import dstream as ds
 from collectors import counting, grouping_by
-from dstream.engine.auto import AutoEngine
-from dstream.engine.kernels.cached_items import KeptItems, KeptSource
+from dstream.base.memory import Bound
 from dstream.engine.local import LocalEngine
-from dstream.engine.memory_bound import Bound
-from dstream.plan import ToList, nothing_kept, placing, rewrite
+from dstream.engine.selection import AutoEngine
+from dstream.operators.rows.cache_source import CachedItems, CacheSource
+from dstream.plan import ToList, nothing_kept, properties, rewrite
 from dstream.testing.engines import MASTER, SETTINGS
 from reducers import to_ilist, to_imap
 
@@ -31,7 +31,7 @@ def context(spark_context):
 @pytest.fixture(autouse=True)
 def few(monkeypatch):
     """Draw the line between small and large at four items."""
-    monkeypatch.setattr(placing, "MOST_ITEMS", len(SMALL))
+    monkeypatch.setattr(properties, "MOST_ITEMS", len(SMALL))
 
 
 def test_auto_runs_small_streams_here_and_others_on_spark(context):
@@ -66,8 +66,8 @@ def test_auto_shows_the_first_of_a_collection_here(tmp_path, capsys):
             assert len(stream.map(str).limit(3).to_list()) > 1
         assert context.running_engine()._there is None
 
-        assert placing.place(rewrite(numbers.stream()._node)).reason.endswith("is read by workers")
-        assert not placing.place(rewrite(numbers.stream(lambda entry: entry.key < 5).limit(3)._node)).is_here
+        assert properties.place(rewrite(numbers.stream()._node)).reason.endswith("is read by workers")
+        assert not properties.place(rewrite(numbers.stream(lambda entry: entry.key < 5).limit(3)._node)).is_here
 
 
 def test_auto_leaves_partitions_and_tables_to_spark(context):
@@ -145,7 +145,7 @@ def test_auto_reads_on_spark_what_was_kept_there(context):
 @pytest.mark.parametrize(("count", "parallelism", "sizes"), [(0, 4, [0]), (3, 8, [1, 1, 1]), (7, 2, [4, 3])])
 def test_kept_items_are_divided_for_workers(count, parallelism, sizes):
     """Into parts of nearly equal size, at least one, as many as it said; large ones stay bounded."""
-    source = KeptSource(KeptItems(range(count), Bound(2**60)), ordered=True)
+    source = CacheSource(CachedItems(range(count), Bound(2**60)), ordered=True)
 
     parts = [list(split.read()) for split in source.splits(parallelism)]
     assert ([len(part) for part in parts], [*chain(*parts)]) == (sizes, [*range(count)])
@@ -161,10 +161,10 @@ class Full(Bound):
 
 def test_kept_items_know_how_many_they_are_on_disk():
     """Those that were written are counted too, and no split is larger than it should be."""
-    kept = KeptItems(range(40_000), Full())
+    kept = CachedItems(range(40_000), Full())
 
     assert len(kept) == 40_000
-    assert KeptSource(kept, ordered=True).count_splits(1) == 3
+    assert CacheSource(kept, ordered=True).count_splits(1) == 3
 
 
 @pytest.mark.parametrize("form", ["dot", "mermaid", "svg", "html"])

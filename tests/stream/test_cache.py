@@ -13,11 +13,11 @@ import pytest
 
 import dstream as ds
 from dstream import Stream
-from dstream.engine.kernels.cached_items import KeptItems
-from dstream.engine.memory_bound import Bound
+from dstream.base.memory import Bound
 from dstream.errors import IllegalStateError, SerializationError
+from dstream.operators.rows.cache_source import CachedItems
 from dstream.plan import is_ordered, recalled, rewrite
-from dstream.plan.core import Recall
+from dstream.plan.operations.streams import ReadCache
 from dstream.testing import Parts
 from dstream.testing.engines import MASTER, SETTINGS
 
@@ -129,7 +129,7 @@ def test_what_is_kept_is_as_ordered_as_the_stream(engine, make):
     cached.count()
     read = recalled(rewrite(cached._node), caches_of(engine.context).found)
 
-    assert isinstance(read, Recall)
+    assert isinstance(read, ReadCache)
     assert is_ordered(read) == is_ordered(rewrite(make(engine.stream([1]))._node))
 
 
@@ -226,12 +226,12 @@ def test_a_loop_ends_after_its_context(spark_context):
 @pytest.mark.parametrize(("count", "bound"), [(2000, Bound(2**60)), (520, None), (700, None), (5000, None)])
 def test_kept_items_are_all_there(count, bound):
     """In memory, or most of them in a file, which may hold less than its buffer does."""
-    assert list(KeptItems(range(count), bound or _AlwaysExceeded())) == list(range(count))
+    assert list(CachedItems(range(count), bound or _AlwaysExceeded())) == list(range(count))
 
 
 def test_kept_items_spill_and_serve_several_readers():
     """Past the bound the rest lies in a file; two readers do not disturb each other."""
-    kept = KeptItems(range(5000), _AlwaysExceeded())
+    kept = CachedItems(range(5000), _AlwaysExceeded())
     first, second = iter(kept), iter(kept)
 
     assert [next(first) for _ in range(3000)] == list(range(3000))
@@ -242,7 +242,7 @@ def test_kept_items_spill_and_serve_several_readers():
 def test_kept_items_are_not_pickled():
     """They belong to this process; a plan is pickled without them."""
     with pytest.raises(SerializationError, match="belongs to its context"):
-        cloudpickle.dumps(KeptItems([1], Bound(2**60)))
+        cloudpickle.dumps(CachedItems([1], Bound(2**60)))
 
 
 class _AlwaysExceeded(Bound):

@@ -10,8 +10,8 @@ import pytest
 
 import dstream as ds
 from dstream import DeadLetter, Entry, Stream
-from dstream.tables import Rows, html_table
-from dstream.values.bad_record import BadRecord
+from dstream.values.records import BadRecord
+from dstream.values.tables import Rows, html_table
 
 MOMENT = datetime.datetime(2026, 3, 1, 1, 0, 1, tzinfo=datetime.UTC)
 

@@ -14,8 +14,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from dstream.connectors.tables import rows_of_table
 from dstream.errors import UnsupportedError
-from sources.tables import rows_of_table
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import dstream as ds
 from collectors import frequencies, mode
 from dstream import Entry, IntStream, Optional, Stream
 from dstream.errors import IllegalStateError, NullElementError, UnstableKeyError
-from dstream.stream.terminals import latest, latest_by_key
+from dstream.stream.reductions import latest, latest_by_key
 from dstream.testing import Parts, check_collector, same_everywhere
 
 WORDS = ["sea", "whale", "sky", "sea", "ship"]

@@ -16,7 +16,7 @@ from collectors import averaging, counting, to_list
 from dstream import Entry, Stream
 from dstream.errors import NullElementError, UnstableKeyError
 from dstream.spi import AggregateOperation
-from dstream.testing.comparing import exact
+from dstream.testing.comparison import exact
 from reducers import to_imap
 
 SHIPS = [("Pequod", 30), ("Rachel", 26), ("Pequod", 2), (None, None), ("Rachel", 1)]
@@ -199,7 +199,7 @@ def test_results_by_key_go_on_as_a_stream(engine):
 
 def test_groups_go_to_disk_past_the_memory_bound(monkeypatch, local_context):
     """What was put aside comes back whole."""
-    monkeypatch.setattr("dstream.engine.memory_bound.Bound.exceeded", lambda bound: True)
+    monkeypatch.setattr("dstream.base.memory.Bound.exceeded", lambda bound: True)
     items = [(n % 700, n) for n in range(2100)]
 
     found = local_context.stream(items).group_by_key().to_list()

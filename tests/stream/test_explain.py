@@ -17,11 +17,11 @@ from collectors import counting, grouping_by, summing
 from dstream import Pipeline, Stream, where
 from dstream.engine.spark.session import launch
 from dstream.errors import IllegalStateError, UnsupportedError
+from dstream.explain.drawing import Drawing
 from dstream.gatherers import fold, scan, window_sliding
 from dstream.plan import ForEachPartition
-from dstream.plan.show.drawing import Drawing
+from dstream.session.connection import stages_on
 from dstream.session.context import Context
-from dstream.session.explaining import stages_on
 from dstream.spi import Gatherer
 from dstream.windows import tumbling
 from reducers import sink_from, to_files, to_kafka, to_nothing
@@ -84,7 +84,7 @@ with ds.connect("local[3]", storage="nowhere") as ctx:
     print(repr(ctx))
 print(sorted(name for name in sys.modules if name.partition(".")[0] in ("pyspark", "py4j", "rich", "IPython")))
 Stream.of(1, 2).sorted().explain()
-from dstream.session.open_contexts import contexts
+from dstream.session.registry import contexts
 import os
 print(contexts.default(), os.path.exists("nowhere"))
 """

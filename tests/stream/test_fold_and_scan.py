@@ -9,7 +9,7 @@ import operator
 import pytest
 
 from dstream import Stream, failure
-from dstream.engine.compiler import compile_gatherers as compiled_gatherers
+from dstream.engine.compiler import gatherers as compiled_gatherers
 from dstream.errors import IllegalStateError
 from dstream.gatherers import fold, scan
 from dstream.testing import Parts, same_everywhere

@@ -11,8 +11,7 @@ from collectors import grouping_by, to_list
 from dstream import Stream, failure
 from dstream.errors import IllegalStateError
 from dstream.gatherers import Gatherer, fold, scan, window_fixed, window_sliding
-from dstream.gatherers.positions import indexed, numbered, sampled
-from dstream.gatherers.windows import pairs
+from dstream.gatherers.neighbours import indexed, numbered, pairs, sampled
 from dstream.spi import Integration
 from dstream.testing import Parts, same_everywhere
 from reducers import to_imap

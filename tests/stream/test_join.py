@@ -14,7 +14,7 @@ from dstream import Entry, IntStream, Stream
 from dstream.errors import IllegalStateError, UnstableKeyError, UnsupportedError
 from dstream.failures import failure
 from dstream.testing import Parts, same_everywhere
-from dstream.testing.comparing import exact
+from dstream.testing.comparison import exact
 
 HOW = ["inner", "left", "right", "full"]
 WAYS = {"small": "10mb", "large": "0", "never": "-1"}

@@ -16,7 +16,7 @@ from dstream import Stream
 from dstream.errors import SerializationError, UnstableKeyError
 from dstream.gatherers import Gatherer, map_concurrent
 from dstream.testing import Parts, same_everywhere
-from dstream.testing.notes import folder_for, note, notes, task_name
+from dstream.testing.partitions import folder_for, note, notes, task_name
 
 
 def slowly(n):
@@ -122,15 +122,15 @@ def test_calls_inside_of_another_gatherer_are_several_at_a_time(local_context):
 
 def test_equal_items_past_the_memory_bound_are_called_once(monkeypatch):
     """What waits for its call waits on disk."""
-    from dstream.engine.kernels.concurrent_calls import called_once
-    from dstream.engine.kernels.core_operations import operation
+    from dstream.operators.rows.gatherers import called_once
+    from dstream.operators.rows.operations import operation
     from dstream.plan import rewrite
-    from dstream.plan.core import Called
+    from dstream.plan.operations.streams import CallResults
 
     calls = []
     stream = Stream.of(1).gather(map_concurrent(4, lambda n: calls.append(n) or n % 7, cache=True))
     node = rewrite(stream._node)
-    assert isinstance(node, Called)
+    assert isinstance(node, CallResults)
     assert operation(node) is not None
     pairs = [((0, place), place % 1000) for place in range(5000)]
     found = sorted(called_once(node, iter(pairs), _Full()))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dstream import Entry, IntStream, Stream
 from dstream.errors import IllegalStateError, UnstableKeyError
-from dstream.testing.comparing import exact
+from dstream.testing.comparison import exact
 
 NAN = float("nan")
 ITEMS = st.lists(st.sampled_from([0, 1, 2, 2.5, None, "k", NAN, (1, None), (NAN,)]), max_size=20)

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from dstream import Entry
-from dstream.engine.kernels.arrow_columns import batches_of, table_of
+from dstream.schema.tables import batches_of, table_of
 
 MORNING = dt.datetime(2024, 1, 1, 5)
 

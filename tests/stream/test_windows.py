@@ -12,11 +12,11 @@ from more_itertools import chunked, sliding_window
 import dstream as ds
 from collectors import joining, to_list
 from dstream import IntStream, Stream
-from dstream.engine.compiler import compile_gatherers as compiled_gatherers
+from dstream.connectors.memory import Range
+from dstream.engine.compiler import gatherers as compiled_gatherers
 from dstream.errors import SerializationError
 from dstream.gatherers import window_fixed, window_sliding
 from dstream.testing import Parts
-from sources.ranges import Range
 
 CUTS = [
     Parts([]),

@@ -50,7 +50,7 @@ CLUSTER = """
     from reducers import to_ilist
     from sources import items
     from package_of_user.deep import inner
-    import dstream.engine.kernels.columns.column_transport  # It is loaded late, when the driver's folder is gone.
+    import dstream.operators.rows.batches  # It is loaded late, when the driver's folder is gone.
 
     def kind_of_key(pair):
         return type(pair[0]).__name__

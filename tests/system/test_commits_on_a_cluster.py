@@ -14,7 +14,7 @@ from tests.system.conftest import Script, environment
 COLLIDING = """
     import dataclasses, json, os, pathlib, sys, time
     import dstream as ds
-    from dstream.stream.writing import write
+    from dstream.stream.runtime import write
     from reducers import to_ilist, to_imap
 
     master, storage, marks = sys.argv[1:4]

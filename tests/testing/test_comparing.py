@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from dstream import Entry, Optional
-from dstream.testing.comparing import difference, difference_in_any_order, exact
+from dstream.testing.comparison import difference, difference_in_any_order, exact
 
 
 class Plain:

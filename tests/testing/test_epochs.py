@@ -10,7 +10,7 @@ import pytest
 from collectors import counting
 from dstream import JoinClause, Pipeline, connect
 from dstream.errors import IllegalStateError
-from dstream.testing.epochs_by_hand import epochs
+from dstream.testing.unbounded import epochs
 from dstream.windows import tumbling
 from reducers import to_ilist, to_imap
 from sources import imap, stream_from_processor, text_files

@@ -73,7 +73,7 @@ def test_the_last_attempt_of_a_task_counts(monkeypatch):
     """A task that Spark ran again has its calls once."""
     spy = watch(abs)
     for task in ("00000004-00000001-0000", "00000004-00000001-0001", "00000004-00000000-0000"):
-        monkeypatch.setattr("dstream.testing.watching.task_name", lambda task=task: task)
+        monkeypatch.setattr("dstream.testing.functions.task_name", lambda task=task: task)
         spy(int(task[-1]))
 
     assert spy.saw == [0, 1]

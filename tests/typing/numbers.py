@@ -7,10 +7,9 @@ from typing import assert_type
 
 from collectors import counting
 from dstream import DoubleStream, Entry, IntStream, LongStream, Optional, Stream
-from dstream.plan.show.drawing import Drawing
+from dstream.explain.drawing import Drawing
 from dstream.stream import StreamBuilder
-from dstream.stream.describing import Description
-from dstream.stream.histogram import Histogram
+from dstream.stream.summaries import Description, Histogram
 from dstream.values import DoubleSummaryStatistics, IntSummaryStatistics
 from dstream.windows import WindowResult, tumbling
 

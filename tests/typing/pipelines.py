@@ -10,10 +10,10 @@ import dstream as ds
 from collectors import all_of, co_operation, counting, joining, summing_int, to_bags, to_list
 from dstream import Entry, JoinClause, Pipeline, Service, imap_service
 from dstream.core import AbstractProcessor, processors
+from dstream.explain.drawing import Drawing
 from dstream.gatherers import window_fixed
 from dstream.pipeline import BatchStage, KeyedStage, PipelinePlan, SinkStage, StreamStage
-from dstream.plan.show.drawing import Drawing
-from dstream.values.window_results import KeyedWindowResult
+from dstream.values.time import KeyedWindowResult
 from dstream.windows import tumbling
 from reducers import to_ilist, to_imap, to_processor
 from sources import Items, from_processor, stream_from_processor, text_files

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collectors import averaging, grouping_by, joining, mapping, summing_int, to_list, to_map
 from dstream import DoubleStream, IntStream, IStreamList, IStreamMap, Optional, Stream, connect
 from dstream.core import AbstractProcessor, FlatMapper
-from dstream.plan import Limit, core
+from dstream.plan import Limit
+from dstream.plan.operations import streams
 from dstream.testing import Parts, assert_fails, check_collector, watch
 from reducers import to_imap
 
@@ -79,7 +80,7 @@ def wrong_processors(processor: AbstractProcessor) -> None:
     lines.try_process(3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
-def changed_plans(plan: Limit, operation: core.Limit) -> None:
+def changed_plans(plan: Limit, operation: streams.Limit) -> None:
     """Plans are values: nodes and operations that are there do not change."""
     plan.count = 4  # type: ignore[misc]  # pyright: ignore[reportAttributeAccessIssue]
     operation.count = 4  # type: ignore[misc]  # pyright: ignore[reportAttributeAccessIssue]

@@ -6,7 +6,7 @@ import io
 from typing import Any, assert_type
 
 from dstream import Service, imap_service
-from dstream.stream.map_services import MapView
+from dstream.stream.services import MapView
 
 
 def services() -> None:

@@ -11,15 +11,15 @@ import pandas as pd
 
 import dstream as ds
 from dstream import Context, Entry, Stream, connect, default_context, errors, failure, set_default_context
-from dstream.distributed import IStreamCache, IStreamList, IStreamMap
+from dstream.collections import IStreamCache, IStreamList, IStreamMap
 from dstream.failures import Failure
 from dstream.jobs import Job
-from dstream.jobs.snapshots import Snapshot
-from dstream.pipeline.pipeline_plan import PipelinePlan
+from dstream.jobs.upgrades import Snapshot
+from dstream.pipeline.plan import PipelinePlan
 from dstream.session import CollectionName
-from dstream.session.streaming_frame import StreamingFrame
+from dstream.session.streaming import StreamingFrame
 from dstream.spi import Source
-from dstream.spi.stream_source import StreamSource
+from dstream.spi.source import StreamSource
 from reducers import to_ilist
 from sources import (
     Generate,

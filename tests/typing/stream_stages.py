@@ -18,7 +18,7 @@ from dstream.pipeline import (
     StreamStage,
     WindowedStage,
 )
-from dstream.values.window_results import KeyedWindowResult, WindowResult
+from dstream.values.time import KeyedWindowResult, WindowResult
 from dstream.windows import Window, limiting_lag, session, sliding, tumbling
 from reducers import to_ilist
 from sources import Items, watch_files

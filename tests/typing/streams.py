@@ -27,12 +27,11 @@ from collectors import (
     to_set,
 )
 from dstream import DoubleStream, Entry, IntStream, LongStream, Optional, Stream
-from dstream.plan.show.drawing import Drawing
+from dstream.explain.drawing import Drawing
 from dstream.spi import AggregateOperation
 from dstream.stream import StreamBuilder
-from dstream.stream.describing import Description
-from dstream.stream.histogram import Histogram
-from dstream.values.window_results import KeyedWindowResult, WindowResult
+from dstream.stream.summaries import Description, Histogram
+from dstream.values.time import KeyedWindowResult, WindowResult
 from dstream.windows import session, tumbling
 from reducers import to_ilist
 from sources import csv_rows, text_files

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, assert_type
 
 from dstream import Context, IStreamMap, JournalEvent, Stream
-from dstream.distributed import LiveEntry
+from dstream.collections import LiveEntry
 from dstream.spi import Reducer, Source, StreamSource
 from reducers import processing_imap, replacing, to_imap, to_socket, to_sql, updating_imap
 from sources import (

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from dstream.failures.whose_code import is_ours
+from dstream.failures.attribution import is_ours
 from dstream.values.fields import columns_of_fields, hints_of
 
 

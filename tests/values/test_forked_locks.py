@@ -10,8 +10,7 @@ import threading
 import pytest
 
 import dstream as ds
-from dstream.values.forked_locks import RenewedLock
-from dstream.values.idle_threads import in_a_thread
+from dstream.base.threads import RenewedLock, in_a_thread
 from reducers import to_ilist
 from tests.jobs.planned import plan_of
 

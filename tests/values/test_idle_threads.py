@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from dstream.values import idle_threads
-from dstream.values.idle_threads import in_a_thread
+from dstream.base import threads
+from dstream.base.threads import in_a_thread
 
 LONGEST = 10.0
 _variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable", default="unset")
@@ -20,7 +20,7 @@ _variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable", defa
 @pytest.fixture(autouse=True)
 def no_idle_thread(monkeypatch):
     """Threads of other tests stay out of these."""
-    monkeypatch.setattr(idle_threads, "_idle", [])
+    monkeypatch.setattr(threads, "_idle", [])
 
 
 def _said(run: Any, name: str = "one") -> Any:
@@ -29,7 +29,7 @@ def _said(run: Any, name: str = "one") -> Any:
     in_a_thread(lambda: said.put((run(), threading.current_thread().name, threading.get_ident())), name)
     given = said.get(timeout=LONGEST)
     turn = threading.Event()
-    while not idle_threads._idle and not turn.wait(0.001):
+    while not threads._idle and not turn.wait(0.001):
         pass
     return given
 

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 RUN = """
 import logging
 {}
-from dstream.values.log_lines import is_heard, tell
+from dstream.base.logging import is_heard, tell
 logger = logging.getLogger("dstream.peek.words")
 print(is_heard(logger))
 tell(logger, "100 %s")

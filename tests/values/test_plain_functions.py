@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from dstream.values.blaming import each
-from dstream.values.pairs import Pairs, PairsOfOneValue
-from dstream.values.plain_functions import plain
+from dstream.base.functions import plain
+from dstream.failures.attribution import each
+from dstream.values.entries import Pairs, PairsOfOneValue
 
 OUTER = 3
 

@@ -7,13 +7,14 @@ import pickle
 
 import pytest
 
-from dstream import pickling
+from dstream.base import pickling
+from dstream.base.urls import is_reference, looked_up, resolved_url, scrub, shown_url
+from dstream.connectors.kafka.settings import kafka_settings
+from dstream.connectors.sql.databases import database_of
 from dstream.errors import SetupError, SinkError, SourceError
-from dstream.values.databases import database_of
-from dstream.values.kafka_settings import kafka_settings
-from dstream.values.secrets import is_reference, looked_up, resolved_url, scrub, shown_url
+from dstream.filesystem import access
 from reducers import to_files, to_kafka, to_sql
-from sources import file_access, kafka, sql_changes, sql_rows, text_files
+from sources import kafka, sql_changes, sql_rows, text_files
 
 SECRET = "correct/h@rse"
 PLAIN = "correct-horse"
@@ -132,7 +133,7 @@ def test_references_of_file_systems_are_looked_up_by_who_opens(monkeypatch):
     """The split of a file that is not local pickles as its URL."""
     asked = []
     monkeypatch.setattr("fsspec.core.url_to_fs", lambda url: (asked.append(url), (contextlib, ""))[1])
-    files = pickle.loads(pickling.dumps(file_access.ReferredFiles("ftp://ada:env:PLAIN_SECRET@h/a")))
+    files = pickle.loads(pickling.dumps(access.ReferredFiles("ftp://ada:env:PLAIN_SECRET@h/a")))
 
     assert files.suppress is contextlib.suppress
     assert asked == [f"ftp://ada:{PLAIN}@h/a"]

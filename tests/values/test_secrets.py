@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dstream.values.secrets import scrub, shown_url, without_secrets
+from dstream.base.urls import scrub, shown_url, without_secrets
 
 SECRET = "correct-horse"
 

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta, timezone
 import numpy
 import pytest
 
-from dstream.values.time_units import instant, milliseconds, seconds
+from dstream.values.time import instant, milliseconds, seconds
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from dstream.spi.epochs import WatermarkPolicy
-from dstream.values.event_time import NO_WATERMARK
+from dstream.values.time import NO_WATERMARK
 from dstream.windows import (
     limiting_lag,
     limiting_lag_and_delay,

@@ -1,11 +1,12 @@
-"""The library of processors: each name gives what `dag.new_vertex(name, ...)` takes."""
+"""The library of processors: the suppliers that `dag.new_vertex(name, ...)` accepts."""
+
+from __future__ import annotations
 
 import sys
 from typing import TYPE_CHECKING
 
-from dstream.core.processors.element_wise import filter, flat_map, map, noop
-from dstream.core.processors.ends_of_graphs import read, write
-from dstream.core.processors.group_vertices import (
+from dstream.core.processors.ends import read, write, write_buffered, write_logger
+from dstream.core.processors.groups import (
     accumulate,
     accumulate_by_key,
     aggregate,
@@ -13,17 +14,16 @@ from dstream.core.processors.group_vertices import (
     combine,
     combine_by_key,
 )
-from dstream.core.processors.joining_vertices import hash_join
-from dstream.core.processors.peeking_suppliers import peek_input, peek_output, peek_snapshot
-from dstream.core.processors.service_vertices import filter_using, flat_map_using, map_using
-from dstream.core.processors.watermark_insertion import insert_watermarks
-from dstream.core.processors.window_vertices import (
+from dstream.core.processors.items import filter, filter_using, flat_map, flat_map_using, map, map_using, noop
+from dstream.core.processors.joins import hash_join
+from dstream.core.processors.peeks import peek_input, peek_output, peek_snapshot
+from dstream.core.processors.watermarks import insert_watermarks
+from dstream.core.processors.windows import (
     accumulate_by_frame,
     aggregate_to_session_window,
     aggregate_to_sliding_window,
     combine_to_sliding_window,
 )
-from dstream.core.processors.writing_vertices import write_buffered, write_logger
 
 __all__ = [
     "accumulate",
@@ -65,6 +65,6 @@ if not TYPE_CHECKING:  # A type checker would take it for every name.
         """Lead names of Jet's, and typing errors, to what there is."""
         if name.startswith("__"):
             raise AttributeError(name)
-        from dstream.core.processors.library_names import no_such_processor
+        from dstream.names.streams import no_such_processor
 
         raise AttributeError(no_such_processor(sys.modules[__name__], name))

@@ -1,21 +1,19 @@
-"""From core operations to a graph of tasks. `compiling` has the walk; each other module, some operations and decisions.
+"""The compiler: from core operations to a physical plan.
 
-The compiler is pure: it reads no source, runs no function of the user's, and knows no Spark.
+`walk` has the registry of handlers; the other modules register theirs, for `inputs` to `ends`. The compiler is pure: it
+reads no source, runs no function of the user's, and knows no Spark.
 """
 
-from dstream.engine.compiler import compile_by_key as compile_by_key
-from dstream.engine.compiler import compile_by_place as compile_by_place
-from dstream.engine.compiler import compile_calls as compile_calls  # each registers its operations
-from dstream.engine.compiler import compile_ends as compile_ends
-from dstream.engine.compiler import compile_epochs as compile_epochs
-from dstream.engine.compiler import compile_forks as compile_forks
-from dstream.engine.compiler import compile_gatherers as compile_gatherers
-from dstream.engine.compiler import compile_graphs as compile_graphs
-from dstream.engine.compiler import compile_hash_joins as compile_hash_joins
-from dstream.engine.compiler import compile_inputs as compile_inputs
-from dstream.engine.compiler import compile_joins as compile_joins
-from dstream.engine.compiler import compile_stages as compile_stages
-from dstream.engine.compiler import compile_zips as compile_zips
-from dstream.engine.compiler.compiling import ColumnMode, Facts, compiled
+from __future__ import annotations
 
-__all__ = ["ColumnMode", "Facts", "compiled"]
+from dstream.engine.compiler import ends as ends
+from dstream.engine.compiler import epochs as epochs
+from dstream.engine.compiler import gatherers as gatherers
+from dstream.engine.compiler import inputs as inputs
+from dstream.engine.compiler import keyed as keyed
+from dstream.engine.compiler import order as order
+from dstream.engine.compiler import pairs as pairs
+from dstream.engine.compiler import processors as processors
+from dstream.engine.compiler.walk import ClusterFacts, ColumnMode, compiled
+
+__all__ = ["ClusterFacts", "ColumnMode", "compiled"]

@@ -4,6 +4,6 @@ It is bounded by one process and reads one item at a time; users' unit tests run
 differential test holds Spark to it.
 """
 
-from dstream.engine.local.local_engine import LocalEngine
+from dstream.engine.local.execution import LocalEngine
 
 __all__ = ["LocalEngine"]

@@ -1,6 +1,7 @@
-"""The Spark engine: graphs of tasks as DataFrames, with one fused `mapInArrow` for each stage.
+"""The Spark engine: physical plans as DataFrames, with one fused `mapInArrow` for each stage.
 
-In reading order: `segments` makes DataFrames of stages, `graphs` runs what `dstream.engine.compiler` made of a plan,
-`spark_run` makes items of rows, `spark_engine` runs terminal operations, `session` starts and stops Spark. What its
-workers run is `dstream.engine.worker`.
+`session` starts and stops Spark, `port` has the calls to it, classic or Connect, and `run` runs physical plans. Its
+workers run `dstream.engine.tasks`.
 """
+
+from __future__ import annotations

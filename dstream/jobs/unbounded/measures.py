@@ -1,4 +1,4 @@
-"""`Measures`: what is known of the epochs of a job in numbers."""
+"""`EpochMetrics`: the metrics of the epochs of a job."""
 
 from __future__ import annotations
 
@@ -9,21 +9,20 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any
 
-from dstream.jobs.unbounded.log_record import LogRecord, SourceMark
-from dstream.jobs.unbounded.ranges import News
-from dstream.jobs.unbounded.state_of_steps import StatesOfSteps
-from dstream.spi.stream_source import OffsetShowing, StreamSource
-from dstream.values.event_time import END_OF_TIME
+from dstream.jobs.unbounded.log import LogRecord, SourceMark
+from dstream.jobs.unbounded.ranges import EpochInput
+from dstream.jobs.unbounded.state import StatesOfSteps
+from dstream.spi.source import OffsetShowing, StreamSource
+from dstream.values.time import END_OF_TIME
 
-__all__ = ["Measures"]
+__all__ = ["EpochMetrics"]
+
 
 _LAST = 1000
 """Epochs of which the times are remembered."""
-_MOST_OFFSETS = 100
-"""Of each source; a folder may have 100,000 files, each a partition, and the state of a job is written every second."""
 
 
-class Measures:
+class EpochMetrics:
     """The times of the last epochs, what sources had left then, and what the last record says."""
 
     def __init__(self) -> None:
@@ -31,7 +30,7 @@ class Measures:
         self._engine: deque[float] = deque(maxlen=_LAST)
         self._left: dict[str, int | None] = {}
 
-    def take(self, seconds: float, engine: float, news: Mapping[str, News]) -> None:
+    def take(self, seconds: float, engine: float, news: Mapping[str, EpochInput]) -> None:
         """Remember how long an epoch took, and the engine for it, and what the sources had left that it read."""
         self._seconds.append(seconds)
         self._engine.append(engine)
@@ -66,6 +65,10 @@ def _stages(record: LogRecord, states: StatesOfSteps) -> dict[str, dict[str, Any
     for step, index in states.indexes.items():
         stages.setdefault(step, {}).update(keys=index.keys, state_bytes=index.size_in_bytes)
     return stages
+
+
+_MOST_OFFSETS = 100
+"""Of each source; a folder may have 100,000 files, each a partition, and the state of a job is written every second."""
 
 
 def _source(mark: SourceMark, left: int | None, source: StreamSource[Any] | None) -> dict[str, Any]:

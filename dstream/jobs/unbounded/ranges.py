@@ -1,4 +1,4 @@
-"""`Range`: what one epoch reads of one partition; and how ranges are chosen of what sources say they have."""
+"""`Range`: the input of one epoch from one partition, and the choice of ranges."""
 
 from __future__ import annotations
 
@@ -9,12 +9,22 @@ from itertools import chain
 from typing import Any, NamedTuple, cast
 
 from dstream.errors import SourceError
-from dstream.jobs.epoch_record import packed
-from dstream.jobs.unbounded.log_record import SourceMark
+from dstream.jobs.records import packed
+from dstream.jobs.unbounded.log import SourceMark
 from dstream.spi import Source, Split, StreamSource
-from dstream.spi.stream_source import Identity, Offset, TimedSplit
+from dstream.spi.source import Identity, Offset, TimedSplit
 
-__all__ = ["InRanges", "News", "Range", "Whole", "check_offsets", "identity_of", "no_items", "ranges_of", "with_times"]
+__all__ = [
+    "BoundedAsStream",
+    "EpochInput",
+    "InRanges",
+    "Range",
+    "check_offsets",
+    "identity_of",
+    "no_items",
+    "ranges_of",
+    "with_times",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +93,7 @@ class Range(NamedTuple):
     ends: bool = False
 
 
-class News(NamedTuple):
+class EpochInput(NamedTuple):
     """What one epoch reads of a source, and how far the source has been read then.
 
     Attributes:
@@ -96,7 +106,7 @@ class News(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Whole:
+class BoundedAsStream:
     """A bounded source read as a stream: one partition, in one range."""
 
     source: Source[Any]
@@ -124,11 +134,11 @@ class Whole:
 
 def ranges_of(
     source: StreamSource[Any], mark: SourceMark, most: int | None, now: float = 0.0, keep: float = math.inf
-) -> News:
+) -> EpochInput:
     """Ask a source how far it reaches, and choose what an epoch reads of it.
 
     Args:
-        source: of items without an end, or a `Whole`.
+        source: of items without an end, or a `BoundedAsStream`.
         mark: how far it has been read.
         most: at most so many items of each partition.
         now: the reading of the clock.
@@ -138,20 +148,20 @@ def ranges_of(
         SourceError: items were removed before they were read, or an offset is no plain data.
     """
     if mark.has_ended:
-        return News((), mark)
+        return EpochInput((), mark)
     found = source.reach(dict(mark.offsets), most)
     reached, left = dict(found), getattr(found, "left", 0 if most is None else None)
-    if isinstance(source, Whole):
+    if isinstance(source, BoundedAsStream):
         ranges: list[Range] = [Range(partition, source.source, ends=True) for partition in reached]
-        return News(ranges, SourceMark({}, True, mark.found_at))
+        return EpochInput(ranges, SourceMark({}, True, mark.found_at))
     changed = [partition for partition in _in_order(reached) if _has_news(partition, reached, mark.offsets)]
     check_offsets(source, {partition: reached[partition] for partition in changed})
     ranges = [Range(each, InRanges((source.split(each, mark.offsets.get(each), reached[each]),))) for each in changed]
     has_ended = not reached and bool(getattr(source, "ends", False))
     if has_ended:
-        return News(ranges, SourceMark({}, True, mark.found_at))
+        return EpochInput(ranges, SourceMark({}, True, mark.found_at))
     goes_on = _read_to(reached, mark, now, keep, _identity_after(source, mark, reached))
-    return News(ranges, goes_on, left if type(left) is int and left >= 0 else None)
+    return EpochInput(ranges, goes_on, left if type(left) is int and left >= 0 else None)
 
 
 def _read_to(reached: dict[str, Offset], mark: SourceMark, now: float, keep: float, identity: Identity) -> SourceMark:

@@ -1,4 +1,4 @@
-"""`Pickles`: which pickled values, and which classes named by stored data, are loaded.
+"""`Pickles`: the policy for pickled values and for classes that stored data name, also for state.
 
 Unpickling runs code that whoever can write the store has chosen; `docs/security.md` tells users what to choose.
 """
@@ -15,10 +15,12 @@ from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time, timedelta, timezone
 from typing import Any, ClassVar
 
-from dstream import pickling
-from dstream.storage.codec import fielded
-from dstream.storage.codec.classes import ClassRefusedError, NotStorableError, find, reference
-from dstream.storage.codec.numpy_values import from_parts, is_of_numpy, parts_of_numpy
+from dstream.base import pickling
+from dstream.base.registry import state_values
+from dstream.schema import classes as fielded
+from dstream.schema.classes import ClassRefusedError, NotStorableError, find, reference
+from dstream.spi.store import PickleMode
+from dstream.storage.codec.arrays import from_parts, is_of_numpy, parts_of_numpy
 from dstream.storage.codec.plain_classes import (
     LoadedClasses,
     is_own,
@@ -27,16 +29,16 @@ from dstream.storage.codec.plain_classes import (
     loaded_classes,
     own_classes,
 )
-from dstream.storage.settings import PickleMode
 
-__all__ = ["Pickles", "plain_value"]
+__all__ = ["Pickles", "check_are_loaded", "for_state", "plain_value"]
+
 
 _PLAIN = {
     "builtins": "bool bytearray bytes complex dict float frozenset int list object range set slice str tuple",
     "collections": "ChainMap Counter OrderedDict defaultdict deque",
     "datetime": "date datetime time timedelta timezone",
     "decimal": "Decimal",
-    "dstream.pickling": "read_only",  # what `to_unmodifiable_map` makes
+    "dstream.base.pickling": "read_only",  # what `to_unmodifiable_map` makes
     "fractions": "Fraction",
     "pathlib": "PurePath PurePosixPath PureWindowsPath",
     "pathlib._local": "PurePath PurePosixPath PureWindowsPath",  # as Python 3.13 names them
@@ -258,7 +260,7 @@ class _CarefulUnpickler(_Restricted, pickle._Unpickler):
             raise ClassRefusedError(f"a pickle would make a {'.'.join(name)} of something that is no plain value")
 
 
-_OF_A_DICT = (("collections", "Counter"), ("collections", "OrderedDict"), ("dstream.pickling", "read_only"))
+_OF_A_DICT = (("collections", "Counter"), ("collections", "OrderedDict"), ("dstream.base.pickling", "read_only"))
 _SCALARS = frozenset({bool, bytes, complex, float, int, str, type(None), date, datetime, time, timedelta, timezone})
 
 
@@ -325,3 +327,27 @@ def _advice(mode: PickleMode) -> str:
 
 def _named(kind: type) -> str:
     return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+
+
+def for_state(pickles: Pickles) -> Pickles:
+    """Return a policy that also allows what collectors and steps keep."""
+    return pickles if pickles.mode == "trusted" else _allowing(pickles, state_values())
+
+
+@functools.lru_cache(maxsize=64)
+def _allowing(pickles: Pickles, classes: tuple[type, ...]) -> Pickles:
+    return pickles.allowing(*classes)
+
+
+def check_are_loaded(pickles: Pickles, title: str) -> None:
+    """Refuse to keep state where it could not be loaded again.
+
+    Raises:
+        TypeError: no pickles are loaded.
+    """
+    if pickles.mode == "never":
+        raise ClassRefusedError(
+            f"{title} has to be pickled, and the storage was connected with pickle='never'; connect with "
+            "pickle='restricted' or, if only you can write there, 'trusted' (`dstream docs security` says more), or "
+            "keep it elsewhere with JobConfig(files_at=...)"
+        )

@@ -1,4 +1,4 @@
-"""Plain classes: those that restricted storages rebuild from named fields although no user has allowed them.
+"""Plain classes, which restricted storages rebuild from named fields without permission of the user.
 
 They are the library's own values, and the dataclasses, named tuples and enums that this process has loaded, as long
 as building an instance runs no code of theirs. Whoever writes a storage chooses names and fields, and nothing else.
@@ -18,30 +18,27 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from dstream import pickling
+from dstream.base import pickling
 from dstream.failures import is_our_name
 from dstream.keys import has_generated_eq, has_generated_hash
-from dstream.storage.codec import fielded
-from dstream.storage.codec.classes import find, reference
+from dstream.schema import classes
+from dstream.schema.classes import find, reference
 from dstream.values.fields import is_missing
 
 __all__ = ["LoadedClasses", "is_own", "is_plain", "loaded_class", "loaded_classes", "own_classes"]
 
+
 _OWN = {
-    "dstream.jobs.job_metrics": "JobMetrics StageMetrics",
-    "dstream.jobs.job_status": "JobStatus",
-    "dstream.jobs.source_metrics": "SourceMetrics",
+    "dstream.connectors.functions": "SimpleEvent",
+    "dstream.connectors.kafka.consumers": "KafkaRecord",
+    "dstream.jobs.metrics": "JobMetrics SourceMetrics StageMetrics",
+    "dstream.jobs.state": "JobStatus",
     "dstream.session.context": "CollectionName",
-    "dstream.values.bad_record": "BadRecord",
-    "dstream.values.dead_letter": "DeadLetter",
-    "dstream.values.entry": "Entry",
-    "dstream.values.journal_events": "JournalEvent",
+    "dstream.values.entries": "Entry JournalEvent",
+    "dstream.values.numbers": "DoubleSummaryStatistics ExactSum IntSummaryStatistics",
     "dstream.values.optional": "Optional of_item",
-    "dstream.values.statistics": "DoubleSummaryStatistics IntSummaryStatistics",
-    "dstream.values.sums": "ExactSum",
-    "dstream.values.window_results": "KeyedWindowResult WindowResult",
-    "sources.kafka_ranges": "KafkaRecord",
-    "sources.paced_items": "SimpleEvent",
+    "dstream.values.records": "BadRecord DeadLetter",
+    "dstream.values.time": "KeyedWindowResult WindowResult",
 }
 """The library's own values, by module; neither making one nor setting its attributes has an effect."""
 
@@ -70,7 +67,7 @@ def _is_plain(kind: Any) -> bool:
     if type(kind) is enum.EnumMeta:
         members: Any = kind
         return members._missing_.__func__ in _MISSING and getattr(kind, "__del__", None) is None
-    names = fielded.field_names(cast(type, kind))
+    names = classes.field_names(cast(type, kind))
     return (
         type(kind) in (type, ABCMeta)
         and names is not None
@@ -118,9 +115,6 @@ def _attributes(owner: Any) -> Mapping[str, Any]:
     if issubclass(type(owner), types.ModuleType):  # Others only say so, such as the libraries of cffi.
         return cast(Mapping[str, Any], object.__getattribute__(owner, "__dict__"))
     return vars(owner) if isinstance(owner, type) else {}
-
-
-# ------------------------------------------------------------------------------------------------------------- workers
 
 
 @dataclass(frozen=True, slots=True)

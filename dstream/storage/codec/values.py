@@ -1,4 +1,4 @@
-"""Values as bytes: msgpack with extensions, so that the same types come back; anything else is pickled whole."""
+"""Encoding of values: msgpack with extensions that keep their types; a pickle for anything else."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from zoneinfo import ZoneInfo
 import msgpack
 
 from dstream.keys import NAN, FieldNan
-from dstream.storage.codec import fielded
-from dstream.storage.codec.classes import ClassRefusedError, reference
-from dstream.storage.codec.numpy_values import from_parts, is_of_numpy, parts_of_numpy
+from dstream.schema import classes
+from dstream.schema.classes import ClassRefusedError, reference
+from dstream.schema.types import is_large
+from dstream.storage.codec.arrays import from_parts, is_of_numpy, parts_of_numpy
 from dstream.storage.codec.pickles import Pickles
-from dstream.storage.codec.scalars import is_large
 
-__all__ = ["Values"]
+__all__ = ["ValueEncoding"]
+
 
 _PICKLED = b"\xc1"
 """Stands before a pickle; msgpack never uses this byte."""
@@ -54,7 +55,7 @@ class _Unknown(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Values:
+class ValueEncoding:
     """Turns values into bytes and back, with classes and pickles as `pickles` allows."""
 
     pickles: Pickles
@@ -129,10 +130,10 @@ class Values:
             return self._member(level, value)
         if is_of_numpy(value):
             return self._of_numpy(value)
-        parts = fielded.parts_of(value)
+        parts = classes.parts_of(value)
         if parts is None or not self.pickles.knows(kind):
             raise _Unknown
-        named = dict(zip(fielded.field_names(kind) or (), parts, strict=True))
+        named = dict(zip(classes.field_names(kind) or (), parts, strict=True))
         return msgpack.ExtType(_RECORD, self._pack([reference(kind), named], level))
 
     def _of_numpy(self, value: Any) -> msgpack.ExtType:
@@ -165,8 +166,8 @@ class Values:
         name, content = _exactly(list, self._unpack_inside(data))
         kind = self.pickles.resolve(name)
         if code == _RECORD:
-            fielded.check_fields(kind, list(_exactly(dict, content)))
-            return fielded.build(kind, content.values())
+            classes.check_fields(kind, list(_exactly(dict, content)))
+            return classes.build(kind, content.values())
         member = getattr(kind, "__members__", {}).get(_exactly(str, content))
         if member is None:
             raise ClassRefusedError(f"the enum {name} has no member {content!r} any more")

@@ -11,14 +11,14 @@ import stat
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from dstream.base.urls import shown_url
 from dstream.errors import SetupError
+from dstream.filesystem.folders import Folder
+from dstream.filesystem.local import LocalFolder
+from dstream.filesystem.object_store import ObjectFolder
+from dstream.spi.store import PickleMode, Settings
 from dstream.storage.codec.pickles import Pickles
-from dstream.storage.lake.files import Folder
-from dstream.storage.lake.lake_storage import LakeStorage
-from dstream.storage.lake.local_folder import LocalFolder
-from dstream.storage.lake.object_store import ObjectFolder
-from dstream.storage.settings import PickleMode, Settings
-from dstream.values.secrets import shown_url
+from dstream.storage.lake.catalog import LakeStorage
 
 __all__ = ["LakeStorage", "open_lake"]
 

@@ -1,4 +1,4 @@
-"""The storage of one process: what the contract of `dstream.spi.store` means, in dicts and lists.
+"""`MemoryStorage`: collections by kind and name in one process; the contract of `dstream.spi.store` in dicts.
 
 `memory_maps` holds entries, `memory_lists` items, `state` what both have in common. They hold encoded bytes, as every
 other storage does, so that values are copies and the same things are refused everywhere.
@@ -6,6 +6,109 @@ other storage does, so that values are copies and the same things are refused ev
 
 from __future__ import annotations
 
-from dstream.storage.memory.memory_storage import MemoryStorage, open_memory
+from typing import Any
+
+from dstream.base.threads import RenewedLock
+from dstream.spi.store import Kind, ListStore, MapStore, Options, Settings
+from dstream.storage.base.options import Shape, check_name
+from dstream.storage.codec.collection import Codec
+from dstream.storage.codec.description import described_codec
+from dstream.storage.codec.pickles import Pickles, check_are_loaded, for_state
+from dstream.storage.memory.state import ListState, MapState, MemoryRecords, MemoryRegistry, MemoryStateFiles, State
+from dstream.storage.memory.stores import MemoryList, MemoryMap
 
 __all__ = ["MemoryStorage", "open_memory"]
+
+
+_shared: dict[str, MemoryRegistry] = {}
+_shared_lock = RenewedLock()
+
+
+def open_memory(url: str, settings: Settings) -> MemoryStorage:
+    """Open a storage of this process.
+
+    Args:
+        url: `memory:` for a storage of its own, `memory:name` for the one that all who say that name share.
+        settings: which pickled values are loaded; unset, all of them, since only this process writes.
+    """
+    name = url.removeprefix("memory:").strip("/")
+    with _shared_lock:
+        registry = _shared.setdefault(name, MemoryRegistry()) if name else MemoryRegistry()
+    return MemoryStorage(url, registry, Pickles(settings.pickle or "trusted", settings.allowed))
+
+
+class MemoryStorage:
+    """A handle to the collections of one storage."""
+
+    def __init__(self, url: str, registry: MemoryRegistry, pickles: Pickles) -> None:
+        self._url = url
+        self._registry = registry
+        self._pickles = pickles
+
+    @property
+    def url(self) -> str:
+        """What was connected to."""
+        return self._url
+
+    @property
+    def records(self) -> MemoryRecords:
+        """What is kept beside the collections, by all who share them."""
+        return self._registry.records
+
+    def load_pickle(self, data: bytes) -> Any:
+        """Load a pickle as those of values are, or one of what steps keep."""
+        return for_state(self._pickles).load(data)
+
+    def state_files(self, job: str) -> MemoryStateFiles:
+        """Return the state of a job, which all who share this storage see."""
+        title = f"the state of the job {job}"
+        check_are_loaded(self._pickles, title)
+        return self._registry.state_files.setdefault(job, MemoryStateFiles(title, self._pickles))
+
+    def create(self, kind: Kind, name: str, options: Options) -> MapStore | ListStore:
+        """Return the store of that name, made if there is none."""
+        check_name(name)
+        made = self._made(kind, name, options)
+        with self._registry.lock:
+            state = self._registry.states.setdefault((kind, name), made)
+        return self._handle(state, options)
+
+    def _made(self, kind: Kind, name: str, options: Options) -> State:
+        shape = Shape.of(kind, name, options)
+        types = Codec.of(kind, name, options, self._pickles).to_json()
+        return ListState(kind, name, shape, types) if kind == "list" else MapState(kind, name, shape, types)
+
+    def open(self, kind: Kind, name: str, options: Options) -> MapStore | ListStore | None:
+        """Return the store of that name, or None."""
+        check_name(name)
+        with self._registry.lock:
+            state = self._registry.states.get((kind, name))
+        return None if state is None else self._handle(state, options)
+
+    def _handle(self, state: State, options: Options) -> MapStore | ListStore:
+        state.shape.check(state.kind, state.name, options)
+        self._decide(state, options)
+        arguments: Any = (self._registry, state, options, self._pickles)
+        return MemoryList(*arguments) if isinstance(state, ListState) else MemoryMap(*arguments)
+
+    def _decide(self, state: State, options: Options) -> None:
+        """Settle types that were open and are given now, so that nobody decides otherwise."""
+        while not state.destroyed:
+            types = state.types
+            settled = described_codec(types, state.kind, state.name, options, self._pickles).to_json()
+            with state.lock:
+                if state.types is types:
+                    state.settle(settled)
+                    return
+
+    def names(self) -> list[tuple[Kind, str]]:
+        """Return the kinds and names of all stores, sorted."""
+        with self._registry.lock:
+            return sorted(self._registry.states)
+
+    def vacuum(self, older_than: float) -> int:
+        """Remove nothing: splits hold what they read, and a destroyed collection leaves nothing behind."""
+        return 0
+
+    def close(self) -> None:
+        """Do nothing: there is nothing to release."""

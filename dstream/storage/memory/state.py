@@ -1,4 +1,4 @@
-"""The one copy of each collection: encoded bytes in a dict or a list, under one lock.
+"""State of collections in one process: encoded entries and items, records, state files of jobs, one lock.
 
 No code of users, their classes included, runs while the lock is held: so nothing that they do can deadlock.
 """
@@ -10,15 +10,33 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, NoReturn, TypeVar
 from uuid import uuid4
 
-from dstream.spi.store import Kind
-from dstream.storage.shape import Shape
-from dstream.storage.vanished import destroyed_error
-from dstream.values.contexts import contextmanager
+from dstream.base.threads import contextmanager
+from dstream.errors import UnsupportedError
+from dstream.spi.records import Record, StateFile
+from dstream.spi.store import Kind, Options
+from dstream.storage.base.options import Shape, check_prefix, check_record, check_write, destroyed_error
+from dstream.storage.codec.collection import Codec
+from dstream.storage.codec.description import described_codec
+from dstream.storage.codec.pickles import Pickles, for_state
 
-__all__ = ["Changes", "Event", "ListState", "MapState", "State"]
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = [
+    "Changes",
+    "Event",
+    "ListState",
+    "MapState",
+    "MemoryHandle",
+    "MemoryRecords",
+    "MemoryRegistry",
+    "MemoryStateFiles",
+    "State",
+]
+
 
 Changes = Mapping[bytes, bytes | None]
 """New values by key; None removes an entry."""
@@ -128,3 +146,168 @@ class ListState(State):
         else:
             self.items = self.items[:start] + items + self.items[stop:]
         self.version += 1
+
+
+@dataclass(slots=True, eq=False)
+class MemoryRecords:
+    """The records of one storage of this process."""
+
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _records: dict[str, Record] = field(default_factory=dict)
+
+    def read(self, name: str) -> Record | None:
+        """Look a name up."""
+        check_record(name)
+        with self._lock:
+            return self._records.get(name)
+
+    def write(self, name: str, data: bytes, version: int) -> bool:
+        """Replace a record if it has the version before this one."""
+        check_write(name, data, version)
+        with self._lock:
+            there = self._records.get(name)
+            if (0 if there is None else there.version) != version - 1:
+                return False
+            self._records[name] = Record(version, bytes(data))
+            return True
+
+    def names(self, prefix: str = "") -> list[str]:
+        """Return the names that begin in some way, sorted."""
+        check_prefix(prefix)
+        with self._lock:
+            return sorted(name for name in self._records if name.startswith(prefix))
+
+    def remove(self, name: str) -> None:
+        """Remove a record."""
+        check_record(name)
+        with self._lock:
+            self._records.pop(name, None)
+
+    def forget(self, name: str) -> None:
+        """Remove a record."""
+        self.remove(name)
+
+
+@dataclass(slots=True, eq=False)
+class MemoryStateFiles:
+    """The files of one job, shared by all who ask for them in this process.
+
+    Attributes:
+        title: what errors call it.
+        pickles: which pickles are loaded.
+    """
+
+    title: str
+    pickles: Pickles
+    _data: dict[str, tuple[bytes, float]] = field(default_factory=dict)
+
+    def write(self, name: str, data: bytes) -> None:
+        """Keep the bytes."""
+        self._data[name] = data, time.time()
+
+    def read(self, name: str, offset: int, length: int) -> bytes:
+        """Return a part of a file."""
+        found = self._data.get(name)
+        if found is None:
+            raise FileNotFoundError(name)
+        return found[0][offset : offset + length]
+
+    def remove(self, name: str) -> None:
+        """Forget a file."""
+        self._data.pop(name, None)
+
+    def found(self) -> Iterator[StateFile]:
+        """List all files."""
+        return iter([StateFile(name, written_at) for name, (_, written_at) in list(self._data.items())])
+
+    def dump(self, value: Any) -> bytes:
+        """Pickle a value."""
+        return for_state(self.pickles).dump(value)
+
+    def load(self, data: bytes) -> Any:
+        """Load a pickle."""
+        return for_state(self.pickles).load(data)
+
+    def __reduce__(self) -> NoReturn:
+        raise UnsupportedError(
+            f"{self.title} stands in the memory of this process, and other processes cannot reach it: keep it in a "
+            "folder or an object store, with connect(storage=...) or JobConfig(files_at=...)"
+        )
+
+
+S = TypeVar("S", bound=State)
+
+
+@dataclass(slots=True, eq=False)
+class MemoryRegistry:
+    """The collections, records and states of jobs of one storage."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    states: dict[tuple[Kind, str], State] = field(default_factory=dict)
+    records: MemoryRecords = field(default_factory=MemoryRecords)
+    state_files: dict[str, MemoryStateFiles] = field(default_factory=dict)
+
+
+class MemoryHandle(Generic[S]):
+    """The part of a store that does not depend on its kind."""
+
+    in_process = True
+    location: str | None = None
+
+    def __init__(self, registry: MemoryRegistry, state: S, asked: Options, pickles: Pickles) -> None:
+        self._registry = registry
+        self._state = state
+        self._asked = asked
+        self._pickles = pickles
+        self._known: tuple[Any, Codec] | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the collection."""
+        return self._state.name
+
+    @property
+    def identity(self) -> str:
+        """What a later one of its name has not."""
+        return self._state.identity
+
+    @property
+    def options(self) -> Options:
+        """How the collection was made, and the types that are known by now."""
+        return self._state.shape.options(self._codec())
+
+    def size(self) -> int:
+        """Count the entries or items."""
+        with self._state.held():
+            return self._state.size
+
+    def destroy(self) -> None:
+        """Remove the collection and its name."""
+        with self._registry.lock, self._state.held():
+            self._state.destroyed = True
+            del self._registry.states[self._state.kind, self._state.name]
+
+    def schema(self) -> pa.Schema:
+        """Return the columns of `read_arrow`."""
+        return self._codec().schema()
+
+    def compact(self) -> None:
+        """Do nothing: changes leave nothing behind."""
+        self.size()
+
+    def vacuum(self, older_than: float) -> int:
+        """Remove nothing: splits hold what they read."""
+        self.size()
+        return 0
+
+    def _codec(self) -> Codec:
+        with self._state.held():
+            types = self._state.types
+        return self._codec_of(types)
+
+    def _codec_of(self, types: Any) -> Codec:
+        known = self._known
+        if known is None or known[0] is not types:
+            codec = described_codec(types, self._state.kind, self._state.name, self._asked, self._pickles)
+            self._known = known = (types, codec)
+        return known[1]

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dstream.base.environment import pip_install
 from dstream.errors import SetupError
-from dstream.storage.settings import Settings
-from dstream.values.distribution import pip_install
+from dstream.spi.store import Settings
 
 if TYPE_CHECKING:
-    from dstream.storage.redis.redis_storage import RedisStorage
+    from dstream.storage.redis.catalog import RedisStorage
 
 __all__ = ["open_redis"]
 
@@ -38,6 +38,6 @@ def open_redis(url: str, settings: Settings) -> RedisStorage:
         import redis  # noqa: F401
     except ImportError as error:
         raise SetupError(f"storage in Redis needs the package redis: {pip_install('redis')}") from error
-    from dstream.storage.redis.redis_storage import RedisStorage
+    from dstream.storage.redis.catalog import RedisStorage
 
     return RedisStorage.connect(url, settings)

@@ -1,4 +1,4 @@
-"""`Server`: where Redis is; it travels to tasks, which connect on their own. `Connection`: one process's way to it."""
+"""`Server`: the location of Redis, sent to tasks. `Connection`: the connection of one process to it."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import redis
 import redis.exceptions
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from dstream.base.threads import RenewedLock
+from dstream.base.urls import resolved_url, scrub, shown_url
 from dstream.errors import EngineError, SetupError
+from dstream.spi.store import Durability
 from dstream.storage.redis.scripts import Script
-from dstream.storage.settings import Durability
-from dstream.values.forked_locks import RenewedLock
-from dstream.values.secrets import resolved_url, scrub, shown_url
 
 __all__ = ["Connection", "DurabilityWarning", "Server"]
+
 
 TIMEOUT = 60.0
 """Seconds for an answer, unless the URL says `socket_timeout=...`: publishing a large job takes longer than 5."""

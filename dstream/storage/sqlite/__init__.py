@@ -10,10 +10,10 @@ from __future__ import annotations
 import os
 
 from dstream.errors import SetupError
+from dstream.spi.store import Settings
 from dstream.storage.codec.pickles import Pickles
-from dstream.storage.settings import Settings
-from dstream.storage.sqlite.sqlite_database import Place
-from dstream.storage.sqlite.sqlite_storage import SqliteStorage
+from dstream.storage.sqlite.catalog import SqliteStorage
+from dstream.storage.sqlite.database import DatabaseLocation
 
 __all__ = ["open_sqlite"]
 
@@ -39,5 +39,5 @@ def open_sqlite(url: str, settings: Settings) -> SqliteStorage:
     path = os.path.realpath(os.path.expanduser(path))
     if os.path.isdir(path):
         raise SetupError(f"storage in SQLite is a file, and {path} is a folder")
-    place = Place(path, settings.durability == "power")
+    place = DatabaseLocation(path, settings.durability == "power")
     return SqliteStorage(place, Pickles(settings.pickle or "trusted", settings.allowed), settings.pickle is None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dstream.testing import same_items_in_any_order, verify_processor
-from dstream.testing.processor_run import ProcessorRun
+from dstream.testing.protocol import ProcessorRun
 
 
 def emitted_in_four_runs(supplier: Any, *inputs: Any) -> list[Any]:

@@ -7,7 +7,7 @@ import pytest
 import dstream as ds
 from collectors import counting
 from dstream.core import Watermark, processors, whole_item
-from dstream.testing.processor_run import RUNS, ProcessorRun
+from dstream.testing.protocol import RUNS, ProcessorRun
 from dstream.windows import KeyedWindowResult, limiting_lag, session, sliding, tumbling
 from tests.core.processors.four_runs import emitted_in_four_runs
 

@@ -10,8 +10,8 @@ import dstream as ds
 from collectors import counting
 from dstream.core import DAG, Edge, Watermark, processors, whole_item
 from dstream.errors import UnsupportedError
-from dstream.executor.arrivals_of_graphs import GraphArrival
-from dstream.testing.processor_run import RUNS, ProcessorRun
+from dstream.processors.blocks import GraphArrival
+from dstream.testing.protocol import RUNS, ProcessorRun
 from reducers import to_ilist, to_imap
 from sources import text_files
 from tests.core.processors.four_runs import emitted_in_four_runs

@@ -18,7 +18,7 @@ from dstream.core import (
     processor_of,
     processors,
 )
-from dstream.session.explaining import stages_on
+from dstream.session.connection import stages_on
 from dstream.windows import limiting_lag, session, tumbling
 from reducers import to_ilist, to_imap, to_processor
 from sources import Items, from_processor, stream_from_processor

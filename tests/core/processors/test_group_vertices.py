@@ -9,13 +9,13 @@ import pickle
 import pytest
 
 from collectors import counting, to_list
+from dstream.base.pickling import dumps
 from dstream.core import entry_key, processors, whole_item
-from dstream.executor.arrivals_of_graphs import GraphArrival
 from dstream.failures import failure
-from dstream.pickling import dumps
-from dstream.plan.vertex_graph import Routing
+from dstream.plan.graphs import Routing
+from dstream.processors.blocks import GraphArrival
 from dstream.spi import AggregateOperation
-from dstream.testing.processor_run import RUNS, ProcessorRun
+from dstream.testing.protocol import RUNS, ProcessorRun
 from tests.core.processors.four_runs import emitted_in_four_runs
 from tests.executor.graphs_by_hand import edge, run_of, vertex
 

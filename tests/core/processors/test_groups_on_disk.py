@@ -12,10 +12,10 @@ import pytest
 
 import dstream as ds
 from collectors import averaging, counting, to_list
+from dstream.base.memory import Bound
 from dstream.core import DAG, Edge, entry_key, processors, whole_item
-from dstream.core.processors.grouping_processor import FirstGrouping
-from dstream.engine.kernels.spilling import GroupsOnDisk
-from dstream.engine.memory_bound import Bound
+from dstream.core.processors.groups import FirstGrouping
+from dstream.operators.rows.spill import GroupsOnDisk
 from dstream.spi import AggregateOperation
 from dstream.spi.processor import ProcessorContext
 from dstream.testing import TestInbox, TestOutbox

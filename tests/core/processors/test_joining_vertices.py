@@ -10,10 +10,10 @@ import pytest
 from dstream import JoinClause
 from dstream.core import processors
 from dstream.errors import IllegalStateError
-from dstream.executor.arrivals_of_graphs import GraphArrival
 from dstream.failures import failure
-from dstream.plan.vertex_graph import Routing
-from dstream.testing.processor_run import RUNS, ProcessorRun
+from dstream.plan.graphs import Routing
+from dstream.processors.blocks import GraphArrival
+from dstream.testing.protocol import RUNS, ProcessorRun
 from tests.executor.graphs_by_hand import edge, run_of, vertex
 
 NAMES = JoinClause.join_map_entries(operator.itemgetter(0))

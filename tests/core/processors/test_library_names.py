@@ -10,7 +10,7 @@ import pytest
 import reducers
 import sources
 from dstream.core import processors
-from dstream.core.processors.library_names import _JET
+from dstream.names.streams import _JET
 from dstream.pipeline import BatchStage
 
 

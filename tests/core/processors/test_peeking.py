@@ -20,8 +20,8 @@ from dstream.core import (
     processors,
 )
 from dstream.errors import UnsupportedError
-from dstream.executor.arrivals_of_graphs import GraphArrival
-from dstream.testing.processor_run import RUNS, ProcessorRun
+from dstream.processors.blocks import GraphArrival
+from dstream.testing.protocol import RUNS, ProcessorRun
 from reducers import to_ilist
 from sources import Items, text_files
 from tests.core.processors.four_runs import emitted_in_four_runs

@@ -7,11 +7,11 @@ import pickle
 import pytest
 
 import dstream as ds
+from dstream.base.pickling import dumps
 from dstream.core import DAG, Edge, force_total_parallelism_one, processors
-from dstream.executor.arrivals_of_graphs import GraphArrival
-from dstream.pickling import dumps
-from dstream.spi.processor_suppliers import SupplierContext
-from dstream.testing.processor_run import RUNS, ProcessorRun
+from dstream.processors.blocks import GraphArrival
+from dstream.spi.suppliers import SupplierContext
+from dstream.testing.protocol import RUNS, ProcessorRun
 from reducers import replacing, to_ilist
 from sources import Items, items
 from tests.core.processors.four_runs import emitted_in_four_runs

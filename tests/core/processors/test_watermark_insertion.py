@@ -7,13 +7,13 @@ import pickle
 
 import pytest
 
+from dstream.base.pickling import dumps
 from dstream.core import Watermark, processors
-from dstream.executor.arrivals_of_graphs import GraphArrival, Mark
-from dstream.executor.block_inbox import BlockInbox
 from dstream.failures import failure
-from dstream.pickling import dumps
+from dstream.processors.blocks import GraphArrival, Mark
+from dstream.processors.boxes import BlockInbox
 from dstream.spi import AggregateOperation
-from dstream.testing.processor_run import RUNS, ProcessorRun
+from dstream.testing.protocol import RUNS, ProcessorRun
 from dstream.windows import (
     emit_by_frame,
     emit_by_min_step,

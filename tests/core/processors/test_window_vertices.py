@@ -9,13 +9,13 @@ import pytest
 
 from collectors import co_operation, counting, to_list, to_set
 from dstream.core import Watermark, processors
-from dstream.core.processors.operator_processor import OperatorProcessor
-from dstream.executor.arrivals_of_graphs import GraphArrival
+from dstream.core.processors.windows import OperatorProcessor
 from dstream.failures import failure
-from dstream.operators.frame_windows import FrameWindows
-from dstream.operators.session_windows import SessionWindows
+from dstream.operators.windows.frames import FrameWindows
+from dstream.operators.windows.sessions import SessionWindows
+from dstream.processors.blocks import GraphArrival
 from dstream.spi import AggregateOperation
-from dstream.testing.processor_run import RUNS, ProcessorRun
+from dstream.testing.protocol import RUNS, ProcessorRun
 from dstream.windows import FrameWindow, KeyedWindowResult, WindowResult, session, sliding, tumbling
 from tests.core.processors.four_runs import emitted_in_four_runs
 from tests.executor.graphs_by_hand import edge, run_of, vertex

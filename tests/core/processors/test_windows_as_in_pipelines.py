@@ -9,9 +9,9 @@ import pytest
 
 from collectors import summing, to_list
 from dstream.core import Watermark, processors
-from dstream.executor.arrivals_of_graphs import GraphArrival
 from dstream.pipeline import Pipeline
-from dstream.plan.vertex_graph import Routing
+from dstream.plan.graphs import Routing
+from dstream.processors.blocks import GraphArrival
 from dstream.spi import AggregateOperation
 from dstream.testing import epochs
 from dstream.windows import FrameWindow, session, sliding, tumbling

@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from dstream.engine.progress import Call, Facts, Progress
-from dstream.engine.progress.board import Board, _start_thread
+from dstream.engine.display import Board, ProgressFacts, _start_thread
+from dstream.engine.progress import Call, Progress
 
 
 class Drawn:
@@ -45,7 +45,7 @@ class World:
     def _start(self, board):
         self.started += 1
 
-    def begin(self, facts=lambda: Facts("count()", 5), asked=True):
+    def begin(self, facts=lambda: ProgressFacts("count()", 5), asked=True):
         return Progress(asked, self.board, lambda wanted: self.display if wanted else None).begin(facts)
 
     def tick(self, seconds=0.3):
@@ -125,7 +125,7 @@ def test_a_line_that_comes_late_goes_at_once(world):
 
 def test_one_line_serves_several_jobs(world):
     """The first one is shown, the others are counted; nested waiting of one job counts once."""
-    with world.begin() as _, world.begin(lambda: Facts("second()")):
+    with world.begin() as _, world.begin(lambda: ProgressFacts("second()")):
         world.tick(2)
     first = world.begin()
     with first, first:
@@ -173,7 +173,7 @@ def test_a_job_that_ends_while_facts_are_asked_for_is_not_drawn(world):
 
     def facts():
         operation.__exit__()
-        return Facts("count()")
+        return ProgressFacts("count()")
 
     operation = world.begin(facts)
     operation.__enter__()
@@ -195,7 +195,7 @@ def test_the_thread_ends_with_the_last_job():
     """Nothing keeps running in the user's process."""
     board = Board(start=_start_thread)
     before = set(threading.enumerate())
-    with Progress(True, board, lambda asked: Drawn()).begin(lambda: Facts("count()")):
+    with Progress(True, board, lambda asked: Drawn()).begin(lambda: ProgressFacts("count()")):
         (thread,) = set(threading.enumerate()) - before
 
     thread.join(timeout=30)
@@ -210,7 +210,7 @@ def test_several_threads_leave_nothing_behind():
 
     def jobs():
         for _ in range(500):
-            with progress.begin(lambda: Facts("count()")):
+            with progress.begin(lambda: ProgressFacts("count()")):
                 board.tick()
 
     threads = [threading.Thread(target=jobs) for _ in range(4)]
@@ -223,15 +223,15 @@ def test_several_threads_leave_nothing_behind():
 def test_nothing_begins_where_nothing_is_shown(world):
     """No display, no operation; a choice that fails is none."""
     assert world.begin(asked=False) is None
-    assert Progress(None, world.board, lambda asked: 1 / 0).begin(lambda: Facts("count()")) is None
+    assert Progress(None, world.board, lambda asked: 1 / 0).begin(lambda: ProgressFacts("count()")) is None
 
 
 def test_calls_are_named_after_the_user():
     """The call and its file and line; the cell of a notebook has no file."""
-    from dstream.plan import Step, Where
+    from dstream.plan import SourceLocation, Step
 
-    call = Call.of_step(Step(".sorted(key=len)", Where("/home/ada/orders.py", 12), 1, 2), "sample of keys")
-    cell = Call.of_step(Step("x" * 500, Where("/tmp/ipykernel_12/345.py", 2, 7), 1, 2))
+    call = Call.of_step(Step(".sorted(key=len)", SourceLocation("/home/ada/orders.py", 12), 1, 2), "sample of keys")
+    cell = Call.of_step(Step("x" * 500, SourceLocation("/tmp/ipykernel_12/345.py", 2, 7), 1, 2))
 
     assert (call.title(), call.description()) == (
         "sorted(key=len) orders.py:12",

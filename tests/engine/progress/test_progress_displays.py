@@ -8,7 +8,7 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from dstream.engine.progress.displays import Notebook, Plain, Terminal, chosen, is_terminal
+from dstream.engine.display import Notebook, Plain, Terminal, chosen, is_terminal
 
 DRAWN = "\x1bD\x1b[A\x1b7\r\n{}\x1b[K\x1b8"
 

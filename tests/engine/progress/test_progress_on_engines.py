@@ -11,12 +11,11 @@ import pytest
 
 import dstream as ds
 from collectors import counting, grouping_by
+from dstream.engine.display import Board
 from dstream.engine.progress import Progress
-from dstream.engine.progress.board import Board
-from dstream.engine.spark.port.classic_port import ClassicPort
-from dstream.engine.spark.spark_jobs import ItemCounts, _Sums
-from dstream.engine.worker.item_counts import CountItems
-from dstream.engine.worker.stage_task import StageTask
+from dstream.engine.spark.port.classic import ClassicPort
+from dstream.engine.spark.run.jobs import ItemCounts, _Sums
+from dstream.engine.tasks.runtime import CountItems, StageTask
 
 
 class Seen:

@@ -6,7 +6,7 @@ from typing import Any
 
 import dstream as ds
 from collectors import counting
-from dstream.pipeline.pipeline_plan import PipelinePlan
+from dstream.pipeline.plan import PipelinePlan
 from dstream.windows import tumbling
 from reducers import to_ilist
 

@@ -21,10 +21,10 @@ import dstream as ds
 from collectors import counting
 from dstream.errors import JobExistsError, JobTakenOverError
 from dstream.jobs import Job
-from dstream.jobs.job_heart import Rhythm
-from dstream.jobs.jobs_of_context import Jobs
-from dstream.jobs.unbounded import ends_of_epochs, one_epoch
-from dstream.jobs.unbounded.epoch_log import EpochLog
+from dstream.jobs.registry import Jobs
+from dstream.jobs.unbounded import epochs
+from dstream.jobs.unbounded.log import EpochLog
+from dstream.jobs.watch import Rhythm
 from dstream.testing.engines import SETTINGS
 from dstream.windows import tumbling
 from reducers import to_files, to_ilist, to_imap, to_kafka
@@ -158,8 +158,8 @@ def _tell_points(terms: Terms) -> None:
 
     _wrap(EpochLog, "claim", lambda: None, lambda: at("claimed"))
     _wrap(EpochLog, "put", lambda: at("staged"), lambda: at("committed"))
-    _wrap(ends_of_epochs, "naming", lambda: at("between"), lambda: None)
-    _wrap(one_epoch.EpochRunner, "publish", lambda: None, lambda: at("published"))
+    _wrap(epochs, "naming", lambda: at("between"), lambda: None)
+    _wrap(epochs.EpochRunner, "publish", lambda: None, lambda: at("published"))
     _wrap(EpochLog, "remove", lambda: at("removing"), lambda: None)
 
 

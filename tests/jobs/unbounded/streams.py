@@ -10,7 +10,7 @@ from typing import Any
 
 import dstream as ds
 from dstream.errors import SourceError, SourceUnavailableError
-from dstream.pipeline.pipeline_plan import PipelinePlan
+from dstream.pipeline.plan import PipelinePlan
 
 __all__ = ["Breaking", "Feed", "Opening", "eventually", "pipeline_of", "read_stream"]
 

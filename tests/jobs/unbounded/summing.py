@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from dstream.spi.state_operator import Applied, Moment, Partials
-from dstream.values.event_time import Timed
+from dstream.spi.epochs import EpochTime, ShardOutput, TaskPartials
+from dstream.values.time import Timed
 
 __all__ = ["FrameSums", "Lagging"]
 
@@ -38,7 +38,7 @@ class FrameSums:
     signature = (10,)
     inputs = 1
 
-    def partial(self, number: int, items: Iterator[Timed], moment: Moment, shards: int) -> Partials:
+    def partial(self, number: int, items: Iterator[Timed], moment: EpochTime, shards: int) -> TaskPartials:
         """Sum what is not late."""
         sums: dict[int, dict[int, int]] = {}
         count = late = 0
@@ -51,7 +51,7 @@ class FrameSums:
                 continue
             of_shard = sums.setdefault(item % 2 % shards, {})
             of_shard[end] = of_shard.get(end, 0) + item
-        return Partials(sums, count, late)
+        return TaskPartials(sums, count, late)
 
     def new(self) -> Sums:
         """Begin with nothing."""
@@ -65,7 +65,7 @@ class Sums:
     frames: dict[int, int] = field(default_factory=dict)
     touched: set[int] = field(default_factory=set)
 
-    def apply(self, partials: Sequence[tuple[int, Any]], moment: Moment) -> Applied:
+    def apply(self, partials: Sequence[tuple[int, Any]], moment: EpochTime) -> ShardOutput:
         """Add, then close frames."""
         for _, partial in partials:
             for end, value in partial.items():
@@ -73,7 +73,7 @@ class Sums:
                 self.touched.add(end)
         closed = sorted(end for end in self.frames if end <= moment.new)
         self.touched.update(closed)
-        return Applied([(end - 1, (end, self.frames.pop(end))) for end in closed])
+        return ShardOutput([(end - 1, (end, self.frames.pop(end))) for end in closed])
 
     def delta(self) -> Any:
         """Give touched frames; None: closed."""

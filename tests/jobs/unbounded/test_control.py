@@ -10,9 +10,9 @@ import pytest
 import dstream as ds
 from dstream.errors import IllegalStateError, JobTakenOverError, SourceError
 from dstream.jobs import JobStatus
-from dstream.jobs.job_drivers import forget_driver
-from dstream.jobs.unbounded.one_epoch import EpochRunner
-from dstream.jobs.unbounded.unbounded_run import UnboundedRun
+from dstream.jobs.state import forget_driver
+from dstream.jobs.unbounded.epochs import EpochRunner
+from dstream.jobs.unbounded.run import UnboundedRun
 from reducers import to_ilist
 from tests.jobs.unbounded.streams import Feed, eventually, pipeline_of
 

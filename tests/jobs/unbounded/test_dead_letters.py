@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import dstream as ds
-from dstream.jobs.unbounded.epoch_log import EpochLog
-from dstream.jobs.unbounded.one_epoch import EpochRunner
-from dstream.testing.epochs_by_hand import epochs
+from dstream.jobs.unbounded.epochs import EpochRunner
+from dstream.jobs.unbounded.log import EpochLog
+from dstream.testing.unbounded import epochs
 from reducers import to_ilist, to_imap
 from tests.jobs.unbounded.streams import Feed, eventually
 

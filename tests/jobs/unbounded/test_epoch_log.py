@@ -6,13 +6,13 @@ import pytest
 
 import dstream as ds
 from dstream.errors import IllegalStateError, JobTakenOverError
-from dstream.jobs.unbounded.epoch_log import EpochLog
-from dstream.jobs.unbounded.log_record import (
+from dstream.jobs.unbounded.log import (
+    EpochLog,
     LogRecord,
-    Place,
     PlaceTime,
     SourceMark,
     StepMark,
+    TimedPartition,
     read_record,
     written_record,
 )
@@ -46,7 +46,7 @@ def test_a_record_comes_back_as_it_was(offset):
     made = record(
         3,
         sources={"read": SourceMark({"p": offset}, False, 1.0)},
-        times={Place("t", "read", "p"): PlaceTime(5, b"policy", 2.0)},
+        times={TimedPartition("t", "read", "p"): PlaceTime(5, b"policy", 2.0)},
         steps={"s": StepMark(-(2**63), 7, None)},
         receipts={0: [("file", 3), {"a": b"b"}]},
         counts={"read": {"items_out": 3}},

@@ -6,13 +6,12 @@ import pytest
 
 import dstream as ds
 from dstream.errors import SourceError
-from dstream.jobs.unbounded.admission import Admission
-from dstream.jobs.unbounded.epoch_plan import InThisEpoch, epoch_plan
-from dstream.jobs.unbounded.log_record import Place, SourceMark
-from dstream.jobs.unbounded.open_plan import open_plan
-from dstream.jobs.unbounded.ranges import Whole, ranges_of
-from dstream.plan.core import Concat, Read
-from dstream.plan.core_of_epochs import OverEpochs, Stamped
+from dstream.jobs.unbounded.log import SourceMark, TimedPartition
+from dstream.jobs.unbounded.plans import InThisEpoch, epoch_plan, open_plan
+from dstream.jobs.unbounded.ranges import BoundedAsStream, ranges_of
+from dstream.jobs.unbounded.scheduling import BatchSize
+from dstream.plan.operations.stages import AssignTimestamps, OverEpochs
+from dstream.plan.operations.streams import Concat, Read
 from dstream.plan.properties import is_of_epoch
 from dstream.plan.walk import topological
 from reducers import to_ilist
@@ -63,11 +62,11 @@ def test_each_range_has_a_time_of_its_own(ctx):
     """What gives timestamps stands there once for each, with all before it."""
     feed = Feed({"0": [1], "1": [2], "2": []})
     plan = open_plan(summing_plan(feed, Lagging, FrameSums()), ctx)
-    news, places = ranges(feed).ranges, [Place("time", "source", name) for name in "01"]
+    news, places = ranges(feed).ranges, [TimedPartition("time", "source", name) for name in "01"]
     epoch = InThisEpoch({"source": news}, [None], dict(zip(places, "ab", strict=True)), {"sums": "t"}, {"sums": "s"})
     made = epoch_plan(plan, epoch)
 
-    assert [each.time for each in kinds(made, Stamped)] == ["a", "b"]
+    assert [each.time for each in kinds(made, AssignTimestamps)] == ["a", "b"]
     assert [(each.tick, each.state) for each in kinds(made, OverEpochs)] == [("t", "s")]
     assert [each.is_union for each in kinds(made, Concat)] == [False]
 
@@ -77,12 +76,12 @@ def test_where_nothing_is_read_no_time_is_told(ctx):
     plan = open_plan(summing_plan(Feed(), Lagging, FrameSums()), ctx)
     made = epoch_plan(plan, InThisEpoch({}, [None], {}, {"sums": "t"}, {"sums": "s"}))
 
-    assert (kinds(made, Stamped), len(kinds(made, OverEpochs))) == ([], 1)
+    assert (kinds(made, AssignTimestamps), len(kinds(made, OverEpochs))) == ([], 1)
 
 
 def test_a_bounded_source_is_one_range_that_ends():
     """It is read whole, in its own splits, and then it has ended."""
-    whole = Whole(Items([1, 2, 3], partitions=2))
+    whole = BoundedAsStream(Items([1, 2, 3], partitions=2))
     news = ranges(whole)
 
     assert [(each.partition, each.items, each.ends) for each in news.ranges] == [("all", whole.source, True)]
@@ -132,12 +131,12 @@ def test_offsets_that_come_back_as_lists_are_no_news():
 )
 def test_admission_follows_the_time_that_epochs_take(items, seconds, limit):
     """Towards the target, from either side."""
-    assert Admission(0.2, 1000).after(items, seconds).limit == limit
+    assert BatchSize(0.2, 1000).after(items, seconds).limit == limit
 
 
 def limit_after(costs, target=0.02, limit=10_000, epochs=40):
     """Return what epochs take in the end that are always full, if `costs` says how long each of them lasts."""
-    admission = Admission(target, limit)
+    admission = BatchSize(target, limit)
     for _ in range(epochs):
         admission = admission.after(admission.limit, costs(admission.limit))
     return admission.limit
@@ -158,7 +157,7 @@ def test_admission_keeps_to_the_target_where_that_can_be_met():
 
 def test_admission_divides_what_it_takes():
     """Over partitions; what the user allows is a bound."""
-    assert [Admission(0.2, 1000).of_each(4), Admission(0.2, 1000, 20).of_each(4), Admission(0.2, 1).of_each(9)] == [
+    assert [BatchSize(0.2, 1000).of_each(4), BatchSize(0.2, 1000, 20).of_each(4), BatchSize(0.2, 1).of_each(9)] == [
         250,
         20,
         1,

@@ -9,10 +9,12 @@ import pytest
 
 import dstream as ds
 from collectors import counting
+from dstream.delta import checkpoints, truncation
 from dstream.errors import EngineError, IllegalStateError
-from dstream.jobs.unbounded import epoch_log, log_folding
-from dstream.jobs.unbounded.log_record import LogRecord
-from dstream.storage.lake import checkpoints, lake_collection, log_cut
+from dstream.jobs.unbounded import log as epoch_log
+from dstream.jobs.unbounded import state
+from dstream.jobs.unbounded.log import LogRecord
+from dstream.storage.lake import collection
 from reducers import to_icache, to_ilist, to_imap
 from tests.jobs.unbounded.streams import Feed, eventually
 from tests.jobs.unbounded.summing import FrameSums, Lagging
@@ -22,7 +24,7 @@ from tests.jobs.unbounded.timed_plans import summing_plan
 @pytest.fixture
 def often(monkeypatch):
     """Every fourth record is a checkpoint."""
-    for module in (epoch_log, log_folding, __import__("dstream.jobs.unbounded.one_epoch", fromlist=["one_epoch"])):
+    for module in (epoch_log, state, __import__("dstream.jobs.unbounded.epochs", fromlist=["one_epoch"])):
         monkeypatch.setattr(module, "CHECKPOINT_EVERY", 4)
 
 
@@ -48,7 +50,7 @@ def test_old_records_and_files_go(ctx):
     log = epoch_log.EpochLog(storage.records, job.id, "")
     eventually(lambda: log.numbers() == list(range(16, 22)))
     files = {file.name for file in storage.state_files(job.id).found()}
-    named = set().union(*map(log_folding.files_named_by, log.since(16)))
+    named = set().union(*map(state.files_named_by, log.since(16)))
     job.restart()
     feed.end()
     job.join(10)
@@ -80,7 +82,7 @@ def _index(number):
 def test_a_record_goes_when_the_next_checkpoint_is_older_than_that(records, now, kept):
     """A checkpoint that is exactly so old is kept with all behind it; the last one is kept however old it is."""
     log, made = _filled(records, [float(number) for number in range(13)])
-    folding = log_folding.Folding(log, None, keep=10)
+    folding = state.LogCompaction(log, None, keep=10)
     removed = folding.after(dataclasses.replace(made[12], now=now))
 
     assert (removed, log.numbers()) == (kept, list(range(kept, 13)))
@@ -95,7 +97,7 @@ def test_a_record_goes_when_the_next_checkpoint_is_older_than_that(records, now,
 def test_what_a_fold_left_goes_with_the_next(records, monkeypatch, is_restarted):
     """The storage failed, or the driver died, when the floor was raised and half of the records was removed."""
     log, made = _filled(records, [float(number) for number in range(17)])
-    folding, remove = log_folding.Folding(log, None, keep=1), epoch_log.EpochLog.remove
+    folding, remove = state.LogCompaction(log, None, keep=1), epoch_log.EpochLog.remove
 
     def failing(log, number):
         if number == 2:
@@ -106,7 +108,7 @@ def test_what_a_fold_left_goes_with_the_next(records, monkeypatch, is_restarted)
         patched.setattr(epoch_log.EpochLog, "remove", failing)
         with pytest.raises(EngineError):
             folding.after(dataclasses.replace(made[8], now=6.0))
-    again = log_folding.Folding(log, None, keep=1) if is_restarted else folding
+    again = state.LogCompaction(log, None, keep=1) if is_restarted else folding
     again.after(made[16])
 
     assert {name.removeprefix("job-logs/j/") for name in records.names("job-logs/j/")} == {
@@ -118,8 +120,8 @@ def test_what_a_fold_left_goes_with_the_next(records, monkeypatch, is_restarted)
 def test_files_stay_few(tmp_path, monkeypatch):
     """Of records, of state, and of the map that each epoch commits to: as many after 200 epochs as after 100."""
     monkeypatch.setattr(checkpoints, "_SOONEST", 10)
-    monkeypatch.setattr(log_cut, "_SHORTEST", 0.0)
-    monkeypatch.setattr(log_cut, "_PAUSE", 0.0)
+    monkeypatch.setattr(truncation, "_SHORTEST", 0.0)
+    monkeypatch.setattr(truncation, "_PAUSE", 0.0)
     counts = []
     with ds.connect(engine="local", storage=str(tmp_path)) as ctx:
         feed, pipeline = Feed(), ds.Pipeline()
@@ -142,7 +144,7 @@ def test_files_stay_few(tmp_path, monkeypatch):
 def test_an_epoch_that_gives_nothing_looks_for_no_files(tmp_path, monkeypatch):
     """Most epochs of windows are so, and the target may have any number of files."""
     looked = []
-    monkeypatch.setattr(lake_collection.Collection, "discard_staged", lambda store, prefix: looked.append(prefix))
+    monkeypatch.setattr(collection.LakeCollection, "discard_staged", lambda store, prefix: looked.append(prefix))
     with ds.connect(engine="local", storage=str(tmp_path)) as ctx:
         cache, feed, pipeline = ctx.get_cache("cache", ttl=60.0), Feed(), ds.Pipeline()
         large = pipeline.read_from(feed).filter(lambda n: n > 10)
@@ -168,7 +170,7 @@ def test_old_files_that_cannot_be_removed_are_logged(tmp_path, monkeypatch, capl
     def refused(store, older_than):
         raise IllegalStateError("map 'counts' is damaged")
 
-    monkeypatch.setattr(lake_collection.Collection, "cut_log", refused)
+    monkeypatch.setattr(collection.LakeCollection, "cut_log", refused)
     with ds.connect(engine="local", storage=str(tmp_path)) as ctx:
         feed, pipeline = Feed(), ds.Pipeline()
         pipeline.read_from(feed).write_to(to_imap("counts", lambda n: n, lambda n: n))

@@ -12,13 +12,13 @@ import pytest
 import dstream as ds
 from collectors import counting
 from dstream.jobs import JobMetrics, JobStatus, SourceMetrics
-from dstream.jobs.job_state import read_state, written_state
-from dstream.jobs.unbounded.log_record import LogRecord, SourceMark
-from dstream.jobs.unbounded.measures import Measures
-from dstream.jobs.unbounded.state_of_steps import StatesOfSteps
+from dstream.jobs.state import read_state, written_state
+from dstream.jobs.unbounded.log import LogRecord, SourceMark
+from dstream.jobs.unbounded.measures import EpochMetrics
+from dstream.jobs.unbounded.state import StatesOfSteps
 from dstream.spi import Reached
-from dstream.testing.epochs_by_hand import epochs
-from dstream.values.event_time import END_OF_TIME, NO_WATERMARK, shown_time
+from dstream.testing.unbounded import epochs
+from dstream.values.time import END_OF_TIME, NO_WATERMARK, shown_time
 from reducers import to_ilist
 from sources import imap_journal, long_stream, watch_files
 from tests.jobs.unbounded.streams import Feed, eventually, pipeline_of
@@ -109,7 +109,7 @@ def test_metrics_of_sources_are_shown_in_every_form(connect):
 def test_offsets_of_sources_are_shown_in_words(source, offset, shown):
     """Beside what the source itself needs."""
     record = LogRecord(1, "", 0.0, sources={"read": SourceMark({"0": offset}, False, 0.0)})
-    [found] = Measures().of(record, NO_STATES, {"read": source})["sources"].values()
+    [found] = EpochMetrics().of(record, NO_STATES, {"read": source})["sources"].values()
 
     assert (found["offsets"], found["shown"]) == ({"0": offset}, {"0": shown})
 
@@ -171,7 +171,7 @@ def test_offsets_that_json_has_not_are_shown_as_texts(ctx):
     """And of very many partitions some, so that the record of a job stays small; it can be read again."""
     marks = {"odd": SourceMark({"b": b"1", "t": (1, 2)}, False, 0.0)}
     marks["wide"] = SourceMark({str(n): n for n in range(1000)}, False, 0.0, {"0": 5.0})
-    found = Measures().of(LogRecord(1, "", 0.0, sources=marks), NO_STATES)
+    found = EpochMetrics().of(LogRecord(1, "", 0.0, sources=marks), NO_STATES)
     job = ctx.new_job(pipeline_of(Feed({"0": [1]}), to_ilist(f"n{uuid4().hex}")))
     state = read_state(written_state(replace(job._state(), metrics=found)), job.id)
 

@@ -9,7 +9,7 @@ from collectors import counting
 from dstream.core import DAG, Edge, processors, whole_item
 from dstream.errors import SourceUnavailableError
 from dstream.jobs import JobStatus
-from dstream.testing.epochs_by_hand import epochs
+from dstream.testing.unbounded import epochs
 from dstream.windows import limiting_lag, tumbling
 from reducers import to_ilist, to_imap
 from sources import text_files

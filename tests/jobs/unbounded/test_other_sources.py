@@ -9,7 +9,7 @@ import pytest
 import dstream as ds
 from dstream.errors import IllegalStateError, SourceError, SourceUnavailableError
 from dstream.jobs import JobStatus
-from dstream.jobs.unbounded import source_marks
+from dstream.jobs.unbounded import resumption
 from reducers import to_ilist
 from sources import imap_journal, watch_files
 from tests.jobs.unbounded.streams import Feed, eventually, pipeline_of
@@ -115,7 +115,7 @@ def test_a_source_that_is_lost_names_its_step(ctx, kept):
 
 def test_records_of_before_identities_go_on(ctx, kept, monkeypatch):
     """A record that does not say what was read is of whatever source its stage has now."""
-    from sources.journal_reading import Journal
+    from dstream.connectors.collections.sources import Journal
 
     monkeypatch.setattr(Journal, "identity", "")
     job = ctx.new_job(letters(), name="two")
@@ -174,7 +174,7 @@ def test_a_part_that_came_up_meanwhile_is_no_other_source(connect, topics):
 
 def test_a_running_job_notices_that_a_part_was_made_anew(connect, topics, monkeypatch):
     """Every few seconds; what was read of it is thrown away. One that fails to say it is asked the next time."""
-    monkeypatch.setattr(source_marks, "_PAUSE", 0.0)
+    monkeypatch.setattr(resumption, "_PAUSE", 0.0)
     ctx = connect()
     job = ctx.new_job(pipeline_of(topics, to_ilist("out")), name="topics")
     eventually(lambda: job.status is JobStatus.RUNNING)

@@ -9,8 +9,8 @@ import pytest
 import dstream as ds
 from dstream.errors import IllegalStateError, JobTakenOverError
 from dstream.jobs.execution import Execution
-from dstream.jobs.unbounded.epoch_log import EpochLog
-from dstream.jobs.unbounded.one_epoch import EpochRunner
+from dstream.jobs.unbounded.epochs import EpochRunner
+from dstream.jobs.unbounded.log import EpochLog
 from reducers import to_ilist
 from tests.jobs.planned import Interrupted
 from tests.jobs.unbounded.streams import Feed, pipeline_of

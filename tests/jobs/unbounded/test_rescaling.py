@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import dstream as ds
-from dstream.engine.compiler import compile_epochs
-from dstream.engine.spark.cluster import Cluster
-from dstream.jobs.unbounded import one_epoch
+from dstream.engine.compiler import epochs
+from dstream.engine.spark.run.backend import SparkBackend
+from dstream.jobs.unbounded import epochs as epochs_of_jobs
 from tests.jobs.unbounded.changing import counts, written
 from tests.jobs.unbounded.streams import Feed, eventually
 
@@ -17,15 +17,15 @@ WORDS = "abcdefghij"
 @pytest.fixture
 def tasks(monkeypatch):
     """In how many tasks each epoch on Spark had its state, where no epoch is so small that one task takes it."""
-    seen, routing = [], compile_epochs.RouteToShards
+    seen, routing = [], epochs.RouteToShards
 
     def route(targets, *given):
         seen.append(targets)
         return routing(targets, *given)
 
-    monkeypatch.setattr(compile_epochs, "RouteToShards", route)
-    monkeypatch.setattr(one_epoch, "_QUICK", 0.0)
-    monkeypatch.setattr(Cluster, "cores", property(lambda cluster: 3))
+    monkeypatch.setattr(epochs, "RouteToShards", route)
+    monkeypatch.setattr(epochs_of_jobs, "_QUICK", 0.0)
+    monkeypatch.setattr(SparkBackend, "cores", property(lambda cluster: 3))
     return seen
 
 

@@ -8,8 +8,8 @@ import pytest
 
 import dstream as ds
 from collectors import counting
-from dstream.jobs.unbounded.retained_watermarks import RetainedWatermarks
-from dstream.values.event_time import NO_WATERMARK
+from dstream.jobs.unbounded.watermarks import RetainedWatermarks
+from dstream.values.time import NO_WATERMARK
 from dstream.windows import tumbling
 from reducers import to_ilist
 from tests.jobs.unbounded.streams import Feed, eventually, read_stream

@@ -12,21 +12,21 @@ from uuid import uuid4
 import pytest
 
 import dstream as ds
+from dstream.connectors.kafka import consumers, producers, sinks
+from dstream.connectors.kafka.consumers import ConsumerClient
+from dstream.connectors.kafka.producers import MessageProducer, Transactions
+from dstream.connectors.kafka.topics import TopicOffsets
 from dstream.errors import SinkUnavailableError, SourceUnavailableError
-from reducers import kafka_sinks, kafka_transactions, to_ilist, to_kafka
-from reducers.kafka_messages import Handing
-from reducers.kafka_transactions import Transactions
-from sources import kafka, kafka_clients
-from sources.kafka_clients import Client
-from sources.kafka_offsets import Cluster
+from reducers import to_ilist, to_kafka
+from sources import kafka
 from tests.jobs.unbounded.streams import eventually, pipeline_of
 from tests.servers.topics import Topic
 
 MOMENTS = {
-    "asking": (Cluster, "_asked", False),
-    "reading": (Client, "messages", False),
+    "asking": (TopicOffsets, "_asked", False),
+    "reading": (ConsumerClient, "messages", False),
     "publishing": (Transactions, "publish", False),
-    "committing": (Handing, "finish", True),
+    "committing": (MessageProducer, "finish", True),
 }
 """Where a broker falls silent: in which call, and whether when that has been done."""
 
@@ -42,15 +42,15 @@ def silence(broker):
     with ExitStack() as until_then, pytest.MonkeyPatch.context() as patch:
 
         def begin():
-            patch.setattr(kafka_clients, "PATIENCE", 1.0)
-            patch.setattr(kafka_transactions, "PATIENCE", 1.0)
-            patch.setattr(kafka_sinks, "_PATIENCE", 1.0)
+            patch.setattr(consumers, "PATIENCE", 1.0)
+            patch.setattr(producers, "PATIENCE", 1.0)
+            patch.setattr(sinks, "_PATIENCE", 1.0)
             until_then.enter_context(broker.silent())
 
         def end():
             until_then.close()
             patch.undo()
-            patch.setattr(kafka_transactions, "PATIENCE", 5.0)  # A client may have taken the broker for lost.
+            patch.setattr(producers, "PATIENCE", 5.0)  # A client may have taken the broker for lost.
 
         yield SimpleNamespace(begin=begin, end=end)
 
@@ -99,7 +99,7 @@ def test_a_job_goes_on_when_its_client_waits_for_ever(ctx, topics, monkeypatch):
     """As one does that took its broker for lost (librdkafka 2.16): the epoch is published by another one, once."""
     released, waiting = threading.Event(), []
 
-    class Deaf(kafka_transactions.Client):
+    class Deaf(producers.Client):
         def __init__(self, settings):
             super().__init__(settings)
             self.producer = SimpleNamespace(
@@ -110,8 +110,8 @@ def test_a_job_goes_on_when_its_client_waits_for_ever(ctx, topics, monkeypatch):
 
     name = f"copied-{uuid4().hex}"
     with monkeypatch.context() as patch:
-        patch.setattr(kafka_transactions, "Client", Deaf)
-        patch.setattr(kafka_transactions, "PATIENCE", 2.0)
+        patch.setattr(producers, "Client", Deaf)
+        patch.setattr(producers, "PATIENCE", 2.0)
         job = ctx.new_job(copying(topics, name), config=ds.JobConfig(auto_restart=(1000, 0.01)))
         eventually(lambda: job.metrics().runs > 1)
     topics[0].send([b"1"])
@@ -146,8 +146,8 @@ def test_a_job_goes_on_when_its_broker_was_killed(ctx, broker, topics, monkeypat
     eventually(lambda: job.epoch >= 1)
     runs = job.metrics().runs
     topics[0].send([b"1", b"2"], 1)
-    monkeypatch.setattr(kafka_transactions, "PATIENCE", 5.0)
-    fall_silent(monkeypatch, [broker.stop], Handing, "finish", True)
+    monkeypatch.setattr(producers, "PATIENCE", 5.0)
+    fall_silent(monkeypatch, [broker.stop], MessageProducer, "finish", True)
     try:
         eventually(lambda: job.metrics().runs > runs)
     finally:

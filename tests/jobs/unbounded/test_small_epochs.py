@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from dstream import Pipeline
-from dstream.jobs.unbounded import one_epoch
-from dstream.jobs.unbounded.refreshed_sides import RefreshedSides
-from dstream.jobs.unbounded.small_epochs import SmallEpochs
-from dstream.testing.epochs_by_hand import epochs
+from dstream.jobs.unbounded import epochs as one_epoch
+from dstream.jobs.unbounded.scheduling import RefreshedSides, SmallEpochs
+from dstream.testing.unbounded import epochs
 from reducers import to_ilist
 from sources import Items
 

@@ -9,7 +9,7 @@ import pytest
 import dstream as ds
 from dstream.errors import IllegalStateError, UnsupportedError
 from dstream.jobs import JobStatus
-from dstream.jobs.snapshots import Snapshots, _record_of
+from dstream.jobs.upgrades import Snapshots, _record_of
 from reducers import to_ilist
 from tests.jobs.planned import plan_of
 from tests.jobs.unbounded.changing import counts, windowed, written

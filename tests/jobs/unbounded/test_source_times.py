@@ -8,11 +8,11 @@ import pytest
 
 import dstream as ds
 from collectors import counting
-from dstream.jobs.unbounded.log_record import LogRecord, Place, PlaceTime, SourceMark, StepMark
-from dstream.jobs.unbounded.open_plan import open_plan
-from dstream.jobs.unbounded.source_times import EventTime
+from dstream.jobs.unbounded.log import LogRecord, PlaceTime, SourceMark, StepMark, TimedPartition
+from dstream.jobs.unbounded.plans import open_plan
+from dstream.jobs.unbounded.watermarks import EventTime
 from dstream.testing import epochs
-from dstream.values.event_time import END_OF_TIME, NO_WATERMARK
+from dstream.values.time import END_OF_TIME, NO_WATERMARK
 from dstream.windows import (
     limiting_lag,
     limiting_lag_and_delay,
@@ -25,7 +25,7 @@ from tests.jobs.unbounded.streams import Feed
 from tests.jobs.unbounded.summing import FrameSums, Lagging
 from tests.jobs.unbounded.timed_plans import summing_plan
 
-A, B = Place("time", "source", "a"), Place("time", "source", "b")
+A, B = TimedPartition("time", "source", "a"), TimedPartition("time", "source", "b")
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import dstream as ds
-from dstream.operators import key_states
-from dstream.operators.states_on_disk import StatesOnDisk
+from dstream.operators.state import keys
+from dstream.operators.state.disk import StatesOnDisk
 from reducers import to_ilist
 from tests.jobs.unbounded.streams import Feed, eventually, read_stream
 
@@ -24,7 +24,7 @@ def tables(monkeypatch):
         made.append(self)
 
     monkeypatch.setattr(StatesOnDisk, "__init__", init)
-    monkeypatch.setattr(key_states, "_MANY", 4)
+    monkeypatch.setattr(keys, "_MANY", 4)
     return made
 
 

@@ -8,7 +8,7 @@ import dstream as ds
 from collectors import counting
 from dstream.errors import IllegalStateError
 from dstream.jobs import JobStatus
-from dstream.jobs.unbounded.epoch_log import EpochLog
+from dstream.jobs.unbounded.log import EpochLog
 from dstream.windows import (
     limiting_lag,
     limiting_lag_and_delay,

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from dstream.pipeline.pipeline_plan import PipelinePlan, PlannedStage, PlannedWrite
+from dstream.pipeline.plan import PipelinePlan, PlannedStage, PlannedWrite
 from dstream.plan import Node, Read, call_site
-from dstream.plan.nodes_of_epochs import AddTimestamps, OverEpochs
-from dstream.plan.stream_read import StreamRead
+from dstream.plan.pipeline_nodes import AddTimestamps, OverEpochs, StreamRead
 from dstream.spi import Source
 from reducers import to_ilist
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from dstream.plan.stages import ONE, Amount, Call, Exchange, Job, Stage, Stages, exactly
-from dstream.plan.where import Where
+from dstream.plan.steps import SourceLocation
 
 WICKED = "\"quoted\" <b>&amp; [x] {y} (z) `t` #35; ;|-->\\l\\ 'é' \x00\ud800 %% end\nline"
 
@@ -26,7 +26,7 @@ def stage(*calls: Call, inputs: tuple[Exchange, ...] = (), tasks: int = 1) -> St
 @pytest.fixture
 def wicked() -> Stages:
     """Two stages whose every text is full of signs that mean something to somebody."""
-    first = stage(Call(WICKED, Where(f"/a/{WICKED}.py", 3), WICKED), tasks=2)
+    first = stage(Call(WICKED, SourceLocation(f"/a/{WICKED}.py", 3), WICKED), tasks=2)
     second = stage(Call(".map(f)"), inputs=(Exchange(0, "shuffle", WICKED, False),), tasks=3)
     parts = (replace(first, notes=(WICKED,)), replace(second, jobs=(1,)))
     jobs = (Job(WICKED, ONE), Job("last", ONE))
@@ -40,7 +40,7 @@ def chain() -> Callable[[int], Stages]:
     def make(count: int, calls: int = 1) -> Stages:
         others = (
             stage(
-                *[Call(f".call({number})", Where("/x/words.py", number))] * calls,
+                *[Call(f".call({number})", SourceLocation("/x/words.py", number))] * calls,
                 inputs=(Exchange(number - 1, "shuffle", f"why {number}"),),
                 tasks=number,
             )

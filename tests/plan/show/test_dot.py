@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from dstream.plan.show.dot import as_dot
+from dstream.explain.text import as_dot
 
 _STRING = r'"(?:[^"\\]|\\.)*"'
 _VALUE = rf"(?:{_STRING}|\w+)"

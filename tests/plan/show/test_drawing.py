@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from dstream.plan.show.drawing import check_format, drawn
+from dstream.explain.drawing import check_format, drawn
 
 
 @pytest.mark.parametrize(("kind", "svg", "html"), [("svg", True, False), ("html", False, True), ("dot", False, False)])

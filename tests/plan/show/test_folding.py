@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dstream.plan.show.shortening import folded, shortened
+from dstream.explain.text import folded, shortened
 from dstream.plan.stages import Call
 
 

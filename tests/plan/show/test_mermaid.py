@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from dstream.plan.show.mermaid import as_mermaid
+from dstream.explain.text import as_mermaid
 
 _TEXT = r'"(?:[A-Za-z0-9 .,_:=+/-]|#\d+;|<br/>)*"'
 _LINE = re.compile(rf"  (s\d+\[{_TEXT}\]|s\d+ (-->|-\.->|==>)\|{_TEXT}\| s\d+|done\(\[{_TEXT}\]\)|s\d+ --> done)")

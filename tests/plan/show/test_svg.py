@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from dstream.plan.show.svg import as_svg
+from dstream.explain.drawing import as_svg
 
 _SPACE = "{http://www.w3.org/2000/svg}"
 

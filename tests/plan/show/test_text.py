@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dstream.plan.show.text import as_text
+from dstream.explain.text import as_text
 
 
 def test_text_names_every_stage_with_its_calls_and_exchanges(chain):

@@ -14,8 +14,8 @@ import pytest
 
 from dstream.errors import NullElementError, UnstableKeyError, UnsupportedError
 from dstream.spi.store import Options
-from dstream.storage.codec.codec import Codec
-from dstream.storage.codec.described_codec import described_codec
+from dstream.storage.codec.collection import Codec
+from dstream.storage.codec.description import described_codec
 from dstream.storage.codec.pickles import Pickles
 from tests.keys.specimens import Day, Id, Moment, Money, Mood, Number, Octets, Real, Rights, Size, Text
 from tests.storage.codec.samples import Closing, Color, Loose, Order, Plain, Point, Spot

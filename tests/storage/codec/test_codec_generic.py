@@ -6,8 +6,8 @@ from typing import Generic, NamedTuple, TypeVar
 
 import pytest
 
-from dstream.storage.codec.classes import reference
-from dstream.storage.codec.types import Type
+from dstream.schema.classes import reference
+from dstream.schema.types import Type
 
 V = TypeVar("V")
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from dstream.errors import NullElementError, UnstableKeyError
 from dstream.spi.store import Options
-from dstream.storage.codec.codec import Codec
+from dstream.storage.codec.collection import Codec
 from dstream.storage.codec.pickles import Pickles
 from tests.storage.codec.samples import NAN, Color, Loose, Mood, Order, Place, Plain, Point, Spot
 from tests.storage.codec.samples import keys as every_key

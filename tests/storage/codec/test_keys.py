@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from dstream.errors import NullElementError, UnstableKeyError
 from dstream.keys import canonical
-from dstream.storage.codec.codec_keys import bucket_of, decode_key, encode_key
+from dstream.storage.codec.keys import bucket_of, decode_key, encode_key
 from dstream.storage.codec.pickles import Pickles
 from tests.storage.codec.samples import NAN, ZONE, Color, Labelled, Loose, Mood, Place, Plain, Point, Rights, Size, Spot
 from tests.storage.codec.samples import keys as every_key
@@ -203,7 +203,7 @@ def test_keys_have_the_same_bytes_in_every_process():
     """Neither the order of sets nor the hash of strings reaches the bytes."""
     script = (
         "from tests.storage.codec.samples import *\n"
-        "from dstream.storage.codec.codec_keys import encode_key\n"
+        "from dstream.storage.codec.keys import encode_key\n"
         "print(encode_key((frozenset('abcdefgh'), Place('x', Color.RED), frozenset([('a', 'b'), 'c', 1]))).hex())"
     )
     root = Path(__file__).parents[3]

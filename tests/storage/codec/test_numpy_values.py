@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import dstream as ds
-from dstream.storage.codec.numpy_values import from_parts
+from dstream.storage.codec.arrays import from_parts
 from dstream.storage.codec.pickles import Pickles
-from dstream.storage.codec.values import Values
+from dstream.storage.codec.values import ValueEncoding
 
 PLAIN = {
     "int": np.int64(-3),
@@ -53,7 +53,7 @@ def same(found, value):
 @pytest.mark.parametrize("name", PLAIN)
 def test_a_value_comes_back_in_every_mode(mode, name):
     """Alone and inside of others, with nothing allowed; an array may be written again."""
-    values, value = Values(Pickles(mode)), PLAIN[name]
+    values, value = ValueEncoding(Pickles(mode)), PLAIN[name]
     alone, (inside,) = (values.decode(values.encode(each)) for each in (value, [value]))
 
     assert same(alone, value)
@@ -64,16 +64,16 @@ def test_a_value_comes_back_in_every_mode(mode, name):
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_is_no_plain_data_is_refused_in_words(name):
     """Where pickles are trusted it comes back."""
-    value, trusted = REFUSED[name], Values(Pickles("trusted"))
+    value, trusted = REFUSED[name], ValueEncoding(Pickles("trusted"))
     with pytest.raises(TypeError, match=r"of NumPy with the dtype .*'restricted'.* store tolist\(\) of it"):
-        Values(Pickles()).encode([value])
+        ValueEncoding(Pickles()).encode([value])
 
     assert repr(trusted.decode(trusted.encode(value))) == repr(value)
 
 
 def test_an_array_in_a_value_that_is_pickled_comes_back():
     """What is nested too deep for other forms is pickled as a whole."""
-    values, deep = Values(Pickles()), np.arange(3)
+    values, deep = ValueEncoding(Pickles()), np.arange(3)
     for _ in range(100):
         deep = (deep,)
     found = values.decode(values.encode(deep))
@@ -101,7 +101,7 @@ def test_other_parts_make_no_array(parts):
     with pytest.raises(ValueError, match="NumPy"):
         from_parts(*parts)
     with pytest.raises(ValueError, match="NumPy"):
-        Values(Pickles()).decode(msgpack.packb(msgpack.ExtType(22, msgpack.packb(parts))))
+        ValueEncoding(Pickles()).decode(msgpack.packb(msgpack.ExtType(22, msgpack.packb(parts))))
 
 
 def test_a_restricted_map_and_list_take_arrays(tmp_path):

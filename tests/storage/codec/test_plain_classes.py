@@ -14,12 +14,12 @@ import msgpack
 import pytest
 
 from dstream.spi.store import Options
-from dstream.storage.codec.codec import Codec
-from dstream.storage.codec.codec_keys import decode_key, encode_key
-from dstream.storage.codec.described_codec import described_codec
+from dstream.storage.codec.collection import Codec
+from dstream.storage.codec.description import described_codec
+from dstream.storage.codec.keys import decode_key, encode_key
 from dstream.storage.codec.pickles import Pickles, plain_value
 from dstream.storage.codec.plain_classes import is_plain, loaded_class, loaded_classes
-from dstream.storage.codec.values import Values
+from dstream.storage.codec.values import ValueEncoding
 from tests.storage.codec.samples import Closing, Color, Order, Place, Plain, Point, Rights, Spot
 
 RESTRICTED = Pickles("restricted")
@@ -119,7 +119,9 @@ def test_plain_classes_run_no_code(kind):
         RESTRICTED.resolve(f"{kind.__module__}:{kind.__qualname__}")
 
 
-@pytest.mark.parametrize("name", ["dstream.plan.nodes:Map", "dstream.spi.processor:Watermark", "sources.ranges:Range"])
+@pytest.mark.parametrize(
+    "name", ["dstream.plan.nodes:Map", "dstream.spi.processor:Watermark", "dstream.connectors.memory:Range"]
+)
 def test_plain_classes_of_the_library_are_its_values_alone(name):
     """A step or a source is no value, although it is a dataclass."""
     with pytest.raises(TypeError, match="is not loaded"):
@@ -152,7 +154,7 @@ def test_plain_values_are_made_without_a_call():
     vars(watched)["x"] = 1
     CALLED.clear()
     for value in ([watched], deque([watched])):
-        [found] = Values(RESTRICTED).decode(Values(RESTRICTED).encode(value))
+        [found] = ValueEncoding(RESTRICTED).decode(ValueEncoding(RESTRICTED).encode(value))
         assert type(found) is Watched
         assert vars(found) == {"x": 1}
     assert CALLED == []
@@ -218,7 +220,7 @@ def test_plain_values_in_the_place_of_others_are_refused():
     records = [(code, content) for code in (20, 21) for content in (watched, [watched, {}], [NAME, watched])]
     for code, content in [(1, watched), (2, watched), (3, watched), *records]:
         with pytest.raises((ValueError, TypeError)):
-            Values(RESTRICTED).decode(msgpack.packb(msgpack.ExtType(code, msgpack.packb(content))))
+            ValueEncoding(RESTRICTED).decode(msgpack.packb(msgpack.ExtType(code, msgpack.packb(content))))
     assert CALLED == []
 
 
@@ -239,7 +241,7 @@ def test_plain_classes_of_the_driver_travel():
     made: Any = dataclass(type("Made", (), {"__annotations__": {"x": int}, "__module__": "__main__"}))
     sys.modules["__main__"].Made = made  # type: ignore[attr-defined]
     try:
-        data = Values(RESTRICTED).encode([made(1), Color.RED])
+        data = ValueEncoding(RESTRICTED).encode([made(1), Color.RED])
         driver = loaded_classes()
         traveled = pickle.loads(pickle.dumps(RESTRICTED))
     finally:
@@ -247,9 +249,9 @@ def test_plain_classes_of_the_driver_travel():
 
     assert "tests.storage.codec.samples" in driver.modules
     assert driver.find("no.such:Made") is None
-    assert repr(Values(traveled).decode(data)) == "[Made(x=1), <Color.RED: 1>]"
+    assert repr(ValueEncoding(traveled).decode(data)) == "[Made(x=1), <Color.RED: 1>]"
     with pytest.raises(TypeError, match="__main__:Made is not loaded"):
-        Values(RESTRICTED).decode(data)
+        ValueEncoding(RESTRICTED).decode(data)
 
 
 def test_plain_keys_of_a_stranger_call_nothing():

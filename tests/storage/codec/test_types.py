@@ -14,8 +14,8 @@ from uuid import UUID
 import pyarrow as pa
 import pytest
 
+from dstream.schema.types import Type
 from dstream.storage.codec.pickles import Pickles
-from dstream.storage.codec.types import Type
 from tests.storage.codec.samples import Color, Labelled, Loose, Order, Place, Plain, Point, Rights, Spot
 
 if TYPE_CHECKING:

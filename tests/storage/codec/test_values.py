@@ -15,12 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dstream.storage.codec.pickles import Pickles
-from dstream.storage.codec.values import Values
+from dstream.storage.codec.values import ValueEncoding
 from tests.storage.codec.samples import ZONE, Color, Order, Place, Plain, Point, Rights, Spot
 
 ALLOWED = (Order, Place, Point, Spot, Color)
-TRUSTED = Values(Pickles("trusted"))
-NEVER = Values(Pickles("never", ALLOWED))
+TRUSTED = ValueEncoding(Pickles("trusted"))
+NEVER = ValueEncoding(Pickles("never", ALLOWED))
 
 _hashable = st.one_of(
     st.none(),

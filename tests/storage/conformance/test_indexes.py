@@ -13,7 +13,7 @@ from fractions import Fraction
 import pytest
 
 from dstream import Entry, where
-from dstream.distributed.indexes import Indexes
+from dstream.collections.indexes import Indexes
 from dstream.spi.store import Revision
 
 

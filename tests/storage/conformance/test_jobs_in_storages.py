@@ -8,7 +8,7 @@ from contextlib import ExitStack
 import pytest
 
 import dstream as ds
-from dstream.jobs.job_drivers import forget_driver
+from dstream.jobs.state import forget_driver
 from reducers import to_ilist, to_imap
 from tests.jobs.planned import Gate, plan_of
 

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
+from dstream.schema import types
 from dstream.spi.store import Options
 from dstream.storage import Settings, open_storage
-from dstream.storage.codec import scalars
 from dstream.storage.codec.pickles import Pickles
-from dstream.storage.codec.values import Values
-from dstream.storage.lake import lake_tables
+from dstream.storage.codec.values import ValueEncoding
+from dstream.storage.lake import tables
 
 MEGABYTE = 1 << 20
 LARGE = {
@@ -46,7 +46,7 @@ def test_large_values_are_encoded_as_msgpack_would(value):
     import msgpack
 
     packed = msgpack.packb(value, unicode_errors="surrogatepass")
-    assert Values(Pickles("never", ())).encode(value) == packed
+    assert ValueEncoding(Pickles("never", ())).encode(value) == packed
 
 
 @contextlib.contextmanager
@@ -86,7 +86,7 @@ def test_large_values_of_a_lake_are_copied_few_times(tmp_path, value, copies):
 @pytest.mark.parametrize("value", [b"x" * 3 * MEGABYTE, "ü" * 2 * MEGABYTE])
 def test_large_values_beyond_the_limit_are_refused_in_words(tmp_path, monkeypatch, value):
     """The error has the collection, the size, the limit, and what to do."""
-    monkeypatch.setattr(scalars, "_LARGEST_VALUE", 2 * MEGABYTE)
+    monkeypatch.setattr(types, "_LARGEST_VALUE", 2 * MEGABYTE)
     with contextlib.closing(open_storage(str(tmp_path / "lake"), Settings())) as storage:
         store = storage.create("map", "m", Options())
         with pytest.raises(ValueError, match=r"map 'm': a value has [34],\d+,\d+ bytes, .* 2,097,152 .*: divide it"):
@@ -98,9 +98,9 @@ def test_large_values_are_not_compressed_beyond_sixteen_megabytes(tmp_path):
     """A compressor would copy them once more; smaller ones are compressed."""
     with contextlib.closing(open_storage(str(tmp_path / "lake"), Settings())) as storage:
         store = storage.create("map", "m", Options(buckets=1))
-        for size in (lake_tables._PLAIN_VALUE + MEGABYTE, 5 * MEGABYTE):
+        for size in (tables._PLAIN_VALUE + MEGABYTE, 5 * MEGABYTE):
             store.update([size], lambda old, size=size: [b"x" * size])
         files = sorted(store.log.files(), key=lambda file: file.size)
 
     assert files[0].size < 100_000
-    assert files[1].size > lake_tables._PLAIN_VALUE
+    assert files[1].size > tables._PLAIN_VALUE

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dstream.distributed.counter import IStreamCounter
-from dstream.distributed.queue import IStreamQueue
-from dstream.distributed.set import IStreamSet
+from dstream.collections.counter import IStreamCounter
+from dstream.collections.queue import IStreamQueue
+from dstream.collections.set import IStreamSet
 from dstream.errors import CollectionDestroyedError, IllegalStateError, NullElementError, UnstableKeyError
 from dstream.spi.store import Options
 

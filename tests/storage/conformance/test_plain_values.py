@@ -13,8 +13,7 @@ import pytest
 
 from collectors import summarizing, teeing, to_list
 from dstream import BadRecord, DeadLetter, Entry, JobStatus, JournalEvent, Optional
-from dstream.jobs.job_metrics import JobMetrics, StageMetrics
-from dstream.jobs.source_metrics import SourceMetrics
+from dstream.jobs.metrics import JobMetrics, SourceMetrics, StageMetrics
 from dstream.session.context import CollectionName
 from dstream.spi.store import Options
 from dstream.values import DoubleSummaryStatistics, ExactSum, IntSummaryStatistics

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
+from dstream.filesystem.folders import Folder, Found
+from dstream.filesystem.local import LocalFolder
 from dstream.spi.store import Options
 from dstream.storage.codec.pickles import Pickles
-from dstream.storage.lake.files import Folder, Found
-from dstream.storage.lake.lake_storage import LakeStorage
-from dstream.storage.lake.local_folder import LocalFolder
+from dstream.storage.lake.catalog import LakeStorage
 
 Hook = Callable[[str, str], None]
 """Is called with what is about to happen, and where.

@@ -12,11 +12,10 @@ from deltalake import DeltaTable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dstream.storage.lake import checkpoints
-from dstream.storage.lake.actions import PROTOCOL
-from dstream.storage.lake.checkpoints import read_checkpoint, write_checkpoint
-from dstream.storage.lake.local_folder import LocalFolder
-from dstream.values.delta_format import CHECKPOINT
+from dstream.delta import checkpoints
+from dstream.delta.checkpoints import CHECKPOINT, read_checkpoint, write_checkpoint
+from dstream.delta.commits import PROTOCOL
+from dstream.filesystem.local import LocalFolder
 from tests.storage.lake.conftest import Lake
 from tests.storage.lake.writing import written
 

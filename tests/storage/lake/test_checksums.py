@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
+from dstream.delta import checkpoints
 from dstream.errors import IllegalStateError
+from dstream.filesystem.checksums import MismatchError, checked, sums_of
 from dstream.spi.store import Options
-from dstream.storage.lake import checkpoints
-from dstream.storage.lake.buckets import BucketCache
-from dstream.storage.lake.checksums import MismatchError, checked, sums_of
+from dstream.storage.lake.caches import BucketCache
 from tests.soak.mutations import run
 
 LARGE = random.Random(1).randbytes(3_000_000)

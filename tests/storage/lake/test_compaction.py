@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dstream.storage.lake.compaction import MAX_FILES
+from dstream.storage.lake.merge import MAX_FILES
 from tests.storage.lake.writing import written
 
 

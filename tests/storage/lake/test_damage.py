@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from dstream.delta import checkpoints
 from dstream.errors import EngineError, IllegalStateError, SetupError
 from dstream.spi.store import Splice
 from dstream.storage import Settings, open_storage
-from dstream.storage.lake import checkpoints
 from dstream.storage.lake.registry import _quoted
 
 TORN = [b"", b'{"add": {"pa', b"\xff\xfe", b"[1]"]

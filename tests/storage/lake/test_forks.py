@@ -8,7 +8,7 @@ import warnings
 
 import pytest
 
-from dstream.storage.lake import checkpoints
+from dstream.delta import checkpoints
 from tests.storage.lake.writing import written
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

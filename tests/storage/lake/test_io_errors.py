@@ -8,8 +8,8 @@ import os
 import pytest
 
 from dstream.errors import DStreamError, EngineError, SetupError
+from dstream.filesystem.local import LocalFolder
 from dstream.storage import Settings, open_storage
-from dstream.storage.lake.local_folder import LocalFolder
 
 CODES = [errno.EIO, errno.ESTALE, errno.EACCES]
 

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pytest
 
-from dstream.distributed.collection_sources import EntryReader, EntrySource, ItemSource
+from dstream.collections.sources import EntryReader, EntrySource, ItemSource
 from dstream.spi import ArrowRows
-from dstream.storage.lake import lake_rows
-from dstream.storage.lake.lake_rows import rows_of_entries, rows_of_items
+from dstream.storage.lake import splits
+from dstream.storage.lake.splits import rows_of_entries, rows_of_items
 from dstream.values import Entry
 
 
@@ -49,7 +49,7 @@ class Shifted:
 
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lake_rows, "_ROWS", 4)
+    monkeypatch.setattr(splits, "_ROWS", 4)
 
 
 def _given(store: Any) -> list[Any]:
@@ -162,14 +162,14 @@ def test_rows_of_a_stretch_are_those_of_the_stretch(
     lake: Any, start: int, stop: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Row groups before and behind it are not read."""
-    monkeypatch.setattr("dstream.storage.lake.lake_tables.ROWS_IN_GROUP", 6)
-    monkeypatch.setattr("dstream.storage.lake.lake_tables._SMALL_FILE", 0)
+    monkeypatch.setattr("dstream.storage.lake.tables.ROWS_IN_GROUP", 6)
+    monkeypatch.setattr("dstream.storage.lake.tables._SMALL_FILE", 0)
     store = lake.list()
     store.extend(range(50))
     (split,) = store.splits(1)
     ((file, _, _),) = split.parts
 
-    batches = list(lake_rows.large_batches(split.folder, file, None, start, stop))
+    batches = list(splits.large_batches(split.folder, file, None, start, stop))
 
     assert [value for each in batches for value in each.column("value").to_pylist()] == list(range(start, stop))
     assert all(each.num_rows <= 4 for each in batches)

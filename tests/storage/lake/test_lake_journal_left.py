@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dstream.storage.lake import lake_maps
+from dstream.storage.lake import maps
 
 
 def test_events_of_many_commits_are_not_counted(lake, monkeypatch):
     """Each commit is a file to be read; a job that keeps up has few behind it."""
-    monkeypatch.setattr(lake_maps, "_MOST_COUNTED", 3)
+    monkeypatch.setattr(maps, "_MOST_COUNTED", 3)
     store = lake.map(journal=True)
     for number in range(5):
         store.update([str(number)], lambda old, number=number: [number])

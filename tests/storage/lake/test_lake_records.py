@@ -7,8 +7,8 @@ import pytest
 from dstream.errors import EngineError, IllegalStateError
 from dstream.spi.records import Record
 from dstream.storage import Settings, open_storage
-from dstream.storage.lake.lake_records import LakeRecords
-from dstream.storage.lake.named_folder import NamedFolder
+from dstream.storage.base.folders import NamedFolder
+from dstream.storage.lake.records import LakeRecords
 
 
 @pytest.fixture

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from dstream.schema import types
 from dstream.spi.store import Splice
-from dstream.storage.codec import codec_columns as columns
-from dstream.storage.codec import scalars
-from dstream.storage.lake import compaction
-from dstream.storage.lake import lake_tables as tables
+from dstream.storage.codec import columns
+from dstream.storage.lake import merge, tables
 from tests.storage.lake.writing import written
 
 ROWS = [(("k", n), bytes([n])) for n in range(7)]
@@ -20,10 +19,10 @@ def low_limit(monkeypatch):
 
     def limited(array):
         if len(array) > 2:
-            raise scalars.ColumnTooLargeError("too large")
+            raise types.ColumnTooLargeError("too large")
         return array
 
-    monkeypatch.setattr(scalars, "one_chunk", limited)
+    monkeypatch.setattr(types, "one_chunk", limited)
     monkeypatch.setattr(columns, "one_chunk", limited)
 
 
@@ -65,7 +64,7 @@ def test_large_columns_survive_compaction(lake, monkeypatch):
     store = lake.map(buckets=1, value_type=bytes)
     for key, value in ROWS:
         store.update([key], lambda old, value=value: [value])
-    monkeypatch.setattr(compaction, "pa", _Apart(compaction.pa))
+    monkeypatch.setattr(merge, "pa", _Apart(merge.pa))
     store.compact()
 
     assert len(lake.files(store)) == len(ROWS) + 1
@@ -101,7 +100,7 @@ def test_large_column_of_one_value_is_an_error(low_limit):
     """What cannot be divided any more is not tried for ever."""
 
     def refuse(rows):
-        raise scalars.ColumnTooLargeError("one value of 3 GiB")
+        raise types.ColumnTooLargeError("one value of 3 GiB")
 
-    with pytest.raises(scalars.ColumnTooLargeError):
+    with pytest.raises(types.ColumnTooLargeError):
         tables.in_parts(refuse, [1, 2])

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
+from dstream.delta import checkpoints
+from dstream.delta.log import Log
 from dstream.errors import CollectionDestroyedError, UnsupportedError
 from dstream.spi.store import Options
-from dstream.storage.lake import checkpoints
-from dstream.storage.lake.log import Log
 from tests.storage.lake.writing import written
 
 

@@ -7,19 +7,20 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
+from dstream.delta import checkpoints, log, truncation
+from dstream.delta.checkpoints import write_checkpoint
+from dstream.delta.commits import Actions
 from dstream.errors import IllegalStateError
-from dstream.storage.lake import checkpoints, lake_collection, log, log_cut
-from dstream.storage.lake.actions import Actions
-from dstream.storage.lake.checkpoints import write_checkpoint
-from dstream.storage.lake.lake_staging import StagedRows
+from dstream.storage.lake import collection
+from dstream.storage.lake.jobs import StagedRows
 from tests.storage.lake.writing import written
 
 
 @pytest.fixture(autouse=True)
 def _without_pauses(monkeypatch):
     """Let each call look, and let nothing be too young."""
-    monkeypatch.setattr(log_cut, "_SHORTEST", -10.0)
-    monkeypatch.setattr(log_cut, "_PAUSE", 0.0)
+    monkeypatch.setattr(truncation, "_SHORTEST", -10.0)
+    monkeypatch.setattr(truncation, "_PAUSE", 0.0)
     monkeypatch.setattr(log, "_LOOK_EVERY", 0.0)
 
 
@@ -63,7 +64,7 @@ def test_what_is_young_stays(lake):
 
 def test_only_some_go_at_once(lake, monkeypatch):
     """A commit behind each epoch must not take long."""
-    monkeypatch.setattr(log_cut, "_MOST", 2)
+    monkeypatch.setattr(truncation, "_MOST", 2)
     store = worn(lake)
     write_checkpoint(store.log.folder)
 
@@ -135,7 +136,7 @@ def test_a_checkpoint_forgets_what_was_taken_out_before_the_cut(lake, monkeypatc
     seen = []
     monkeypatch.setattr(checkpoints, "CHECKPOINT_EVERY", 1)
     monkeypatch.setattr(checkpoints, "_SOONEST", 1)
-    monkeypatch.setattr(lake_collection, "write_checkpoint", lambda *given: seen.append(given[2]))
+    monkeypatch.setattr(collection, "write_checkpoint", lambda *given: seen.append(given[2]))
     store = lake.map()
     lake.put(store, a=1)
     lake.put(store, a=2)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from dstream.storage.lake import checkpoints
+from dstream.delta import checkpoints
 from tests.storage.lake.writing import written
 
 

@@ -7,9 +7,8 @@ import random
 import pytest
 
 from dstream.spi.store import Splice
-from dstream.storage.lake import compaction
-from dstream.storage.lake import lake_lists as lists
-from dstream.storage.lake import lake_maps as maps
+from dstream.storage.lake import lists, maps
+from dstream.storage.lake import merge as compaction
 from tests.storage.lake.writing import written
 
 

@@ -11,12 +11,12 @@ import uuid
 import pytest
 from moto.server import ThreadedMotoServer
 
+from dstream.delta import log, truncation
+from dstream.delta.checkpoints import write_checkpoint
 from dstream.errors import CollectionDestroyedError, IllegalStateError, SetupError
+from dstream.filesystem.object_store import ObjectFolder
 from dstream.spi.store import Options, Splice
 from dstream.storage import Settings, open_storage
-from dstream.storage.lake import log, log_cut
-from dstream.storage.lake.checkpoints import write_checkpoint
-from dstream.storage.lake.object_store import ObjectFolder
 from tests.storage.lake.writing import written
 
 
@@ -88,7 +88,7 @@ def test_s3_loses_no_increment(url):
 
 def test_s3_job_compaction_checkpoint_and_vacuum(url):
     """A job's files become visible at once; a checkpoint is written and read; what was folded goes."""
-    from dstream.storage.lake.checkpoints import write_checkpoint
+    from dstream.delta.checkpoints import write_checkpoint
 
     store = _map(url, buckets=2)
     job = store.begin("job")
@@ -118,7 +118,7 @@ def test_s3_files_are_read_up_to_the_first_that_is_missing(url):
 
 def test_s3_damage_of_an_entry_is_named_when_a_checkpoint_is_due(url):
     """What cannot be read is not summed up."""
-    from dstream.storage.lake.checkpoints import read_checkpoint, write_checkpoint
+    from dstream.delta.checkpoints import read_checkpoint, write_checkpoint
 
     store = _map(url)
     store.update(["a"], lambda old: [1])
@@ -131,7 +131,7 @@ def test_s3_damage_of_an_entry_is_named_when_a_checkpoint_is_due(url):
 
 def test_s3_large_file_is_read_in_parts(url, monkeypatch):
     """A file that is too large for one request is read as pyarrow asks for it."""
-    from dstream.storage.lake import object_store
+    from dstream.filesystem import object_store
 
     monkeypatch.setattr(object_store, "_READ_WHOLE", 1000)
     items = open_storage(url, Settings()).create("list", "l", Options())
@@ -164,7 +164,7 @@ def test_s3_keeps_the_state_of_a_job(url):
 
 def test_s3_a_handle_that_slept_through_a_cut_loses_nothing(url, monkeypatch):
     """No file there says which commit was the last, so the next number looks free; a commit below would be lost."""
-    monkeypatch.setattr(log_cut, "_SHORTEST", -10.0)
+    monkeypatch.setattr(truncation, "_SHORTEST", -10.0)
     monkeypatch.setattr(log, "_LOOK_EVERY", 0.0)
     sleeper, other = _map(url), _map(url)
     sleeper.update(["a"], lambda old: [1])

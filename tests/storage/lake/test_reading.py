@@ -8,9 +8,8 @@ import pytest
 
 from dstream.spi.store import UNCHANGED, Options
 from dstream.storage import Settings, open_storage
-from dstream.storage.lake import lake_maps as maps
-from dstream.storage.lake import lookup
-from dstream.storage.lake.buckets import BucketCache
+from dstream.storage.lake import maps, single_keys
+from dstream.storage.lake.caches import BucketCache
 from tests.storage.lake.writing import written
 
 KEYS = [1, 2.5, "text", b"bytes", ("a", 1), True, float("nan"), -0.0]
@@ -43,9 +42,9 @@ def test_large_bucket_is_looked_up_in_its_files(lake, small_cache, first):
 def test_large_bucket_is_read_where_its_keys_are(lake, small_cache, monkeypatch):
     """Only rows of the keys are decoded."""
     decoded = []
-    original = lookup._decoded
+    original = single_keys._decoded
     monkeypatch.setattr(
-        lookup, "_decoded", lambda batch, *rest: decoded.append(batch.num_rows) or original(batch, *rest)
+        single_keys, "_decoded", lambda batch, *rest: decoded.append(batch.num_rows) or original(batch, *rest)
     )
     store = lake.map(buckets=1)
     job = store.begin(None)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from dstream.storage.lake import recent_rows
-from dstream.storage.lake.compaction import MAX_FILES
-from dstream.storage.lake.recent_rows import RecentRows
+from dstream.storage.lake import caches
+from dstream.storage.lake.caches import RecentRows
+from dstream.storage.lake.merge import MAX_FILES
 
 
 def _opened(seen):
@@ -57,8 +57,8 @@ def test_recent_rows_of_types_that_were_decided_later(lake):
 
 def test_recent_rows_are_few_and_small(lake, monkeypatch):
     """The oldest go first; large rows are not kept at all."""
-    monkeypatch.setattr(recent_rows, "_MOST", 3)
-    monkeypatch.setattr(recent_rows, "_LARGEST", 100)
+    monkeypatch.setattr(caches, "_MOST", 3)
+    monkeypatch.setattr(caches, "_LARGEST", 100)
     rows = RecentRows()
     small, large = (pa.RecordBatch.from_pydict({"n": [1] * count}) for count in (1, 100))
     for n in range(5):

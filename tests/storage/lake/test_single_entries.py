@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dstream.spi.store import Options
-from dstream.storage.codec.codec import Codec
+from dstream.storage.codec.collection import Codec
 from dstream.storage.codec.pickles import Pickles
-from dstream.storage.lake import lake_tables, single_entries
-from dstream.storage.lake.compaction import MAX_FILES
-from dstream.storage.lake.lake_tables import Layout, small_file
-from dstream.storage.lake.single_entries import SingleEntries
+from dstream.storage.lake import single_keys, tables
+from dstream.storage.lake.merge import MAX_FILES
+from dstream.storage.lake.single_keys import SingleEntries
+from dstream.storage.lake.tables import Layout, small_file
 
 VALUES = {
     str: st.text(max_size=9),
@@ -72,17 +72,17 @@ def test_pyarrow_that_writes_more_about_values_is_noticed(monkeypatch):
 
     def described(batch):
         sink = pa.BufferOutputStream()
-        lake_tables.parquet.write_table(pa.Table.from_batches([batch]), sink, use_dictionary=False, compression="none")
+        tables.parquet.write_table(pa.Table.from_batches([batch]), sink, use_dictionary=False, compression="none")
         return sink.getvalue().to_pybytes()
 
-    monkeypatch.setattr(single_entries, "small_file", described)
+    monkeypatch.setattr(single_keys, "small_file", described)
 
     assert _third(_layout(), "a", 1) is None
 
 
 def test_forms_are_few(monkeypatch):
     """Texts of any length do not fill the memory."""
-    monkeypatch.setattr(single_entries, "_MOST_FORMS", 3)
+    monkeypatch.setattr(single_keys, "_MOST_FORMS", 3)
     layout, singles = _layout(), SingleEntries()
     for length in range(20):
         singles.file(layout, "k" * length, 1)

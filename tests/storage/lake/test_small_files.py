@@ -9,9 +9,9 @@ from contextlib import nullcontext
 import pyarrow as pa
 import pytest
 
-from dstream.storage.lake.checksums import _BLOCK, BlockSums, sums_of
-from dstream.storage.lake.lake_tables import takes_more
-from dstream.storage.lake.local_folder import LocalFolder
+from dstream.filesystem.checksums import _BLOCK, BlockSums, sums_of
+from dstream.filesystem.local import LocalFolder
+from dstream.storage.lake.tables import takes_more
 
 
 def test_a_part_of_many_rows_takes_its_own_share():

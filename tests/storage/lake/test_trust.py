@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from dstream.filesystem.local import LocalFolder
 from dstream.spi.store import Options
 from dstream.storage import Settings, open_storage
-from dstream.storage.lake.local_folder import LocalFolder
-from dstream.storage.lake.trust import are_private
+from dstream.storage.base.folders import are_private
 
 
 class Loaded:

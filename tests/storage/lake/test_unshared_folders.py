@@ -11,7 +11,7 @@ import pytest
 from dstream.errors import SetupError
 from dstream.spi.store import Options
 from dstream.storage import Settings, open_storage
-from dstream.storage.lake import named_folder
+from dstream.storage.base import folders
 
 MESSAGE = rf"(map 'm'|list 'l').*the worker on {socket.gethostname()} does not see the storage in .*/lake: "
 
@@ -30,8 +30,8 @@ def worker(monkeypatch):
     """Be a worker from now on, which has looked at nothing yet."""
 
     def become():
-        monkeypatch.setattr(named_folder, "_seen_here", set())
-        monkeypatch.setattr(named_folder, "inside_a_worker", lambda: True)
+        monkeypatch.setattr(folders, "_seen_here", set())
+        monkeypatch.setattr(folders, "inside_a_worker", lambda: True)
 
     return become
 
@@ -78,4 +78,4 @@ def test_shared_folders_are_read_and_written(lake, worker):
 
     assert results[:2] == [[("a", 1)], [1]]
     assert list(map(len, results[2:])) == [1, 1]
-    assert named_folder._seen_here == {str(lake)}
+    assert folders._seen_here == {str(lake)}

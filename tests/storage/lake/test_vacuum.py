@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dstream.errors import IllegalStateError, SourceError
-from dstream.storage.lake.vacuum import STAGED_FOR
+from dstream.storage.lake.collection import STAGED_FOR
 from tests.storage.lake.writing import written
 
 

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 import dstream as ds
+from dstream.base.pickling import dumps
 from dstream.engine.local import LocalEngine
-from dstream.pickling import dumps
 from dstream.plan import Read, rewrite
 from dstream.spi import Sink, Target, WriteJob
-from dstream.stream.writing import writing
+from dstream.stream.runtime import writing
 from sources import Items
 
 __all__ = ["SinkCase", "SinkContract"]

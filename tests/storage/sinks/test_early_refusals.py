@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import sqlite3
 from collections import deque
+from contextlib import closing
 
 import pytest
 
 import dstream as ds
 from collectors import grouping_by, to_map
-from dstream.engine.worker.routing import RouteGroups
-from dstream.engine.worker.sorting import SortRuns
-from dstream.engine.worker.stage_task import StageTask
+from dstream.connectors.kafka.producers import MessageMaker
+from dstream.connectors.kafka.sinks import StagingWriter
+from dstream.engine.tasks.routing import RouteGroups
+from dstream.engine.tasks.runtime import StageTask
+from dstream.engine.tasks.sorting import SortRuns
 from dstream.errors import SinkError
 from dstream.plan.steps import Step
 from reducers import grouping_by_to_imap, to_file, to_files, to_icache, to_ilist, to_imap, to_iset, to_sql
-from reducers.kafka_messages import Making
-from reducers.kafka_staging import StagingWriter
 
 MANY = 100_000
 REFUSED = {
@@ -62,7 +63,7 @@ def failure(stream, sink):
 def test_a_sink_refuses_the_first_item_before_all_are_sorted(ctx, tmp_path, case):
     """In the words that it has without the sort, and in the name of its own step."""
     make, shape, words = REFUSED[case]
-    with sqlite3.connect(tmp_path / "out.db") as database:
+    with closing(sqlite3.connect(tmp_path / "out.db")) as database, database:
         database.execute("CREATE TABLE rows (n INTEGER)")
     sink, last = make(tmp_path / "out"), deque(maxlen=1)
     items = ctx.stream(range(MANY)).peek(last.append).map(shape)
@@ -181,7 +182,7 @@ def test_no_function_of_the_user_is_called_to_look(ctx, tmp_path):
     items = ctx.stream([2, 1]).sorted()
     items.collect(to_files(tmp_path / "out", to_string=lambda n: called.append(n) or str(n)))
     items.collect(to_imap("plain", lambda n: called.append(n) or n, lambda n: n))
-    making = Making(None, lambda n: called.append(n) or str(n), None)
+    making = MessageMaker(None, lambda n: called.append(n) or str(n), None)
     StagingWriter(making, "run", 1, None).check_item(3)
 
     assert called == [1, 2, 1, 2]
@@ -190,4 +191,4 @@ def test_no_function_of_the_user_is_called_to_look(ctx, tmp_path):
 def test_an_item_that_is_no_message_of_kafka_is_refused():
     """Where no function makes one of it."""
     with pytest.raises(TypeError, match="must make bytes, a str or None, not int 3"):
-        StagingWriter(Making(None, None, None), "run", 1, None).check_item(3)
+        StagingWriter(MessageMaker(None, None, None), "run", 1, None).check_item(3)

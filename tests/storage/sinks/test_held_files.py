@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-import reducers.held_files
+import dstream.connectors.files.writers
 from dstream.errors import IllegalStateError, SinkError
 from reducers import to_files
 from sources import avro_records, csv_rows, json_lines, parquet_rows, text_files
@@ -205,7 +205,7 @@ def test_each_folder_has_its_files(folder):
 
 def test_many_small_epochs_are_joined_on_the_way(folder, monkeypatch):
     """So that what is written down with each commit stays small."""
-    monkeypatch.setattr(reducers.held_files, "MOST_HELD", 4)
+    monkeypatch.setattr(dstream.connectors.files.writers, "MOST_HELD", 4)
     driver = Driver(to_files(folder, roll_at=(None, HOUR)))
     for epoch in range(1, 20):
         driver.commit(epoch, [str(epoch)])
@@ -229,8 +229,8 @@ class Dying:
         self.steps = 0
         for name in ("rename", "replace", "unlink"):
             patch.setattr(os, name, self._counted(getattr(os, name), stops_at))
-        place = "reducers.places.LocalPlace.create"
-        patch.setattr(place, self._counted(reducers.places.LocalPlace.create, stops_at))
+        place = "dstream.filesystem.outputs.LocalOutput.create"
+        patch.setattr(place, self._counted(dstream.filesystem.outputs.LocalOutput.create, stops_at))
 
     def _counted(self, real, stops_at):
         def change(*args):
@@ -259,7 +259,7 @@ def driven(folder, kept, size):
 @pytest.mark.parametrize(("most_held", "size"), [(2, 20), (500, 8)])
 def test_no_item_is_lost_or_doubled_wherever_a_driver_dies(tmp_path, monkeypatch, most_held, size):
     """At each change of the file system in turn, and at two of them: the next driver goes on from the log."""
-    monkeypatch.setattr(reducers.held_files, "MOST_HELD", most_held)
+    monkeypatch.setattr(dstream.connectors.files.writers, "MOST_HELD", most_held)
     items = [f"{epoch}{part}" for epoch in (1, 2, 3) for part in "ab"]
     stops_at, has_died = 0, True
     while has_died:
@@ -331,7 +331,8 @@ def test_a_disk_that_is_full_while_files_are_joined_leaves_all(folder, monkeypat
     driver.commit(2, "b")
     with monkeypatch.context() as patch:
         patch.setattr(
-            "reducers.staged_files.CountedFile.write", lambda self, data: (_ for _ in ()).throw(SinkError("full"))
+            "dstream.connectors.files.writers.CountedFile.write",
+            lambda self, data: (_ for _ in ()).throw(SinkError("full")),
         )
         with pytest.raises(SinkError, match="full"):
             driver.show()

@@ -8,10 +8,11 @@ import pytest
 
 import dstream as ds
 from dstream import Pipeline
+from dstream.connectors.kafka import producers, sinks
+from dstream.connectors.kafka import settings as kafka_settings
+from dstream.connectors.kafka.producers import MessageProducer
 from dstream.errors import IllegalStateError, SetupError, SinkError, SinkTakenError, SinkUnavailableError
-from dstream.values import kafka_settings
-from reducers import kafka_sinks, kafka_transactions, to_kafka
-from reducers.kafka_messages import Handing
+from reducers import to_kafka
 from sources import kafka
 from tests.servers.topics import Topic
 from tests.storage.sinks.sink_contract import SinkCase, SinkContract
@@ -104,10 +105,10 @@ def test_to_kafka_sends_once_though_a_commit_dies(storage, topic, monkeypatch, w
     job = case.target().begin("job")
     receipts = case.written(job, case.first)
     with monkeypatch.context() as patch:
-        patch.setattr(kafka_transactions.Transactions, "_begun", Dying.at(when))
+        patch.setattr(producers.Transactions, "_begun", Dying.at(when))
         with pytest.raises(KeyboardInterrupt):
             job.commit(receipts)
-    kafka_transactions._OPEN.clear()
+    producers._OPEN.clear()
     case.target().begin("job").commit(receipts)
 
     assert (values(topic), case.target().begin("job").is_done) == (["a"], True)
@@ -115,15 +116,15 @@ def test_to_kafka_sends_once_though_a_commit_dies(storage, topic, monkeypatch, w
 
 def test_to_kafka_does_not_wait_for_what_a_dead_driver_has_left_open(storage, topic, monkeypatch):
     """Whether an epoch is there is known at once, though Kafka ends its transaction after a minute; then it is sent."""
-    monkeypatch.setattr(kafka_transactions, "PATIENCE", 10.0)
+    monkeypatch.setattr(producers, "PATIENCE", 10.0)
     case = SinkCase(to_kafka(topic.name, topic.config), lambda: storage, ["a"], ["b"], lambda: values(topic), set)
     job = case.target().begin("job")
     receipts = case.written(job, case.first)
     with monkeypatch.context() as patch:
-        patch.setattr(kafka_transactions.Transactions, "_begun", Dying.at("send_offsets_to_transaction"))
+        patch.setattr(producers.Transactions, "_begun", Dying.at("send_offsets_to_transaction"))
         with pytest.raises(KeyboardInterrupt):
             job.commit(receipts)
-    monkeypatch.setattr(kafka_transactions, "_OPEN", {})
+    monkeypatch.setattr(producers, "_OPEN", {})
     again = case.target().begin("job")
 
     assert again.is_done is False
@@ -142,7 +143,7 @@ class Dying:
     @staticmethod
     def at(when):
         """Return what takes the place of the method that makes the producer."""
-        begun = kafka_transactions.Transactions._begun
+        begun = producers.Transactions._begun
 
         def dying(self):
             client = begun(self)
@@ -167,7 +168,7 @@ def test_to_kafka_cuts_off_who_was_there_before(storage, topic, monkeypatch):
     case = SinkCase(to_kafka(topic.name, topic.config), lambda: storage, ["a"], ["b"], lambda: values(topic), set)
     case.commit("job", 1, ["first"])
     late = case.target().begin("job", 3)
-    monkeypatch.setattr(kafka_transactions, "_OPEN", {})
+    monkeypatch.setattr(producers, "_OPEN", {})
     case.commit("job", 2, ["second"])
     receipts = case.written(late, ["third"])
     with pytest.raises(SinkTakenError, match=f"{topic.name}.*[Ff]enced"):
@@ -191,7 +192,7 @@ class Fenced:
 def test_a_producer_that_loses_why_it_was_cut_off_is_asked_again():
     """The error of a client and the report of a message may meet, and one takes the other away."""
     settings = kafka_settings.KafkaSettings((("bootstrap.servers", "127.0.0.1:1"),))
-    handing = Handing(SimpleNamespace(producer=Fenced(), said=""), settings, "sales", "to_kafka('sales')")
+    handing = MessageProducer(SimpleNamespace(producer=Fenced(), said=""), settings, "sales", "to_kafka('sales')")
     with pytest.raises(SinkTakenError, match=r"to_kafka\('sales'\).*fenced by a newer one"):
         handing.finish()
 
@@ -226,7 +227,7 @@ class Purging(Fenced):
 def test_messages_that_are_thrown_away_are_not_the_reason():
     """Why a producer was cut off is known a moment later."""
     settings = kafka_settings.KafkaSettings((("bootstrap.servers", "127.0.0.1:1"),))
-    handing = Handing(SimpleNamespace(producer=Purging(), said=""), settings, "sales", "to_kafka('sales')")
+    handing = MessageProducer(SimpleNamespace(producer=Purging(), said=""), settings, "sales", "to_kafka('sales')")
     handing.give([(None, b"x", [])])
     with pytest.raises(SinkTakenError, match=r"to_kafka\('sales'\).*fenced by a newer one"):
         handing.finish()
@@ -253,7 +254,7 @@ def test_to_kafka_publishes_the_messages_of_one_run(storage, topic, monkeypatch)
     jobs = [case.target().begin("job") for _ in range(2)]
     receipts = [case.written(job, [text]) for job, text in zip(jobs, "ab", strict=True)]
     with monkeypatch.context() as patch:
-        patch.setattr(kafka_transactions.Transactions, "_begun", Dying.at("produce"))
+        patch.setattr(producers.Transactions, "_begun", Dying.at("produce"))
         with pytest.raises(KeyboardInterrupt):
             jobs[1].commit(receipts[1])
     with pytest.raises(IllegalStateError, match="nothing was published, since of 1 messages 0 are still"):
@@ -298,7 +299,7 @@ def test_to_kafka_refuses_settings_that_its_producer_does_not_take(wrong, guaran
 
 def test_to_kafka_says_why_nobody_answers(local_context, monkeypatch):
     """What the client has reported aside, beside the address."""
-    monkeypatch.setattr(kafka_sinks, "_PATIENCE", 0.5)
+    monkeypatch.setattr(sinks, "_PATIENCE", 0.5)
     with pytest.raises(SinkUnavailableError, match=r"127.0.0.1:1: .*\(.*Connection refused"):
         local_context.stream(["a"]).collect(to_kafka("t", {"bootstrap.servers": "127.0.0.1:1"}))
 
@@ -320,7 +321,7 @@ def test_to_kafka_commits_when_the_broker_is_back(storage, broker, topic, monkey
     job = case.target().begin("job", 2)
     receipts = case.written(job, ["b", "c"])
     with broker.silent(), monkeypatch.context() as patch:
-        patch.setattr(kafka_transactions, "PATIENCE", 0.3)
+        patch.setattr(producers, "PATIENCE", 0.3)
         with pytest.raises(SinkError, match=broker.address):
             job.commit(receipts)
     job.commit(receipts)
@@ -349,7 +350,7 @@ class Forgetful:
 def test_a_message_without_a_report_is_not_taken_for_sent():
     """Nobody knows whether it has arrived, so the job starts again."""
     settings = kafka_settings.KafkaSettings((("bootstrap.servers", "127.0.0.1:1"),))
-    handing = Handing(SimpleNamespace(producer=Forgetful(), said=""), settings, "sales", "to_kafka('sales')")
+    handing = MessageProducer(SimpleNamespace(producer=Forgetful(), said=""), settings, "sales", "to_kafka('sales')")
     handing.give([(None, b"a", None), (None, b"b", None)])
     with pytest.raises(SinkUnavailableError, match=r"to_kafka\('sales'\).*does not say what became of 1 messages"):
         handing.finish()

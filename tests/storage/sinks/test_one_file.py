@@ -11,8 +11,8 @@ import pytest
 
 import dstream as ds
 from dstream.errors import SinkError
+from dstream.filesystem.outputs import LocalOutput
 from reducers import to_file, to_files, to_ilist
-from reducers.places import LocalPlace
 from sources import csv_rows, item_stream, json_lines, parquet_rows, text_files
 from tests.jobs.planned import plan_of
 from tests.storage.sinks.sink_contract import SinkCase, SinkContract
@@ -116,7 +116,7 @@ def test_a_driver_that_dies_between_two_steps_leaves_a_whole_file(local_context,
     receipts = case.written(job, [1, 2])
     for step, is_there in (("move", False), ("settle", True)):
         with monkeypatch.context() as patch:
-            patch.setattr(LocalPlace, step, _dies)
+            patch.setattr(LocalOutput, step, _dies)
             with pytest.raises(KeyboardInterrupt):
                 job.commit(receipts)
         assert path.exists() == is_there

@@ -7,23 +7,23 @@ from io import TextIOWrapper
 from pathlib import Path
 
 from dstream.plan import explained, rewrite
-from dstream.plan.ends import Several
-from dstream.plan.nodes_of_forks import Shared
+from dstream.plan.ends import SeveralEnds
+from dstream.plan.nodes import Fork
 from dstream.stream import Stream
-from dstream.stream.writing import writing
+from dstream.stream.runtime import writing
 from reducers import sink_from, to_files, to_ilist, to_logger, to_nothing
 
 
 def test_a_fork_feeds_every_sink(engine, tmp_path):
     """In one run, from the same tasks; what `collect` would give of each is there afterwards."""
     name = uuid.uuid4().hex
-    fork = Stream(Shared(engine.stream(range(6), 3).map(lambda n: n * n)._node), None)
+    fork = Stream(Fork(engine.stream(range(6), 3).map(lambda n: n * n)._node), None)
     opened = lambda: (tmp_path / uuid.uuid4().hex).open("w")  # noqa: E731
     noted = sink_from(opened, lambda file, n: print(n, file=file), destroy=TextIOWrapper.close)
     sinks = [to_files(tmp_path / "out"), to_nothing(), noted, to_ilist(name), to_logger()]
     targets = [sink.open(engine.context) for sink in sinks]
     jobs = [target.begin(None) for target in targets]
-    plan = Several(tuple(writing(fork._node, *each) for each in zip(sinks, [j.writer for j in jobs], strict=True)))
+    plan = SeveralEnds(tuple(writing(fork._node, *each) for each in zip(sinks, [j.writer for j in jobs], strict=True)))
     with explained(plan, "write_to"):
         receipts = engine.context.running_engine().submit(rewrite(plan)).result()
     for job, each in zip(jobs, receipts, strict=True):

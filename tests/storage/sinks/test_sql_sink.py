@@ -13,10 +13,9 @@ import pytest
 import sqlalchemy
 from sqlalchemy.dialects.mssql import DATETIMEOFFSET
 
+from dstream.connectors.sql.databases import StagedColumn, row_of, schema_and_table
 from dstream.errors import IllegalStateError, SinkError
-from dstream.values.databases import schema_and_table
 from reducers import replacing, to_sql
-from reducers.sql_values import StagedColumn, row_of
 from sources import sql_rows
 from tests.storage.sinks.sink_contract import SinkCase, SinkContract
 
@@ -293,7 +292,7 @@ def test_columns_that_the_database_computes_are_left_out(local_context, path, ur
 @pytest.mark.parametrize("mode", ["DELETE", "WAL"])
 def test_a_table_of_the_same_file_is_read(local_context, path, url, monkeypatch, mode):
     """In the mode that lets readers and a writer work at a time; else the error says so, and nothing is written."""
-    monkeypatch.setattr("dstream.values.databases._PATIENCE", 0.1)
+    monkeypatch.setattr("dstream.connectors.sql.databases._PATIENCE", 0.1)
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute(f"PRAGMA journal_mode={mode}")
         connection.executemany("INSERT INTO numbers VALUES (?)", [(n,) for n in range(5_000)])

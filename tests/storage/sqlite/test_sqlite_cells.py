@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dstream.spi.store import Options
-from dstream.storage.codec.codec import Codec
+from dstream.storage.codec.collection import Codec
 from dstream.storage.codec.pickles import Pickles
-from dstream.storage.sqlite import sqlite_cells as cells
+from dstream.storage.sqlite import rows as cells
 
 CODEC = Codec.of("map", "m", Options(), Pickles("never"))
 NUMBERS = (

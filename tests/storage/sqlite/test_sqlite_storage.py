@@ -16,8 +16,8 @@ from dstream import connect
 from dstream.errors import EngineError, IllegalStateError, SetupError
 from dstream.spi.store import Options
 from dstream.storage import Settings, open_storage
-from dstream.storage.sqlite import sqlite_database, sqlite_splits
-from dstream.storage.sqlite.sqlite_schema import FORMAT
+from dstream.storage.sqlite import database, rows
+from dstream.storage.sqlite.database import FORMAT
 
 
 def test_storage_is_readable_by_any_sqlite(base):
@@ -108,7 +108,7 @@ def test_storage_that_is_no_database_is_damaged(base):
 
 def test_storage_that_is_locked_says_so(base, monkeypatch):
     """A writer who waits in vain is told for how long, and by what."""
-    monkeypatch.setattr(sqlite_database, "WAIT_SECONDS", 0.05)
+    monkeypatch.setattr(database, "WAIT_SECONDS", 0.05)
     store = base.map()
     base.put(store, a=1)
     other = sqlite3.connect(base.path, isolation_level=None)
@@ -241,7 +241,7 @@ def test_a_killed_writer_leaves_what_it_has_acknowledged(base):
 
 def test_pinned_entries_are_read_by_pages_while_everything_changes(base, monkeypatch):
     """A reader sees the state that it pinned, whatever is changed, removed or added between two of its pages."""
-    monkeypatch.setattr(sqlite_splits, "ROWS_AT_A_TIME", 3)
+    monkeypatch.setattr(rows, "ROWS_AT_A_TIME", 3)
     store = base.map()
     before = {f"k{n:02}": n for n in range(20)}
     base.put(store, **before)

@@ -1,1 +1,7 @@
-"""The port: all that the engine asks of Spark, classic or Connect, and the code that it sends."""
+"""The port: the calls of the engine to Spark, classic or Connect, and the code that it ships.
+
+`protocols` is the contract, `classic` and `connect` are its two implementations, `errors` translates failures of Spark,
+and `code` brings the user's modules to workers.
+"""
+
+from __future__ import annotations

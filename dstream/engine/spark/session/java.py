@@ -1,21 +1,31 @@
-"""Java: whether this machine has one that Spark runs on, and how to get it."""
+"""Java for Spark: its location and version, and the archive of classes that speeds up its start.
+
+Java reads, checks and links some 20,000 classes before the first result. It can write them into a file when it ends,
+and map that file when it starts again. The file belongs to one Java and to the jars of one Spark, and Java itself does
+not use one that does not fit. It is code, so one that somebody else could have written is not used.
+"""
 
 from __future__ import annotations
 
 import functools
+import hashlib
 import os
 import platform
 import re
 import shutil
+import stat
 import subprocess
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from dstream.errors import SetupError
 
-__all__ = ["Java", "answer_of", "find_java", "has_java_options", "spark_home"]
+__all__ = ["MAKER", "ClassArchive", "Java", "answer_of", "class_archive", "find_java", "has_java_options", "spark_home"]
+
 
 _OLDEST = 17
 _NEEDED = f"Spark needs Java {_OLDEST} or newer"
@@ -113,3 +123,174 @@ def _is_new_debian() -> bool:
     except OSError:
         return False
     return system.get("ID") == "debian" and int(system.get("VERSION_ID", "0").partition(".")[0] or 0) >= 13
+
+
+MAKER = "dstream.session.archive"
+"""The module that makes an archive, in a process of its own."""
+
+_FORM = "1"
+"""Changes when an archive is made in another way, so that older ones are no longer used."""
+_FREE_BYTES = 2**30
+_NEXT_TRIAL = 7 * 24 * 60 * 60.0
+"""Seconds until an archive is tried again that could not be made."""
+_NOT_USED = 30 * 24 * 60 * 60.0
+"""Seconds after which an archive that nobody used is removed, when another one is made."""
+_QUIET = "-Xshare:auto -Xlog:cds=off -Xlog:cds+dynamic=off"
+"""An archive that does not fit is no reason to say anything: Java loads the classes then."""
+_UNSAFE = re.compile(r"[^\w./+@~ -]")
+"""What would mean something else in an option of Java: two archives are parted by a colon."""
+
+
+@dataclass(frozen=True)
+class ClassArchive:
+    """Where the archive of a Java and a Spark stands, whether or not it is there.
+
+    Attributes:
+        folder: a folder of this user; it need not be there yet.
+        key: what the archive belongs to.
+    """
+
+    folder: Path
+    key: str
+
+    def path(self) -> Path | None:
+        """Return the archive; None if there is none that may be used.
+
+        Its name says how large it is: Java 17 dies of one that was cut off, as by a full disk.
+        """
+        if not is_private(self.folder):
+            return None
+        with suppress(OSError):
+            for path in self.folder.glob(f"{self.key}-*.jsa"):
+                found = path.lstat()
+                if path.name == self.name_of(found.st_size) and _is_ours(found) and stat.S_ISREG(found.st_mode):
+                    return path
+        return None
+
+    def name_of(self, size: int) -> str:
+        """Return the name of an archive of so many bytes."""
+        return f"{self.key}-{size}.jsa"
+
+    def options(self) -> str:
+        """Return the options that let Java use the archive; nothing if there is none."""
+        path = self.path()
+        if path is None:
+            return ""
+        with suppress(OSError):
+            os.utime(path)
+        return f'{_QUIET} "-XX:SharedArchiveFile={path}"'
+
+    def is_wanted(self) -> bool:
+        """Say whether the archive is to be made: it is not there, has a place, and has not failed lately."""
+        if self.path() is not None or not is_private(self.folder) or self.failed_at() is not None:
+            return False
+        with suppress(OSError):
+            return shutil.disk_usage(_nearest(self.folder)).free >= _FREE_BYTES
+        return False
+
+    def failed_at(self) -> float | None:
+        """Return when the archive could not be made, if that is not long ago."""
+        with suppress(OSError):
+            found = (self.folder / f"{self.key}.failed").stat().st_mtime
+            return found if time.time() - found < _NEXT_TRIAL else None
+        return None
+
+    def make_beside(self) -> None:
+        """Make the archive in a process that nobody waits for, and that gives way to all others."""
+        command = [sys.executable, "-P", "-m", MAKER, str(self.folder), self.key]
+        with suppress(OSError):
+            subprocess.run(
+                ["/bin/sh", "-c", 'nice -n 19 "$@" &', "sh", *command],
+                env={**_environment(), "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))},
+                cwd="/",
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+                check=False,
+            )
+
+    def discard(self) -> None:
+        """Remove the archive; its name is tried again after some days, not at once."""
+        path = self.path()
+        if path is not None:
+            with suppress(OSError):
+                path.unlink()
+                (self.folder / f"{self.key}.failed").touch(0o600)
+
+    def unused(self) -> Iterator[Path]:
+        """Give the archives that belong to something else and that nobody has used for long, and what was left over."""
+        for path in self.folder.glob("*"):
+            with suppress(OSError):
+                if path.suffix == ".unfinished" or time.time() - path.stat().st_mtime > _NOT_USED:
+                    yield path
+
+
+def class_archive(java: Java) -> ClassArchive | None:
+    """Return where the archive for this Java and the Spark of this process stands; None if it cannot have one."""
+    home = Path.home() if os.name == "posix" and "HOME" in os.environ else None
+    if home is None or java.version is None:
+        return None
+    jars = Path(spark_home()) / "jars"
+    folder = _caches(home) / "dstream" / "classes"
+    try:
+        key = _key(java, jars)
+    except OSError:
+        return None
+    return None if _UNSAFE.search(str(folder)) else ClassArchive(folder, key)
+
+
+def is_private(folder: Path) -> bool:
+    """Say whether nobody else can change what stands in a folder, whether or not it is there.
+
+    It and every folder above it belong to this user or to root, and nobody else can write there, but into folders whose
+    entries belong to those who made them, such as `/tmp`.
+    """
+    with suppress(OSError):
+        if folder.is_symlink() or (folder.exists() and not _is_ours(folder.stat())):
+            return False
+        nearest = _nearest(folder).resolve(strict=True)
+        return all(map(_is_safe, (nearest, *nearest.parents)))
+    return False
+
+
+def _nearest(folder: Path) -> Path:
+    """Return the folder, or the nearest one above it that is there."""
+    return next(each for each in (folder, *folder.parents) if each.exists())
+
+
+def _is_safe(folder: Path) -> bool:
+    found = folder.stat()
+    is_shared = found.st_mode & 0o022 and not found.st_mode & stat.S_ISVTX
+    return found.st_uid in (0, os.geteuid()) and not is_shared
+
+
+def _is_ours(found: os.stat_result) -> bool:
+    return found.st_uid == os.geteuid() and not found.st_mode & 0o022
+
+
+def _caches(home: Path) -> Path:
+    """Return the folder where programs of this user keep what they could make again."""
+    named = os.environ.get("XDG_CACHE_HOME", "")
+    if os.path.isabs(named):
+        return Path(named)
+    return home / "Library" / "Caches" if sys.platform == "darwin" else home / ".cache"
+
+
+def _key(java: Java, jars: Path) -> str:
+    """Name what an archive belongs to: this Java and these jars."""
+    files = sorted((entry.name, entry.stat()) for entry in os.scandir(jars))
+    facts: Sequence[object] = (
+        _FORM,
+        answer_of(java.path),
+        os.path.realpath(java.path),
+        str(jars),
+        *((name, found.st_size, found.st_mtime_ns) for name, found in files),
+    )
+    return hashlib.sha256(repr(facts).encode()).hexdigest()[:32]
+
+
+def _environment() -> dict[str, str]:
+    """Return the environment without what says how programs of dstream and Spark run."""
+    steering = ("DSTREAM_", "PYSPARK_", "PYTHON", "SPARK_SUBMIT_OPTS")
+    return {name: value for name, value in os.environ.items() if not name.startswith(steering)}

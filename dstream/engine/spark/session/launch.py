@@ -1,7 +1,8 @@
-"""Launch: the Spark session behind the contexts of this process, and who shares it.
+"""Launch of the Spark session behind the contexts of this process, local or on a server.
 
-A session that the user started already is used and left running. Otherwise the first context
-starts one (`spark_start`), the following ones share it, and the last one to close stops it.
+A session that the user started already is used and left running. Otherwise the first context starts one (`startup`),
+the following ones share it, and the last one to close stops it. On a server each context has a session of its own,
+which ends with it; the server runs on.
 """
 
 from __future__ import annotations
@@ -16,28 +17,117 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dstream.engine.kernels.caches import Caches
+from dstream.base.environment import pip_install
+from dstream.base.threads import RenewedLock
 from dstream.engine.progress import Progress
-from dstream.engine.spark.cluster import Cluster
-from dstream.engine.spark.port.classic_port import ClassicPort
-from dstream.engine.spark.port.forked_processes import check_process, is_forked
-from dstream.engine.spark.port.shipped_code import Code
-from dstream.engine.spark.port.spark_port import Port
-from dstream.engine.spark.session.class_archive import ClassArchive
-from dstream.engine.spark.session.java import find_java
-from dstream.engine.spark.session.spark_connect import connected_port, is_connect, is_server, leave
-from dstream.engine.spark.session.spark_settings import Settings, is_this_machine, sql_settings
-from dstream.engine.spark.session.spark_start import archive_for, forget_java, started
-from dstream.engine.spark.session.start_failures import check_master, starting
-from dstream.engine.spark.spark_engine import SparkEngine
-from dstream.engine.worker.spark_versions import Feature, check_version, has
-from dstream.errors import IllegalStateError
-from dstream.values.forked_locks import RenewedLock
+from dstream.engine.spark.port.classic import ClassicPort
+from dstream.engine.spark.port.code import Code
+from dstream.engine.spark.port.connect import ConnectPort
+from dstream.engine.spark.port.errors import check_process, ended, is_forked, lacking_on_workers, talks_to_a_server
+from dstream.engine.spark.port.protocols import Port
+from dstream.engine.spark.run.backend import SparkBackend
+from dstream.engine.spark.run.ends import SparkEngine
+from dstream.engine.spark.session.java import ClassArchive, find_java
+from dstream.engine.spark.session.settings import Settings, check_master, is_this_machine, sql_settings, starting
+from dstream.engine.spark.session.startup import archive_for, forget_java, started
+from dstream.engine.versions import Feature, check_connect, check_version, has
+from dstream.errors import IllegalStateError, SetupError
+from dstream.operators.rows.caches import Caches
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["activate", "check_machine", "known_cores", "start", "starts_here"]
+__all__ = [
+    "activate",
+    "check_machine",
+    "connected_port",
+    "is_connect",
+    "is_server",
+    "known_cores",
+    "leave",
+    "start",
+    "starts_here",
+]
+
+
+_SCHEME = "sc://"
+_FEW_RETRIES, _RETRIES = 3, 6
+_LONGEST_WAIT = 4000
+"""In milliseconds, between two attempts: together a second, or twelve. PySpark's own take ten minutes, after which no
+server knows the session."""
+
+
+def is_server(master: str | None) -> bool:
+    """Say whether a master is a server of Spark Connect."""
+    return master is not None and master.startswith(_SCHEME)
+
+
+def is_connect(session: object) -> bool:
+    """Say whether a session of the user's is one of Spark Connect."""
+    return type(session).__module__.startswith("pyspark.sql.connect.")
+
+
+def connected_port(master: str | None, theirs: Any, settings: Mapping[str, str]) -> ConnectPort:
+    """Return a port to a new session, on which the functions of this process run.
+
+    Args:
+        master: the server; None for that of `theirs`.
+        theirs: a session of the user's.
+        settings: SQL settings of the new session.
+
+    Raises:
+        SetupError: the server cannot be reached, or cannot run dstream; the message says why.
+    """
+    from pyspark.errors import PySparkException
+
+    check_connect()
+    server = "the Spark server" if master is None else master.partition("/;")[0]  # What follows may be a token.
+    try:
+        session = theirs.newSession() if master is None else _session(master)
+        talks_to_a_server()
+        port = ConnectPort(session)
+        try:
+            check_connect(session.version)
+            for name, value in settings.items():
+                session.conf.set(name, value)
+            port.cores()  # A first job shows whether the interpreter of the server has what is needed.
+        except PySparkException as error:
+            lacking = lacking_on_workers(str(error), session)
+            leave(port)
+            raise lacking or error from None
+        except BaseException:
+            leave(port)
+            raise
+        _retry(session, _RETRIES)
+    except PySparkException as error:
+        raise SetupError(f"{server} cannot run dstream: {ended(error)}") from error
+    return port
+
+
+def leave(port: ConnectPort) -> None:
+    """End the session of a port and its clones, also one whose server is gone; a parent's is left to the parent."""
+    if is_forked():
+        return
+    for session in (*port.clones, port.session):
+        _retry(session, _FEW_RETRIES)
+        session.stop()
+
+
+def _session(master: str) -> Any:
+    try:
+        from pyspark.sql.connect.session import SparkSession
+    except ImportError as error:
+        raise SetupError(f"Spark Connect needs further packages: {pip_install('connect')} ({error})") from error
+    warnings.filterwarnings("ignore", message=r"\[RETRIES_EXCEEDED\]")  # An exception says the same.
+    session = SparkSession(master)
+    _retry(session, _FEW_RETRIES)
+    return session
+
+
+def _retry(session: Any, times: int) -> None:
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+
+    session.client.set_retry_policies([DefaultPolicy(max_retries=times, max_backoff=_LONGEST_WAIT)])
 
 
 @dataclass
@@ -159,7 +249,7 @@ def _classic_port(spark: SparkSession, settings: Settings) -> ClassicPort:
 
 
 def _engine(port: Port, settings: Settings, caches: Caches, stop: Any) -> SparkEngine:
-    cluster = Cluster(port, settings.worker_memory, caches, settings.broadcast_limit, settings.columns)
+    cluster = SparkBackend(port, settings.worker_memory, caches, settings.broadcast_limit, settings.columns)
     return SparkEngine(cluster, stop, Progress(settings.progress))
 
 

@@ -1,0 +1,278 @@
+"""Pickling by value of functions and classes that a worker cannot import by name.
+
+`cloudpickle` does so for functions and classes. `ValuePickler` adds what else has a name: types of `typing`, functions
+with a cache, functions that dispatch by type. An object that insists on its name is refused with it.
+"""
+
+from __future__ import annotations
+
+import copyreg
+import enum
+import functools
+import hashlib
+import importlib
+import io
+import pickle
+import sys
+import types
+import typing
+import weakref
+from collections.abc import Callable, Mapping
+from typing import Any
+from uuid import uuid4
+
+import cloudpickle
+
+from dstream.base.showing import shown
+
+__all__ = ["ValuePickler", "dumps_by_value", "implementations_of", "is_importable"]
+
+
+def dumps_by_value(value: Any) -> bytes:
+    """Pickle `value`, with all that has a name in `__main__` by value.
+
+    Raises:
+        pickle.PicklingError: something in it pickles as a name of `__main__`; the message has the name.
+    """
+    return _dumps(ValuePickler, value)
+
+
+def _dumps(kind: type[ValuePickler], value: Any) -> bytes:
+    with io.BytesIO() as target:
+        kind(target, 5).dump(value)
+        return target.getvalue()
+
+
+def is_importable(value: Any) -> bool:
+    """Say whether a function, class or the like is found by its name in a module that a worker imports."""
+    module = getattr(value, "__module__", None)
+    if module is None or not _is_elsewhere(module):
+        return False
+    found: Any = sys.modules.get(module)
+    for part in _name(value).split("."):
+        found = getattr(found, part, None)
+    return found is value
+
+
+def _name(value: Any) -> str:
+    return getattr(value, "__qualname__", None) or getattr(value, "__name__", None) or ""
+
+
+def _is_elsewhere(module: str) -> bool:
+    """Say whether other processes import a module, too."""
+    return module != "__main__" and module not in cloudpickle.list_registry_pickle_by_value()
+
+
+class ValuePickler(cloudpickle.Pickler):  # type: ignore[misc]
+    """Pickles by value whatever has a name in `__main__`."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        """Return how `obj` is pickled; `NotImplemented` for the usual way."""
+        kind: Any = type(obj)
+        reduce = _reducer_of(kind)
+        return NotImplemented if reduce is None else reduce(self, obj)
+
+    def reduce_cached(self, function: Any) -> Any:
+        """Return how a function with a cache is pickled: without what the cache contains."""
+        return self.cached_parts(function, hashlib.blake2b(_dumps(_PlainPickler, function), digest_size=16).digest())
+
+    def cached_parts(self, function: Any, digest: bytes | None) -> Any:
+        """Return a function with a cache as what makes it; `digest` is that of its code and all that it uses."""
+        parameters = function.cache_parameters()
+        identity = None if digest is None else (_identity(function), digest)
+        state = {name: value for name, value in vars(function).items() if name not in _MADE_BY_CACHE}
+        arguments = (function.__wrapped__, parameters["maxsize"], parameters["typed"], identity)
+        return _cached, arguments, state, None, None, _set_attributes
+
+
+class _PlainPickler(ValuePickler):
+    """Pickles functions with a cache without their identity, to compare them by their content."""
+
+    def reduce_cached(self, function: Any) -> Any:
+        return self.cached_parts(function, None)
+
+
+@functools.lru_cache(maxsize=1024)
+def _reducer_of(kind: Any) -> Callable[[ValuePickler, Any], Any] | None:
+    """Return how objects of a class are pickled; None for the usual way."""
+    if kind in _REDUCERS:
+        return _REDUCERS[kind]
+    if issubclass(kind, type):
+        return cloudpickle.Pickler.reducer_override  # type: ignore[no-any-return]
+    is_usual = kind.__reduce_ex__ is object.__reduce_ex__ and kind.__reduce__ is object.__reduce__
+    has_reducer = kind in copyreg.dispatch_table
+    is_of_python = bool(kind.__flags__ & _HEAP_TYPE)  # an object of C has a name of its own module, if any
+    return _reduce_checked if has_reducer or (is_of_python and not is_usual) else None
+
+
+_HEAP_TYPE = 1 << 9
+_module_of: Callable[[Any, str], str] = vars(pickle)["whichmodule"]
+
+
+def _reduce_checked(pickler: ValuePickler, value: Any) -> Any:
+    """Return what an object reduces itself to, unless that is a name of `__main__`."""
+    reduce = pickler.dispatch_table.get(type(value))
+    reduced = value.__reduce_ex__(5) if reduce is None else reduce(value)
+    if type(reduced) is not str:
+        return reduced
+    module = _module_of(value, reduced)
+    if _is_elsewhere(module):
+        return reduced
+    if isinstance(value, enum.Enum):  # as `enum.global_enum` makes them
+        return type(value), (value.value,)
+    raise pickle.PicklingError(
+        f"{shown(value)} pickles as the name {reduced!r} of {module}, which workers do not import; define it and "
+        "its class in a module that they import, or let its __reduce__ return a function and arguments that make it"
+    )
+
+
+def _reduce_function(pickler: ValuePickler, function: Any) -> Any:
+    registered = implementations_of(function)
+    if registered is None or is_importable(function):
+        return cloudpickle.Pickler.reducer_override(pickler, function)
+    return functools.singledispatch, (registered.pop(object),), registered, None, None, _register_all
+
+
+def implementations_of(function: types.FunctionType) -> dict[type, Any] | None:
+    """Return the implementations of a function of `functools.singledispatch`, by class; None for other functions."""
+    return dict(vars(function)["registry"]) if function.__code__ is _DISPATCHING else None
+
+
+_dispatching: Any = functools.singledispatch(lambda value: value)
+_DISPATCHING = _dispatching.__code__
+
+
+def _register_all(function: Any, registered: Mapping[type, Any]) -> None:
+    for kind, implementation in registered.items():
+        function.register(kind, implementation)
+
+
+def _reduce_cached(pickler: ValuePickler, function: Any) -> Any:
+    if is_importable(function):
+        return NotImplemented
+    name = (function.__module__, _name(function))
+    if _is_elsewhere(name[0]) and _found_function(*name) is function:
+        return _function_of, name
+    return pickler.reduce_cached(function)
+
+
+def _found_function(module: str, qualname: str) -> Any:
+    """Return the function of the class method that a name finds; None if there is none.
+
+    With Python 3.11 a generic named tuple has that of `typing.Generic` in its class.
+    """
+    found: Any = sys.modules.get(module)
+    for part in qualname.split("."):
+        found = getattr(found, part, None)
+    return getattr(found, "__func__", None)
+
+
+def _function_of(module: str, qualname: str) -> Any:
+    importlib.import_module(module)
+    return _found_function(module, qualname)
+
+
+_MADE_BY_CACHE = frozenset({"__annotate__", "__wrapped__", "cache_parameters"})
+_MOST_CACHES = 256
+_caches: dict[str, tuple[bytes, Any]] = {}
+
+
+def _cached(function: Any, maxsize: int | None, typed: bool, identity: tuple[str, bytes] | None) -> Any:
+    """Return a function with a cache: the one of this process, unless its code or what it uses has changed.
+
+    So a client that it makes, such as a pool of connections, is made once in each worker.
+    """
+    name, digest = identity or ("", b"")
+    known = _known.get(name) or (_caches[name][1] if _caches.get(name, (b"",))[0] == digest else None)
+    if known is not None:
+        return known
+    made = functools.lru_cache(maxsize, typed)(function)
+    if identity is not None:
+        _identities[made] = name
+        _caches.pop(name, None)
+        _caches[name] = (digest, made)
+        for oldest in list(_caches)[:-_MOST_CACHES]:
+            _caches.pop(oldest, None)
+    return made
+
+
+def _set_attributes(function: Any, attributes: Mapping[str, Any]) -> None:
+    if _known.get(_identities.get(function, "")) is not function:  # the original has newer ones
+        vars(function).update(attributes)
+
+
+def _reduce_cached_property(pickler: ValuePickler, made: Any) -> Any:
+    # Its lock, which Python 3.11 has, does not travel.
+    state = {name: value for name, value in vars(made).items() if name != "lock"}
+    return functools.cached_property, (made.func,), state
+
+
+def _reduce_new_type(pickler: ValuePickler, made: Any) -> Any:
+    return _reduce_type(made, (typing.NewType, (made.__name__, made.__supertype__), {}))
+
+
+def _reduce_parameter(pickler: ValuePickler, made: Any) -> Any:
+    options = {name: getattr(made, f"__{name}__") for name in _OPTIONS if hasattr(made, f"__{name}__")}
+    if getattr(made, "has_default", lambda: False)():
+        options["default"] = made.__default__
+    return _reduce_type(made, (type(made), (made.__name__,), options))
+
+
+_OPTIONS = ("bound", "contravariant", "covariant", "infer_variance")
+
+
+def _reduce_alias(pickler: ValuePickler, made: Any) -> Any:
+    # It takes no weak reference, so that it has no identity, and comes back as a copy.
+    parts = (type(made), made.__name__, made.__value__, made.__type_params__)
+    return NotImplemented if is_importable(made) else (_made_alias, parts)
+
+
+def _made_alias(kind: Any, name: str, value: Any, parameters: tuple[Any, ...]) -> Any:
+    return kind(name, value, type_params=parameters)
+
+
+def _reduce_type(made: Any, parts: tuple[Any, tuple[Any, ...], dict[str, Any]]) -> Any:
+    if is_importable(made):
+        return NotImplemented
+    qualname = getattr(made, "__qualname__", None)
+    return _made_type, (_identity(made), made.__module__, qualname, *parts)
+
+
+def _made_type(
+    name: str, module: str, qualname: str | None, kind: Any, arguments: tuple[Any, ...], options: dict[str, Any]
+) -> Any:
+    """Return a type of `typing`: the one of this process, so that two pickles give the same object."""
+    known = _known.get(name)
+    if known is not None:
+        return known
+    made = kind(*arguments, **options)
+    made.__module__ = module
+    if qualname is not None:
+        made.__qualname__ = qualname
+    _identities[made] = name
+    return _known.setdefault(name, made)
+
+
+_identities: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
+_known: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()
+
+
+def _identity(value: Any) -> str:
+    """Return the name under which processes know an object; in the one that made it, it comes back as itself."""
+    name = _identities.get(value)
+    if name is None:
+        name = _identities.setdefault(value, uuid4().hex)
+        _known[name] = value
+    return name
+
+
+_REDUCERS: dict[type, Callable[[ValuePickler, Any], Any]] = {
+    types.FunctionType: _reduce_function,
+    type(functools.cache(len)): _reduce_cached,
+    functools.cached_property: _reduce_cached_property,
+    typing.NewType: _reduce_new_type,
+    typing.ParamSpec: _reduce_parameter,
+    typing.TypeVarTuple: _reduce_parameter,
+}
+if sys.version_info >= (3, 12):
+    _REDUCERS[typing.TypeAliasType] = _reduce_alias

@@ -1,0 +1,29 @@
+"""Log lines that users asked for: to a logger, or to stderr without a logging setup.
+
+Python shows nothing below WARNING until a program sets up its logging, and a line that was asked for is no surprise.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+__all__ = ["is_heard", "tell"]
+
+
+def is_heard(logger: logging.Logger) -> bool:
+    """Say whether a line at the level INFO would be seen by anybody."""
+    return logger.isEnabledFor(logging.INFO) or _is_as_python_left_it(logger)
+
+
+def tell(logger: logging.Logger, text: object) -> None:
+    """Log a line at the level INFO, or print it to stderr if the program has set up no logging."""
+    if logger.hasHandlers():
+        logger.info("%s", text)
+    elif is_heard(logger):
+        print(f"{logger.name}: {text}", file=sys.stderr)
+
+
+def _is_as_python_left_it(logger: logging.Logger) -> bool:
+    """Say whether neither a handler nor a level was set, for it or above it."""
+    return not logger.hasHandlers() and logger.getEffectiveLevel() == logging.WARNING

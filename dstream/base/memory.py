@@ -1,0 +1,397 @@
+"""The memory bound of one worker, beyond which the data of an operation is spilled to disk.
+
+Items have no size that could be asked for quickly. So whoever takes many of them looks at the process: it takes few at
+first, twice as many the next time, and fewer where the last ones made the process grow. A look takes 2 microseconds.
+A process with room that earlier work has left need not grow, so large texts and bytes are looked at themselves.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import os
+import resource
+import sys
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, islice
+from time import perf_counter
+from typing import Any, Generic, TypeVar
+
+__all__ = [
+    "DEFAULT_BOUND",
+    "DEFAULT_BROADCAST",
+    "BatchIterator",
+    "BatchPace",
+    "Bound",
+    "Growth",
+    "give_back",
+    "give_back_large_blocks",
+    "holding",
+    "pieces",
+    "resident_bytes",
+    "size_of",
+    "small_lists",
+]
+
+
+T = TypeVar("T")
+
+_FEWEST, _MOST = 8, 512
+"""So many items come at least, and at most, before anybody looks at the clock."""
+_CLOCK = 1e-5
+"""Seconds that so many should take to come: a look at the clock costs a hundredth of that."""
+_SOON = 0.001
+"""Seconds in which nothing comes that makes the process grow by many megabytes: the kernel takes as long for it."""
+_PIECE = 4 * 2**20
+_MOST_GROWTH = 16 * 2**20
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+_LINE = 64
+"""So many bytes hold the first three numbers of what the kernel says of a process."""
+
+
+def resident_bytes() -> int:
+    """Return the bytes of memory that this process occupies now (at its peak, outside of Linux)."""
+    try:
+        return int(os.pread(_statm(), _LINE, 0).split(b" ", 2)[1]) * _PAGE
+    except OSError:
+        return _peak()
+
+
+def _own_bytes() -> int:
+    """Return the bytes that this process occupies beside pages of files and shared ones.
+
+    The kernel takes pages of files back at any moment, a hundred megabytes at once: while it does, a process that grows
+    by as much occupies no more than before.
+    """
+    try:
+        _, resident, shared, _ = os.pread(_statm(), _LINE, 0).split(b" ", 3)
+    except OSError:
+        return _peak()
+    return (int(resident) - int(shared)) * _PAGE
+
+
+_LARGE = 64 * 2**10
+
+
+def _large_bytes(items: Sequence[Any]) -> int:
+    """Return how many bytes items have that are all as large as the last one; 0 if that is small, or nobody knows."""
+    size = _text_bytes(items[-1]) if items else 0
+    return size * len(items) if size >= _LARGE else 0
+
+
+_TEXTS: tuple[Any, ...] = (str, bytes, bytearray)
+_FEW_PARTS = 8
+
+
+def _text_bytes(item: Any, depth: int = 2) -> int:
+    """Return how many bytes an item has that is a text, or a short tuple with texts; 0 for all others.
+
+    What a class of the user's says of its length is not asked.
+    """
+    for kind in _TEXTS:
+        if isinstance(item, kind):
+            length: int = kind.__len__(item)
+            return length
+    if depth and isinstance(item, tuple) and tuple.__len__(item) <= _FEW_PARTS:
+        return sum(_text_bytes(part, depth - 1) for part in tuple.__iter__(item))
+    return 0
+
+
+def _peak() -> int:
+    """Return what a process occupied at most, where the kernel says no more of it."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+@functools.cache
+def _statm() -> int:
+    """Open what the kernel says of this process, once: opening takes five times as long as reading."""
+    return os.open("/proc/self/statm", os.O_RDONLY)
+
+
+# In a forked process the file would still speak of its parent.
+os.register_at_fork(after_in_child=_statm.cache_clear)
+
+
+def pieces(items: Iterable[T], most: int) -> Iterator[list[T]]:
+    """Give the items in lists of up to `most`, of few megabytes where the items are large.
+
+    The next list is read when it is asked for, while the caller may still hold the last one. A list ends before an
+    item that cannot be made, whose failure the next look meets: the caller's own about the items before comes first.
+    """
+    pace, count = BatchPace(most), 1
+    take = BatchIterator(items).take if most > _MOST else _UpToFailure(items).take
+    while piece := take(count):
+        count = pace.look(piece)
+        yield piece
+        del piece  # It is not held while the next one is made.
+
+
+class BatchPace:
+    """How many items may come between two looks at the process, at most `most`."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._count = 1
+        self._before = _own_bytes()
+
+    def look(self, items: Sequence[Any] = ()) -> int:
+        """Return how many items may come until the next look, given the last ones if there is a list: two at first."""
+        now = _own_bytes()
+        fitting = self._count * _PIECE // max(now - self._before, _large_bytes(items), 1)
+        self._count, self._before = max(1, min(fitting, 2 * self._count, self._most)), now
+        return self._count
+
+
+class Growth:
+    """Says whether the process has grown by megabytes since the last start, or since it was smaller."""
+
+    def __init__(self) -> None:
+        self.start()
+
+    def start(self) -> None:
+        """Begin anew."""
+        self._most = _own_bytes() + _MOST_GROWTH
+        self._held = 0
+
+    def exceeded(self, newest: Sequence[Any] = ()) -> bool:
+        """Look at the process, and at what came since the last look, if there is a list of it."""
+        now = _own_bytes()
+        self._most = min(self._most, now + _MOST_GROWTH)
+        self._held += _large_bytes(newest)
+        return now > self._most or self._held > _MOST_GROWTH
+
+
+class _UpToFailure(Generic[T]):
+    """Takes items in lists, which end before an item that cannot be made: its failure is raised at the next look.
+
+    So whoever works on the items fails at the first one that is wrong in any way, as if each had come alone.
+    """
+
+    def __init__(self, items: Iterable[T]) -> None:
+        self._items = iter(items)
+        self._ahead: list[T] = []
+        self._failure: Exception | None = None
+
+    def take(self, count: int) -> list[T]:
+        """Return so many of the next items, fewer before a failure, none at the end only."""
+        found = self._ahead
+        self._ahead = []
+        self.add_to(found, max(count - len(found), 0))
+        return found
+
+    def add_to(self, found: list[T], count: int) -> None:
+        """Add so many of the next items to a list, or raise a failure if there is none in it."""
+        if self._failure is not None and not found:
+            failure, self._failure = self._failure, None
+            raise failure
+        if self._failure is None:
+            try:
+                found += islice(self._items, count)
+            except Exception as failure:
+                if not found:
+                    raise
+                # Another call than this one will raise it, and who looks for its item follows the frames of the calls.
+                self._failure = failure.with_traceback(failure.__traceback__ and failure.__traceback__.tb_next)
+
+    def has_more(self) -> bool:
+        """Say whether there is another item, for which one is read ahead."""
+        self._ahead = self.take(1)
+        return bool(self._ahead)
+
+
+class BatchIterator(Generic[T]):
+    """Takes items in lists of a given length, or shorter ones as soon as they make the process grow by megabytes.
+
+    A list ends before an item that cannot be made, whose failure the next look meets.
+
+    Attributes:
+        is_careful: whether the last list was cut by the sizes of its items, since these made the process grow.
+    """
+
+    def __init__(self, items: Iterable[T]) -> None:
+        self._items = _UpToFailure(items)
+        self._waiting: Iterator[list[T]] = iter(())
+        self._at_once = _FEWEST
+        self.is_careful = False
+
+    def take(self, count: int) -> list[T]:
+        """Return the next items, none at the end only."""
+        few = next(self._waiting, None)
+        self.is_careful = few is not None
+        if few:
+            return few
+        items, at_once, before = self._items, self._at_once, _own_bytes()
+        most = before + _MOST_GROWTH
+        found = items.take(0)
+        known, size = 0, len(found)
+        looked = last = perf_counter()
+        while size < count:
+            size = min(size + at_once, count)
+            items.add_to(found, size - len(found))
+            is_end, now = len(found) < size, perf_counter()
+            at_once = max(at_once // 2, _FEWEST) if now - last > _CLOCK else min(at_once * 2, _MOST)
+            last = now
+            if now - looked > _SOON or is_end or size == count:
+                occupied = _own_bytes()
+                if occupied > most or occupied - before > _PIECE or _large_bytes(found) > _MOST_GROWTH:
+                    self._waiting = small_lists(found[known:])
+                    del found[known:]
+                    break
+                known, looked, before = len(found), now, occupied
+            if is_end:
+                break
+        self._at_once = at_once
+        return found or self._first_waiting()
+
+    def _first_waiting(self) -> list[T]:
+        self.is_careful = True
+        return next(self._waiting, [])
+
+    def has_more(self) -> bool:
+        """Say whether there is another item, for which one is read ahead."""
+        if few := next(self._waiting, None):
+            self._waiting = chain((few,), self._waiting)
+            return True
+        return self._items.has_more()
+
+
+def small_lists(items: list[T]) -> Iterator[list[T]]:
+    """Empty a list into lists of few megabytes, or of one item that is larger; each item is measured, which is slow."""
+    waiting = deque(items)
+    items.clear()
+    few: list[T] = []
+    total = 0
+    while waiting:
+        size = size_of(waiting[0])
+        if few and total + size > _PIECE:
+            yield few
+            few, total = [], 0
+        few.append(waiting.popleft())
+        total += size
+    if few:
+        yield few
+
+
+def size_of(item: Any) -> int:
+    """Return how many bytes an item has when it is pickled; megabytes if it cannot be."""
+    import pickle  # With what it loads it takes 2 ms, and small items are never asked for theirs.
+
+    try:
+        return len(pickle.dumps(item, protocol=5))
+    except Exception:  # Whoever sends or encodes the item says what is wrong with it, if anything is.
+        return _PIECE
+
+
+DEFAULT_BOUND = 512 * 2**20
+"""How many bytes a worker process may have resident before operations spill, unless told otherwise.
+
+PySpark's own workers begin to spill at 512 MB, too (`spark.python.worker.memory`).
+"""
+
+DEFAULT_BROADCAST = 256 * 2**20
+"""How many bytes the right side of a hash join may have, unless told otherwise: each worker process holds all of it."""
+
+
+@functools.cache
+def give_back_large_blocks() -> None:
+    """Let the allocator return each large block as soon as it is free, in this process and from now on.
+
+    glibc (2.36) does so at first, but once one was freed it keeps blocks of that size, up to 32 MB, for later use.
+    """
+    set_option = _of_the_allocator("mallopt")
+    if set_option is not None:
+        set_option(_M_MMAP_THRESHOLD, _LARGE_BLOCK)
+
+
+_M_MMAP_THRESHOLD = -3
+_LARGE_BLOCK = 2**20
+
+
+def give_back() -> None:
+    """Let allocators return what is free: glibc (2.36) keeps pages below any that are in use, that of Arrow any."""
+    trim = _of_the_allocator("malloc_trim")
+    if trim is not None:
+        trim(0)
+    if (pyarrow := sys.modules.get("pyarrow")) is not None:
+        pyarrow.default_memory_pool().release_unused()
+
+
+def _of_the_allocator(name: str) -> Callable[..., int] | None:
+    """Return a function of the C library, if it has one of that name."""
+    import ctypes  # Workers alone need it, and it takes 2 ms.
+
+    function: Callable[..., int] | None = getattr(ctypes.CDLL(None), name, None)
+    return function
+
+
+class holding:
+    """A time in which what is made mostly stays, such as the containers of groups: nobody looks through it again.
+
+    A full collection comes whenever a quarter more is there, and took half of the time of grouping a million items by
+    almost as many keys (CPython 3.11). Garbage that is young is still collected. Old garbage goes when the memory bound
+    is reached, which whoever holds something asks about, and at the end of the task. In a caller's process this changes
+    nothing.
+    """
+
+    _is_allowed = False
+    _holders = 0
+    _usual = (0, 0, 0)
+
+    @staticmethod
+    def allow() -> None:
+        """Let it have an effect in this process from now on: a worker runs one task at a time, and nothing else."""
+        holding._is_allowed = True
+
+    def __enter__(self) -> None:
+        # Counted, since generators begin and end in any order.
+        if holding._holders == 0 and holding._is_allowed:
+            holding._usual = gc.get_threshold()
+            gc.set_threshold(*holding._usual[:2], _NEVER)
+        holding._holders += 1
+
+    def __exit__(self, *failure: object) -> None:
+        holding._holders -= 1
+        if holding._holders == 0 and holding._is_allowed:
+            gc.set_threshold(*holding._usual)
+
+
+_NEVER = 2**30
+
+
+_LEAST_GROWTH = 32 * 2**20
+
+
+@dataclass
+class Bound:
+    """Says when an operation holds too much; asked once for every few hundred items.
+
+    Where the allocator does not give memory back after a spill, the mark is raised a little: without that, every
+    later question would be answered with yes and each spill would be tiny.
+    """
+
+    bytes: int = DEFAULT_BOUND
+    _mark: int = field(init=False, default=0)
+    _is_exceeded: bool = field(init=False, default=False)
+
+    def exceeded(self, coming: int = 0) -> bool:
+        """Say whether this process occupies more than it may, or would with so many bytes more."""
+        if not self._mark:
+            occupied = resident_bytes()
+            if occupied > self.bytes:
+                give_back()  # What earlier tasks have let go of is not held.
+                occupied = resident_bytes()
+            self._mark = max(self.bytes, occupied + _LEAST_GROWTH)
+        self._is_exceeded = resident_bytes() + coming > self._mark
+        return self._is_exceeded
+
+    def spilled(self) -> None:
+        """Take note that the operation moved its data to disk and let go of it."""
+        if self._is_exceeded and resident_bytes() > self._mark - _LEAST_GROWTH // 2:
+            # A few thousand tuples and floats that Python keeps for later use can hold back all the memory around them
+            # (CPython 3.11); a full collection lets go of them.
+            gc.collect()
+            give_back()
+        self._mark = max(self._mark, resident_bytes() + _LEAST_GROWTH // 2)

@@ -1,0 +1,49 @@
+"""Short strings for messages: values, source locations, notebook cells, lines of source."""
+
+from __future__ import annotations
+
+import linecache
+import os
+import sys
+from typing import Any
+
+__all__ = ["cell_of", "near", "shown", "source_line"]
+
+
+def shown(value: Any) -> str:
+    """Return how a value reads, cut at 200 characters; `repr` may be the user's own, and fail."""
+    try:
+        text = repr(value)
+    except Exception as error:
+        text = f"<{type(value).__name__}, whose repr fails with {type(error).__name__}>"
+    return text if len(text) <= _LONGEST else text[:_LONGEST] + "..."
+
+
+_LONGEST = 200
+
+
+def near(file: str, line: int) -> str:
+    """Return a place as its user would say it: `orders.py:12`; in a notebook `cell 3, line 2`."""
+    cell = cell_of(file)
+    if cell is not None:
+        return f"cell {cell}, line {line}"
+    try:
+        here = os.getcwd() + os.sep
+    except OSError:
+        here = os.sep
+    return f"{file.removeprefix(here) if here != os.sep else file}:{line}"
+
+
+def cell_of(file: str) -> int | None:
+    """Return the number of the notebook cell that IPython runs under this file name."""
+    module = sys.modules.get("IPython")
+    if module is None:
+        return None
+    shell = module.get_ipython() if hasattr(module, "get_ipython") else None
+    names: dict[str, int] = getattr(getattr(shell, "compile", None), "_filename_map", {})
+    return names.get(file)
+
+
+def source_line(file: str, line: int) -> str:
+    """Return a line of source, or an empty text where the source is not at hand."""
+    return linecache.getline(file, line).strip()

@@ -1,0 +1,72 @@
+"""Validation of stored data, all of which is input: whoever can write to a storage may have chosen it.
+
+`docs/security.md` says of each file and each key what is checked.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+from dstream.errors import IllegalStateError
+
+__all__ = ["NOT_UNDERSTOOD", "checked_number", "checked_text", "identity", "receipts_of"]
+
+
+T = TypeVar("T")
+
+NOT_UNDERSTOOD = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, struct.error)
+"""What the parsers of this project raise when data are not what they should be."""
+
+_IDENTITY = re.compile(r"[0-9a-f]{32}")
+_LARGEST = 2**63 - 1
+
+
+def identity(data: Any) -> str:
+    """Return the identity of a collection, which becomes part of paths and keys: 32 hexadecimal digits.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if not isinstance(data, str) or not _IDENTITY.fullmatch(data):
+        raise ValueError("an identity has 32 hexadecimal digits")
+    return data
+
+
+def checked_number(data: Any, most: int = _LARGEST) -> int:
+    """Return a whole number that is not negative, also one that is written as a text.
+
+    Raises:
+        ValueError: it is none, or larger than `most`.
+    """
+    found = int(data) if isinstance(data, str) and data.isascii() and data.isdigit() else data
+    if type(found) is not int or not 0 <= found <= most:
+        raise ValueError(f"a number from 0 to {most} was expected")
+    return found
+
+
+def checked_text(data: Any) -> str:
+    """Return a text.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if not isinstance(data, str):
+        raise ValueError("a text was expected")
+    return data
+
+
+def receipts_of(title: object, read: Callable[[Any], T], receipts: Iterable[Any]) -> list[T]:
+    """Return what receipts say, which may have been kept anywhere since tasks gave them.
+
+    Raises:
+        IllegalStateError: one of them is none.
+    """
+    try:
+        return [read(receipt) for receipt in receipts]
+    except NOT_UNDERSTOOD as error:
+        raise IllegalStateError(
+            f"{title}: nothing was changed, since what was to be committed is no receipt of it: {error}"
+        ) from error

@@ -1,0 +1,412 @@
+"""`IStreamMap`: a distributed map that works like a dict and has Jet's names too, and `replace_all`."""
+
+from __future__ import annotations
+
+import operator
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, TypeVar, overload
+
+from more_itertools import chunked
+
+from dstream.collections.indexes import Indexes
+from dstream.collections.map_queries import CHUNK
+from dstream.collections.map_updates import ChangingMap, Processing, noting
+from dstream.collections.sources import EntrySource
+from dstream.errors import IllegalStateError, NullElementError
+from dstream.failures import shown
+from dstream.spi import Collector, Grouped
+from dstream.spi.sink import Collections, MapWriter, WriteJob
+from dstream.spi.store import Kind, LiveEntry, MapStore, Revision
+from dstream.stream.arguments import count, optional_function, optional_predicate, running, seconds
+from dstream.stream.objects import Stream, read
+from dstream.values import Entry, where
+from dstream.values.entries import JournalEvent
+from dstream.values.functions import shown_function
+
+__all__ = ["IStreamMap", "Replacing"]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Replacing:
+    """Gives entries that are there other values; which ones, the items of the stream say, which are entries.
+
+    Attributes:
+        store: where they are.
+        title: what errors call the map.
+        fn: makes the new value of the key and the value that is there when it is written.
+    """
+
+    store: MapStore
+    title: str
+    fn: Callable[[Any, Any], Any]
+
+    job = None
+
+    @property
+    def label(self) -> str:
+        """The call."""
+        return f"replace_all({shown_function(self.fn)})"
+
+    @property
+    def collector(self) -> Grouped:
+        """Keep the value of each entry; a map has each key once."""
+        return Grouped(operator.attrgetter("key"), Collector(_nothing, _value_of, _later))
+
+    def open(self, context: Collections) -> Replacing:
+        """Return itself: it knows its store already."""
+        return self
+
+    def begin(self, job: str | None, epoch: int = 1) -> WriteJob[MapWriter]:
+        """Begin to write into the store."""
+        return self.store.begin(job, epoch, merge=Revision(_Replaced(self.title, self.fn)))
+
+    def result(self) -> None:
+        """Return nothing."""
+
+
+def _nothing() -> None:
+    """Stand for the value of a key before its entry comes."""
+
+
+def _value_of(_: Any, entry: Any) -> Any:
+    return entry.value
+
+
+def _later(left: Any, right: Any) -> Any:
+    return right
+
+
+@dataclass(frozen=True, slots=True)
+class _Replaced:
+    """Calls the user's function on the workers, or in the driver for entries that changed meanwhile."""
+
+    title: str
+    fn: Callable[[Any, Any], Any]
+
+    def __call__(self, key: Any, value: Any) -> Any:
+        place = f"replace_all() of {self.title}, {shown_function(self.fn)}, on the key {shown(key)}"
+        try:
+            new = self.fn(key, value)
+        except Exception as error:
+            error.add_note(f"in {place}; nothing was changed")
+            raise
+        if new is None:
+            raise NullElementError(
+                f"{place}: it gave None, and a map holds no None values; nothing was changed. "
+                "execute_on_entries(lambda entry: entry.set_value(None), predicate) removes entries"
+            )
+        return new
+
+
+K = TypeVar("K")
+V = TypeVar("V")
+R = TypeVar("R")
+
+_VALUE: Callable[[Any], Any] = operator.attrgetter("value")
+
+
+class IStreamMap(ChangingMap[K, V]):
+    """A map that lives in a storage: `dict` and Jet's `IMap` in one. Get one with `Context.get_map`.
+
+    Keys are equal as in a dict, and every NaN is one key. Neither keys nor values may be None. Every
+    operation on one key is atomic, for all threads and processes; `update` and `put_all` are one commit.
+
+    What differs from a dict: there is no insertion order; what is handed out is a copy, so changing
+    a value in place changes nothing in the map (`execute_on_key` does); iterating sees the state at its
+    start, whatever is written meanwhile. `dict(m)` looks up key by key, `m.copy()` does not.
+
+    Example:
+        >>> with connect(engine="local", storage="memory:") as ctx:
+        ...     ages = ctx.get_map("ages")
+        ...     ages.update(Ada=36, Grace=85)
+        ...     ages.put("Ada", 37)
+        ...     ages.stream(lambda entry: entry.value > 40).map(lambda entry: entry.key).to_list()
+        36
+        ['Grace']
+    """
+
+    _kind: ClassVar[Kind] = "map"
+    _indexes: Indexes | None = None
+
+    # Functions that go to the entries
+
+    def execute_on_key(self, key: K, fn: Callable[[LiveEntry[K, V | None]], R]) -> R:
+        """Let `fn` read and change one entry, atomically; return what it returns.
+
+        Args:
+            key: the key; it need not be there.
+            fn: gets an entry with `key`, `value` (None if there is none) and `set_value(value)`;
+                `set_value(None)` removes the entry. It runs again, with the fresh value, if another
+                thread or process changed the entry meanwhile, so it should do nothing else. An exception
+                passes through and changes nothing.
+
+        Example:
+            >>> with connect(engine="local", storage="memory:") as ctx:
+            ...     counts = ctx.get_map("counts")
+            ...     counts["whale"] = 1
+            ...     counts.execute_on_key("whale", lambda entry: entry.set_value((entry.value or 0) + 1))
+            ...     counts["whale"]
+            1
+            2
+        """
+        known = self._key(key)
+        work = Processing(self._place("execute_on_key"), [known], running(fn, "fn"))
+        self.store.update([known], work.each)
+        return work.results[known]
+
+    def execute_on_entries(
+        self, fn: Callable[[LiveEntry[K, V]], R], predicate: Callable[[Entry[K, V]], object] | None = None
+    ) -> dict[K, R]:
+        """Let `fn` read and change every entry, or those that satisfy `predicate`; return its results by key.
+
+        Each entry is changed atomically, the map as a whole is not: entries are visited a thousand at a time, and an
+        exception leaves those before changed. Entries that others add meanwhile are not visited. Both functions may
+        run again, as in `execute_on_key`.
+
+        Example:
+            >>> with connect(engine="local", storage="memory:") as ctx:
+            ...     ages = ctx.get_map("ages")
+            ...     ages.update(Ada=36, Grace=85)
+            ...     ages.execute_on_entries(lambda entry: entry.set_value(entry.value + 1), lambda e: e.value < 40)
+            ...     ages["Ada"]
+            {'Ada': 36}
+            37
+        """
+        running(fn, "fn"), optional_predicate(predicate)
+        place, results = self._place("execute_on_entries"), {}
+        for chunk in chunked(self._pairs(), CHUNK):
+            keys = [key for key, value in chunk if predicate is None or _satisfies(predicate, key, value, place)]
+            if keys:
+                work = Processing(place, keys, fn, predicate)
+                self.store.update(keys, work.each_present)
+                results.update(work.results)
+        return results
+
+    def replace_all(self, fn: Callable[[K, V], V]) -> None:
+        """Give every entry the value that `fn` makes of its key and its value, all in one commit.
+
+        The workers do it in parallel, and move every entry once. Nobody sees half of it, and a failure changes nothing.
+        Entries that others add meanwhile are left alone, and those that they remove stay away. `fn` runs again, with
+        the fresh value, on entries that they change, so it should do nothing else.
+
+        Raises:
+            NullElementError: `fn` gave None; the message names the key.
+
+        Example:
+            >>> with connect(engine="local", storage="memory:") as ctx:
+            ...     ages = ctx.get_map("ages")
+            ...     ages.update(Ada=36, Grace=85)
+            ...     ages.replace_all(lambda name, age: age + 1)
+            ...     sorted(ages.values())
+            [37, 86]
+        """
+        sink = Replacing(self.store, f"{self._kind} {self.name!r}", running(fn, "fn"))
+        self.stream().collect(sink)
+
+    # Streams, tables, changes
+
+    @property
+    def source(self) -> EntrySource:
+        """The entries as a source, which `stream()` reads."""
+        return EntrySource(self.store)
+
+    @overload
+    def stream(self, predicate: Callable[[Entry[K, V]], object] | None = None) -> Stream[Entry[K, V]]: ...
+
+    @overload
+    def stream(
+        self, predicate: Callable[[Entry[K, V]], object] | None, projection: Callable[[Entry[K, V]], R | None]
+    ) -> Stream[R]: ...
+
+    @overload
+    def stream(self, *, projection: Callable[[Entry[K, V]], R | None]) -> Stream[R]: ...
+
+    def stream(self, predicate: Any = None, projection: Any = None) -> Stream[Any]:
+        """Return an unordered stream of the entries; workers read them from the storage.
+
+        The entries are those at the time of each terminal operation, whatever is written while it runs.
+
+        Args:
+            predicate: which entries; it runs where the data is read, and the others go no further.
+            projection: what to make of each, there too; an entry of which it makes None is dropped.
+
+        Example:
+            >>> with connect(engine="local", storage="memory:") as ctx:
+            ...     ages = ctx.get_map("ages")
+            ...     ages.update(Ada=36, Grace=85)
+            ...     ages.stream(projection=lambda entry: entry.key[0]).sorted().to_list()
+            ['A', 'G']
+        """
+        return self._sieved("stream", optional_predicate(predicate), projection)
+
+    @overload
+    def select(self, predicate: Callable[[Entry[K, V]], object]) -> list[V]: ...
+
+    @overload
+    def select(
+        self, predicate: Callable[[Entry[K, V]], object], projection: Callable[[Entry[K, V]], R | None]
+    ) -> list[R]: ...
+
+    def select(self, predicate: Any, projection: Any = None) -> list[Any]:
+        """Return the values of the entries that satisfy `predicate`, or what `projection` makes of each.
+
+        They have no order, are those of one moment, and must fit into the caller's memory. Workers read all entries, in
+        parallel, unless an index of `add_index` finds the few that are wanted.
+
+        Args:
+            predicate: such as `where("country") == "NO"`, or a function of an entry; it runs where the data is read.
+            projection: what to make of each entry, there too; one of which it makes None is dropped.
+
+        Example:
+            >>> with connect(engine="local", storage="memory:") as ctx:
+            ...     people = ctx.get_map("people")
+            ...     people.update(Ada={"born": 1815}, Grace={"born": 1906})
+            ...     people.select(where("born").between(1800, 1899))
+            ...     people.select(where("born") > 1900, lambda entry: entry.key)
+            [{'born': 1815}]
+            ['Grace']
+        """
+        running(predicate, "predicate"), optional_function(projection, "projection")
+        self._runtime.check_open()
+        known = None if self._indexes is None else self._indexes.look_up(predicate)
+        if known is None:
+            return self._sieved("select", predicate, projection or _VALUE).to_list()
+        place = self._place("select")
+        chosen = [entry for entry in known if _satisfies(predicate, *entry, place)]
+        made = (_projected(projection or _VALUE, entry, place) for entry in chosen)
+        return [each for each in made if each is not None]
+
+    def add_index(self, field: str, kind: Literal["hash", "sorted"] = "hash") -> None:
+        """Let `select` of this handle find entries by a field of their values without reading the others.
+
+        The index lives in this process, in memory. It is made by reading all entries, now, and is brought up to date
+        from the journal at each look-up, so it knows what anybody has written, in whatever way, as soon as that is
+        committed. `select` gives the same with and without it, but a condition that fails on some entries, such as a
+        comparison of texts and numbers, is not asked of those that the index leaves out. It is used for conditions of
+        `where` on the field, alone or in `&`, and in `|` if each part has an index; for plain values, such as numbers,
+        texts, dates, enum members.
+
+        Costs some hundred bytes for each entry, and at a look-up the entries that are found.
+
+        Args:
+            field: as `where` takes it.
+            kind: `"hash"` for `==`, `is_in` and `is_none`; `"sorted"` also for `<`, `<=`, `>`, `>=` and `between`.
+
+        Raises:
+            IllegalStateError: the map was made without `journal=True`.
+
+        Example:
+            >>> with connect(engine="local", storage="memory:") as ctx:
+            ...     people = ctx.get_map("people", journal=True)
+            ...     people.update(Ada={"born": 1815}, Grace={"born": 1906})
+            ...     people.add_index("born", "sorted")
+            ...     people["Alan"] = {"born": 1912}
+            ...     people.select(where("born") > 1910)
+            [{'born': 1912}]
+        """
+        where(field)
+        if kind not in ("hash", "sorted"):
+            raise ValueError(f'kind must be "hash" or "sorted", not {kind!r}')
+        self._refuse_without_journal()
+        if self._indexes is None:
+            self._indexes = Indexes(self.store)
+        self._indexes.add(field, kind)
+
+    def _sieved(self, name: str, predicate: Any, projection: Any) -> Stream[Any]:
+        optional_function(projection, "projection")
+        functions = (("predicate", predicate), ("projection", projection))
+        shown_arguments = ", ".join(f"{name}={shown_function(fn)}" for name, fn in functions if fn is not None)
+        source = EntrySource(self.store, predicate, projection)
+        return read(source, f"get_{self._kind}({self.name!r}).{name}({shown_arguments})", self._runtime)
+
+    def journal(self, since: int = 0) -> Iterator[JournalEvent]:
+        """Give the changes after offset `since`, the oldest first; 0 is the start.
+
+        Raises:
+            IllegalStateError: the map was made without `journal=True`.
+
+        Example:
+            >>> with connect(engine="local", storage="memory:") as ctx:
+            ...     ages = ctx.get_map("ages", journal=True)
+            ...     ages["Ada"] = 36
+            ...     [(event.kind, event.key, event.new_value) for event in ages.journal()]
+            [('ADDED', 'Ada', 36)]
+        """
+        first = count(since, "since")
+        self._refuse_without_journal()
+        return self._while_open(self.store.journal(first))
+
+    def watch(
+        self, since: int | None = None, *, every: float = 0.1, timeout: float | None = None
+    ) -> Iterator[JournalEvent]:
+        """Give the changes as they happen, the oldest first, in a loop that waits for new ones: `break` ends it.
+
+        Changes by all processes come, none is left out, and the order is that in which they happened. To go on later,
+        keep the `offset` of the last event and pass it as `since`.
+
+        Args:
+            since: begin behind this offset, 0 for the start; unset, with what happens after the call.
+            every: seconds between two looks into the storage while nothing happens.
+            timeout: end the loop after so many seconds without a change; unset, it waits for ever.
+
+        Raises:
+            IllegalStateError: the map was made without `journal=True`. In the loop: a vacuum has removed events that
+                were not given yet; the context was closed.
+            ValueError: `since` is later than the last change, so it is an offset of another map.
+
+        Example:
+            >>> with connect(engine="local", storage="memory:") as ctx:
+            ...     ages = ctx.get_map("ages", journal=True)
+            ...     changes = ages.watch()
+            ...     ages.update(Ada=36, Grace=85)
+            ...     for event in changes:
+            ...         print(event.kind, event.key)
+            ...         if event.key == "Grace":
+            ...             break
+            ADDED Ada
+            ADDED Grace
+        """
+        seconds(every, "every"), timeout is None or seconds(timeout, "timeout")
+        self._refuse_without_journal()
+        end = self.store.journal_end()
+        first = end if since is None else count(since, "since")
+        if first > end:
+            raise ValueError(
+                f"since={first} is later than the last change of {self._kind} {self.name!r}: take the offset of one of "
+                "its own events"
+            )
+        return self._watched(first, every, timeout)
+
+    def _watched(self, since: int, every: float, timeout: float | None) -> Iterator[JournalEvent]:
+        changed = time.monotonic()
+        while True:
+            # What is there up to this offset is read below, so the next look need not begin before it.
+            end = self.store.journal_end()
+            for event in self.journal(since):
+                yield event
+                since, changed = event.offset, time.monotonic()
+            since = max(since, end)
+            left = threading.TIMEOUT_MAX if timeout is None else changed + timeout - time.monotonic()
+            if left <= 0:
+                return
+            time.sleep(min(every, left, threading.TIMEOUT_MAX))
+
+    def _refuse_without_journal(self) -> None:
+        if not self.options.journal:
+            raise IllegalStateError(
+                f"{self._kind} {self.name!r} keeps no journal; get_{self._kind}({self.name!r}, journal=True) makes one "
+                "that does"
+            )
+
+
+def _satisfies(predicate: Callable[[Any], object], key: Any, value: Any, place: str) -> bool:
+    with noting(f"{place}, {shown_function(predicate)}", key):
+        return bool(predicate(Entry(key, value)))
+
+
+def _projected(projection: Callable[[Any], Any], entry: Entry[Any, Any], place: str) -> Any:
+    with noting(f"{place}, {shown_function(projection)}", entry.key):
+        return projection(entry)

@@ -1,0 +1,357 @@
+"""`ChangingMap`: the updates of a distributed map, and functions that update entries atomically."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
+
+from dstream.base.threads import contextmanager
+from dstream.collections.base import same
+from dstream.collections.map_queries import ReadMap, local
+from dstream.errors import NullElementError
+from dstream.failures import shown
+from dstream.spi.store import UNCHANGED, LiveEntry, change_of
+from dstream.stream.arguments import running
+from dstream.values import Entry
+from dstream.values.functions import shown_function
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsKeysAndGetItem
+
+__all__ = ["ChangingMap", "Processing", "noting"]
+
+
+R = TypeVar("R")
+
+
+class Processing(Generic[R]):
+    """One run of a user's function over some entries, as a `change` of `MapStore.update`.
+
+    Attributes:
+        results: what the function returned, by key, in the last run.
+    """
+
+    def __init__(
+        self,
+        place: str,
+        keys: list[Any],
+        fn: Callable[[LiveEntry[Any, Any]], R],
+        predicate: Callable[[Any], object] | None = None,
+    ) -> None:
+        self.results: dict[Any, R] = {}
+        self._place = place
+        self._keys = keys
+        self._fn = fn
+        self._predicate = predicate
+
+    def each(self, values: list[Any]) -> list[Any]:
+        """Let the function change each entry, also one that is not there."""
+        self.results.clear()
+        return [self._run(key, value) for key, value in zip(self._keys, values, strict=True)]
+
+    def each_present(self, values: list[Any]) -> list[Any]:
+        """Let the function change each entry that is there and satisfies the predicate."""
+        self.results.clear()
+        return [
+            self._run(key, value) if value is not None and self._is_chosen(key, value) else UNCHANGED
+            for key, value in zip(self._keys, values, strict=True)
+        ]
+
+    def _is_chosen(self, key: Any, value: Any) -> bool:
+        with noting(self._place, key):
+            return self._predicate is None or bool(self._predicate(Entry(key, value)))
+
+    def _run(self, key: Any, value: Any) -> Any:
+        entry: LiveEntry[Any, Any] = LiveEntry(key, value)
+        with noting(f"{self._place}, {shown_function(self._fn)}", key):
+            self.results[key] = self._fn(entry)
+        return change_of(entry, value)
+
+
+@contextmanager
+def noting(place: str, key: Any) -> Iterator[None]:
+    """Let an exception of the user's function say where it arose, and on which key."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(f"in {place}, on the key {shown(key)}; this entry was not changed")
+        raise
+
+
+K = TypeVar("K")
+V = TypeVar("V")
+D = TypeVar("D")
+
+_MISSING: Any = object()
+
+
+class ChangingMap(ReadMap[K, V], MutableMapping[K, V]):
+    """The writing half of `IStreamMap`; each call is one commit."""
+
+    def __setitem__(self, key: K, value: V) -> None:
+        self.put(key, value)
+
+    def __delitem__(self, key: K) -> None:
+        if self.remove(key) is None:
+            raise KeyError(key)
+
+    def __ior__(self, other: Mapping[K, V] | Iterable[tuple[K, V]]) -> Self:  # type: ignore[misc, override]  # Takes pairs too, as a dict.
+        self.put_all(other)
+        return self
+
+    def put(self, key: K, value: V) -> V | None:
+        """Set the value of `key` and return the one before, or None."""
+        new = self._value(key, value)
+        return self._update(key, lambda old: new)
+
+    def put_if_absent(self, key: K, value: V) -> V | None:
+        """Set the value of `key` if it has none; return the one that it has, or None.
+
+        Example:
+            >>> with connect(engine="local", storage="memory:") as ctx:
+            ...     ages = ctx.get_map("ages")
+            ...     ages.put_if_absent("Ada", 36), ages.put_if_absent("Ada", 99), ages["Ada"]
+            (None, 36, 36)
+        """
+        new = self._value(key, value)
+        return self._update(key, lambda old: new if old is None else UNCHANGED)
+
+    def setdefault(self, key: K, default: V | None = None, /) -> V:
+        """Return the value of `key`, set to `default` before if it has none.
+
+        What is returned is not the stored value itself: changing it in place changes nothing in the map.
+
+        Raises:
+            NullElementError: `default` is None, which a map cannot hold.
+        """
+        new: Any = self._value(key, default)
+        old = self.put_if_absent(key, new)
+        return new if old is None else old
+
+    # Deciding on the value that is there, as `java.util.Map` does
+
+    def compute(self, key: K, fn: Callable[[K, V | None], V | None]) -> V | None:
+        """Set the value of `key` to what `fn` makes of the key and the value that is there, atomically; return it.
+
+        Args:
+            key: the key; it need not be there.
+            fn: gets the key and its value, None if there is none. A result of None removes the entry. It runs
+                again, with the fresh value, if another thread or process changed the entry meanwhile, so it should do
+                nothing else. An exception passes through and changes nothing.
+
+        Example:
+            >>> with connect(engine="local", storage="memory:") as ctx:
+            ...     counts = ctx.get_map("counts")
+            ...     counts.compute("whale", lambda word, n: (n or 0) + 1), counts.compute("sea", lambda word, n: n)
+            ...     counts.copy()
+            (1, None)
+            {'whale': 1}
+        """
+        return self._decided("compute", key, fn, lambda known, old: fn(known, old))
+
+    def compute_if_absent(self, key: K, fn: Callable[[K], V | None]) -> V | None:
+        """Set the value of `key` to what `fn` makes of the key if it has none, atomically; return its value.
+
+        `fn` does not run if there is a value. If it gives None, there is none afterwards either. It may run again, as
+        in `compute`; what it made then is thrown away if another process was first.
+
+        Example:
+            >>> with connect(engine="local", storage="memory:") as ctx:
+            ...     lengths = ctx.get_map("lengths")
+            ...     lengths.compute_if_absent("whale", len), lengths.compute_if_absent("whale", lambda word: 0)
+            (5, 5)
+        """
+        return self._decided("compute_if_absent", key, fn, lambda known, old: fn(known) if old is None else UNCHANGED)
+
+    def compute_if_present(self, key: K, fn: Callable[[K, V], V | None]) -> V | None:
+        """Set the value of `key` to what `fn` makes of it if it has one, atomically; return its value, or None.
+
+        `fn` gets the key and the value, does not run without one, and removes the entry with None. It may run again, as
+        in `compute`.
+
+        Example:
+            >>> with connect(engine="local", storage="memory:") as ctx:
+            ...     stock = ctx.get_map("stock")
+            ...     stock["rope"] = 1
+            ...     stock.compute_if_present("rope", lambda what, n: n - 1 or None), "rope" in stock
+            (None, False)
+        """
+        return self._decided(
+            "compute_if_present", key, fn, lambda known, old: UNCHANGED if old is None else fn(known, old)
+        )
+
+    def merge(self, key: K, value: V, fn: Callable[[V, V], V | None]) -> V | None:
+        """Set the value of `key` to `value`, or to what `fn` makes of the one that is there and `value`; return it.
+
+        It is atomic. `fn` does not run without a value that is there, and removes the entry with None. It may run
+        again, as in `compute`; it gets a copy of `value` each time, which it may change.
+
+        Example:
+            >>> with connect(engine="local", storage="memory:") as ctx:
+            ...     counts = ctx.get_map("counts")
+            ...     [counts.merge("whale", 1, int.__add__) for _ in range(3)]
+            [1, 2, 3]
+        """
+        new = self._value(key, value)
+        return self._decided("merge", key, fn, lambda known, old: new if old is None else fn(old, copy.deepcopy(new)))
+
+    def _decided(self, name: str, key: Any, fn: Callable[..., Any], decide: Callable[[Any, Any], Any]) -> V | None:
+        """Let a function of the user's decide on the value of one key, and return the value that there is then."""
+        known, place = self._key(key), f"{self._place(name)}, {shown_function(running(fn, 'fn'))}"
+        new: Any = UNCHANGED
+
+        def change(old: Any) -> Any:
+            nonlocal new
+            with noting(place, known):
+                new = decide(known, old)
+            return new
+
+        old = self._update(known, change)
+        return old if new is UNCHANGED else new
+
+    # Many entries at once
+
+    @overload
+    def update(self, other: SupportsKeysAndGetItem[K, V], /) -> None: ...
+
+    @overload
+    def update(self, other: Iterable[tuple[K, V]], /) -> None: ...
+
+    @overload
+    def update(self: ChangingMap[str, V], other: SupportsKeysAndGetItem[str, V], /, **entries: V) -> None: ...
+
+    @overload
+    def update(self: ChangingMap[str, V], other: Iterable[tuple[str, V]], /, **entries: V) -> None: ...
+
+    @overload
+    def update(self: ChangingMap[str, V], /, **entries: V) -> None: ...
+
+    def update(self, other: Any = (), /, **entries: Any) -> None:
+        """Set the entries of a mapping, of pairs, or given by name, all in one commit."""
+        self._put_all(dict(local(other), **entries))
+
+    def put_all(self, entries: SupportsKeysAndGetItem[K, V] | Iterable[tuple[K, V]]) -> None:
+        """Set the entries of a mapping, or of pairs, all in one commit."""
+        self._put_all(dict(local(entries)))
+
+    def _put_all(self, entries: dict[Any, Any]) -> None:
+        new = {self._key(key): self._value(key, value) for key, value in entries.items()}
+        if new:
+            self.store.update([*new], lambda old: [*new.values()])
+
+    @overload
+    def replace(self, key: K, value: V, /) -> V | None: ...
+
+    @overload
+    def replace(self, key: K, old: V, new: V, /) -> bool: ...
+
+    def replace(self, key: K, *values: Any) -> Any:
+        """Set the value of `key` if it has one, or if it has a certain one.
+
+        `replace(key, value)` returns the value before, or None if there was none, and then sets none.
+        `replace(key, old, new)` says whether the value was `old`, and only then sets it to `new`.
+
+        Example:
+            >>> with connect(engine="local", storage="memory:") as ctx:
+            ...     ages = ctx.get_map("ages")
+            ...     ages.update(Ada=36)
+            ...     ages.replace("Ada", 37), ages.replace("Alan", 41), ages.replace("Ada", 36, 38), ages["Ada"]
+            (36, None, False, 37)
+        """
+        match values:
+            case (value,):
+                new = self._value(key, value)
+                return self._update(key, lambda old: UNCHANGED if old is None else new)
+            case (expected, value):
+                new = self._value(key, value)
+                return self._change_if(key, self._value(key, expected), new)
+        raise TypeError(f"replace() takes (key, value) or (key, old, new), not {1 + len(values)} arguments")
+
+    @overload
+    def remove(self, key: K, /) -> V | None: ...
+
+    @overload
+    def remove(self, key: K, value: V, /) -> bool: ...
+
+    def remove(self, key: K, *values: Any) -> Any:
+        """Remove an entry, or only one with a certain value.
+
+        `remove(key)` returns the value, or None if there was none. `remove(key, value)` says whether
+        the entry had that value, and only then removes it.
+        """
+        match values:
+            case () if key is None:
+                return None
+            case ():
+                return self._update(key, lambda old: UNCHANGED if old is None else None)
+            case (expected,):
+                return self._change_if(key, self._value(key, expected), None)
+        raise TypeError(f"remove() takes (key) or (key, value), not {1 + len(values)} arguments")
+
+    @overload
+    def pop(self, key: K, /) -> V: ...
+
+    @overload
+    def pop(self, key: K, /, default: V) -> V: ...
+
+    @overload
+    def pop(self, key: K, /, default: D) -> V | D: ...
+
+    def pop(self, key: K, /, default: Any = _MISSING) -> Any:
+        """Remove an entry and return its value, or `default` if there is none.
+
+        Raises:
+            KeyError: there is none, and no `default`.
+        """
+        old = self.remove(key)
+        if old is None and default is _MISSING:
+            raise KeyError(key)
+        return default if old is None else old
+
+    def popitem(self) -> Entry[K, V]:
+        """Remove some entry and return it.
+
+        Raises:
+            KeyError: the map is empty.
+        """
+        key = None
+        for key in self:
+            value = self.remove(key)
+            if value is not None:
+                return Entry(key, value)
+        if key is None:
+            raise KeyError(f"popitem(): {self._kind} {self.name!r} is empty")
+        return self.popitem()  # All that was there is gone by now; what came since is not.
+
+    def clear(self) -> None:
+        """Remove all entries, atomically."""
+        self.store.clear()
+
+    # How it works
+
+    def _update(self, key: Any, change: Callable[[Any], Any]) -> V | None:
+        """Change the value of one key and return the old one."""
+        old: V | None
+        (old,) = self.store.update([self._key(key)], lambda old: [change(old[0])])
+        return old
+
+    def _change_if(self, key: Any, expected: Any, new: Any) -> bool:
+        """Change the value of one key if it is what was expected, and say whether it was."""
+        was_expected = False
+
+        def change(old: Any) -> Any:
+            nonlocal was_expected
+            was_expected = old is not None and same(old, expected)
+            return new if was_expected else UNCHANGED
+
+        self._update(key, change)
+        return was_expected
+
+    def _value(self, key: Any, value: Any) -> Any:
+        if value is None:
+            raise NullElementError(
+                f"{self._kind} {self.name!r} cannot have None as a value, here of the key {shown(key)}; "
+                "remove(key) removes an entry"
+            )
+        return value

@@ -1,0 +1,156 @@
+"""Distributed collections as sources of streams.
+
+**Parallelism**: the store divides its entries or items; each task reads its split from the storage itself.
+**Guarantee**: every entry once, as it stood when the terminal operation started.
+**On re-run**: a split reads the same state again; the next terminal operation reads what is there then.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from dstream.errors import CollectionDestroyedError
+from dstream.spi.source import ArrowRows, Split
+from dstream.spi.store import EntrySplit, ItemSplit, ListStore, MapStore, Store
+from dstream.values.entries import as_entry
+
+__all__ = ["EntryReader", "EntrySource", "ItemSource"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EntrySource:
+    """The entries of a map or a cache.
+
+    Attributes:
+        store: where they are.
+        predicate: which ones; None for all.
+        projection: what becomes of each; None leaves it as it is. Where it gives None, the entry is dropped.
+    """
+
+    store: MapStore
+    predicate: Callable[[Any], object] | None = None
+    projection: Callable[[Any], Any] | None = None
+
+    ordered = False
+    bounded = True
+
+    @property
+    def in_caller(self) -> bool:
+        """Whether the splits hold the entries themselves."""
+        return self.store.in_process
+
+    @property
+    def has_columns(self) -> bool:
+        """Whether the entries stand in columns, and nothing happens to them where they are read."""
+        return getattr(self.store, "has_columns", False) and self.can_be_read_here
+
+    @property
+    def can_be_read_here(self) -> bool:
+        """Whether the first few entries cost little in the caller's process: none is left out on the way."""
+        return self.predicate is None and self.projection is None
+
+    def count_items(self) -> int | None:
+        """Say how many entries there are if they are in this process."""
+        return _count(self.store)
+
+    def splits(self, parallelism: int) -> Sequence[Split[Any]]:
+        """Pin the entries as they are now, and divide them."""
+        return [EntryReader(split, self.predicate, self.projection) for split in self.store.splits(parallelism)]
+
+    def replay(self, item: Any) -> Any:
+        """Run the functions on one entry, as a reader does; None if the predicate leaves it out."""
+        if self.predicate is not None and not self.predicate(item):
+            return None
+        return item if self.projection is None else self.projection(item)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EntryReader:
+    """Reads a split of a map and sieves it where it is read."""
+
+    split: EntrySplit
+    predicate: Callable[[Any], object] | None
+    projection: Callable[[Any], Any] | None
+
+    def read(self) -> Iterator[Any]:
+        """Give the entries that satisfy the predicate, projected."""
+        entries: Iterator[Any] = map(as_entry, self.split.read())
+        if self.predicate is not None:
+            entries = _satisfying(self.predicate, entries)
+        return entries if self.projection is None else _projected(self.projection, entries)
+
+    def arrow_rows(self) -> Iterator[ArrowRows | Iterator[Any]] | None:
+        """Give the entries in columns; None if the storage has none, or something happens to them here."""
+        arrow_rows = getattr(self.split, "arrow_rows", None)
+        rows = arrow_rows() if arrow_rows and self.predicate is None and self.projection is None else None
+        return None if rows is None else map(_entries_of, rows)
+
+
+def _entries_of(pairs: ArrowRows | Iterator[Any]) -> ArrowRows | Iterator[Any]:
+    if not isinstance(pairs, ArrowRows):
+        return map(as_entry, pairs)
+    ways: frozenset[Literal["attribute", "key", "place"]] = frozenset({"attribute", "place"})
+    return dataclasses.replace(pairs, reached_by=ways, items=functools.partial(_made_entries, pairs.items))
+
+
+def _made_entries(pairs: Callable[[Any], Iterable[Any]], places: Any) -> Iterator[Any]:
+    return map(as_entry, pairs(places))
+
+
+# An exception of the user's function names the entry, which `dstream.failures` finds by the name `item`.
+
+
+def _satisfying(predicate: Callable[[Any], object], entries: Iterator[Any]) -> Iterator[Any]:
+    for item in entries:
+        if predicate(item):
+            yield item
+
+
+def _projected(projection: Callable[[Any], Any], entries: Iterator[Any]) -> Iterator[Any]:
+    for item in entries:
+        result = projection(item)
+        if result is not None:
+            yield result
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ItemSource:
+    """The items of a list, in order."""
+
+    store: ListStore
+
+    ordered = True
+    bounded = True
+    can_be_read_here = True
+    """The first few items cost little in the caller's process."""
+
+    @property
+    def has_columns(self) -> bool:
+        """Whether the items stand in columns."""
+        return getattr(self.store, "has_columns", False)
+
+    @property
+    def in_caller(self) -> bool:
+        """Whether the splits hold the items themselves."""
+        return self.store.in_process
+
+    def count_items(self) -> int | None:
+        """Say how many items there are if they are in this process."""
+        return _count(self.store)
+
+    def splits(self, parallelism: int) -> Sequence[ItemSplit]:
+        """Pin the items as they are now, and divide them."""
+        return self.store.splits(parallelism)
+
+
+def _count(store: Store) -> int | None:
+    if not store.in_process:
+        return None
+    try:
+        return store.size()
+    except CollectionDestroyedError:
+        return 0  # Whoever reads it will say so.

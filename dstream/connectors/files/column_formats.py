@@ -1,0 +1,404 @@
+"""Output files in columns: Parquet and Avro, with types settled by the first items."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import IO, Any, Literal, TypeAlias
+
+from dstream.base.environment import pip_install
+from dstream.connectors.files.formats import Compression, kept_open
+from dstream.errors import SetupError
+from dstream.schema.column_types import ColumnType, ColumnTypeError, ColumnTypes, StructColumn, TimestampColumn
+from dstream.schema.columns import ColumnSelection, ItemColumns, TypedColumns
+
+__all__ = [
+    "AVRO_CODECS",
+    "PARQUET_CODECS",
+    "AvroCompression",
+    "AvroContent",
+    "AvroFormat",
+    "ColumnContent",
+    "ParquetContent",
+    "ParquetFormat",
+    "check_fastavro",
+]
+
+
+class ColumnContent(ABC):
+    """Collects rows of one file, and writes them in groups. The types of the columns are fixed with the first group.
+
+    Attributes:
+        file: takes the bytes.
+        codec: how they are compressed.
+    """
+
+    def __init__(
+        self,
+        wanted: ColumnSelection | None,
+        file: IO[bytes],
+        codec: str,
+        limit: int,
+        held: int,
+        known: dict[str, ColumnType],
+    ) -> None:
+        self.file = file
+        self.codec = codec
+        self._columns = TypedColumns(wanted)
+        self._limit = limit
+        self._most_held = held
+        self._known = known
+        self._waiting: list[list[Any]] = []
+        self._held = 0
+        self._size = 0
+        self._begun: dict[str, ColumnType] | None = None
+
+    @abstractmethod
+    def begin(self, forms: dict[str, ColumnType], schema: Any) -> None:
+        """Write what stands before the first group."""
+
+    @abstractmethod
+    def write_group(self, rows: Any) -> None:
+        """Write a table of rows."""
+
+    @abstractmethod
+    def end(self) -> None:
+        """Write what stands behind the last group."""
+
+    def write(self, items: Sequence[Any]) -> int:
+        """Take the first items, as many as fit.
+
+        Raises:
+            TypeError: an item has other columns, or a value does not fit its column.
+        """
+        columns = self._columns.taken(items)
+        arrays = self._columns.arrays(columns, items)
+        if self._begun is not None:
+            self._columns.refuse_what_changed(self._begun, items)
+        self._known.update({name: form for name, form in self._columns.forms.items() if not _is_open(form)})
+        count = self._fitting(arrays)
+        if count:
+            arrays = [array[:count] for array in arrays]
+            self._waiting.append([_settled(array, values) for array, values in zip(arrays, columns, strict=True)])
+            grown = _bytes(arrays)
+            self._held += grown
+            self._size += grown
+        if self._held >= self._most_held:
+            self._write_waiting()
+        return count
+
+    def _fitting(self, arrays: list[Any]) -> int:
+        """Return how many rows fit; of an empty file at least one."""
+        count = len(arrays[0])
+        while self._size + _bytes([array[:count] for array in arrays]) > self._limit:
+            count //= 2
+            if count == 0:
+                return 0 if self._size else 1
+        return count
+
+    def _write_waiting(self) -> None:
+        import pyarrow as pa
+
+        if self._begun is None:
+            self._use_what_is_known()
+        forms = self._columns.forms
+        schema = pa.schema([(name, form.arrow) for name, form in forms.items()])
+        if self._begun is None:
+            self.begin(forms, schema)
+            self._begun = dict(forms)
+        if self._waiting:
+            pieces = [_fitted(each, list(forms.values()), schema) for each in self._waiting]
+            self.write_group(pa.Table.from_batches(pieces))
+        self._waiting, self._held = [], 0
+
+    def _use_what_is_known(self) -> None:
+        """Give columns without a type that of another file of the task, as `partition_by` makes one of None alone."""
+        for place, (name, form) in enumerate(self._columns.forms.items()):
+            other = self._known.get(name, form)
+            if _is_open(form) and other != form:
+                with suppress(ColumnTypeError):  # Then the commit says that the files do not fit.
+                    for piece in self._waiting:
+                        other.taking(piece[place] if isinstance(piece[place], Sequence) else [])
+                    self._columns.forms[name] = other
+
+    def finish(self) -> ColumnTypes:
+        """Write what waits, and the end."""
+        if self._waiting or self._begun is None:
+            self._write_waiting()
+        self.end()
+        return self._columns.types()
+
+    @abstractmethod
+    def discard(self) -> None:
+        """Leave the file as it is: it will be removed."""
+
+
+def _bytes(arrays: list[Any]) -> int:
+    return sum(array.nbytes for array in arrays)
+
+
+def _settled(array: Any, values: Sequence[Any]) -> Any:
+    """Return an array or, where it holds nothing yet whose type is known, the values that it was made of.
+
+    Arrow casts lists of None wrongly (pyarrow 26: to their own type), so what becomes known later is made anew.
+    """
+    return array if _is_settled(array.type) else values[: len(array)]
+
+
+def _is_settled(kind: Any) -> bool:
+    import pyarrow as pa
+
+    inner = (kind.field(place).type for place in range(kind.num_fields))
+    return not pa.types.is_null(kind) and all(map(_is_settled, inner))
+
+
+def _is_open(form: ColumnType) -> bool:
+    """Say whether its values have not shown what a column is of."""
+    return form == TimestampColumn(None) or not _is_settled(form.arrow)
+
+
+def _fitted(parts: Sequence[Any], forms: Sequence[ColumnType], schema: Any) -> Any:
+    """Return a piece of rows in the types that the columns have now."""
+    import pyarrow as pa
+
+    arrays = [
+        part.cast(form.arrow) if isinstance(part, pa.Array) else form.array(part)
+        for part, form in zip(parts, forms, strict=True)
+    ]
+    return pa.record_batch(arrays, schema)
+
+
+PARQUET_CODECS: dict[Compression | None, str] = {None: "snappy", "gz": "gzip", "zst": "zstd"}
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetFormat:
+    """Files of Parquet.
+
+    Attributes:
+        wanted: the columns; unset, those of the first item of each file.
+        compression: of the columns in the file; unset, the one that all programs read.
+    """
+
+    wanted: ColumnSelection | None
+    compression: Compression | None
+
+    suffix = ".parquet"
+    piece = 16_384
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the columns are known without an item."""
+        return self.wanted is not None
+
+    def content(self, file: IO[bytes], limit: int, held: int, known: dict[str, Any]) -> ParquetContent:
+        """Begin a file; the limit is that of its values in memory."""
+        return ParquetContent(self.wanted, file, PARQUET_CODECS[self.compression], limit, held, known)
+
+    def check_item(self, item: Any) -> None:
+        """Refuse an item that has no such columns."""
+        ItemColumns(self.wanted).of([item])
+
+    def join(self, files: Iterable[IO[bytes]], columns: ColumnTypes, into: IO[bytes]) -> None:
+        """Write their rows in row groups of some megabytes."""
+        import pyarrow as pa
+        import pyarrow.parquet
+
+        rows = _row_groups(files)
+        first = next(rows)
+        made = pa.PythonFile(kept_open(into), mode="w")
+        with pyarrow.parquet.ParquetWriter(made, first.schema, compression=PARQUET_CODECS[self.compression]) as writer:
+            for waiting in _gathered(itertools.chain([first], rows)):
+                table = pa.concat_tables(waiting)
+                writer.write_table(table, row_group_size=table.num_rows)
+
+
+def _row_groups(files: Iterable[IO[bytes]]) -> Iterator[Any]:
+    import pyarrow.parquet
+
+    for file in files:
+        with pyarrow.parquet.ParquetFile(file) as part:
+            yield from map(part.read_row_group, range(part.num_row_groups))
+
+
+def _gathered(tables: Iterable[Any]) -> Iterator[list[Any]]:
+    """Give tables together that have some megabytes."""
+    waiting, size = [], 0
+    for table in tables:
+        waiting.append(table)
+        size += table.nbytes
+        if size >= _GROUP:
+            yield waiting
+            waiting, size = [], 0
+    if waiting:
+        yield waiting
+
+
+_GROUP = 16 * 2**20
+"""How many bytes the rows of joined files have in memory when they become a row group."""
+
+
+class ParquetContent(ColumnContent):
+    """One file. A group of rows is a row group."""
+
+    _writer: Any = None
+
+    def begin(self, forms: dict[str, ColumnType], schema: Any) -> None:
+        """Begin the file."""
+        import pyarrow as pa
+        import pyarrow.parquet
+
+        file = pa.PythonFile(kept_open(self.file), mode="w")
+        self._writer = pyarrow.parquet.ParquetWriter(file, schema, compression=self.codec)
+
+    def write_group(self, rows: Any) -> None:
+        """Write a row group."""
+        self._writer.write_table(rows, row_group_size=max(1, rows.num_rows))
+
+    def end(self) -> None:
+        """Write the metadata."""
+        self._writer.close()
+
+    def discard(self) -> None:
+        """Close what pyarrow would close later, when the file is gone."""
+        if self._writer is not None:
+            with suppress(Exception):
+                self._writer.close()
+
+
+AvroCompression: TypeAlias = Compression | Literal["snappy"]
+
+AVRO_CODECS: dict[AvroCompression | None, str] = {
+    None: "null",
+    "gz": "deflate",
+    "bz2": "bzip2",
+    "xz": "xz",
+    "zst": "zstandard",
+    "snappy": "snappy",
+}
+
+
+def check_fastavro(compression: AvroCompression | None) -> None:
+    """Refuse to write Avro where that cannot be.
+
+    Raises:
+        SetupError: a package that it needs is not installed.
+    """
+    needed = ["fastavro", *_PACKAGES.get(compression, ())]
+    if missing := [package for package in needed if not _is_installed(package)]:
+        raise SetupError(
+            f"to_files(format='avro') needs {' and '.join(missing)}, which is not installed: {pip_install('avro')}"
+        )
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        return find_spec(package) is not None
+    except ModuleNotFoundError:  # of the package around it
+        return False
+
+
+_PACKAGES: dict[AvroCompression | None, tuple[str, ...]] = {
+    "snappy": ("cramjam",),
+    "zst": () if sys.version_info >= (3, 14) else ("backports.zstd",),
+}
+"""Packages that fastavro needs for a codec."""
+
+
+@dataclass(frozen=True, slots=True)
+class AvroFormat:
+    """Files of Avro.
+
+    Attributes:
+        wanted: the fields; unset, those of the first item of each file.
+        compression: of the blocks in the file.
+    """
+
+    wanted: ColumnSelection | None
+    compression: AvroCompression | None
+
+    suffix = ".avro"
+    piece = 4_096
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the schema is known without an item."""
+        return self.wanted is not None
+
+    def content(self, file: IO[bytes], limit: int, held: int, known: dict[str, Any]) -> AvroContent:
+        """Begin a file; the limit is that of its values in memory."""
+        return AvroContent(self.wanted, file, AVRO_CODECS[self.compression], limit, held, known)
+
+    def check_item(self, item: Any) -> None:
+        """Refuse an item that has no such columns."""
+        ItemColumns(self.wanted).of([item])
+
+    def join(self, files: Iterable[IO[bytes]], columns: ColumnTypes, into: IO[bytes]) -> None:
+        """Copy their blocks."""
+        from fastavro import block_reader
+        from fastavro.write import Writer
+
+        writer = None
+        for file in files:
+            blocks = block_reader(file)
+            if writer is None:
+                schema, codec = blocks.writer_schema, AVRO_CODECS[self.compression]
+                writer = Writer(kept_open(into), schema, codec=codec, sync_marker=_MARKER)
+            for block in blocks:
+                writer.write_block(block)
+
+
+_MARKER = b"dstream to_files"
+"""Between blocks. Two runs of the same items make the same bytes: it need not be random."""
+
+
+class AvroContent(ColumnContent):
+    """One file. Its values pass through Arrow, which sees what fastavro would write wrongly, such as long Decimals."""
+
+    _writer: Any = None
+
+    def begin(self, forms: dict[str, ColumnType], schema: Any) -> None:
+        """Write the schema.
+
+        Raises:
+            TypeError: a field has a name or a type that Avro has not.
+        """
+        from fastavro.write import Writer
+
+        record = StructColumn(tuple(forms), tuple(forms.values())).avro("item")
+        _check_names(record)
+        self._writer = Writer(kept_open(self.file), record, codec=self.codec, sync_marker=_MARKER)
+
+    def write_group(self, rows: Any) -> None:
+        """Write a record for each row."""
+        for record in rows.to_pylist():
+            self._writer.write(record)
+
+    def end(self) -> None:
+        """Write the last block."""
+        self._writer.flush()
+
+    def discard(self) -> None:
+        """Forget what waits."""
+        self._writer = None
+
+
+def _check_names(schema: Any) -> None:
+    if isinstance(schema, list):
+        for part in schema:
+            _check_names(part)
+    if isinstance(schema, dict):
+        for field in schema.get("fields", ()):
+            if not _NAME.fullmatch(field["name"]):
+                raise TypeError(f"Avro has letters, digits and _ in the names of fields, not {field['name']!r}")
+            _check_names(field["type"])
+        _check_names(schema.get("items"))
+
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

@@ -1,0 +1,282 @@
+"""Reading of CSV files: header, rows, items, and errors with the line."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dstream.connectors.base import MAX_RECORD
+from dstream.connectors.files.csv_lines import CsvInput, FullError, OtherDelimiters, QuotedFields
+from dstream.connectors.files.sources import (
+    fail_at_once,
+    misread_at,
+)
+from dstream.connectors.files.splits import Part, plan
+from dstream.errors import SourceError
+from dstream.filesystem.access import File
+from dstream.schema.decoders import DecodeError, ItemDecoder, repeated
+from dstream.schema.factories import maker_of_many, maker_of_many_rows, maker_of_rows
+from dstream.schema.records import OnMisread, missing_columns
+from dstream.spi import Misread
+
+__all__ = ["CsvReader", "RowsOfFile"]
+
+
+ROWS = 128
+"""So many rows are made together."""
+
+
+class RowsOfFile:
+    """The rows of one file, read one after another, once.
+
+    Args:
+        part: the whole file.
+        encoding: that of the file.
+        dialect: what `csv.reader` takes.
+        names: those of the columns; None if the first row has them.
+        form: of what a row becomes; None for dictionaries.
+        most: bytes that a line may have, and characters that a record of several may have.
+        fails: the first bad row ends the reading, so that nothing behind a line that is too long is read.
+    """
+
+    def __init__(
+        self,
+        part: Part,
+        encoding: str,
+        dialect: dict[str, Any],
+        names: tuple[str, ...] | None,
+        form: ItemDecoder | None,
+        most: int,
+        *,
+        fails: bool = False,
+    ) -> None:
+        self._most = most
+        self._file = part.file
+        self._names = names
+        self._form = form
+        self._dialect = dialect
+        self._quotes = QuotedFields(dialect["delimiter"], dialect["quotechar"]) if dialect["quotechar"] else None
+        self._delimiters = OtherDelimiters(dialect)
+        self._count: int | None = None  # Of the names, when they are known.
+        self._lines = CsvInput(part, encoding, dialect, self._quotes, most, fails)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Begin behind the last line whose row is done."""
+        self._before = self._lines.done
+        self._reader: Any = csv.reader(itertools.chain.from_iterable(self._lines.blocks()), **self._dialect)
+
+    @property
+    def _line_num(self) -> int:
+        """The number of the last line that was read."""
+        number: int = self._before + self._reader.line_num
+        return number
+
+    def blocks(self, misread: OnMisread) -> Iterator[Sequence[Any]]:
+        """Give what becomes of each row behind the header, in lists.
+
+        Rows that fit are made together. From one that does not, those read with it are made one by one, when they are
+        asked for: what is in front of a bad row is given before anything is raised.
+
+        Args:
+            misread: gives what stands in the place of a bad row, or raises.
+
+        Raises:
+            SourceError: the file cannot be read, its header does not fit, or nothing closes a quote.
+        """
+        # The limit is one for the whole process, and never lowered here.
+        csv.field_size_limit(max(csv.field_size_limit(), min(self._most, _LARGEST_LIMIT)))
+        lines = self._lines
+        names = self._header() if self._names is None else self._names
+        make, make_of_plain = self._maker(names, False), self._maker(names, True)
+        make_many, problem = self._maker_of_many(names, make_of_plain), None
+        is_first, self._count = True, len(names)
+        while True:
+            rows, is_full = lines.rows, False
+            try:
+                rows.extend(itertools.islice(self._reader, ROWS))
+            except FullError:
+                is_full = True
+            except Exception as error:
+                problem = error  # The rows that were read before come first.
+            last = self._line_of(rows) if is_full else self._line_num
+            if not rows and problem is None:
+                return
+            if is_first and self._delimiters.are_likely:
+                place = f"{self._file.name}, line {lines.done:,}"
+                self._delimiters.refuse_single_column(place, names[0], lines.up_to(last))
+            is_first = False
+            made = make_many(rows) if lines.are_plain else []
+            if made:
+                yield made
+            if len(made) < len(rows) or problem is not None:
+                yield from self._one_by_one(rows, last, len(made), names, make, make_of_plain, misread)
+            if problem is not None:
+                yield self._instead(problem, last, misread)
+                problem = None
+            lines.done, lines.rows = last, []
+            if is_full:
+                self._begin()
+            del rows, made  # So few lists live at a time that the garbage collector does not look for cycles in them.
+
+    def _one_by_one(
+        self,
+        rows: list[list[str]],
+        last_of_all: int,
+        given: int,
+        names: tuple[str, ...],
+        make: Callable[[Sequence[Any]], Any],
+        make_of_plain: Callable[[Sequence[Any]], Any],
+        misread: OnMisread,
+    ) -> Iterator[Sequence[Any]]:
+        """Give what becomes of the rows that are not given yet, each in a list."""
+        lines, count = self._lines, len(names)
+        for place, (row, last) in enumerate(self._with_lines(rows, last_of_all)):
+            if place >= given:
+                try:
+                    if len(row) == count and (lines.are_plain or ("" not in row and not lines.damaged)):
+                        made = make_of_plain(row)
+                    elif row or lines.damage_up_to(last):
+                        made = make(self._completed(row, names, last))
+                    else:
+                        lines.done = last
+                        continue
+                except ValueError as problem:
+                    yield self._instead(problem, last, misread)
+                else:
+                    yield (made,)
+            lines.done = last
+
+    def _line_of(self, rows: list[list[str]]) -> int:
+        """Return the number of the last line of some rows, behind which a record may have been begun."""
+        *_, (_, last) = self._with_lines(rows, self._line_num)
+        return last
+
+    def _with_lines(self, rows: list[list[str]], last: int) -> Iterable[tuple[list[str], int]]:
+        """Return the rows that are not done with the number of the last line of each."""
+        done = self._lines.done
+        if last - done == len(rows):
+            return zip(rows, range(done + 1, last + 1), strict=True)
+        again: Any = csv.reader(self._lines.up_to(last), **self._dialect)
+        return ((row, done + again.line_num) for row in itertools.islice(again, len(rows)))
+
+    def _instead(self, problem: Exception, last: int, misread: OnMisread) -> Sequence[Any]:
+        if not isinstance(problem, csv.Error | ValueError):
+            raise problem
+        return list(misread(self._misread(problem, last)))
+
+    def _header(self) -> tuple[str, ...]:
+        """Return the names that the first row has, nothing of an empty file."""
+        try:
+            row: Sequence[str] = next(filter(None, self._reader), ())
+        except csv.Error as error:
+            raise self._misread(error, self._line_num).error() from error
+        if damage := self._lines.damage_up_to(self._line_num):
+            raise damage.error()
+        header = self._lines.text_up_to(self._line_num).lstrip("\r\n")
+        if twice := repeated(row):
+            raise self._bad_header(f"the header holds {twice} more than once")
+        if row and (missing := missing_columns(self._form, row)):
+            advice = self._delimiters.of_names(header, row, self._form)
+            raise self._bad_header(f"there is no column {', '.join(missing)}; there are {', '.join(row)}{advice}")
+        self._delimiters.remember_header(header, row)
+        self._lines.done = self._line_num
+        return tuple(row)
+
+    def _bad_header(self, said: str) -> SourceError:
+        return SourceError(f"{self._file.name}, line {self._line_num:,}: {said}")
+
+    def _maker(self, names: tuple[str, ...], empty_is_none: bool) -> Callable[[Sequence[Any]], Any]:
+        if self._form is not None:
+            return maker_of_rows(self._form, names, empty_is_none=empty_is_none)
+        if empty_is_none:
+            return lambda row: dict(zip(names, [value or None for value in row], strict=True))
+        return lambda row: dict(zip(names, row, strict=True))
+
+    def _maker_of_many(
+        self, names: tuple[str, ...], make: Callable[[Sequence[Any]], Any]
+    ) -> Callable[[Sequence[Sequence[str]]], list[Any]]:
+        return maker_of_many(make) if self._form is None else maker_of_many_rows(self._form, names, make)
+
+    def _completed(self, row: list[str], names: tuple[str, ...], last: int) -> list[str | None]:
+        """Return a row with None for what is empty and has no quotes, which the `csv` module does not tell apart.
+
+        Raises:
+            ValueError: it has too few fields or too many, or lines that are none.
+        """
+        if damage := self._lines.damage_up_to(last):
+            raise damage.problem
+        if len(row) != len(names):
+            advice = self._delimiters.of_row(self._lines.text_up_to(last), len(names))
+            raise DecodeError(f"{len(row)} fields, but there are {len(names)} names ({', '.join(names)}){advice}")
+        if self._quotes is None or "" not in row:
+            return [value or None for value in row]
+        around = self._quotes.around(self._lines.text_up_to(last))
+        return [value if value or is_quoted else None for value, is_quoted in zip(row, around, strict=True)]
+
+    def _misread(self, problem: Exception, last: int) -> Misread:
+        """Return what is said of the row whose lines are not done.
+
+        Raises:
+            SourceError: where the next row begins is not known.
+        """
+        first = self._lines.done + 1
+        if damage := self._lines.damage_up_to(last):
+            return damage
+        text, reason = (
+            self._lines.text_up_to(last),
+            problem.said("column") if isinstance(problem, DecodeError) else str(problem),
+        )
+        if isinstance(problem, csv.Error):
+            other = self._delimiters
+            advice = other.of_torn_header(text) if self._count is None else other.of_row(text, self._count)
+            reason += advice or next((advice for words, advice in _ADVICE.items() if words in reason), "")
+        found = misread_at(self._file, lambda: first, text, problem, f": {reason}")
+        is_open = reason.startswith("unexpected end of data") and last > first
+        if isinstance(problem, csv.Error) and (is_open or reason.startswith("field larger")):
+            raise found.error() from problem  # A quote that nothing closes stands before the last line.
+        return found
+
+
+_ADVICE = {
+    " expected after ": ": a quote in a quoted field is written twice",
+    "unexpected end of data": ": a quote is never closed",
+}
+"""What to look for, by what the `csv` module says."""
+_LARGEST_LIMIT = (1 << 31) - 1
+"""The largest limit that the `csv` module takes where a C long has 32 bits."""
+
+
+class WrittenSign(str):
+    """An argument as it is written, which also None may be."""
+
+    __slots__ = ()
+    __repr__ = str.__str__
+
+
+@dataclass(frozen=True, slots=True)
+class CsvReader:
+    """Rows of CSV, and the form of what each becomes."""
+
+    encoding: str
+    dialect: tuple[tuple[str, Any], ...]
+    fieldnames: tuple[str, ...] | None
+    form: ItemDecoder | None
+    max_record: int = MAX_RECORD
+
+    def divided(self, files: list[File], parallelism: int) -> list[tuple[Part, ...]]:
+        """Divide the files, each of them whole."""
+        return plan(files, parallelism, lambda file: False)
+
+    def items(self, part: Part, misread: OnMisread) -> Iterator[Any]:
+        """Give the rows of a file."""
+        return itertools.chain.from_iterable(self.blocks(part, misread))
+
+    def blocks(self, part: Part, misread: OnMisread) -> Iterator[Sequence[Any]]:
+        """Give the rows of a file in lists."""
+        fails, dialect = misread is fail_at_once, dict(self.dialect)
+        rows = RowsOfFile(part, self.encoding, dialect, self.fieldnames, self.form, self.max_record, fails=fails)
+        return rows.blocks(misread)

@@ -1,0 +1,368 @@
+"""Lines of CSV input: blocks within a bound, damage, quotes, detection of a wrong delimiter."""
+
+from __future__ import annotations
+
+import collections
+import csv
+import functools
+import io
+import itertools
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from dstream.connectors.files.lines import (
+    Damaged,
+    LineNumbers,
+    TooLong,
+    line_blocks,
+    splits_at_newlines,
+    too_long,
+    whole_lines,
+)
+from dstream.connectors.files.sources import misread_at
+from dstream.connectors.files.splits import Part
+from dstream.errors import SourceError
+from dstream.filesystem.access import opened
+from dstream.schema.decoders import ItemDecoder, repeated
+from dstream.schema.records import missing_columns
+from dstream.spi import Misread
+
+__all__ = ["OtherDelimiters", "blank_sep_line"]
+
+
+_USUAL = (";", "\t", "|", ",")
+_SEP = re.compile("\ufeff?sep=(.)[\r\n]*", re.IGNORECASE)
+
+
+class OtherDelimiters:
+    """Words of errors about delimiters.
+
+    Args:
+        dialect: what `csv.reader` takes; its delimiter is the one with which the file is read.
+    """
+
+    def __init__(self, dialect: dict[str, Any]) -> None:
+        signs = dialect["delimiter"], dialect["quotechar"]
+        self._dialects = [{**dialect, "delimiter": each} for each in _USUAL if each not in signs]
+        self._header: list[tuple[dict[str, Any], int]] = []
+
+    def of_names(self, header: str, names: Sequence[str], form: ItemDecoder | None) -> str:
+        """Return what to say of a header that lacks fields of a form; nothing if no other delimiter gives them."""
+        for dialect in self._dialects:
+            [found] = _rows([header], dialect) or [[]]
+            if len(found) > 1 and (len(names) == 1 or not missing_columns(form, found)):
+                return f": delimiter={dialect['delimiter']!r} gives {', '.join(found)}"
+        return ""
+
+    def of_row(self, text: str, count: int) -> str:
+        """Return what to say of a row that has another number of fields than `count`, or of which no row is made."""
+        return self._advice(text, self._header if count == 1 else [(dialect, count) for dialect in self._dialects])
+
+    def of_torn_header(self, text: str) -> str:
+        """Return what to say of a header of which the csv module makes no row."""
+        return self._advice(text, [(dialect, 0) for dialect in self._dialects])
+
+    def _advice(self, text: str, likely: Iterable[tuple[dict[str, Any], int]]) -> str:
+        for dialect, fields in likely:
+            counts = [len(row) for row in _rows([text], dialect)]
+            if len(counts) == 1 and (counts[0] == fields or (not fields and counts[0] > 1)):
+                return f": delimiter={dialect['delimiter']!r} gives {counts[0]} fields"
+        return ""
+
+    def remember_header(self, header: str, names: Sequence[str]) -> None:
+        """Note which delimiters make several columns of a header that is one; in quotes it is meant to be one."""
+        if list(names) == [header]:
+            for dialect in self._dialects:
+                [found] = _rows([header], dialect) or [[]]
+                if len(found) > 1 and all(found) and not repeated(found):
+                    self._header.append((dialect, len(found)))
+
+    @property
+    def are_likely(self) -> bool:
+        """Whether the header makes one of them likely."""
+        return bool(self._header)
+
+    def refuse_single_column(self, where: str, header: str, lines: Iterable[str]) -> None:
+        """Refuse a header of one column if another delimiter gives it and half of the first rows as many fields each.
+
+        Raises:
+            SourceError: it does; the message names the delimiter.
+        """
+        lines = list(lines)
+        for dialect, fields in self._header:
+            rows = list(filter(None, _rows(lines, dialect)))
+            if rows and 2 * sum(len(row) == fields for row in rows) >= len(rows):
+                raise SourceError(
+                    f"{where}: the header is one column, {header!r}: delimiter={dialect['delimiter']!r} reads {fields} "
+                    "columns (quotes around the name make it one)"
+                )
+
+
+def _rows(lines: Iterable[str], dialect: dict[str, Any]) -> list[list[str]]:
+    try:
+        return list(csv.reader(lines, **dialect))
+    except csv.Error:
+        return []
+
+
+def blank_sep_line(name: str, lines: list[str], delimiter: str) -> None:
+    r"""Make a blank line, which is skipped, of a first one that names the delimiter, as Excel writes and reads it.
+
+    Args:
+        name: that of the file.
+        lines: the first of the file, with their ends; changed in place.
+        delimiter: the one with which the file is read.
+
+    Raises:
+        SourceError: the line names another one.
+
+    Example:
+        >>> lines = ["sep=;\n", "a;b\n"]
+        >>> blank_sep_line("a.csv", lines, ";")
+        >>> lines
+        ['\n', 'a;b\n']
+    """
+    if not lines or (found := _SEP.fullmatch(lines[0])) is None:
+        return
+    if found[1] != delimiter:
+        line = found[0].strip("\ufeff\r\n")
+        raise SourceError(
+            f"{name}, line 1: {line!r} names the delimiter of the file, as for Excel: "
+            f"delimiter={found[1]!r} reads it, and skips this line (quotes around it make it a field)"
+        )
+    lines[0] = "\n"
+
+
+LINES = 1_024
+"""So many lines are a block where bytes are not cut at line ends."""
+_CHARACTERS = 1 << 20
+"""Of rows that are made together, and of a block where bytes are not cut at line ends, unless a record has more."""
+
+_FIELDS = 1 << 20
+"""A row has no more fields: one of 64 MiB may have as many, each of which takes some 60 bytes."""
+
+
+class FullError(Exception):
+    """Lines that are read have enough characters, and there are rows of them."""
+
+
+class _Held(NamedTuple):
+    """A block of lines that are not done.
+
+    Attributes:
+        before: how many lines are before it.
+        lines: these, with their ends.
+        is_special: one is damaged, or may hold quotes around nothing.
+        size: how many characters they have.
+    """
+
+    before: int
+    lines: list[str]
+    is_special: bool
+    size: int
+
+
+class CsvInput:
+    """The lines of a file with their ends, in blocks, as `csv.reader` wants them.
+
+    Attributes:
+        done: the number of the last line whose row is done. Blocks before it are let go of.
+        are_plain: no line that is not done is damaged, or may hold quotes around nothing.
+        damaged: what is said of lines in another encoding, or in none, or that are too long, by their numbers.
+        rows: gets the rows that are read of these lines and are not done.
+    """
+
+    def __init__(
+        self, part: Part, encoding: str, dialect: dict[str, Any], quotes: QuotedFields | None, most: int, fails: bool
+    ) -> None:
+        self.done = 0
+        self.rows: list[list[str]] = []
+        self.are_plain = True
+        self.damaged: dict[int, Misread] = {}
+        self._part = part
+        self._encoding = encoding
+        self._quotes = quotes
+        self._dialect = dialect
+        self._delimiter = dialect["delimiter"]
+        self._quote = "" if fails else dialect["quotechar"] or ""
+        self._most = most
+        self._fails = fails
+        self._held: list[_Held] = []
+        self._given, self._rest = 0, self._blocks()
+
+    def blocks(self) -> Iterator[list[str]]:
+        """Give the lines that are not done in lists; `reader.line_num` counts them.
+
+        Raises:
+            SourceError: a record of several lines has too many characters.
+            _Full: before another block than the first is read, if the lines of rows that are not done have many.
+        """
+        for given, block, *_ in list(self._held):
+            if given + len(block) > self.done:
+                yield block[max(self.done - given, 0) :]
+                self._check_size()
+        for block in self._rest:
+            given = self._given
+            self._given += len(block)
+            if isinstance(block, TooLong) and self._fails:
+                numbers = LineNumbers(self._part, self._encoding, self._most)
+                raise numbers.undecodable(block, 0, self._given).error()
+            if isinstance(block, TooLong) and block.has_quote:
+                said = f" {block.error} and a quote, so that it is not known where the next record begins"
+                raise misread_at(self._part.file, lambda: self._given, block[0], block.error, said).error()
+            if not given and not isinstance(block, TooLong):
+                blank_sep_line(self._part.file.name, block, self._delimiter)
+            self._held = [each for each in self._held if each.before + len(each.lines) > self.done]
+            self.damaged = {number: misread for number, misread in self.damaged.items() if number > self.done}
+            text = "".join(block)
+            is_damaged = isinstance(block, Damaged) or "\0" in text
+            if is_damaged:
+                self._note_damage(block, given)
+            if text.count(self._delimiter) >= _FIELDS and (cut := self._cut_wide(block, given)) is not block:
+                block, is_damaged = cut, True
+                text = "".join(block)
+            has_quotes = self._quotes is not None and self._quotes.may_be_around_nothing(text)
+            self._held.append(_Held(given, block, has_quotes or is_damaged, len(text)))
+            self.are_plain = not any(each.is_special for each in self._held)
+            yield block
+            self._check_size()
+
+    def _check_size(self) -> None:
+        most = max(self._most, _CHARACTERS)
+        if sum(each.size for each in self._held) <= most or sum(map(len, self.up_to(self._given))) <= most:
+            return
+        if self.rows:
+            raise FullError
+        said = f" begins a record of more than max_record={self._most:,} characters: is a quote never closed"
+        text = "".join(itertools.islice(self.up_to(self._given), LINES))
+        raise misread_at(self._part.file, lambda: self.done + 1, text, ValueError(said[1:]), said).error()
+
+    def _blocks(self) -> Iterator[list[str]]:
+        if splits_at_newlines(self._encoding):
+            return whole_lines(self._part, self._encoding, self._most, self._quote)
+        return self._decoded_at_once()
+
+    def _decoded_at_once(self) -> Iterator[list[str]]:
+        with opened(self._part.file) as stream, io.TextIOWrapper(stream, self._encoding, newline="") as text:
+            number = size = 0
+            try:
+                block: list[str] = []
+                for number, line in enumerate(iter(functools.partial(text.readline, self._most + 2), ""), 1):
+                    if len(line) > self._most and len(line.rstrip("\r\n")) > self._most:
+                        yield block
+                        raise too_long(self._part.file, number, line, self._most)
+                    block.append(line)
+                    size += len(line)
+                    if len(block) == LINES or size > _CHARACTERS:
+                        yield block
+                        block, size = [], 0
+                if block:
+                    yield block
+            except UnicodeDecodeError as error:
+                # Its error counts from some buffer's start. Reading the file as lines says where it is.
+                if self._part.file.size is None:  # A pipe cannot be read again.
+                    bad = error.object[error.start : error.end][:20]
+                    said = f"line {number + 1:,} or behind it: {bad!r} is not {self._encoding} ({error.reason})"
+                    raise SourceError(f"{self._part.file.name}, {said}") from error
+                collections.deque(line_blocks(self._part, self._encoding, self._most), maxlen=0)
+                raise
+
+    def _note_damage(self, block: list[str], given: int) -> None:
+        numbers = LineNumbers(self._part, self._encoding, self._most)
+        bad = block.bad if isinstance(block, Damaged) else ()
+        for place, line in enumerate(block):
+            number = given + place + 1
+            if isinstance(block, Damaged) and place in bad:
+                self.damaged[number] = numbers.undecodable(block, place, number)
+            elif "\0" in line:  # Since Python 3.11, `csv` takes NUL characters, which only torn files hold.
+                self.damaged[number] = _of_nul(self._part, number, line)
+
+    def _cut_wide(self, block: list[str], given: int) -> list[str]:
+        """Return the lines of a block, those with too many fields cut and noted as damaged; the block if none has.
+
+        Raises:
+            SourceError: one of them has a quote, so that it is not known where the next record begins.
+        """
+        found = block
+        for place, line in enumerate(block):
+            before = itertools.chain(self.up_to(given), found[:place])
+            if line.count(self._delimiter) < _FIELDS or not self._is_wide(line, self._is_open(before)):
+                continue
+            number, words = given + place + 1, f"has more than {_FIELDS:,} fields"
+            has_quote = self._dialect["quotechar"] is not None and self._dialect["quotechar"] in line
+            said = f" {words}{' and a quote, so that it is not known where the next record begins' * has_quote}"
+            misread = misread_at(self._part.file, functools.partial(int, number), line[:LINES], ValueError(words), said)
+            if has_quote:
+                raise misread.error()
+            self.damaged[number] = misread
+            found = [*found[:place], line[:LINES].rstrip("\r\n") + "\n", *found[place + 1 :]]
+        return found
+
+    def _is_open(self, lines: Iterable[str]) -> bool:
+        """Say whether a quoted field goes on behind some lines, of which the first begins a record."""
+        try:
+            collections.deque(csv.reader(lines, **self._dialect), maxlen=0)
+        except csv.Error as error:
+            return str(error).startswith("unexpected end of data")
+        return False
+
+    def _is_wide(self, line: str, is_open: bool) -> bool:
+        """Say whether a line has too many fields, whose delimiters are outside of quotes."""
+        quote, start, found = self._dialect["quotechar"], 0, 0
+        while found < _FIELDS and start <= len(line):
+            end = line.find(quote, start) if quote else -1
+            end = len(line) if end < 0 else end
+            found += 0 if is_open else line.count(self._delimiter, start, end)
+            start, is_open = end + 1, not is_open
+        return found >= _FIELDS
+
+    def damage_up_to(self, last: int) -> Misread | None:
+        """Return what is said of the first damaged line of those that are not done, up to one."""
+        if not self.damaged:
+            return None
+        return next((self.damaged[each] for each in range(self.done + 1, last + 1) if each in self.damaged), None)
+
+    def text_up_to(self, last: int) -> str:
+        """Return the lines that are not done, up to one, without the last line end."""
+        return "".join(self.up_to(last)).rstrip("\r\n")
+
+    def up_to(self, last: int) -> Iterator[str]:
+        """Return the lines that are not done, up to one."""
+        done, held = self.done, self._held
+        return itertools.chain.from_iterable(
+            block[max(done - given, 0) : max(last - given, 0)] for given, block, *_ in held
+        )
+
+
+def _of_nul(part: Part, number: int, line: str) -> Misread:
+    said = " holds a NUL character: is this a CSV file?"
+    return misread_at(part.file, lambda: number, line.rstrip("\r\n"), ValueError(said[1:]), said)
+
+
+class QuotedFields:
+    """Tells which fields of a row have quotes around them."""
+
+    def __init__(self, delimiter: str, quote: str) -> None:
+        self._quote = quote
+        # With no character of a field before and behind. It begins with what is rare, to be found quickly.
+        nothing, inside = re.escape(quote * 2), f"[^{re.escape(delimiter)}\\r\\n]"
+        self._nothing = re.compile(f"{nothing}(?<!{inside}{nothing})(?!{inside})")
+        escaped, end = re.escape(quote), f"({re.escape(delimiter)}|\\Z)"
+        quoted = f"{escaped}[^{escaped}]*(?:{escaped * 2}[^{escaped}]*)*{escaped}"
+        self._field = re.compile(f"(?:{quoted}|[^{re.escape(delimiter)}]*){end}")
+
+    def may_be_around_nothing(self, text: str) -> bool:
+        """Say whether a field of some lines may have quotes and nothing between them."""
+        return self._nothing.search(text) is not None
+
+    def around(self, text: str) -> list[bool]:
+        """Say of each field whether it has quotes around it, in a row that the `csv` module has read."""
+        found: list[bool] = []
+        end, is_last = 0, False
+        while not is_last:
+            field = self._field.match(text, end)
+            assert field is not None, "the csv module has found the same fields"
+            found.append(text.startswith(self._quote, end))
+            end, is_last = field.end(), not field[1]
+        return found

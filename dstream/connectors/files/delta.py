@@ -1,0 +1,376 @@
+"""Output in a Delta table: data files with Delta's column types, and the commit of the driver.
+
+Tasks write under the names that files keep, since readers see what the log names and nothing else. So a commit moves
+nothing, and there is nothing to finish after one that died.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import time
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import IO, Any
+from urllib.parse import unquote
+
+from dstream.connectors.files.column_formats import PARQUET_CODECS, ParquetContent
+from dstream.connectors.files.formats import Compression
+from dstream.connectors.files.publication import FileReceipt, FolderState, Publication, checked_receipt, record_of
+from dstream.connectors.files.writers import FileWriter
+from dstream.delta.tables import DeltaLog, check_table, columns_of_all, description_of, partition_values, path_in_log
+from dstream.errors import IllegalStateError, SinkError
+from dstream.filesystem.outputs import OutputFolder, writing_to
+from dstream.schema.column_types import UNKNOWN, ColumnType, ColumnTypes, TimestampColumn
+from dstream.schema.columns import ColumnSelection, ItemColumns
+from dstream.spi import Receipt
+
+__all__ = ["DeltaContent", "DeltaFormat", "DeltaJob", "DeltaTarget"]
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaFormat:
+    """Files that are read through the log of their table.
+
+    Attributes:
+        wanted: the columns; unset, those of the first item of each file.
+        compression: of the columns in the file; unset, the one that all programs read.
+        partitions: the columns that name folders; the log has them, and not the file.
+    """
+
+    wanted: ColumnSelection | None
+    compression: Compression | None
+    partitions: tuple[str, ...] = ()
+
+    suffix = ".parquet"
+    piece = 16_384
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the columns are known without an item."""
+        return self.wanted is not None
+
+    def columns(self) -> ColumnTypes:
+        """Return the columns that are known without an item; none if the type of one is not."""
+        names, forms = (self.wanted.names, self.wanted.forms) if self.wanted is not None else ((), ())
+        columns = {name: type_in_delta(name, form) for name, form in zip(names, forms, strict=True)}
+        return columns if all(columns.values()) else {}
+
+    def content(self, file: IO[bytes], limit: int, held: int, known: dict[str, Any]) -> DeltaContent:
+        """Begin a file; the limit is that of its values in memory."""
+        made = DeltaContent(self.wanted, file, PARQUET_CODECS[self.compression], limit, held, known)
+        made.partitions = self.partitions
+        return made
+
+    def check_item(self, item: Any) -> None:
+        """Refuse an item that has no such columns."""
+        ItemColumns(self.wanted).of([item])
+
+
+class DeltaContent(ParquetContent):
+    """One file. A column that has nothing but None so far is left out, which readers take for None."""
+
+    partitions: tuple[str, ...] = ()
+    _left_out: tuple[str, ...] = ()
+
+    def begin(self, forms: dict[str, ColumnType], schema: Any) -> None:
+        """Begin the file.
+
+        Raises:
+            TypeError: a column has a name or a type that Delta has not.
+        """
+        self._types(forms)
+        self._left_out = (*self.partitions, *(name for name, form in forms.items() if not _is_shown(form)))
+        super().begin(forms, self._kept(schema))
+
+    def _kept(self, schema: Any) -> Any:
+        import pyarrow as pa
+
+        kept = [column for column in schema if column.name not in self._left_out]
+        if not kept:
+            raise TypeError("a file of Delta needs a column that is neither one of partition_by nor None in all items")
+        return pa.schema(kept)
+
+    def write_group(self, rows: Any) -> None:
+        """Write a row group."""
+        super().write_group(rows.drop_columns([name for name in self._left_out if name in rows.column_names]))
+
+    def finish(self) -> ColumnTypes:
+        """Write what waits, and the metadata."""
+        super().finish()
+        return self._types(self._columns.forms)
+
+    def write(self, items: Sequence[Any]) -> int:
+        """Take the first items, as many as fit."""
+        taken = super().write(items)
+        for name in self.partitions:
+            if name not in self._columns.forms:
+                raise TypeError(f"partition_by of format='delta' names columns, and {name!r} is none of them")
+        return taken
+
+    def _types(self, forms: dict[str, ColumnType]) -> ColumnTypes:
+        return {name: type_in_delta(name, form) for name, form in forms.items()}
+
+
+def _is_shown(form: ColumnType) -> bool:
+    return form not in (UNKNOWN, TimestampColumn(None))
+
+
+def type_in_delta(name: str, form: ColumnType) -> str:
+    """Return the type of a column as Delta calls it; empty if no value has shown it.
+
+    Raises:
+        TypeError: Delta has no such type, or no such name.
+    """
+    from dstream.delta.checkpoints import delta_field
+
+    _check_name(name)
+    if not _is_shown(form):
+        return ""
+    try:
+        kind = delta_field(name, form.arrow)["type"]
+    except KeyError:
+        raise TypeError(f"the column {name!r} is one of {form.words}, for which Delta has no type: {_BEFORE}") from None
+    _check_names(kind)
+    return kind if isinstance(kind, str) else json.dumps(kind, sort_keys=True)
+
+
+_BEFORE = "map() the items to numbers or texts before, or say types that are open with a class in columns="
+
+
+def _check_names(kind: Any) -> None:
+    if isinstance(kind, dict):
+        for field in kind.get("fields", ()):
+            _check_name(field["name"])
+            _check_names(field["type"])
+        _check_names(kind.get("elementType"))
+
+
+def _check_name(name: str) -> None:
+    if not name or set(name) & set(" ,;{}()\n\t="):
+        raise TypeError(
+            f"Delta has no blanks, none of ,;{{}}()= and no line breaks in names of columns, as in {name!r}"
+        )
+
+
+_OURS = re.compile(r"(?:.*[/-])?([0-9a-f]{32})-[0-9a-f]{32}\.parquet")
+_JOB, _EPOCH = "dstream.job", "dstream.epoch"
+
+
+@dataclass(slots=True)
+class DeltaTarget:
+    """A table of Delta, opened in the driver.
+
+    Attributes:
+        place: its folder.
+        label: the reducer as the user wrote it.
+        writer: what tasks get, but for its run.
+        replace: the files take the place of all earlier ones.
+        refuse: a table that has files already.
+    """
+
+    place: OutputFolder
+    label: str
+    writer: FileWriter
+    replace: bool
+    refuse: bool
+    _log: DeltaLog = field(init=False)
+    _begun: DeltaJob | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self._log = DeltaLog(self.place)
+
+    def begin(self, job: str | None, epoch: int = 1) -> DeltaJob:
+        """Begin an epoch.
+
+        Raises:
+            SinkError: the folder holds what it should not.
+            UnsupportedError: the table is one that is not understood.
+        """
+        writer = FileWriter(
+            self.place,
+            uuid.uuid4().hex,
+            self.writer.form,
+            self.writer.partitions,
+            self.writer.rolling,
+            self.writer.prefix,
+        )
+        begun = DeltaJob(self._log, FolderState(self.place), _app_id(job), epoch, self.replace, writer)
+        with writing_to(self.place.title):
+            self._log.catch_up()
+            if not self._log.epochs.get(begun.app_id or ""):
+                self._refuse()
+        self._begun = begun
+        return begun
+
+    def _refuse(self) -> None:
+        log, writer = self._log, self.writer
+        if log.protocol is not None:
+            form = writer.form
+            check_table(log, {}, form.partitions if isinstance(form, DeltaFormat) else (), replaces=self.replace)
+        else:
+            strange = [name for name in FolderState(self.place).seen() if not _OURS.fullmatch(name)]
+            if strange:
+                raise SinkError(
+                    f"{self.label}: the folder {self.place.title} holds {min(strange)!r} and is no Delta table: "
+                    "name a folder for the table alone"
+                )
+        if self.refuse and log.adds:
+            raise SinkError(
+                f"{self.label}: the table {self.place.title} holds files already, such as {log.names()[0]!r}"
+            )
+
+    def result(self) -> list[str]:
+        """Return the paths of the files that the last epoch made."""
+        return [] if self._begun is None else self._begun.files()
+
+
+def _app_id(job: str | None) -> str | None:
+    """Return what the log calls a job: its name, unless that is no text for other programs."""
+    if job is None:
+        return None
+    try:
+        job.encode()
+    except UnicodeEncodeError:
+        return record_of(job)
+    return job
+
+
+@dataclass(slots=True)
+class DeltaJob:
+    """One epoch of a job on its way into a table, in the driver.
+
+    Attributes:
+        log: that of the table.
+        folder: remembers epochs without items, of which the log says nothing.
+        app_id: what the log calls the job; None if nobody else may commit it.
+        replace: its files take the place of all earlier ones.
+    """
+
+    log: DeltaLog
+    folder: FolderState
+    app_id: str | None
+    epoch: int
+    replace: bool
+    writer: FileWriter
+    _files: list[str] | None = field(default=None, init=False)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether this epoch, or a later one, was committed."""
+        with writing_to(self.log.place.title):
+            self.log.catch_up()
+        if self._files is not None or self.app_id is None:
+            return self._files is not None
+        return max(self.log.epochs.get(self.app_id, 0), self.folder.epoch(record_of(self.app_id))) >= self.epoch
+
+    def files(self) -> list[str]:
+        """Return the paths of what was committed."""
+        if self._files is not None:
+            return self._files
+        tags = [(path, add.get("tags") or {}) for path, add in self.log.adds.items()]
+        mine = [
+            (int(each[_EPOCH]), path)
+            for path, each in tags
+            if self.app_id is not None and each.get(_JOB) == self.app_id
+        ]
+        last = max((epoch for epoch, _ in mine), default=0)
+        return [self.log.place.path_of(unquote(path)) for epoch, path in mine if epoch == last]
+
+    def commit(self, receipts: Sequence[Receipt]) -> None:
+        """Let the log name the files of the receipts, unless the epoch was committed meanwhile."""
+        staged = [checked_receipt(each, self.folder) for each in receipts]
+        columns = columns_of_all([file.columns for file in staged], self.folder.path)
+        if self.is_done:
+            return
+        self._check_sizes(staged)
+        with self.log.place.locked(), writing_to(self.folder.path):
+            while not self.is_done:
+                actions = self._actions(staged, columns)
+                if actions and not self.log.put(actions):
+                    continue  # Another program was first, which knows nothing of the lock.
+                if not actions and self.app_id is not None:
+                    self.folder.remember(Publication(record_of(self.app_id), self.epoch, (), ()))
+                self._files = [self.log.place.path_of(self._name(file)) for file in staged]
+
+    def _name(self, file: FileReceipt) -> str:
+        return self.writer.name_of(file.name, file.folder)
+
+    def _check_sizes(self, staged: Sequence[FileReceipt]) -> None:
+        folders = {file.folder.rstrip("/") for file in staged}
+        for file in staged:
+            try:
+                found = self.log.place.size(self._name(file))
+            except FileNotFoundError:
+                found = -1
+            if found != file.size:
+                raise IllegalStateError(
+                    f"{self.folder.path}: nothing was changed, since what a task wrote is no more as it was, or is on "
+                    "another machine: the folder must be one that all machines share"
+                )
+        with writing_to(self.folder.path):
+            above = {folder[:end] for folder in folders for end in _ends(folder)}
+            self.log.place.settle({"", *folders, *above})
+
+    def _actions(self, staged: Sequence[FileReceipt], columns: dict[str, str]) -> list[dict[str, Any]]:
+        """Return what the entry says; nothing if it would change nothing."""
+        log, form, now = self.log, self.writer.form, int(time.time() * 1000)
+        partitions = form.partitions if isinstance(form, DeltaFormat) else ()
+        actions: list[dict[str, Any]] = []
+        if log.protocol is None:
+            if not staged and isinstance(form, DeltaFormat):
+                columns = form.columns()
+            if not columns:
+                return []
+            actions += description_of(columns, partitions, self.folder.path)
+        else:
+            check_table(log, columns, partitions, replaces=self.replace)
+        gone = list(log.adds.values()) if self.replace else []
+        if not staged and not gone and not actions:
+            return []
+        if self.app_id is not None:
+            actions.append({"txn": {"appId": self.app_id, "version": self.epoch, "lastUpdated": now}})
+        actions += [{"remove": _removed(add, now)} for add in gone]
+        actions += [{"add": self._add(file, columns, now)} for file in staged]
+        mode = "Overwrite" if self.replace else "Append"
+        info = {"timestamp": now, "operation": "WRITE", "operationParameters": {"mode": mode}, "engineInfo": "dstream"}
+        return [{"commitInfo": info}, *actions]
+
+    def _add(self, file: FileReceipt, columns: dict[str, str], now: int) -> dict[str, Any]:
+        tags = {} if self.app_id is None else {"tags": {_JOB: self.app_id, _EPOCH: str(self.epoch)}}
+        return {
+            "path": path_in_log(self._name(file)),
+            "partitionValues": partition_values(file.folder, columns, self.folder.path),
+            "size": file.size,
+            "modificationTime": now,
+            "dataChange": True,
+            "stats": f'{{"numRecords":{file.items}}}',
+            **tags,
+        }
+
+    def abort(self) -> None:
+        """Remove what the tasks of this run have written and the log does not name; raises nothing."""
+        with contextlib.suppress(OSError, SinkError):
+            self.log.catch_up()
+            for name in list(self.folder.seen()):
+                found = _OURS.fullmatch(name)
+                if found and found[1] == self.writer.run and path_in_log(name) not in self.log.adds:
+                    with contextlib.suppress(OSError, SinkError):
+                        self.log.place.remove(name)
+
+
+def _ends(folder: str) -> list[int]:
+    return [place for place, sign in enumerate(folder) if sign == "/"]
+
+
+def _removed(add: dict[str, Any], now: int) -> dict[str, Any]:
+    return {
+        "path": add["path"],
+        "deletionTimestamp": now,
+        "dataChange": True,
+        "extendedFileMetadata": True,
+        "partitionValues": add.get("partitionValues") or {},
+        "size": add.get("size") or 0,
+    }

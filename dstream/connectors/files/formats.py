@@ -1,0 +1,476 @@
+"""Formats of output files: the contract, compression, and lines of text and of JSON.
+
+A format is a value that travels to the tasks; for each file that a task writes it makes a `Content`. `format_choice`
+has the lines of CSV, `column_formats` has Parquet and Avro.
+"""
+
+from __future__ import annotations
+
+import codecs
+import datetime
+import decimal
+import enum
+import io
+import json
+import shutil
+import uuid
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import IO, Any, Literal, Protocol, TypeAlias, cast
+
+from dstream.connectors.base import TextLines, UnnamedLines, readable
+from dstream.errors import IllegalStateError
+from dstream.failures.attribution import each
+from dstream.schema.column_types import ColumnTypes
+from dstream.values.fields import field_names
+
+__all__ = [
+    "NO_LIMIT",
+    "Compression",
+    "Content",
+    "FileFormat",
+    "JoinedFormat",
+    "JsonLines",
+    "LineContent",
+    "LineFormat",
+    "Lines",
+    "compressed",
+    "decompressed",
+    "kept_open",
+    "plain",
+]
+
+
+Compression: TypeAlias = Literal["gz", "bz2", "xz", "zst"]
+
+
+NO_LIMIT = 1 << 62
+
+
+class FileFormat(Protocol):
+    """How items become files."""
+
+    @property
+    def suffix(self) -> str:
+        """What the names of the files end with."""
+        ...
+
+    @property
+    def piece(self) -> int:
+        """How many items a content is given at once, at most."""
+        ...
+
+    @property
+    def is_known(self) -> bool:
+        """Whether a file without items says something all the same: what its columns are."""
+        ...
+
+    def content(self, file: IO[bytes], limit: int, held: int, known: dict[str, Any]) -> Content:
+        """Begin a file.
+
+        Args:
+            file: takes the bytes.
+            limit: of the content, in bytes.
+            held: how many bytes may wait in memory until they are written.
+            known: what the files of a task have learned of their columns, by name.
+        """
+        ...
+
+    def check_item(self, item: Any) -> None:
+        """Refuse an item that no file of this format takes, whatever the others are; no function is called for it."""
+        ...
+
+
+class JoinedFormat(FileFormat, Protocol):
+    """One whose files several can be made into one."""
+
+    def join(self, files: Iterable[IO[bytes]], columns: ColumnTypes, into: IO[bytes]) -> None:
+        """Write the items of some files of this format into one, in order.
+
+        Args:
+            files: each complete, and read once.
+            columns: of each of them.
+            into: takes the bytes, and stays open.
+        """
+        ...
+
+
+class Content(Protocol):
+    """What is on its way into one file."""
+
+    def write(self, items: Sequence[Any]) -> int:
+        """Take items from the front; return how many fit. The first one always does."""
+        ...
+
+    def finish(self) -> ColumnTypes:
+        """Write what waits, and the end of the file, which stays open; return the columns, none of lines."""
+        ...
+
+    def discard(self) -> None:
+        """Leave it as it is: the file will be removed."""
+        ...
+
+
+def compressed(file: IO[bytes], how: Compression | None) -> IO[bytes]:
+    """Return what writes into `file`, compressed. To close it completes it; `file` stays open."""
+    if how is None:
+        return kept_open(file)
+    if how == "gz":
+        import gzip
+
+        # The same items make the same bytes: no name and no time.
+        return cast("IO[bytes]", gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0))
+    if how == "bz2":
+        import bz2
+
+        return bz2.BZ2File(file, "wb")
+    if how == "xz":
+        import lzma
+
+        return lzma.LZMAFile(file, "wb")
+    # The standard library writes Zstandard from Python 3.14 on; pyarrow is here anyway, but slow to import.
+    import pyarrow
+
+    return cast("IO[bytes]", pyarrow.CompressedOutputStream(pyarrow.PythonFile(kept_open(file), mode="w"), "zstd"))
+
+
+def decompressed(file: IO[bytes], how: Compression | None) -> IO[bytes]:
+    """Return what reads the bytes that `compressed` took; `file` stays open."""
+    if how is None:
+        return file
+    if how == "gz":
+        import gzip
+
+        return cast("IO[bytes]", gzip.GzipFile(fileobj=file))
+    if how == "bz2":
+        import bz2
+
+        return bz2.BZ2File(file)
+    if how == "xz":
+        import lzma
+
+        return lzma.LZMAFile(file)
+    import pyarrow
+
+    content = pyarrow.CompressedInputStream(pyarrow.PythonFile(_KeptReader(file), mode="r"), "zstd")
+    return cast("IO[bytes]", io.BufferedReader(content))
+
+
+def kept_open(file: IO[bytes]) -> IO[bytes]:
+    """Return the file as one that who closes it does not close."""
+    return cast("IO[bytes]", _Kept(file))
+
+
+class _Kept(io.RawIOBase):
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self.write = file.write  # type: ignore[method-assign]  # A call less for each piece.
+
+    def writable(self) -> bool:
+        return True
+
+
+class _KeptReader(io.RawIOBase):
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+
+    def read(self, size: int = -1) -> bytes:
+        return self._file.read(size)
+
+    def readable(self) -> bool:
+        return True
+
+
+class Lines(Protocol):
+    """Makes the lines of one file."""
+
+    def header(self, items: Sequence[Any]) -> str:
+        """Return what stands before the lines of the first items, with its end."""
+        ...
+
+    def lines(self, items: Sequence[Any]) -> str:
+        """Return the lines of some items, each with its end."""
+        ...
+
+    def escaped(self, items: Sequence[Any], encoding: str) -> str:
+        """Return lines that the encoding has bytes for, where it has none for `lines`, or say for which item."""
+        ...
+
+    def columns(self) -> ColumnTypes:
+        """Return the columns, if they have names."""
+        ...
+
+
+class LinesOfFiles(Protocol):
+    """A value that begins the lines of a file."""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether a file without items has a header."""
+        ...
+
+    def begun(self) -> Lines:
+        """Return what makes them."""
+        ...
+
+    def heading(self, columns: ColumnTypes) -> str:
+        """Return the header of files with these columns."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LineFormat:
+    """Files of lines.
+
+    Attributes:
+        of: makes the lines.
+        ending: of the names of the files, before that of the compression.
+        encoding: of the file.
+    """
+
+    of: LinesOfFiles
+    ending: str
+    encoding: str
+    compression: Compression | None
+
+    piece = 4_096
+
+    @property
+    def suffix(self) -> str:
+        """Both endings."""
+        return self.ending + (f".{self.compression}" if self.compression else "")
+
+    @property
+    def is_known(self) -> bool:
+        """Whether there is a header."""
+        return self.of.is_known
+
+    def content(self, file: IO[bytes], limit: int, held: int, known: dict[str, Any]) -> LineContent:
+        """Begin a file; the limit is that of the bytes before they are compressed. None of them wait."""
+        return LineContent(self.of.begun(), self.encoding, compressed(file, self.compression), limit)
+
+    def check_item(self, item: Any) -> None:
+        """Refuse an item that makes no line. To make the text of one is a function of the user's."""
+        if not isinstance(self.of, TextLines):
+            self.of.begun().lines([item])
+
+    def join(self, files: Iterable[IO[bytes]], columns: ColumnTypes, into: IO[bytes]) -> None:
+        """Put them one behind another, each but the first without its header and its byte order mark.
+
+        Compressed ones stay as they are, but for those that begin with either: they are compressed anew.
+        """
+        opening = self._opening(columns)
+        for number, file in enumerate(files):
+            skipped = b"" if number == 0 else opening or self._doubled_mark(file)
+            if not skipped:
+                shutil.copyfileobj(file, into)
+                continue
+            lines = decompressed(file, self.compression)
+            if lines.read(len(skipped)) != skipped:
+                raise IllegalStateError("a file that is to be joined with others does not begin as it was written")
+            rest = compressed(into, self.compression)
+            shutil.copyfileobj(lines, rest)
+            rest.close()
+
+    def _opening(self, columns: ColumnTypes) -> bytes:
+        """Return what a file begins with, whatever its items are."""
+        header = self.of.heading(columns)
+        header = _MARK + header if header.startswith(_MARK) and self._is_utf8() else header
+        return codecs.getincrementalencoder(self.encoding)().encode(header)
+
+    def _doubled_mark(self, file: IO[bytes]) -> bytes:
+        """Return the mark that stands before one with which the first item begins."""
+        mark = _MARK.encode()
+        if not self._is_utf8():
+            return b""
+        begins = decompressed(file, self.compression).read(len(mark))
+        file.seek(0)
+        return mark if begins == mark else b""
+
+    def _is_utf8(self) -> bool:
+        return codecs.lookup(self.encoding).name == "utf-8"
+
+
+_MARK = "\ufeff"
+"""The byte order mark, which may begin a text, too."""
+
+
+class LineContent:
+    """Encodes lines piece by piece; only the first has a byte order mark."""
+
+    def __init__(self, lines: Lines, encoding: str, file: IO[bytes], limit: int) -> None:
+        self._lines = lines
+        self._encoding = encoding
+        self._encoder = codecs.getincrementalencoder(encoding)()
+        self._file = file
+        self._limit = limit
+        self._size = 0
+
+    def write(self, items: Sequence[Any]) -> int:
+        """Write the first items, as many as fit.
+
+        Raises:
+            UnicodeEncodeError: the encoding has no bytes for a character of a text.
+        """
+        state = self._encoder.getstate()
+        data = self._encoded(items)
+        while self._size + len(data) > self._limit and (self._size or len(items) > 1):
+            self._encoder.setstate(state)
+            items = items[: len(items) // 2]
+            if not items:
+                return 0
+            data = self._encoded(items)
+        self._file.write(data)
+        self._size += len(data)
+        return len(items)
+
+    def _encoded(self, items: Sequence[Any]) -> bytes:
+        header = "" if self._size else self._lines.header(items)
+        lines = header + self._lines.lines(items)
+        if not self._size and lines.startswith(_MARK) and codecs.lookup(self._encoding).name == "utf-8":
+            lines = _MARK + lines  # Readers drop the first one, which would be that of the item.
+        state = self._encoder.getstate()
+        try:
+            return self._encoder.encode(readable(lines, self._encoding))
+        except UnicodeEncodeError:
+            self._encoder.setstate(state)
+            escaped = header + self._lines.escaped(items, self._encoding)
+            return self._encoder.encode(readable(escaped, self._encoding))
+
+    def finish(self) -> ColumnTypes:
+        """Complete the file."""
+        if not self._size:
+            self._file.write(self._encoder.encode(self._lines.header([])))
+        self._file.close()
+        return self._lines.columns()
+
+    def discard(self) -> None:
+        """End the compression, whatever becomes of it."""
+        with suppress(Exception):
+            self._file.close()
+
+
+@dataclass(frozen=True, slots=True)
+class JsonLines(UnnamedLines):
+    """Each item as a line of JSON. Characters that the encoding has not are written as escapes."""
+
+    def lines(self, items: Sequence[Any]) -> str:
+        """Return the lines of some items, each with its end.
+
+        Raises:
+            TypeError: an item holds what JSON has not.
+        """
+        return "\n".join([*each(_one_line, items), ""])
+
+    def escaped(self, items: Sequence[Any], encoding: str) -> str:
+        """Return the lines in ASCII."""
+        return "\n".join([*(json.dumps(_plain_item(item)) for item in items), ""])
+
+
+def _one_line(item: Any) -> str:
+    return _ENCODER.encode(_plain_item(item))
+
+
+def _plain_item(item: Any) -> Any:
+    try:
+        return plain(item)
+    except _NoFormError as error:
+        raise error.complete() from None
+
+
+_ENCODER = json.JSONEncoder(ensure_ascii=False)
+
+
+def plain(value: Any) -> Any:
+    """Return `value` as JSON has it: dataclasses and named tuples are objects, other tuples are arrays.
+
+    NaN and infinities stay, which `json.loads` reads and some other programs do not.
+
+    Raises:
+        TypeError: it holds something that has no such form, or an object with a key that is no text.
+
+    Example:
+        >>> from dstream.values import Entry
+        >>> plain([Entry("a", (1, None))])
+        [{'key': 'a', 'value': [1, None]}]
+    """
+    kind = type(value)
+    if kind in _SCALARS:
+        return value
+    if kind is dict:
+        return _object(value.items())
+    if kind is list or kind is tuple:
+        return _array(value)
+    return _plain_of_a_subclass(value)
+
+
+_SCALARS = frozenset({str, int, float, bool, type(None)})
+
+
+def _object(pairs: Any) -> dict[str, Any]:
+    made = {}
+    for key, value in pairs:
+        if not isinstance(key, str):
+            # `json.dumps` makes texts of numbers, so that 1 and "1" would be one key.
+            raise TypeError(f"a key of a JSON object is a text, not {type(key).__name__} {key!r}: make a str of it")
+        made[str.__str__(key)] = _part(key, value)
+    return made
+
+
+def _array(values: Sequence[Any]) -> list[Any]:
+    return [_part(place, part) for place, part in enumerate(values)]
+
+
+def _part(place: str | int, value: Any) -> Any:
+    try:
+        return plain(value)
+    except _NoFormError as error:
+        error.places.insert(0, place)
+        raise
+
+
+def _plain_of_a_subclass(value: Any) -> Any:
+    if isinstance(value, type):
+        raise _NoFormError(f"the class {value.__qualname__}", "take its name")
+    if names := field_names(type(value)):
+        return {name: _part(name, getattr(value, name)) for name in names}
+    for kind in (str, int, float):  # An Enum of these too.
+        if isinstance(value, kind):
+            return kind(value) if not isinstance(value, str) else str.__str__(value)
+    if isinstance(value, dict):
+        return _object(value.items())
+    if isinstance(value, list | tuple):
+        return _array(value)
+    raise _NoFormError(type(value).__name__, _instead_of(value))
+
+
+def _instead_of(value: Any) -> str:
+    if isinstance(value, enum.Enum):
+        return "take its .value or its .name"
+    if isinstance(value, datetime.date | datetime.time):
+        return "take its .isoformat()"
+    if isinstance(value, decimal.Decimal | uuid.UUID):
+        return "take str(...) of it, or float(...) of a number that may be rounded"
+    return "make a str, a number, a list or a dict of it before"
+
+
+class _NoFormError(TypeError):
+    """JSON has no form for a value.
+
+    Attributes:
+        places: where it stands in the item, from outside: names and positions.
+    """
+
+    def __init__(self, kind: str, instead: str) -> None:
+        super().__init__(f"JSON has no form for {kind}: {instead}")
+        self.kind = kind
+        self.instead = instead
+        self.places: list[str | int] = []
+
+    def complete(self) -> TypeError:
+        """Return the error as users see it."""
+        if not self.places:
+            return TypeError(str(self))
+        where = "".join(f"[{place!r}]" for place in self.places)
+        return TypeError(f"JSON has no form for {self.kind}, which stands at {where} of the item: {self.instead}")

@@ -1,0 +1,421 @@
+"""State of an output folder, receipts of staged files, and their publication in one commit.
+
+What readers see: `<name>-<commit>-<part>.<suffix>`, each of them a complete file from its first moment on, and
+`_SUCCESS`, a JSON object whose `files` are the names of all files of all finished commits, in order. `_SUCCESS` is
+replaced in one step: who reads the files that it lists reads all of a commit or nothing of it.
+
+What they do not see, in `.dstream`: the files that tasks write; for each job the last epoch that was committed, and
+what it holds back; and during a commit its journal, which says what gets which name.
+
+The journal is the commit. If a process dies after it wrote that, the next commit into the folder finishes it first; if
+it dies before, nothing happened. One commit at a time has a lock of the folder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+from dstream.errors import IllegalStateError, SinkError
+from dstream.filesystem.outputs import HIDDEN, OutputFolder, writing_to
+from dstream.schema.column_types import ColumnTypes
+from dstream.spi import Receipt
+
+__all__ = [
+    "FOLDER",
+    "NOTHING",
+    "STAGED",
+    "FileReceipt",
+    "FolderState",
+    "Publication",
+    "check_staged",
+    "checked_receipt",
+    "locked",
+    "number_of",
+    "publish",
+    "record_of",
+    "sweep",
+]
+
+
+STAGED = re.compile(r"[0-9a-f]{32}-[0-9a-f]{32}")
+"""The names of what tasks write: the run, then the attempt."""
+
+_RECORD = re.compile(r"[0-9a-f]{32}")
+_LEVEL = r"[^/\0._=][^/\0=]*=[^/\0]*/"
+FOLDER = re.compile(rf"(?:{_LEVEL})*")
+"""What `partition_by` calls folders, `country=NO/`: none of them is hidden, or leads out of where it stands."""
+
+_PUBLISHED = re.compile(rf"(?:{_LEVEL})*[^/\0._][^/\0]*-(\d{{6,}})-\d{{5,}}(?:-[0-9a-f]{{8}})?\.[a-z0-9.]+")
+_REMOVED = re.compile(rf"(?:{_LEVEL})*[^/\0._][^/\0]*")
+_JOINED = re.compile(rf"{re.escape(HIDDEN)}/{STAGED.pattern}")
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """What a commit makes visible.
+
+    Attributes:
+        record: that of its job.
+        epoch: its number.
+        files: (name that a task gave, name that readers will see), in order.
+        removed: files that these take the place of, also hidden ones that were joined.
+    """
+
+    record: str
+    epoch: int
+    files: tuple[tuple[str, str], ...]
+    removed: tuple[str, ...]
+
+    def names(self) -> list[str]:
+        """Return what readers will see."""
+        return [name for _, name in self.files]
+
+
+NOTHING = Publication("", 0, (), ())
+
+
+@dataclass(frozen=True, slots=True)
+class FolderState:
+    """The folder, seen from the driver. Its files may be anybody's, so what they say is checked.
+
+    Attributes:
+        place: where it is.
+    """
+
+    place: OutputFolder
+
+    @property
+    def path(self) -> str:
+        """What messages call it."""
+        return self.place.title
+
+    def strangers(self) -> list[str]:
+        """Return what readers see here and no commit has made."""
+        seen = sorted(self.seen())
+        # In this order: a commit that ends meanwhile is in the journal or in the list.
+        unfinished = self.unfinished()
+        own = {*unfinished.names(), *unfinished.removed, *self.listed()}
+        return [name for name in seen if name not in own and self.place.holds(name)]
+
+    def seen(self, below: str = "") -> Iterator[str]:
+        """Give the names of what is not hidden here: files, and folders that `partition_by` has not named."""
+        for name, is_folder in self.place.seen(below):
+            if name[0] in "._":
+                continue
+            if is_folder and FOLDER.fullmatch(f"{name}/"):
+                yield from self.seen(f"{below}{name}/")
+            else:
+                yield below + name
+
+    def listed(self) -> list[str]:
+        """Return the files of all finished commits that are still there, in order."""
+        names = _texts(self._read(_LIST, "files"))
+        return [name for name in names if _REMOVED.fullmatch(name) and self.place.holds(name)]
+
+    def epoch(self, record: str) -> int:
+        """Return the number of the last epoch of a job that was committed here; 0 if there is none."""
+        found = self._read(_record(record), "epoch")
+        return found if isinstance(found, int) else 0
+
+    def files_of(self, record: str) -> list[str]:
+        """Return the paths of the files of that epoch."""
+        return [self.place.path_of(name) for name in _texts(self._read(_record(record), "files"))]
+
+    def unfinished(self) -> Publication:
+        """Return what the journal of a commit says that has not finished; `NOTHING` if there is none.
+
+        Raises:
+            SinkError: it is damaged.
+        """
+        found = self._read(_JOURNAL, "publication")
+        if found is None:
+            return NOTHING
+        try:
+            record, epoch, files, removed = found
+            publication = Publication(record, epoch, tuple((staged, name) for staged, name in files), tuple(removed))
+            _check(publication)
+        except (TypeError, ValueError) as error:
+            raise SinkError(
+                f"{self.place.path_of(_JOURNAL)} is no journal of a commit: remove it if you know who wrote it"
+            ) from error
+        return publication
+
+    def begin(self, publication: Publication) -> None:
+        """Write the journal."""
+        parts = [publication.record, publication.epoch, publication.files, publication.removed]
+        self._write(_JOURNAL, {"publication": parts})
+
+    def end(self) -> None:
+        """Remove the journal."""
+        self.place.remove(_JOURNAL)
+
+    def list_files(self, names: list[str]) -> None:
+        """Let these be the files of all finished commits."""
+        self._write(_LIST, {"files": names})
+
+    def remember(self, publication: Publication) -> None:
+        """Write down that the epoch is committed, and what it made."""
+        content = {"epoch": publication.epoch, "files": publication.names()}
+        self._write(_record(publication.record), content)
+
+    def hold(self, record: str, epoch: int, receipts: list[Any], since: float) -> None:
+        """Write down that the epoch is committed, and what the job holds back since when, in order."""
+        self._write(_record(record), {"epoch": epoch, "files": [], "held": receipts, "since": since})
+
+    def held(self, record: str) -> tuple[list[Any], float]:
+        """Return the receipts of what a job holds back, and since when."""
+        receipts, since = self._read(_record(record), "held"), self._read(_record(record), "since")
+        return (receipts if isinstance(receipts, list) else []), (since if isinstance(since, float) else 0.0)
+
+    def all_held(self) -> set[str]:
+        """Return the hidden names of what all jobs hold back.
+
+        Raises:
+            SinkError: what is written down of one of them cannot be read.
+        """
+        records = [name.removesuffix(".json") for name, _ in self.place.seen(f"{HIDDEN}/jobs")]
+        held = [each for record in records if _RECORD.fullmatch(record) for each in self.held(record)[0]]
+        return {each[0] for each in held if isinstance(each, list) and each and isinstance(each[0], str)}
+
+    def forget(self, record: str) -> None:
+        """Remove what is written down of a job that nobody will commit again."""
+        with contextlib.suppress(OSError, SinkError):
+            self.place.remove(_record(record))
+
+    def _read(self, name: str, key: str) -> Any:
+        """Return a value of an object in a file; None if that is not there. Others leave an empty `_SUCCESS`."""
+        try:
+            content = self.place.read(name)
+            found = json.loads(content) if content else None
+        except FileNotFoundError:
+            return None
+        except (ValueError, RecursionError) as error:
+            raise SinkError(f"cannot read {self.place.path_of(name)}: {error}") from error
+        return found.get(key) if isinstance(found, dict) else None
+
+    def _write(self, name: str, content: Any) -> None:
+        self.place.replace(name, json.dumps(content).encode())
+
+
+_LIST = "_SUCCESS"
+_JOURNAL = f"{HIDDEN}/publishing.json"
+
+
+def _record(record: str) -> str:
+    return f"{HIDDEN}/jobs/{record}.json"
+
+
+def _texts(found: Any) -> list[str]:
+    return [each for each in found if isinstance(each, str)] if isinstance(found, list) else []
+
+
+def _check(publication: Publication) -> None:
+    """Refuse a journal that leads out of the folder."""
+    matching = [(_RECORD, publication.record), *((_PUBLISHED, name) for name in publication.names())]
+    matching += [(STAGED, staged) for staged, _ in publication.files]
+    if not all(pattern.fullmatch(name) for pattern, name in matching) or not isinstance(publication.epoch, int):
+        raise ValueError("a name in it is none that a commit gives")
+    if not all(_REMOVED.fullmatch(name) or _JOINED.fullmatch(name) for name in publication.removed):
+        raise ValueError("it removes what no commit has made")
+
+
+def number_of(name: str) -> int:
+    """Return the number of the commit that gave a file its name; 0 if none did."""
+    found = _PUBLISHED.fullmatch(name)
+    return int(found[1]) if found else 0
+
+
+@dataclass(frozen=True, slots=True)
+class FileReceipt:
+    """What a task wrote.
+
+    Attributes:
+        name: of the file, below the hidden folder.
+        size: in bytes.
+        folder: below the target, with a slash at its end; empty for the target itself.
+        columns: what stands in the file.
+        items: how many; -1 in a receipt of a run before this was counted.
+    """
+
+    name: str
+    size: int
+    folder: str
+    columns: ColumnTypes
+    items: int
+
+    def receipt(self) -> list[Receipt]:
+        """Return what `checked_receipt` makes this of."""
+        return [self.name, self.size, self.folder, dict(self.columns), self.items]
+
+
+def checked_receipt(receipt: Receipt, folder: FolderState) -> FileReceipt:
+    """Return the parts of a receipt. It may have been kept anywhere, so it is input, and leads nowhere else."""
+    match receipt:
+        case [str(name), int(size), str(below), dict(columns), *count] if STAGED.fullmatch(name) and FOLDER.fullmatch(
+            below
+        ):
+            kinds = {str(column): str(kind) for column, kind in columns.items()}
+            return FileReceipt(name, size, below, kinds, next((each for each in count if isinstance(each, int)), -1))
+    raise IllegalStateError(f"{folder.path}: nothing was changed, since {receipt!r} is no receipt of a file")
+
+
+def check_staged(staged: Sequence[tuple[str, int]], folder: FolderState) -> None:
+    """Look whether what tasks wrote is there, by name and size.
+
+    Raises:
+        IllegalStateError: it is not, or not as it was written.
+    """
+    for name, size in staged:
+        try:
+            found = folder.place.size(f"{HIDDEN}/{name}")
+        except FileNotFoundError as error:
+            raise IllegalStateError(
+                f"{folder.path}: nothing was changed, since what a task wrote is no more, or is on another machine: "
+                "the folder must be one that all machines share"
+            ) from error
+        if found != size:
+            raise IllegalStateError(
+                f"{folder.path}: nothing was changed, since a task wrote {size:,} bytes, and {found:,} are there"
+            )
+
+
+_WEEK = 7 * 24 * 60 * 60.0
+
+
+@contextlib.contextmanager
+def locked(folder: FolderState) -> Iterator[None]:
+    """Let nobody else commit; finish what a process that died has left in the middle.
+
+    Raises:
+        SinkError: another process has the lock for a minute, or the folder is gone.
+    """
+    with folder.place.locked():
+        with writing_to(folder.path):
+            _finish(folder)
+        yield
+
+
+def publish(
+    folder: FolderState,
+    record: str,
+    epoch: int,
+    staged: Sequence[tuple[str, int]],
+    named: Callable[[int, int], str],
+    *,
+    replace: bool,
+    joined: Sequence[str] = (),
+) -> None:
+    """Give what tasks wrote the names that readers see; within `locked`.
+
+    Args:
+        folder: where.
+        record: that of the job.
+        epoch: its number.
+        staged: name and size of what each task wrote, in order.
+        named: gives the name of a file from the number of the commit, and its own within that.
+        replace: all files of earlier commits disappear.
+        joined: what tasks wrote, of which some of `staged` were made.
+
+    Raises:
+        IllegalStateError: something is not there, or not as it was written; nothing was changed.
+        SinkError: the file system refuses.
+    """
+    check_staged(staged, folder)
+    with writing_to(folder.path):
+        earlier = folder.listed()
+        number = 1 + max(map(number_of, [*folder.seen(), *earlier]), default=0)
+        files = tuple((name, named(number, part)) for part, (name, _) in enumerate(staged))
+        removed = (*(earlier if replace else ()), *(f"{HIDDEN}/{name}" for name in joined))
+        publication = Publication(record, epoch, files, removed)
+        try:
+            folder.begin(publication)
+            for name, seen in publication.files:
+                folder.place.move(f"{HIDDEN}/{name}", seen)
+            _show(folder, publication)
+        except BaseException:
+            _take_back(folder, publication, earlier)
+            raise
+        _clear(folder, publication)
+
+
+def _show(folder: FolderState, publication: Publication) -> None:
+    """Do what a journal says, up to the list that readers see, and what the folder remembers of the job."""
+    for staged, name in publication.files:
+        with contextlib.suppress(FileNotFoundError):  # It was moved before.
+            folder.place.move(f"{HIDDEN}/{staged}", name)
+    folder.place.settle({os.path.dirname(name) for name in ["", *publication.names()]})
+    gone = {*publication.removed, *publication.names()}
+    folder.list_files([*(name for name in folder.listed() if name not in gone), *publication.names()])
+    folder.remember(publication)
+
+
+def _take_back(folder: FolderState, publication: Publication, earlier: list[str]) -> None:
+    """Undo what was shown of a commit that failed, where a move can be taken back, unless the job is told of it.
+
+    Elsewhere, and where this fails too, whoever commits next goes on where it stopped.
+    """
+    if not folder.place.moves_at_once or folder.epoch(publication.record) >= publication.epoch:
+        return
+    if folder.listed() != earlier:
+        folder.list_files(earlier)
+    for staged, name in publication.files:
+        if not folder.place.holds(
+            f"{HIDDEN}/{staged}"
+        ):  # Else it was not moved, and its name may be one that none has.
+            folder.place.move(name, f"{HIDDEN}/{staged}")
+            _remove_empty(folder, os.path.dirname(name))
+    with contextlib.suppress(FileNotFoundError):  # It was not written.
+        folder.end()
+
+
+def _finish(folder: FolderState) -> None:
+    """Do what is left of what a journal says."""
+    publication = folder.unfinished()
+    if publication.record:
+        _show(folder, publication)
+        _clear(folder, publication)
+
+
+def _clear(folder: FolderState, publication: Publication) -> None:
+    """Remove what a commit took the place of, and its journal."""
+    for name in publication.removed:
+        with contextlib.suppress(FileNotFoundError):
+            folder.place.remove(name)
+        _remove_empty(folder, os.path.dirname(name))
+    folder.end()
+
+
+def _remove_empty(folder: FolderState, below: str) -> None:
+    """Remove the folders of `partition_by` that hold nothing any more."""
+    while below:
+        folder.place.remove_empty(below)
+        below = os.path.dirname(below)
+
+
+def sweep(folder: FolderState, runs: set[str]) -> None:
+    """Remove what these runs have written, and what others wrote a week ago and nobody committed; raises nothing.
+
+    What an unfinished commit names stays, and what jobs hold back.
+    """
+    with contextlib.suppress(OSError, SinkError):
+        unfinished = {staged for staged, _ in folder.unfinished().files}
+        held: set[str] | None = None
+        for name, _ in list(folder.place.seen(HIDDEN)):
+            if STAGED.fullmatch(name) and name not in unfinished:
+                with contextlib.suppress(OSError, SinkError):
+                    if name.partition("-")[0] in runs or folder.place.age(f"{HIDDEN}/{name}") > _WEEK:
+                        held = folder.all_held() if held is None else held
+                        if name not in held:
+                            folder.place.remove(f"{HIDDEN}/{name}")
+
+
+def record_of(job: str) -> str:
+    """Return the name of the record of a job, which may be called anything."""
+    return sha256(job.encode("utf-8", "surrogatepass")).hexdigest()[:32]

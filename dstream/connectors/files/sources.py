@@ -1,0 +1,350 @@
+"""Base of the sources of files: options, splits, bad records; and files read whole.
+
+A `Format` says how the files are divided and how the records of a part become items. What is the same for all of them
+stands here: pairs with the path, and what becomes of records that are none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING, Any, Protocol, get_args, runtime_checkable
+
+from dstream.connectors.base import MAX_RECORD, OnBad
+from dstream.connectors.files.splits import Part, plan
+from dstream.connectors.memory import NamesOfStreams
+from dstream.errors import SourceError
+from dstream.filesystem.access import File, is_compressed, opened, reading
+from dstream.filesystem.discovery import find_files, within, written_call
+from dstream.spi import ArrowRows, Misread, Sink
+from dstream.values import BadRecord
+
+if TYPE_CHECKING:
+    from dstream.schema.records import OnMisread
+
+__all__ = [
+    "Format",
+    "Options",
+    "RecordFiles",
+    "RecordSplit",
+    "WholeFile",
+    "WholeFiles",
+    "checked_max_record",
+    "fail_at_once",
+    "misread_at",
+    "options",
+    "shown_max_record",
+]
+
+
+SHOWN = 200
+"""How much of a bad record its error shows."""
+LONGEST_TEXT = 64 << 10
+"""How much of a bad record its dead letter holds."""
+
+
+class Format(Protocol):
+    """How the records of files become items. It travels with each split."""
+
+    def divided(self, files: list[File], parallelism: int) -> Sequence[tuple[Any, ...]]:
+        """Return the parts that each split reads, one after another; each part has a `file`."""
+        ...
+
+    def items(self, part: Any, misread: OnMisread) -> Iterator[Any]:
+        """Give the items of a part; in the place of a bad record what `misread` gives, or raises."""
+        ...
+
+
+@runtime_checkable
+class FormatInBlocks(Format, Protocol):
+    """A format whose items are made several at a time."""
+
+    def blocks(self, part: Any, misread: OnMisread) -> Iterator[Sequence[Any]]:
+        """Give the items of a part in lists; else as `items`."""
+        ...
+
+
+@runtime_checkable
+class FormatInArrow(Format, Protocol):
+    """A format whose files have columns."""
+
+    @property
+    def has_columns(self) -> bool:
+        """Whether items stand in columns."""
+        ...
+
+    def arrow_rows(self, part: Any, misread: OnMisread) -> Iterator[ArrowRows | Iterator[Any]]:
+        """Give the items of a part in columns, and in iterators those that stand in none; else as `items`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What all sources of files take.
+
+    Attributes:
+        with_path: items are pairs of the path and what the format gives.
+        on_bad: what becomes of bad records.
+        into: gets a dead letter for each of them, or None.
+    """
+
+    with_path: bool
+    on_bad: OnBad
+    into: Any
+
+
+def options(with_path: object, on_bad: object, into: object) -> Options:
+    """Return the options of a source.
+
+    Raises:
+        TypeError: one of them is of another kind.
+        ValueError: `on_bad` is none of its choices, or "skip" beside `into`.
+    """
+    if not isinstance(with_path, bool):
+        raise TypeError(f"with_path must be True or False, not {type(with_path).__name__}")
+    if on_bad not in get_args(OnBad):
+        kept = f"; into={on_bad!r} sends bad records there" if isinstance(on_bad, Sink) else ""
+        raise ValueError(f"on_bad must be 'fail' or 'skip', not {on_bad!r}{kept}")
+    if into is not None and (isinstance(into, type) or not isinstance(into, Sink)):
+        raise TypeError(f"into must be a reducer, such as to_ilist(...), not {type(into).__name__}")
+    if into is not None and on_bad == "skip":
+        raise ValueError("on_bad='skip' leaves bad records out, and into= sends them away: give one of the two")
+    return Options(with_path, on_bad, into)  # type: ignore[arg-type]  # It is one of the choices.
+
+
+def checked_max_record(size: object) -> int:
+    """Return the number of bytes that a record may have.
+
+    Raises:
+        TypeError: it is no int.
+        ValueError: it is none above 0.
+    """
+    if isinstance(size, bool) or not isinstance(size, int):
+        raise TypeError(f"max_record must be a number of bytes as an int, not {type(size).__name__}")
+    if size < 1:
+        raise ValueError(f"max_record must be at least 1, not {size}")
+    return size
+
+
+def shown_max_record(size: int) -> tuple[str, int | None]:
+    """Return the argument as a source shows it, which leaves out the default."""
+    return "max_record", None if size == MAX_RECORD else size
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class RecordFiles(NamesOfStreams):
+    """What the sources of files return.
+
+    Attributes:
+        maker: the name of the function that made it.
+        paths: which files.
+        format: that of the files.
+        options: what all such sources take.
+        shown: other arguments by name, as they are shown.
+    """
+
+    maker: str
+    paths: tuple[str, ...]
+    format: Format
+    options: Options
+    shown: tuple[tuple[str, Any], ...] = ()
+
+    ordered = True
+    bounded = True
+    in_caller = False
+
+    @property
+    def on_bad(self) -> OnBad:
+        """What becomes of bad records."""
+        return self.options.on_bad
+
+    @property
+    def into(self) -> Any:
+        """What gets a dead letter for each bad record, or None."""
+        return self.options.into
+
+    @property
+    def has_columns(self) -> bool:
+        """Whether items may stand in columns: no pairs do, nor those beside which bad records are dealt with."""
+        return getattr(self.format, "has_columns", False) and self.options == Options(False, "fail", None)
+
+    def splits(self, parallelism: int) -> list[RecordSplit]:
+        """Find the files and divide them."""
+        return [self._split(parts) for parts in self.format.divided(find_files(self.paths), parallelism)]
+
+    def _split(self, parts: tuple[Any, ...]) -> RecordSplit:
+        if isinstance(self.format, FormatInBlocks) and not self.options.with_path:
+            return SplitInBlocks(parts, self.format, False)
+        return RecordSplit(parts, self.format, self.options.with_path)
+
+    def __repr__(self) -> str:
+        said = {"with_path": self.options.with_path or None, "on_bad": self.on_bad if self.on_bad != "fail" else None}
+        call = written_call(self.maker, self.paths, **dict(self.shown), **said)
+        return call if self.into is None else f"{call[:-1]}, into={self.into.label})"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordSplit:
+    """Parts of files that one task reads one after another."""
+
+    parts: tuple[Any, ...]
+    format: Format
+    with_path: bool
+
+    def read(self) -> Iterator[Any]:
+        """Give the items; a bad record ends that."""
+        return self.read_past(fail_at_once)
+
+    def arrow_rows(self) -> Iterator[ArrowRows | Iterator[Any]] | None:
+        """Give the items in columns as far as they stand in some; None if they do not. A bad record ends that."""
+        if self.with_path or not isinstance(self.format, FormatInArrow) or not self.format.has_columns:
+            return None
+        rows = self.format.arrow_rows
+        return itertools.chain.from_iterable(rows(part, fail_at_once) for part in self.parts)
+
+    def read_past(self, misread: OnMisread) -> Iterator[Any]:
+        """Give the items, and in the place of a bad record what `misread` gives, or raises."""
+        read = _with_path if self.with_path else _alone
+        return itertools.chain.from_iterable(read(self.format, part, misread) for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class SplitInBlocks(RecordSplit):
+    """Parts of files whose items come in lists."""
+
+    format: FormatInBlocks
+
+    def read_blocks(self) -> Iterator[Sequence[Any]]:
+        """Give the items in lists; a bad record ends that."""
+        return itertools.chain.from_iterable(self.format.blocks(part, fail_at_once) for part in self.parts)
+
+
+def fail_at_once(misread: Misread) -> Iterable[Any]:
+    """Raise the error of a bad record: `on_bad="fail"`."""
+    raise misread.error()
+
+
+def _alone(format: Format, part: Any, misread: OnMisread) -> Iterator[Any]:
+    return format.items(part, misread)
+
+
+def _with_path(format: Format, part: Any, misread: OnMisread) -> Iterator[Any]:
+    """Give pairs; what takes the place of a bad record takes that of the pair."""
+    name = part.file.name
+    # None of these is called `item`: a failure would take the one before the bad record for what it failed on.
+    instead: OnMisread = misread if misread is fail_at_once else lambda found: map(_Instead, misread(found))
+    for made in format.items(part, instead):
+        yield made.item if type(made) is _Instead else (name, made)
+
+
+@dataclass(frozen=True, slots=True)
+class _Instead:
+    """What `misread` gave."""
+
+    item: Any
+
+
+def misread_at(
+    file: File, number: Callable[[], int], text: str, problem: Exception, said: str, *, unit: str = "line"
+) -> Misread:
+    """Return what a format says of a bad record.
+
+    Args:
+        file: where it stands.
+        number: gives that of its first line.
+        text: what stands there.
+        problem: what the parser raised.
+        said: what follows the place in the message.
+        unit: what is numbered.
+    """
+    from dstream.schema.decoders import DecodeError  # here: only a bad record needs it
+
+    seen = problem.plain() if isinstance(problem, DecodeError) else problem
+
+    def record() -> BadRecord:
+        return BadRecord(file.name, number(), _cut(text, LONGEST_TEXT))
+
+    def error() -> SourceError:
+        found = SourceError(f"{file.name}, {unit} {number():,}{said}: {_cut(text, SHOWN)}")
+        found.__cause__ = seen
+        return found
+
+    return Misread(seen, record, error)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[:most] + "..."
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class WholeFiles(NamesOfStreams):
+    """What `files` returns."""
+
+    paths: tuple[str, ...]
+    glob: str | None
+    reader: Callable[[str, IO[bytes]], Iterable[Any] | None] | None
+
+    ordered = True
+    bounded = True
+    in_caller = False
+
+    def splits(self, parallelism: int) -> list[WholeFile]:
+        """Find the files and divide them, each of them whole."""
+        paths = self.paths if self.glob is None else [within(path, self.glob) for path in self.paths]
+        parts = plan(find_files(paths), parallelism, lambda file: False)
+        return [WholeFile(each, self.reader) for each in parts]
+
+    def __repr__(self) -> str:
+        return written_call("files", self.paths, glob=self.glob, read=self.reader)
+
+
+@dataclass(frozen=True, slots=True)
+class WholeFile:
+    """Files that one task reads one after another."""
+
+    parts: tuple[Part, ...]
+    reader: Callable[[str, IO[bytes]], Iterable[Any] | None] | None
+
+    def read(self) -> Iterator[Any]:
+        """Give the items of each file."""
+        read = _content if self.reader is None else self._items
+        return itertools.chain.from_iterable(read(part.file) for part in self.parts)
+
+    def _items(self, file: File) -> Iterator[Any]:
+        assert self.reader is not None, "somebody reads the files"
+        # What the function raises does not pass through `opened`, which would take it for a fault of the file.
+        with contextlib.ExitStack() as stack:
+            stream = stack.enter_context(opened(file))
+            try:
+                yield from _given(self.reader(file.name, stream), file)
+            except Exception as error:
+                stack.pop_all().close()
+                with contextlib.suppress(Exception):  # A class of the user's may take none.
+                    error.add_note(f"In the file {file.name}")
+                with reading(file.name) if _is_torn(file, error) else contextlib.nullcontext():
+                    raise
+
+
+def _content(file: File) -> Iterator[tuple[str, bytes]]:
+    with opened(file) as stream:
+        content = stream.read()
+    yield file.name, content
+
+
+def _given(items: Any, file: File) -> Iterable[Any]:
+    if isinstance(items, str | bytes | bytearray):
+        raise TypeError(
+            f"read gave a {type(items).__name__} for {file.name}, whose parts would be the items: give a list of it"
+        )
+    return () if items is None else items
+
+
+def _is_torn(file: File, error: Exception) -> bool:
+    """Say whether an exception is one of those that decompressing raises."""
+    import lzma
+    import zlib
+
+    kinds = (EOFError, zlib.error, lzma.LZMAError, OSError)
+    return is_compressed(file) and isinstance(error, kinds) and not isinstance(error, SourceError)

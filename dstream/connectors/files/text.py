@@ -1,0 +1,479 @@
+"""Lines of text and of JSON as sources, and the lines appended to files of a folder."""
+
+from __future__ import annotations
+
+import datetime
+import fnmatch
+import itertools
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
+
+from dstream.connectors.base import MAX_RECORD, Start
+from dstream.connectors.files.lines import (
+    JSON_SPACES,
+    Damaged,
+    LineNumbers,
+    blocks_of_lines,
+    encoded_blocks,
+    is_divisible,
+    line_blocks,
+)
+from dstream.connectors.files.sources import (
+    RecordFiles,
+    RecordSplit,
+    misread_at,
+)
+from dstream.connectors.files.splits import Part, plan
+from dstream.connectors.memory import NamesOfStreams
+from dstream.errors import SourceError
+from dstream.filesystem.access import File, is_compressed
+from dstream.values.records import EncodedLines
+
+if TYPE_CHECKING:
+    from dstream.schema.decoders import ItemDecoder
+    from dstream.schema.records import OnMisread
+
+__all__ = [
+    "NOTHING_READ",
+    "JsonReader",
+    "Position",
+    "TextFiles",
+    "TextReader",
+    "TextSplit",
+    "WatchedFiles",
+    "WatchedSplit",
+    "end_of_lines",
+    "is_of",
+    "json_problem",
+    "position_at",
+]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class TextFiles(RecordFiles):
+    """What `text_files` returns."""
+
+    @property
+    def gives_texts(self) -> bool:
+        """Whether its blocks may become columns of texts."""
+        return not self.options.with_path and self.on_bad == "fail" and self.into is None
+
+    @property
+    def columns_if(self) -> str:
+        """What has to be true of the files for that, in words that follow "if"."""
+        return f"a task reads {_FEW_BYTES >> 10} KB or more"
+
+    def _split(self, parts: tuple[Any, ...]) -> RecordSplit:
+        kind = RecordSplit if self.options.with_path else TextSplit
+        return kind(parts, self.format, self.options.with_path)
+
+
+@dataclass(frozen=True, slots=True)
+class TextReader:
+    """Lines of text, and how many bytes one may have."""
+
+    encoding: str
+    max_record: int = MAX_RECORD
+
+    def divided(self, files: list[File], parallelism: int) -> list[tuple[Part, ...]]:
+        """Divide the files by bytes."""
+        return plan(files, parallelism, lambda file: is_divisible(file, self.encoding))
+
+    def items(self, part: Part, misread: OnMisread) -> Iterator[str]:
+        """Give the lines; those that are not in the encoding, or too long, are bad records."""
+        numbers, given = LineNumbers(part, self.encoding, self.max_record), 0
+        for block in blocks_of_lines(part, self.encoding, self.max_record):
+            if not isinstance(block, Damaged):
+                yield from block
+            else:
+                for place, line in enumerate(block):
+                    is_bad = place in block.bad
+                    yield from misread(numbers.undecodable(block, place, given + place + 1)) if is_bad else (line,)
+            given += len(block)
+
+    def blocks(self, part: Part) -> Iterator[Sequence[str]]:
+        """Give the lines of one block of a file after another, up to one that is not in the encoding, or too long."""
+        return encoded_blocks(part, self.encoding, self.max_record)
+
+
+@dataclass(frozen=True, slots=True)
+class TextSplit(RecordSplit):
+    """Lines of text, which come in blocks anyway, most of them as bytes."""
+
+    gives_texts: ClassVar[bool] = True
+
+    def read(self) -> Iterator[str]:
+        """Give the lines; the file is closed at its end, or when the iterator is dropped."""
+        return itertools.chain.from_iterable(self.read_blocks())
+
+    def read_blocks(self) -> Iterator[Sequence[str]]:
+        """Give the lines of one block of a file after another."""
+        blocks = cast(TextReader, self.format).blocks
+        are_few = sum(map(_size, self.parts)) < _FEW_BYTES
+        for block in itertools.chain.from_iterable(map(blocks, self.parts)):
+            if isinstance(block, EncodedLines):
+                block.are_few = are_few
+            yield block
+
+
+_FEW_BYTES = 512 << 10
+"""Of fewer bytes no columns are made: what does that takes 30 ms to load (pyarrow 26)."""
+
+
+def _size(part: Part) -> int:
+    """Return the bytes of a part; of a file whose size nobody knows, many."""
+    end = part.file.size if part.end is None else part.end
+    return _FEW_BYTES if end is None else end - part.start
+
+
+@dataclass(frozen=True, slots=True)
+class JsonReader:
+    """One JSON value a line, the form of what each becomes, what makes a float, and the bytes of a line."""
+
+    encoding: str
+    form: ItemDecoder | None = None
+    parse_float: Callable[[str], float] | None = None
+    max_record: int = MAX_RECORD
+
+    def divided(self, files: list[File], parallelism: int) -> list[tuple[Part, ...]]:
+        """Divide the files by bytes."""
+        return plan(files, parallelism, lambda file: is_divisible(file, self.encoding))
+
+    def items(self, part: Part, misread: OnMisread) -> Iterator[Any]:
+        """Give the values."""
+        numbers, given = LineNumbers(part, self.encoding, self.max_record), 0
+        make = _unchanged if self.form is None else _maker(self.form)
+        # It parses as `json.loads` does, which spends twice the time around the parser on a short line (CPython 3.11).
+        decode = json.JSONDecoder(parse_float=self.parse_float).raw_decode
+        for block in blocks_of_lines(part, self.encoding, self.max_record):
+            if isinstance(block, Damaged):
+                yield from self._damaged(block, given, numbers, misread)
+            else:
+                yield from self._quickly(block, make, decode, given, numbers, misread)
+            given += len(block)
+
+    def _quickly(
+        self, block: list[str], make: Any, decode: Any, given: int, numbers: LineNumbers, misread: OnMisread
+    ) -> Iterator[Any]:
+        """Give the values of a block; a line that does not become one at once is looked at again."""
+        for number, line in enumerate(block, given + 1):
+            try:
+                value, end = decode(line)
+                if end != len(line):
+                    value = json.loads(line, parse_float=self.parse_float)
+                value = make(value)
+            except (ValueError, RecursionError):
+                yield from self._slowly(line, number, numbers, misread)
+            else:
+                yield value
+
+    def _slowly(self, line: str, number: int, numbers: LineNumbers, misread: OnMisread) -> Iterator[Any]:
+        """Give the value of a line, if it is not blank: the definition."""
+        if not line.strip(JSON_SPACES):
+            return
+        from dstream.schema.decoders import DecodeError  # here: lines of text need none
+
+        problem: Exception
+        try:
+            value = json.loads(line, parse_float=self.parse_float)
+            value = value if self.form is None else self.form.made(value)
+        except DecodeError as error:
+            problem, said = error, f": {error}"
+        except (ValueError, RecursionError) as error:
+            begins_file = number == 1 and not numbers.part.start
+            problem, said = error, f" {json_problem(error, line if begins_file else None)}"
+        else:
+            yield value
+            return
+        yield from misread(misread_at(numbers.part.file, lambda: numbers.number(number), line, problem, said))
+
+    def _damaged(self, block: Damaged, given: int, numbers: LineNumbers, misread: OnMisread) -> Iterator[Any]:
+        for place, line in enumerate(block):
+            if place in block.bad:
+                yield from misread(numbers.undecodable(block, place, given + place + 1))
+            else:
+                yield from self._slowly(line, given + place + 1, numbers, misread)
+
+
+def json_problem(error: ValueError | RecursionError, first: str | None = None) -> str:
+    """Return what is said of a line that is no JSON.
+
+    Args:
+        error: of the parser.
+        first: the line, if it is the first of its file.
+    """
+    if isinstance(error, RecursionError):
+        return f"is nested too deeply for Python's json ({error})"
+    text = "" if first is None else first.rstrip()
+    is_begun = isinstance(error, json.JSONDecodeError) and error.pos >= len(text) and text.lstrip()[:1] in ("[", "{")
+    return f"is not JSON ({error})" + (_SEVERAL_LINES if is_begun else "")
+
+
+_SEVERAL_LINES = (
+    "; if its value goes on in the next line, files(path, read=lambda path, file: [json.load(file)]) reads the file as "
+    "one value"
+)
+
+
+def exact_float(text: str) -> float:
+    """Return a number that may become a `Decimal`, which would miss digits that a float has not."""
+    value = float(text)
+    if (len(text) > _EXACT or "e" in text.lower()) and Decimal(repr(value)) != Decimal(text):
+        from dstream.schema.decoders import DecodeError  # here: lines of text need none
+
+        raise DecodeError(f"the number {text} is more than a float holds, as which JSON is read: write it as a text")
+    return value
+
+
+_EXACT = 16
+"""Characters of a number with a point and without an exponent: of 15 digits none is lost."""
+
+
+def _unchanged(value: Any) -> Any:
+    return value
+
+
+def _maker(form: ItemDecoder) -> Callable[[Any], Any]:
+    from dstream.schema.factories import maker_of_objects  # here: only a `kind` needs it
+
+    return maker_of_objects(form)
+
+
+HEAD = 256
+"""So many bytes at its start, or as many as were read, tell a file from another one with its inode."""
+_BLOCK = 256 << 10
+
+
+class Position(NamedTuple):
+    """Where a line begins.
+
+    Attributes:
+        generation: how often the file was truncated or written anew.
+        byte: how many bytes of it stand before.
+        head: how many of its first bytes are known.
+        known: their hash.
+    """
+
+    generation: int
+    byte: int
+    head: int
+    known: str
+
+    def plain(self) -> list[Any]:
+        """Return it as JSON has it."""
+        return list(self)
+
+    @staticmethod
+    def of(offset: Any, label: str) -> Position:
+        """Return the position of an offset, which was kept anywhere; None: the start.
+
+        Raises:
+            SourceError: it is none.
+        """
+        match offset:
+            case None:
+                return NOTHING_READ
+            case [int(generation), int(byte), int(head), str(known)] if 0 <= head <= byte and generation >= 0:
+                return Position(generation, byte, head, known)
+        raise SourceError(f"{label}: {offset!r} is no offset of a file")
+
+
+NOTHING_READ = Position(0, 0, 0, "")
+
+
+def position_at(path: str, generation: int, byte: int) -> Position:
+    """Return the position behind so many bytes of a file."""
+    head = min(byte, HEAD)
+    return Position(generation, byte, head, _hash(path, head))
+
+
+def is_of(path: str, position: Position) -> bool:
+    """Say whether a position is one of the file as it is now."""
+    return os.stat(path).st_size >= position.byte and _hash(path, position.head) == position.known
+
+
+def _hash(path: str, size: int) -> str:
+    import hashlib  # here: only a folder that is watched needs it
+
+    if not size:
+        return ""
+    with open(path, "rb") as file:
+        return hashlib.sha256(file.read(size)).hexdigest()[:32]
+
+
+def end_of_lines(path: str, start: int, most: int | None) -> int:
+    r"""Return where the last line ends that has its "\n", behind `start`.
+
+    Args:
+        path: of the file.
+        start: where a line begins.
+        most: at most so many lines; None: all that are there.
+    """
+    with open(path, "rb") as file:
+        return _last_end(file, start) if most is None else _end_of_some(file, start, most)
+
+
+def _last_end(file: Any, start: int) -> int:
+    """Look from the end, a block at a time."""
+    stop = file.seek(0, os.SEEK_END)
+    while stop > start:
+        first = max(start, stop - _BLOCK)
+        file.seek(first)
+        place = file.read(stop - first).rfind(b"\n")
+        if place >= 0:
+            return int(first + place + 1)
+        stop = first
+    return start
+
+
+def _end_of_some(file: Any, start: int, most: int) -> int:
+    end = read = int(file.seek(start))
+    while most > 0 and (piece := file.readline(_BLOCK)):
+        read += len(piece)
+        if piece.endswith(b"\n"):
+            end, most = read, most - 1
+    return end
+
+
+_SHOWN = 200
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class WatchedFiles(NamesOfStreams):
+    """What `watch_files` returns. A partition is a file, and is named by its inode."""
+
+    folder: str
+    glob: str
+    start: Start
+    format: str
+    encoding: str
+
+    @property
+    def label(self) -> str:
+        """The call."""
+        more = [repr(self.glob)] if self.glob != "*" else []
+        more += [] if self.start == "oldest" else [f"start={self.start!r}"]
+        more += [] if self.format == "text" else [f"format={self.format!r}"]
+        return f"watch_files({', '.join([repr(self.folder), *more])})"
+
+    def begin(self) -> Mapping[str, list[Any]]:
+        """Return the files that are there, and where each is begun."""
+        meant = {name: path for name, path in self._files().items() if self._is_meant(path)}
+        return self._positions(meant, lambda name, path: self._begun(path))
+
+    def _positions(self, files: Mapping[str, str], of: Callable[[str, str], Position]) -> Mapping[str, list[Any]]:
+        """Return a position in each file that is still there."""
+        found = {}
+        for name, path in files.items():
+            if is_compressed(File(path, path, None)):
+                words = "is compressed by its name, and lines that are appended to such a file are not read"
+                raise SourceError(f"{self.label}: {path} {words}: leave it out by glob=, or read it with text_files()")
+            try:
+                found[name] = of(name, path).plain()
+            except FileNotFoundError:
+                continue  # It was deleted meanwhile.
+            except OSError as error:
+                raise SourceError(f"{self.label}: cannot read {path}: {error}") from error
+        return found
+
+    def _begun(self, path: str) -> Position:
+        if self.start == "oldest":
+            return NOTHING_READ
+        since = self.start.timestamp() if isinstance(self.start, datetime.datetime) else None
+        if since is not None and os.stat(path).st_mtime >= since:
+            return NOTHING_READ
+        return position_at(path, 0, end_of_lines(path, 0, None))
+
+    def shown_offset(self, offset: Any) -> str:
+        """Return how many bytes of a file were read."""
+        return f"byte {Position.of(offset, self.label).byte:,}"
+
+    def reach(self, offsets: Mapping[str, Any], most: int | None = None) -> Mapping[str, list[Any]]:
+        """Return how far each file has ended lines; a file that is gone is left out."""
+        read = {name: Position.of(offset, self.label) for name, offset in offsets.items()}
+        meant = {name: path for name, path in self._files().items() if name in read or self._is_meant(path)}
+        return self._positions(meant, lambda name, path: _reached(path, read.get(name, NOTHING_READ), most))
+
+    def _is_meant(self, path: str) -> bool:
+        name = os.path.basename(path)
+        return name[0] not in "._" and fnmatch.fnmatchcase(name, self.glob)
+
+    def _files(self) -> dict[str, str]:
+        """Return the paths of all files by their inodes; of several names of one, such as links, one that is meant."""
+        try:
+            with os.scandir(self.folder) as entries:
+                paths = sorted((entry.path for entry in entries if entry.is_file()), key=self._rank)
+            return {str(os.stat(path).st_ino): path for path in paths}
+        except FileNotFoundError as error:
+            if os.path.isdir(self.folder):
+                return self._files()  # A file was deleted meanwhile.
+            raise SourceError(f"{self.label}: the folder {self.folder} is not there") from error
+        except OSError as error:
+            raise SourceError(f"{self.label}: the folder {self.folder} cannot be read: {error}") from error
+
+    def _rank(self, path: str) -> tuple[bool, str]:
+        return self._is_meant(path), path
+
+    def split(self, partition: str, start: Any, stop: Any) -> WatchedSplit:
+        """Return the lines between two offsets of a file."""
+        positions = Position.of(start, self.label), Position.of(stop, self.label)
+        return WatchedSplit(self, partition, *positions)
+
+    def path_of(self, partition: str) -> str | None:
+        """Return where a file is now; None if it is gone."""
+        return self._files().get(partition)
+
+    def __repr__(self) -> str:
+        return self.label
+
+
+def _reached(path: str, read: Position, most: int | None) -> Position:
+    if is_of(path, read):
+        return position_at(path, read.generation, end_of_lines(path, read.byte, most))
+    return position_at(path, read.generation + 1, end_of_lines(path, 0, most))
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class WatchedSplit:
+    """Some lines of a file, between two positions."""
+
+    source: WatchedFiles
+    partition: str
+    start: Position
+    stop: Position
+
+    def read(self) -> Iterator[Any]:
+        """Give the lines, or what they hold.
+
+        Raises:
+            SourceError: they are no longer there.
+        """
+        first = self.start.byte if self.start.generation == self.stop.generation else 0
+        if first >= self.stop.byte:
+            return iter(())
+        path = self.source.path_of(self.partition)
+        if path is None or not is_of(path, self.stop):
+            what = "deleted" if path is None else f"truncated or written anew ({path})"
+            raise SourceError(
+                f"{self.source.label}: a file was {what} before its lines were read, so they are lost; "
+                "let files be for a while before they are removed"
+            )
+        file = File(path, path, self.stop.byte)
+        blocks = line_blocks(Part(file, first, self.stop.byte), self.source.encoding)
+        lines = itertools.chain.from_iterable(blocks)
+        return lines if self.source.format == "text" else self._values(lines, path, first)
+
+    def _values(self, lines: Iterator[str], path: str, first: int) -> Iterator[Any]:
+        for number, line in enumerate(lines, start=1):
+            if not line.strip(JSON_SPACES):
+                continue
+            try:
+                value = json.loads(line)
+            except (ValueError, RecursionError) as error:
+                where = f"{path}, line {number:,} behind byte {first:,}"
+                raise SourceError(f"{where} {json_problem(error)}: {line[:_SHOWN]}") from error
+            yield value

@@ -1,0 +1,427 @@
+"""Consumers of Kafka: ranges of offsets of a partition, and the records made of messages.
+
+A client that has read up to some offset stays open in its process: the next range of that partition begins there, and
+then costs a fiftieth of what a new client costs. If other workers have read ranges meanwhile, it stands a little before
+the range. It has most likely fetched what is between already, and passes over it; one that is told to go elsewhere
+waits until the cluster has answered what it asked last, for up to half a second (librdkafka 2.16).
+"""
+
+from __future__ import annotations
+
+import atexit
+import itertools
+import os
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar, cast
+
+from dstream.base.showing import shown
+from dstream.base.threads import contextmanager
+from dstream.connectors.kafka.settings import KafkaSettings, may_pass
+from dstream.errors import SourceError, SourceUnavailableError
+from dstream.failures.attribution import stopped
+from dstream.spi import Misread
+from dstream.values import BadRecord
+from dstream.values.functions import shown_function
+
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaError, Message
+
+__all__ = ["DEFAULTS", "FIXED", "PATIENCE", "KafkaRange", "KafkaRecord", "RecordMaker", "standing"]
+
+
+PATIENCE = 30.0
+"""Seconds without an answer after which a cluster counts as gone."""
+
+_BLOCK = 500
+_WAIT = 0.02
+_LOOKING = 5.0
+_MOST_OPEN = 32
+_MANY = 8
+"""Behind so many clients of a process, others fetch less ahead, so that all of them hold some 200 MB at most."""
+_NEAR = 5_000
+"""So many offsets at most are passed over; to make a client takes as long as to read some thousand more."""
+_RECENT = 10.0
+"""Seconds for which a client serves that stands before the range: others would have fetched much for nobody."""
+
+
+class OffsetRange(Protocol):
+    """A range of offsets of one partition."""
+
+    @property
+    def label(self) -> str:
+        """The source, for messages."""
+        ...
+
+    @property
+    def settings(self) -> KafkaSettings:
+        """Those of the cluster."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """The partition, for messages."""
+        ...
+
+    @property
+    def topic(self) -> str: ...
+
+    @property
+    def partition(self) -> int: ...
+
+    @property
+    def start(self) -> int:
+        """Its first offset."""
+        ...
+
+    @property
+    def stop(self) -> int:
+        """The offset behind its last one."""
+        ...
+
+
+@contextmanager
+def standing(wanted: OffsetRange, is_followed: bool) -> Iterator[ConsumerClient]:
+    """Give a client that stands where the range begins, or near; keep it open if another range follows."""
+    client = _OPEN.taken(wanted) or ConsumerClient(wanted, is_one_of_many=len(_OPEN.here()) >= _MANY)
+    try:
+        yield client
+    except BaseException:
+        client.close()
+        raise
+    if is_followed:
+        _OPEN.keep(wanted, client)
+    else:
+        client.close()
+
+
+_Partition: TypeAlias = tuple[KafkaSettings, str, int]
+
+
+def _partition(wanted: OffsetRange) -> _Partition:
+    return wanted.settings, wanted.topic, wanted.partition
+
+
+class _Open:
+    """The clients of this process, by where they stand. A process that was forked has none."""
+
+    def __init__(self) -> None:
+        self._by_process: dict[int, OrderedDict[tuple[_Partition, int], ConsumerClient]] = {}
+
+    def here(self) -> OrderedDict[tuple[_Partition, int], ConsumerClient]:
+        return self._by_process.setdefault(os.getpid(), OrderedDict())
+
+    def taken(self, wanted: OffsetRange) -> ConsumerClient | None:
+        """Take out the client that stands where a range begins, or the nearest before it."""
+        here, partition, since = self.here(), _partition(wanted), time.monotonic() - _RECENT
+        standing = [at for of, at in here if of == partition and 0 <= wanted.start - at <= _NEAR]
+        if not standing:
+            return None
+        place = partition, max(standing)
+        is_there = place[1] == wanted.start or here[place].kept_at >= since
+        return here.pop(place) if is_there else None
+
+    def keep(self, wanted: OffsetRange, client: ConsumerClient) -> None:
+        """Keep a client, and close the one that stands at the same place, or that was used longest ago."""
+        here, place = self.here(), (_partition(wanted), client.position)
+        if same := here.pop(place, None):
+            same.close()
+        client.kept_at = time.monotonic()
+        here[place] = client
+        if len(here) > _MOST_OPEN:
+            here.popitem(last=False)[1].close()
+
+    def close(self) -> None:
+        for client in self._by_process.pop(os.getpid(), {}).values():
+            client.close()
+
+
+_OPEN = _Open()
+atexit.register(_OPEN.close)
+
+
+FIXED: dict[str, Any] = {"enable.auto.commit": False, "auto.offset.reset": "error", "enable.partition.eof": True}
+"""What a client must do, whatever its user says: offsets are kept elsewhere, and lost ones are an error."""
+
+DEFAULTS: dict[str, Any] = {
+    "group.id": "dstream",  # A client needs one; it joins no group.
+    "isolation.level": "read_committed",
+    # By default a client waits for a second once it has more than it is asked for, which costs seven eighths of the
+    # speed (confluent-kafka 2.16).
+    "fetch.queue.backoff.ms": 5,
+    "queued.min.messages": 1_000_000,
+    "queued.max.messages.kbytes": 16_384,
+    "check.crcs": True,
+}
+_OF_MANY: dict[str, Any] = {"queued.max.messages.kbytes": 1_024}
+
+
+class ConsumerClient:
+    """A consumer that stands at an offset of one partition.
+
+    Attributes:
+        position: that offset.
+        kept_at: when it was kept for the next range, by a clock that goes on.
+    """
+
+    def __init__(self, wanted: OffsetRange, *, is_one_of_many: bool = False) -> None:
+        from confluent_kafka import Consumer, TopicPartition
+
+        self._said = ""
+        self._place = TopicPartition(wanted.topic, wanted.partition, wanted.start)
+        defaults = {**DEFAULTS, **(_OF_MANY if is_one_of_many else {})}
+        self._consumer = Consumer(wanted.settings.for_client(defaults, {**FIXED, "error_cb": self._heard}))
+        self._consumer.assign([self._place])
+        self._ahead: list[Message] = []  # They were fetched with others, and belong to the next range.
+        self.position = wanted.start
+        self.kept_at = 0.0
+
+    def _heard(self, error: KafkaError) -> None:
+        self._said = error.str()
+
+    def messages(self, wanted: OffsetRange) -> Iterator[list[Message]]:
+        """Give the messages of a range that begins where this client stands, or behind that."""
+        since = time.monotonic()
+        while self.position < wanted.stop:
+            before = self.position
+            found = self._within(wanted.stop, self._fetched(wanted))
+            if self.position > before:
+                since = time.monotonic()
+            elif time.monotonic() - since > PATIENCE:
+                if self._is_gone(wanted.topic):
+                    raise self._failure(wanted, "the topic is gone")
+                reason = f"no answer for {PATIENCE:g} s ({self._said or 'nothing was said'})"
+                raise self._failure(wanted, reason, SourceUnavailableError)
+            if before < wanted.start:
+                found = [message for message in found if message.offset() >= wanted.start]  # type: ignore[operator]
+            if found:
+                yield found
+
+    def _is_gone(self, topic: str) -> bool:
+        """Say whether there is no such topic: a client that reads one is told nothing (confluent-kafka 2.16)."""
+        from confluent_kafka import KafkaException
+
+        try:
+            return topic not in self._consumer.list_topics(timeout=_LOOKING).topics  # One that is named may be made.
+        except KafkaException:
+            return False
+
+    def _fetched(self, wanted: OffsetRange) -> list[Message]:
+        if self._ahead:
+            ahead, self._ahead = self._ahead, []
+            return ahead
+        found = self._consumer.consume(min(_BLOCK, wanted.stop - self.position), _WAIT)
+        return [message for message in found if message.error() is None or self._is_end(message, wanted)]
+
+    def _is_end(self, message: Message, wanted: OffsetRange) -> bool:
+        """Take in that everything up to an offset has been read; raise any other failure. It is no message."""
+        from confluent_kafka import KafkaError
+
+        error = cast("KafkaError", message.error())
+        if error.code() == KafkaError._PARTITION_EOF:
+            self.position = max(self.position, cast("int", message.offset()))
+        elif error.code() == KafkaError._AUTO_OFFSET_RESET and self.position < wanted.start:
+            self._go_to(wanted.start)  # Kafka has removed some that others have read.
+        elif error.code() == KafkaError._AUTO_OFFSET_RESET:
+            raise self._failure(wanted, f"the messages from offset {self.position} on are not there any more")
+        elif not may_pass(error):
+            raise self._failure(wanted, error.str())
+        else:
+            self._heard(error)
+        return False
+
+    def _go_to(self, offset: int) -> None:
+        self._place.offset = self.position = offset
+        self._consumer.assign([self._place])
+
+    def _within(self, stop: int, found: list[Message]) -> list[Message]:
+        """Return what stands before `stop`, keep the rest, and move on."""
+        if found and found[-1].offset() >= stop:  # type: ignore[operator]  # A message that is no error has an offset.
+            inside = [message for message in found if message.offset() < stop]  # type: ignore[operator]
+            self._ahead = found[len(inside) :]
+            self.position = stop
+            return inside
+        # Offsets without a message, such as the end of a transaction, are passed over, also behind the last message.
+        reached = self._consumer.position([self._place])[0].offset
+        self.position = max(self.position, reached, *(cast("int", message.offset()) + 1 for message in found[-1:]))
+        return found
+
+    def _failure(self, wanted: OffsetRange, reason: str, kind: type[SourceError] = SourceError) -> SourceError:
+        place = f"{wanted.name} at {wanted.settings.servers}, which was read up to offset {self.position}"
+        return kind(wanted.settings.without_secrets(f"{wanted.label}: {place}: {reason}"))
+
+    def close(self) -> None:
+        """Let go of the cluster."""
+        self._consumer.close()
+
+
+K = TypeVar("K")
+V = TypeVar("V")
+T = TypeVar("T")
+
+
+class KafkaRecord(NamedTuple, Generic[K, V]):
+    """A message of Kafka, and where it stands.
+
+    Attributes:
+        topic: the name of its topic.
+        partition: the number of its partition.
+        offset: its place there; offsets grow, and some are left out.
+        timestamp: milliseconds since 1970, of its producer or of the broker, as the topic says; None if it has none.
+        key: what was made of its key; None if it has none.
+        value: what was made of its value; None if it has none, which says that the key was removed.
+        headers: names and values, in order.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int | None
+    key: K | None
+    value: V | None
+    headers: tuple[tuple[str, bytes | None], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordMaker:
+    """What becomes of the messages.
+
+    Attributes:
+        key: makes a key of bytes; None leaves it as it is.
+        value: the same for values.
+        projection: makes an item of a record, or None to drop it; unset, the record is the item.
+    """
+
+    key: Callable[[bytes], Any] | None = None
+    value: Callable[[bytes], Any] | None = None
+    projection: Callable[[Any], Any] | None = None
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class KafkaRange(Generic[T]):
+    """The messages of one partition from the offset `start` up to `stop`, without the one at `stop`.
+
+    Attributes:
+        label: the source as the user wrote it, for messages.
+        is_followed: another range will begin where this one ends, so its client stays open.
+    """
+
+    label: str
+    settings: KafkaSettings
+    topic: str
+    partition: int
+    start: int
+    stop: int
+    making: RecordMaker
+    is_followed: bool
+
+    @property
+    def name(self) -> str:
+        """The partition, as messages name it."""
+        return f"{self.topic}-{self.partition}"
+
+    def read(self) -> Iterator[T]:
+        """Give the items.
+
+        Raises:
+            SourceError: the cluster does not answer, or has removed messages of the range.
+        """
+        return itertools.chain.from_iterable(self.read_blocks())
+
+    def read_blocks(self) -> Iterator[Sequence[T]]:
+        """Give the items in lists."""
+        for messages in self._messages():
+            yield [item for item in self._items(messages) if item is not None]
+
+    def read_past(self, misread: Callable[[Misread], Iterable[Any]]) -> Iterator[Any]:
+        """Give the items, and in the place of a message of which a function makes none what `misread` gives."""
+        for messages in self._messages():
+            try:
+                made: Iterable[Any] = list(self._items(messages))
+            except Exception:
+                made = itertools.chain.from_iterable(self._past(message, misread) for message in messages)
+            yield from (item for item in made if item is not None)
+
+    def _past(self, message: Message, misread: Callable[[Misread], Iterable[Any]]) -> Iterable[Any]:
+        try:
+            return list(self._items([message]))
+        except Exception as error:
+            problem, offset = error, cast("int", message.offset())
+
+            def record() -> BadRecord:
+                return BadRecord(f"{self.label}: {self.name}", offset, f"{message.key()!r}: {message.value()!r}")
+
+            def failure() -> SourceError:
+                found = SourceError(f"{self.label}: the message at offset {offset} of {self.name}: {problem}")
+                found.__cause__ = problem
+                return found
+
+            return misread(Misread(problem, record, failure))
+
+    def read_timed(self) -> Iterator[tuple[int, T]]:
+        """Give the items, each behind the time of its record in milliseconds.
+
+        Raises:
+            SourceError: as `read`, or a message has no time.
+        """
+        for messages in self._messages():
+            for message, item in zip(messages, self._items(messages), strict=True):
+                if item is not None:
+                    yield self._time(message), item
+
+    def _messages(self) -> Iterator[Sequence[Message]]:
+        if self.start >= self.stop:
+            return
+        with standing(self, self.is_followed) as client:
+            yield from client.messages(self)
+
+    def _items(self, messages: Sequence[Message]) -> Iterable[Any]:
+        """Return what becomes of each message; None for one that is dropped."""
+        records = list(map(_RECORD, zip(*self._columns(messages), strict=True)))
+        return self._called("the record", self.making.projection, messages, records)
+
+    def _time(self, message: Message) -> int:
+        time = _time(message.timestamp())
+        if time is None:
+            raise SourceError(f"{self.label}: the message at offset {message.offset()} of {self.name} has no timestamp")
+        return time
+
+    def _columns(self, messages: Sequence[Message]) -> Iterator[Iterable[Any]]:
+        kind = type(messages[0])
+        yield itertools.repeat(self.topic, len(messages))
+        yield itertools.repeat(self.partition, len(messages))
+        yield map(kind.offset, messages)
+        yield map(_time, map(kind.timestamp, messages))
+        yield self._called("the key", self.making.key, messages, map(kind.key, messages))
+        yield self._called("the value", self.making.value, messages, map(kind.value, messages))
+        yield [() if headers is None else tuple(headers) for headers in map(kind.headers, messages)]
+
+    def _called(
+        self, part: str, fn: Callable[[Any], Any] | None, messages: Sequence[Message], values: Iterable[Any]
+    ) -> Iterable[Any]:
+        """Return what a function makes of each value; a None stays None. A failure says where the message stands."""
+        if fn is None:
+            return values
+        made: list[Any] = []
+        for value in values:
+            try:
+                made.append(None if value is None else fn(value))
+            except Exception as error:
+                place = f"{part} at offset {messages[len(made)].offset()} of {self.name}"
+                failure = stopped(shown_function(fn)) if isinstance(error, StopIteration) else error
+                with suppress(Exception):  # An exception may refuse notes.
+                    failure.add_note(f"in {self.label}: {shown_function(fn)} failed on {place}: {shown(value)}")
+                raise failure from (error if failure is not error else error.__cause__)
+        return made
+
+
+_RECORD: Callable[[Iterable[Any]], KafkaRecord[Any, Any]] = partial(tuple.__new__, cast("Any", KafkaRecord))
+
+
+def _time(stamp: tuple[int, int]) -> int | None:
+    kind, time = stamp
+    return time if kind else None  # The kind 0 says that the message has none.

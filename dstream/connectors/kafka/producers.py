@@ -1,0 +1,477 @@
+"""Producers of Kafka: messages made of items, delivery, and transactions of a job.
+
+A transaction has the messages of an epoch and its number, which is the offset that a consumer group has in partition 0
+of the topic. The group is named after the job and has no members. Kafka shows both or neither, so the number tells
+whether the messages are there. One process at a time can commit: a later one fences off the others.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast
+
+from dstream.base.showing import shown
+from dstream.base.threads import in_a_thread
+from dstream.connectors.kafka.settings import KafkaSettings, may_pass
+from dstream.errors import SinkError, SinkTakenError, SinkUnavailableError
+from dstream.failures.attribution import each
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer, KafkaError
+    from confluent_kafka import Message as Sent
+
+__all__ = [
+    "PRODUCING",
+    "Message",
+    "MessageMaker",
+    "MessageProducer",
+    "ProducerClient",
+    "Transactions",
+    "failure",
+    "kept",
+    "taken",
+    "transactions",
+]
+
+
+Message: TypeAlias = tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]]]
+"""Key, value, headers."""
+
+PRODUCING: dict[str, Any] = {
+    "enable.idempotence": True,  # A repetition of the client changes neither the order nor the number of messages.
+    "partitioner": "murmur2_random",  # That of Java's clients, so that a key has one partition for all of them.
+    "linger.ms": 5,
+    "message.timeout.ms": 30_000,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class MessageMaker:
+    """Makes messages of items.
+
+    Attributes:
+        key: makes the key; unset, there is none.
+        value: makes the value; unset, it is the item.
+        headers: makes the headers; unset, there are none.
+    """
+
+    key: Callable[[Any], Any] | None
+    value: Callable[[Any], Any] | None
+    headers: Callable[[Any], Any] | None
+
+    def messages(self, items: Sequence[Any]) -> list[Message]:
+        """Return a message for each item; a failure keeps the item that it arose on."""
+        none: list[Any] = [None] * len(items)
+        keys = none if self.key is None else each(_key, items, each(self.key, items))
+        values = each(_value, items, items if self.value is None else each(self.value, items))
+        headers = [[] for _ in items] if self.headers is None else each(_headers, items, each(self.headers, items))
+        return list(zip(keys, values, headers, strict=True))
+
+
+def _key(made: Any, item: Any) -> bytes | None:
+    return _bytes(made, "key")
+
+
+def _value(made: Any, item: Any) -> bytes | None:
+    return _bytes(made, "value")
+
+
+def _headers(made: Any, item: Any) -> list[tuple[str, bytes | None]]:
+    if made is None:
+        return []
+    pairs = made.items() if isinstance(made, Mapping) else made
+    if isinstance(pairs, str | bytes) or not isinstance(pairs, Iterable):
+        raise TypeError(f"to_kafka(): headers= must make a mapping, or pairs of name and value, not {shown(made)}")
+    headers: list[tuple[str, bytes | None]] = []
+    for pair in pairs:
+        match pair:
+            case (str(name), value):
+                headers.append((name, _bytes(value, "headers")))
+            case _:
+                raise TypeError(f"to_kafka(): headers= must make pairs of name and value, not {shown(pair)}")
+    return headers
+
+
+def _bytes(made: Any, argument: str) -> bytes | None:
+    if made is None or type(made) is bytes:
+        return made
+    if isinstance(made, str):
+        return made.encode()
+    if isinstance(made, bytes | bytearray | memoryview):
+        return bytes(made)
+    raise TypeError(f"to_kafka(): {argument}= must make bytes, a str or None, not {type(made).__name__} {shown(made)}")
+
+
+class ProducerClient:
+    """A producer, and the worst that it has said; a failure that nobody hears breaks its next call.
+
+    Attributes:
+        producer: the library's.
+        said: why it can do nothing more, or what was wrong last.
+    """
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        from confluent_kafka import Producer
+
+        self.said = ""
+        self._is_fatal = False
+        self.producer = Producer({**settings, "error_cb": self._heard})
+
+    def _heard(self, error: KafkaError) -> None:
+        if not self._is_fatal:
+            self.said, self._is_fatal = error.str(), error.fatal()
+
+
+class MessageProducer:
+    """Hands messages to a producer, and knows what became of them."""
+
+    def __init__(self, client: ProducerClient, settings: KafkaSettings, topic: str, label: str) -> None:
+        self._client = client
+        self._producer = client.producer
+        self._settings = settings
+        self._topic = topic
+        self._label = label
+        self._waiting = 0
+        self._failed: KafkaError | None = None
+        self._unsent: Sent | None = None
+
+    def give(self, messages: Iterable[Message]) -> None:
+        """Hand them over, in order; wait while the producer has more than it can hold.
+
+        Raises:
+            SinkError: the cluster has refused one of these, or one before.
+        """
+        for key, value, headers in messages:
+            while not self._has_taken(key, value, headers):
+                self._heard(self._producer.poll, 0.05)
+        self._heard(self._producer.poll, 0)
+
+    def _has_taken(self, key: bytes | None, value: bytes | None, headers: Any) -> bool:
+        from confluent_kafka import KafkaException
+
+        try:
+            self._producer.produce(self._topic, value=value, key=key, headers=headers, on_delivery=self._delivered)
+        except BufferError:
+            return False
+        except KafkaException as error:
+            raise self._failure(error.args[0]) from None
+        self._waiting += 1
+        return True
+
+    def _delivered(self, error: KafkaError | None, message: Sent) -> None:
+        # Nothing may be asked of the message here: an error of the client may be on its way, and would be lost.
+        self._waiting -= 1
+        if error is not None and self._failed is None:
+            self._failed, self._unsent = error, message
+
+    def finish(self) -> None:
+        """Wait until the cluster has them all; each is there, or has failed, after `message.timeout.ms`.
+
+        Raises:
+            SinkError: the cluster has refused one of these, or the client does not say what became of it.
+        """
+        while self._heard(self._producer.flush, 1):
+            continue
+        if self._waiting:
+            where = f"{self._label}: {self._settings.servers}"
+            unknown = f"{where}: the client does not say what became of {self._waiting:,} messages"
+            raise SinkUnavailableError(self._settings.without_secrets(unknown))
+
+    def _heard(self, serve: Callable[[float], int], seconds: float) -> int:
+        """Let the producer say what became of messages; return what `serve` does."""
+        from confluent_kafka import KafkaException
+
+        try:
+            number = serve(seconds)
+        except KafkaException as error:  # A producer that was cut off raises so.
+            raise self._failure(error.args[0]) from None
+        except SystemError as error:
+            raise self._failure(self._reason(error)) from None
+        if self._failed is not None:
+            raise self._failure((_is_purged(self._failed) and self._fatal()) or self._failed)
+        return number
+
+    def _reason(self, error: SystemError) -> KafkaError | str:
+        """Return why a producer can do nothing more.
+
+        It raises that while it also reports a message, so that Python sees two errors at once, or the report takes the
+        error away (confluent-kafka 2.16).
+        """
+        from confluent_kafka import KafkaException
+
+        if isinstance(error.__cause__, KafkaException):
+            return cast("KafkaError", error.__cause__.args[0])
+        return self._fatal() or self._failed or str(error)
+
+    def _fatal(self) -> KafkaError | None:
+        """Return why a producer can do nothing more: it refuses for that whatever it is asked for; None if it can.
+
+        It throws away its messages a moment before it says so.
+        """
+        from confluent_kafka import KafkaException
+
+        last = time.monotonic() + _A_MOMENT
+        while True:
+            try:
+                self._producer.abort_transaction(0)
+            except KafkaException as refused:
+                reason: KafkaError = refused.args[0]
+                if reason.fatal():
+                    return reason
+            if time.monotonic() > last:
+                return None
+            time.sleep(0.01)
+
+    def _failure(self, reason: KafkaError | str) -> SinkError:
+        partition = None if self._unsent is None else self._unsent.partition()
+        place = "" if partition is None or partition < 0 else f"partition {partition}: "
+        return failure(self._settings, self._label, reason, self._client.said, place)
+
+
+def failure(
+    settings: KafkaSettings, label: str, reason: KafkaError | str, said: str = "", place: str = ""
+) -> SinkError:
+    """Return an error that names the sink, the cluster and the partition, and what a client has said.
+
+    It is a SinkTakenError if another process has begun a transaction of the job, and so ended the one of this process;
+    and a SinkUnavailableError if to try again may help.
+    """
+    words = reason if isinstance(reason, str) else reason.str()
+    more = f" ({said})" if said and said not in words else ""
+    kind = SinkError if isinstance(reason, str) else _kind(reason)
+    return kind(settings.without_secrets(f"{label}: {settings.servers}: {place}{words}{more}"))
+
+
+def _kind(reason: KafkaError) -> type[SinkError]:
+    if _is_cut_off(reason):
+        return SinkTakenError
+    return SinkUnavailableError if may_pass(reason) else SinkError
+
+
+_A_MOMENT = 1.0
+"""Seconds."""
+
+
+def _is_purged(error: KafkaError) -> bool:
+    return error.code() in (error._PURGE_QUEUE, error._PURGE_INFLIGHT)
+
+
+def _is_cut_off(error: KafkaError) -> bool:
+    from confluent_kafka import KafkaError
+
+    return error.code() in (KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH)
+
+
+def taken(settings: KafkaSettings) -> ProducerClient:
+    """Return a producer of this process that nobody uses, or a new one."""
+    idle = _IDLE.get((os.getpid(), settings))
+    return idle.pop() if idle else ProducerClient(settings.for_client(PRODUCING, {}))
+
+
+def kept(settings: KafkaSettings, client: ProducerClient) -> None:
+    """Keep a producer that has handed everything over: a task after this one needs no connections of its own."""
+    idle = _IDLE.setdefault((os.getpid(), settings), [])
+    idle.append(client)
+    del idle[:-_MOST_IDLE]
+
+
+_MOST_IDLE = 4
+_IDLE: dict[tuple[int, KafkaSettings], list[ProducerClient]] = {}
+
+
+@atexit.register
+def _let_go() -> None:
+    _IDLE.clear()
+
+
+R = TypeVar("R")
+_Seeing: TypeAlias = Literal["read_committed", "read_uncommitted"]
+"""Whether to wait for transactions that have not ended, or to look past them."""
+
+PATIENCE = 30.0
+"""Seconds without an answer after which a cluster counts as gone."""
+
+_PAUSE = 0.05
+_FORGETTING = 5.0
+_TRANSACTIONAL = {**PRODUCING, "retry.backoff.ms": 10}  # By default a commit waits for 100 ms at least once.
+
+
+def transactions(settings: KafkaSettings, topic: str, job: str, label: str) -> Transactions:
+    """Return those of this process, which stay open: a new producer has to wait until an old one counts as dead."""
+    key = (os.getpid(), settings, topic, job)
+    if key not in _OPEN:
+        _OPEN[key] = Transactions(settings, topic, job, label)
+        while len(_OPEN) > _MOST_OPEN:
+            del _OPEN[next(iter(_OPEN))]
+    return _OPEN[key]
+
+
+_MOST_OPEN = 8
+_OPEN: dict[tuple[Any, ...], Transactions] = {}
+
+
+class Transactions:
+    """The epochs of one job in one topic."""
+
+    def __init__(self, settings: KafkaSettings, topic: str, job: str, label: str) -> None:
+        self._settings = settings
+        self._topic = topic
+        self._job = job
+        self._label = label
+        self._group = f"dstream-{job}"
+        self._lock = threading.Lock()
+        self._client: ProducerClient | None = None
+        self._looking: dict[_Seeing, Consumer] = {}
+
+    def epoch(self) -> int:
+        """Return the number of the last epoch that is in the topic; 0 if there is none.
+
+        One that is about to come in, or that a process which has died has left open, is not there yet: nobody waits for
+        it here.
+
+        Raises:
+            SinkError: the cluster does not answer.
+        """
+        return self._asked(lambda: self._looked_up("read_uncommitted"))
+
+    def _looked_up(self, seeing: _Seeing) -> int:
+        """Return that number; `read_committed` waits until each transaction that would change it has ended."""
+        from confluent_kafka import KafkaException, TopicPartition
+
+        [found] = self._consumer(seeing).committed([TopicPartition(self._topic, 0)], PATIENCE)
+        if found.error is not None:
+            raise KafkaException(found.error)
+        return max(0, found.offset)
+
+    def _consumer(self, seeing: _Seeing) -> Consumer:
+        from confluent_kafka import Consumer
+
+        if seeing not in self._looking:
+            fixed = {"group.id": self._group, "isolation.level": seeing, "enable.auto.commit": False}
+            self._looking[seeing] = Consumer(self._settings.for_client({}, fixed))
+        return self._looking[seeing]
+
+    def publish(self, epoch: int, messages: Callable[[], Iterable[list[Message]]]) -> None:
+        """Write an epoch, unless it, or one behind it, is there.
+
+        Args:
+            epoch: its number.
+            messages: gives them; it is called once nobody else can write.
+
+        Raises:
+            SinkTakenError: another process has taken over.
+            SinkError: the cluster refuses. Here as there, nothing is written, unless only the answer was lost; a
+                repetition finds out.
+        """
+        from confluent_kafka import KafkaException
+
+        try:
+            with self._lock:
+                client = self._begun()
+                # What others began has ended, but Kafka may not have come to the number yet.
+                if self._asked(lambda: self._looked_up("read_committed")) < epoch:
+                    self._write(client, epoch, messages())
+        except KafkaException as error:
+            failed = self._failure(error.args[0])
+            self._give_up()
+            raise failed from None
+        except BaseException:
+            self._give_up()
+            raise
+
+    def _begun(self) -> ProducerClient:
+        """Return a producer that has cut off those before it, and has finished or given up what they began."""
+        if self._client is None:
+            fixed = {"transactional.id": f"dstream-{self._topic}-{self._job}", "enable.idempotence": True}
+            made = ProducerClient(self._settings.for_client(_TRANSACTIONAL, fixed))
+            self._asked(lambda: made.producer.init_transactions(PATIENCE))
+            self._client = made
+        return self._client
+
+    def _write(self, client: ProducerClient, epoch: int, messages: Iterable[list[Message]]) -> None:
+        from confluent_kafka import TopicPartition
+
+        producer = client.producer
+        producer.begin_transaction()
+        handing = MessageProducer(client, self._settings, self._topic, self._label)
+        for batch in messages:
+            handing.give(batch)
+        handing.finish()
+        number, group = (
+            [TopicPartition(self._topic, 0, epoch)],
+            self._consumer("read_committed").consumer_group_metadata(),
+        )
+        self._asked(lambda: _in_time(lambda: producer.send_offsets_to_transaction(number, group, PATIENCE)))
+        self._asked(lambda: producer.commit_transaction(PATIENCE))
+
+    def _asked(self, ask: Callable[[], R]) -> R:
+        """Return an answer of the cluster; ask again for a while if that may help."""
+        from confluent_kafka import KafkaException
+
+        last = time.monotonic() + PATIENCE
+        while True:
+            try:
+                return ask()
+            except KafkaException as error:
+                if time.monotonic() + _PAUSE > last or not _may_be_asked_again(error.args[0]):
+                    raise self._failure(error.args[0]) from None
+            time.sleep(_PAUSE)
+
+    def forget(self) -> None:
+        """Remove the number, of a job that nobody else can commit; raises nothing. Kafka would keep it for a week."""
+        from confluent_kafka.admin import AdminClient
+
+        client = AdminClient(self._settings.for_client({}, {}))
+        with suppress(Exception):
+            client.delete_consumer_groups([self._group])[self._group].result(_FORGETTING)
+
+    def _give_up(self) -> None:
+        """Leave nothing of a transaction that failed; the next one begins with clients that know no broker as lost."""
+        client, self._client = self._client, None
+        self._looking = {}
+        if client is not None:
+            with suppress(Exception):  # Another one has taken over, or the cluster is gone and gives up by itself.
+                client.producer.purge()
+                client.producer.abort_transaction(5)
+
+    def _failure(self, reason: KafkaError | str) -> SinkError:
+        return failure(self._settings, self._label, reason, self._client.said if self._client else "")
+
+
+def _in_time(ask: Callable[[], object]) -> None:
+    """Wait for an answer in another thread: sending offsets keeps to no time-out.
+
+    It waits for ever if a broker was away for as long as clients forget it (librdkafka 2.16, its issues 5456 and 5511).
+    The thread that waits is left behind then, with its producer, which a new one cuts off.
+
+    Raises:
+        KafkaException: there was none in time, or it says no.
+    """
+    from confluent_kafka import KafkaError, KafkaException
+
+    answered = threading.Event()
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            ask()
+        except BaseException as error:
+            failed.append(error)
+        answered.set()
+
+    in_a_thread(run, "dstream-kafka")
+    if not answered.wait(PATIENCE):
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"no answer for {PATIENCE:g} s"))
+    if failed:
+        raise failed[0]
+
+
+def _may_be_asked_again(error: KafkaError) -> bool:
+    """Say whether the same call may help, as while brokers agree on who coordinates a group."""
+    return error.retriable() or (may_pass(error) and not error.txn_requires_abort() and not error.fatal())

@@ -1,0 +1,191 @@
+"""`KafkaSettings`: the configuration of a cluster, its administrative client, transient errors."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from dstream.base.environment import pip_install
+from dstream.base.showing import shown
+from dstream.base.urls import is_reference, looked_up
+from dstream.errors import SetupError
+
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaError
+
+__all__ = ["ClusterClient", "KafkaSettings", "checked_topic", "kafka_settings", "may_pass"]
+
+
+_PASSING = (
+    # Of the client: nobody answers, or not in time.
+    *("_ALL_BROKERS_DOWN", "_MSG_TIMED_OUT", "_TIMED_OUT", "_TIMED_OUT_QUEUE", "_TRANSPORT", "_WAIT_COORD"),
+    # A partition that was made this moment, or whose leader changes, is known to one broker before another.
+    *("_UNKNOWN_PARTITION", "UNKNOWN_TOPIC_OR_PART", "LEADER_NOT_AVAILABLE", "NOT_LEADER_FOR_PARTITION"),
+    *("FENCED_LEADER_EPOCH", "UNKNOWN_LEADER_EPOCH", "OFFSET_NOT_AVAILABLE", "UNSTABLE_OFFSET_COMMIT"),
+    # Of brokers that start, stop, or are alone for a while.
+    *("BROKER_NOT_AVAILABLE", "REPLICA_NOT_AVAILABLE", "NOT_ENOUGH_REPLICAS", "NOT_ENOUGH_REPLICAS_AFTER_APPEND"),
+    *("KAFKA_STORAGE_ERROR", "NETWORK_EXCEPTION", "REQUEST_TIMED_OUT"),
+    # A client that is asked for offsets knows no broker any more, and so no leader (librdkafka 2.16).
+    "_NOENT",
+    *("COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR", "CONCURRENT_TRANSACTIONS"),
+    # The cluster has forgotten a producer, as one that was idle for a week: a new one can go on.
+    *("INVALID_PRODUCER_ID_MAPPING", "INVALID_TXN_STATE", "UNKNOWN_PRODUCER_ID"),
+)
+
+
+def may_pass(error: KafkaError) -> bool:
+    """Say whether a failure is one of now. `retriable()` alone does not: only producers with transactions set it."""
+    return error.retriable() or any(error.code() == getattr(error, name) for name in _PASSING)
+
+
+_SERVERS = "bootstrap.servers"
+_QUIET = {"log_level": 2}
+"""What a client finds wrong is raised here; its own lines on the error output would say it once more."""
+
+_PUBLIC = frozenset({_SERVERS, "client.id", "group.id", "security.protocol", "sasl.mechanism", "isolation.level"})
+"""Settings whose values a message may show; all others could be secrets."""
+
+_LONGEST_TOPIC = 249
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class KafkaSettings:
+    """The settings of a client, whose values are never shown.
+
+    Attributes:
+        items: names and values, sorted; a value may be a reference to a secret.
+    """
+
+    items: tuple[tuple[str, Any], ...]
+
+    @property
+    def servers(self) -> str:
+        """The addresses at which the cluster is asked first."""
+        return str(dict(self.items)[_SERVERS])
+
+    def for_client(self, defaults: Mapping[str, Any], fixed: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what a client is made with: the user's settings between our `defaults` and what is `fixed`.
+
+        Raises:
+            SetupError: a secret that a setting refers to is not in this process.
+        """
+        settings = {name: looked_up(value) if is_reference(value) else value for name, value in self.items}
+        return {**_QUIET, **defaults, **settings, **fixed}
+
+    def without_secrets(self, text: str) -> str:
+        """Return what a client says, without the value of any setting that could be a secret."""
+        for name, value in self.items:
+            secret = _secret(value)
+            if name not in _PUBLIC and len(secret) > 3:
+                text = text.replace(secret, "***")
+        return text
+
+    def __repr__(self) -> str:
+        return f"<settings for {self.servers}>"
+
+
+def _secret(value: Any) -> str:
+    """Return what a setting means here, if it is a text; a reference that leads to nothing means nothing."""
+    if not is_reference(value):
+        return value if isinstance(value, str) else ""
+    try:
+        return looked_up(value)
+    except SetupError:
+        return ""
+
+
+def kafka_settings(
+    call: str, config: Mapping[str, Any], kind: str, kept: Iterable[str], defaults: Mapping[str, Any]
+) -> KafkaSettings:
+    """Return the settings, checked by the library, which connects to nothing meanwhile.
+
+    Args:
+        call: whose argument `config` is.
+        config: as confluent-kafka takes it; a value `env:NAME` or `file:path` refers to a secret.
+        kind: the client that they are for, `"Consumer"` or `"Producer"`.
+        kept: names of settings that the caller makes itself.
+        defaults: what the client is made with beside `config`, which may contradict it.
+
+    Raises:
+        SetupError: the library is not installed, or a secret that `config` refers to is not here.
+        TypeError: `config` is no mapping of names to values.
+        ValueError: it lacks `bootstrap.servers`, or has what no client takes, or what is in `kept`.
+    """
+    if not isinstance(config, Mapping):
+        raise TypeError(f"config must be a mapping such as {{'{_SERVERS}': 'host:9092'}}, not {type(config).__name__}")
+    if find_spec("confluent_kafka") is None:
+        raise SetupError(f"{call}() needs the package confluent-kafka: {pip_install('kafka')}")
+    for name, value in config.items():
+        if not isinstance(name, str):
+            raise TypeError(f"config must have names that are str, not {shown(name)}")
+        if not isinstance(value, str | int | float) and not (name == "oauth_cb" and callable(value)):
+            raise TypeError(f"config[{name!r}] must be a text, a number or a bool, not {type(value).__name__}")
+        if name in kept:
+            raise ValueError(f"config[{name!r}] is what {call}() sees to itself: leave it out")
+    if not config.get(_SERVERS):
+        raise ValueError(f"config must name the cluster: {{'{_SERVERS}': 'host:9092'}}")
+    settings = KafkaSettings(tuple(sorted(config.items())))
+    _refuse_what_no_client_takes(settings, kind, defaults)
+    return settings
+
+
+def _refuse_what_no_client_takes(settings: KafkaSettings, kind: str, defaults: Mapping[str, Any]) -> None:
+    import confluent_kafka
+
+    make: Callable[[Mapping[str, Any]], Any] = getattr(confluent_kafka, kind)
+    # Without the address of a cluster it has nobody to talk to.
+    tried = {name: value for name, value in settings.for_client(defaults, {}).items() if name != _SERVERS}
+    try:
+        make(tried)
+    except confluent_kafka.KafkaException as error:
+        raise ValueError(f"config: {settings.without_secrets(error.args[0].str())}") from None
+
+
+def checked_topic(topic: Any, argument: str) -> str:
+    """Return the name of a topic.
+
+    Raises:
+        TypeError: it is no str.
+        ValueError: no topic can have this name.
+    """
+    if not isinstance(topic, str):
+        raise TypeError(f"{argument} must be the name of a topic, not {type(topic).__name__}")
+    is_plain = topic.replace(".", "a").replace("_", "a").replace("-", "a").isalnum() and topic.isascii()
+    if not is_plain or len(topic) > _LONGEST_TOPIC or topic in (".", ".."):
+        raise ValueError(f"{argument} must be the name of a topic (letters, digits, '.', '_', '-'), not {shown(topic)}")
+    return topic
+
+
+class ClusterClient:
+    """A client of the library, and what it has reported beside its answers.
+
+    A call that fails says only that nobody answers: that a name does not resolve, or that a password is wrong, is
+    reported aside (confluent-kafka 2.16).
+
+    Attributes:
+        client: the library's.
+    """
+
+    def __init__(self, settings: KafkaSettings) -> None:
+        from confluent_kafka.admin import AdminClient
+
+        self._heard = heard = deque[str](maxlen=1)
+
+        def hear(error: KafkaError) -> None:
+            if error.code() != error._ALL_BROKERS_DOWN:  # It follows the reason of each of them, and has none.
+                heard.append(error.str())
+
+        self.client = AdminClient(settings.for_client({}, {"error_cb": hear}))
+
+    def forget(self) -> None:
+        """Let go of what was reported so far, which belongs to earlier calls."""
+        self.client.poll(0)
+        self._heard.clear()
+
+    def said(self) -> str:
+        """Return what was reported last; nothing if nothing was."""
+        self.client.poll(0)
+        return self._heard[-1] if self._heard else ""

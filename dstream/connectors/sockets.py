@@ -1,0 +1,458 @@
+"""Sockets: lines of a server as a source, durable in a list on request, and lines to a server.
+
+Lines that are not durable are in memory until they were read, for jobs that run in epochs.
+"""
+
+from __future__ import annotations
+
+import codecs
+import io
+import socket
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import IO, Any, Literal, Protocol, TypeAlias, TypeVar
+
+from dstream.base.threads import contextmanager
+from dstream.connectors.base import (
+    TextLines,
+)
+from dstream.connectors.memory import ItemsSplit, NamesOfStreams
+from dstream.errors import (
+    CollectionDestroyedError,
+    IllegalStateError,
+    SinkUnavailableError,
+    SourceError,
+    SourceUnavailableError,
+)
+from dstream.spi import Collections, Reached
+from dstream.spi.source import StreamSource
+
+__all__ = [
+    "DurableLines",
+    "LineReceiver",
+    "NamedDurableLines",
+    "PassingLines",
+    "SocketLines",
+    "Start",
+    "checked_address",
+    "connected",
+    "connected_to",
+]
+
+
+_PORTS = 65_535
+_PATIENCE = 10.0
+"""Seconds for which a server may take to answer at all."""
+
+_ASKING = {"TCP_KEEPIDLE": 60, "TCP_KEEPALIVE": 60, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 6}
+"""A server that has said nothing for a minute is asked whether it is there, for a minute. macOS has the second name."""
+
+
+def connected_to(host: str, port: int) -> socket.socket:
+    """Connect to a server, and notice when it is gone: a host that loses its power cuts no connection.
+
+    Raises:
+        OSError: nobody listens there.
+    """
+    connection = socket.create_connection((host, port), _PATIENCE)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _ASKING.items():
+        if hasattr(socket, name):
+            connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+    return connection
+
+
+def checked_address(host: Any, port: Any) -> tuple[str, int]:
+    """Return the host and the port of a server.
+
+    Raises:
+        TypeError: the host is no str, or the port no int.
+        ValueError: the host is empty, or there is no such port.
+    """
+    if not isinstance(host, str):
+        raise TypeError(f"host must be a str, not {type(host).__name__}")
+    if not host:
+        raise ValueError("host must not be empty")
+    if not isinstance(port, int) or isinstance(port, bool):
+        raise TypeError(f"port must be an int, not {type(port).__name__}")
+    if not 1 <= port <= _PORTS:
+        raise ValueError(f"port must be between 1 and {_PORTS:,}, not {port:,}")
+    return host, port
+
+
+_BLOCK = 65_536
+_AT_ONCE = 128
+"""Blocks that are taken before somebody looks at the lines."""
+
+
+def connected(host: str, port: int, label: str) -> socket.socket:
+    """Connect to a server.
+
+    Raises:
+        SourceUnavailableError: nobody listens there.
+    """
+    try:
+        return connected_to(host, port)
+    except OSError as error:
+        raise SourceUnavailableError(f"{label}: cannot connect: {error}") from error
+
+
+class LineReceiver:
+    """Connects when it is first asked, and again after a failure, which is told behind the lines that came before.
+
+    Attributes:
+        is_over: the server has closed the connection, and all lines were given.
+    """
+
+    def __init__(self, host: str, port: int, encoding: str, label: str) -> None:
+        self._address = host, port
+        self._encoding = encoding
+        self._label = label
+        self._given = 0
+        self._failure: SourceError | None = None
+        self.is_over = False
+        self._forget()
+
+    def _forget(self) -> None:
+        self._connection: socket.socket | None = None
+        # As a file that is opened as text: it knows a line break that is cut in two.
+        self._decoder = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder(self._encoding)(), translate=True)
+        self._rest = ""
+
+    def arrived(self) -> list[str]:
+        """Return the lines that have arrived, some megabytes at most; the last one of all need have no end.
+
+        Raises:
+            SourceError: nobody listens there, the connection was cut, or what came is not in the encoding.
+        """
+        if self.is_over:
+            return []
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            raise failure
+        lines: list[str] = []
+        try:
+            self._take_into(lines, self._open())
+        except (OSError, UnicodeDecodeError) as error:
+            self._forget()
+            failure = self._failed(error, self._given + len(lines))
+            if not lines:
+                raise failure from error
+            failure.__cause__, self._failure = error, failure
+        self._given += len(lines)
+        return lines
+
+    def _failed(self, error: Exception, given: int) -> SourceError:
+        if isinstance(error, SourceError):
+            return error
+        if isinstance(error, UnicodeDecodeError):
+            return SourceError(f"{self._label}: what comes behind line {given:,} is not {self._encoding}: {error}")
+        return SourceUnavailableError(f"{self._label}: the connection was cut behind line {given:,}: {error}")
+
+    def _open(self) -> socket.socket:
+        if self._connection is None:
+            self._connection = connected(*self._address, self._label)
+            self._connection.setblocking(False)
+            weakref.finalize(self, self._connection.close)
+        return self._connection
+
+    def _take_into(self, lines: list[str], connection: socket.socket) -> None:
+        for _ in range(_AT_ONCE):
+            try:
+                data = connection.recv(_BLOCK)
+            except BlockingIOError:  # Nothing more has arrived.
+                break
+            lines += self._decoded(data)
+            if not data:
+                self.is_over = True
+                connection.close()
+                break
+
+    def _decoded(self, data: bytes) -> list[str]:
+        text = self._rest + self._decoder.decode(data, final=not data)
+        *lines, self._rest = text.split("\n")
+        return lines if data or not self._rest else [*lines, self._rest]
+
+
+ONLY = "lines"
+"""The name of the one partition: a connection has one order."""
+
+Start: TypeAlias = Literal["oldest", "current"]
+
+ENOUGH = 100_000
+"""Lines that wait in the list. While there are more, the server has to wait."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class NamedDurableLines(NamesOfStreams):
+    """What `socket_lines` returns: a source once a context has opened it.
+
+    Attributes:
+        name: that of the list.
+        start: the lines of the list with which a new job begins.
+    """
+
+    host: str
+    port: int
+    encoding: str
+    name: str
+    label: str
+    start: Start = "oldest"
+
+    def opened(self, context: Collections) -> DurableLines:
+        """Return the lines of the list, made if there is none; the server is not asked yet."""
+        receiver = LineReceiver(self.host, self.port, self.encoding, self.label)
+        return DurableLines(self.label, context.get_list(self.name).store, receiver, self.start)
+
+    def begin(self) -> Mapping[str, int]:
+        """Refuse to be read without a context.
+
+        Raises:
+            IllegalStateError: always.
+        """
+        raise IllegalStateError(f"{self.label} needs a list, which .opened(context) finds in a storage")
+
+    def reach(self, offsets: Mapping[str, Any], most: int | None = None) -> Mapping[str, int]:
+        """Refuse, as `begin`."""
+        return self.begin()
+
+    def split(self, partition: str, start: Any, stop: Any) -> ItemsSplit[str]:
+        """Refuse, as `begin`."""
+        raise IllegalStateError(f"{self.label} needs a list, which .opened(context) finds in a storage")
+
+    def __repr__(self) -> str:
+        return self.label
+
+
+class _Lines(Protocol):
+    """The part of `ListStore` that is needed."""
+
+    @property
+    def identity(self) -> str: ...
+    def size(self) -> int: ...
+    def read(self, start: int, stop: int) -> list[str]: ...
+    def extend(self, items: list[str]) -> None: ...
+
+
+class DurableLines:
+    """The lines of a list, to which those of a server are appended as they arrive; an offset is a place in the list.
+
+    The driver asks how far it reaches, and stores on that occasion what has arrived. Nobody else writes into the list.
+    """
+
+    ends = True
+    """Once the server has closed the connection and all lines were read, nothing comes any more."""
+
+    def __init__(self, label: str, store: _Lines, receiver: LineReceiver, start: Start = "oldest") -> None:
+        self.label = label
+        self._start = start
+        self._store = store
+        self._receiver = receiver
+        self._unstored: list[str] = []
+
+    @property
+    def identity(self) -> str:
+        """That of the list: one that is made anew has other lines at the same places."""
+        return self._store.identity
+
+    def begin(self) -> Mapping[str, int]:
+        """Begin with the first line that is stored, of whatever job, or behind the last one."""
+        if self._start == "oldest":
+            return {ONLY: 0}
+        with self._blaming():
+            return {ONLY: self._store.size()}
+
+    def reach(self, offsets: Mapping[str, Any], most: int | None = None) -> Mapping[str, int]:
+        """Store what has arrived, and say how many lines there are; nothing once the server has ended and all is read.
+
+        Raises:
+            SourceError: the server cannot be reached, the connection was cut, or a line is not in its encoding.
+        """
+        read = self._checked(offsets.get(ONLY))
+        with self._blaming():
+            size = self._store.size()
+            if size - read < ENOUGH:
+                size = self._stored()
+        if read >= size and self._receiver.is_over:
+            return {}
+        taken = max(read, size if most is None else min(size, read + most))
+        return Reached({ONLY: taken}, max(0, size - taken))
+
+    def _stored(self) -> int:
+        self._unstored += self._receiver.arrived()
+        if self._unstored:  # They stay here until it is certain that they are stored.
+            self._store.extend(self._unstored)
+            self._unstored = []
+        return self._store.size()
+
+    def split(self, partition: str, start: Any, stop: Any) -> ItemsSplit[str]:
+        """Return some lines, which travel."""
+        if partition != ONLY:
+            raise SourceError(f"{self.label}: there is no partition {partition!r}")
+        first, last = self._checked(start), self._checked(stop)
+        with self._blaming():
+            lines = self._store.read(first, last)
+        if len(lines) != last - first:
+            raise SourceError(
+                f"{self.label}: the lines from {first + len(lines):,} to {last:,} are not in the list any more"
+            )
+        return ItemsSplit(lines)
+
+    def _checked(self, offset: Any) -> int:
+        if offset is None:
+            return 0
+        if not isinstance(offset, int) or isinstance(offset, bool) or offset < 0:
+            raise SourceError(f"{self.label}: {offset!r} is no place of a line")
+        return offset
+
+    @contextmanager
+    def _blaming(self) -> Any:
+        try:
+            yield
+        except CollectionDestroyedError as error:
+            raise SourceError(f"{self.label}: {error}") from error
+
+    def __repr__(self) -> str:
+        return self.label
+
+
+class PassingLines(DurableLines):
+    """The lines that a server sends, until an epoch that has read them is committed; an offset counts lines.
+
+    What has arrived and was not read is lost with the driver, as what the server sends while none is connected.
+    """
+
+    def __init__(self, label: str, receiver: LineReceiver) -> None:
+        self._recent = _RecentLines()
+        super().__init__(label, self._recent, receiver)
+
+    def reach(self, offsets: Mapping[str, Any], most: int | None = None) -> Mapping[str, int]:
+        """Forget the lines that were read, and say how many there are then."""
+        self._recent.forget_before(self._checked(offsets.get(ONLY)))
+        return super().reach(offsets, most)
+
+
+class _RecentLines:
+    """A list in memory, of which the first lines are forgotten."""
+
+    identity = ""
+
+    def __init__(self) -> None:
+        self._first = 0
+        self._lines: list[str] = []
+
+    def forget_before(self, number: int) -> None:
+        """Forget lines; a run that goes on with a job counts on from there."""
+        if number > self._first:
+            del self._lines[: number - self._first]
+            self._first = number
+
+    def size(self) -> int:
+        return self._first + len(self._lines)
+
+    def read(self, start: int, stop: int) -> list[str]:
+        return self._lines[start - self._first : stop - self._first] if start >= self._first else []
+
+    def extend(self, items: list[str]) -> None:
+        self._lines += items
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class SocketLines(NamesOfStreams):
+    """What `socket_lines` returns; it is its own split."""
+
+    host: str
+    port: int
+    encoding: str
+
+    ordered = True
+    bounded = True
+    in_caller = False
+
+    def count_splits(self, parallelism: int) -> int:
+        """Say that there is one."""
+        return 1
+
+    def splits(self, parallelism: int) -> list[SocketLines]:
+        """Return it itself."""
+        return [self]
+
+    def read(self) -> Iterator[str]:
+        """Connect, and give the lines."""
+        given = 0
+        try:
+            with (
+                self._connected() as connection,
+                connection.makefile("rb") as stream,
+                io.TextIOWrapper(stream, self.encoding) as lines,
+            ):
+                while line := lines.readline():
+                    yield line.removesuffix("\n")
+                    given += 1
+        except UnicodeDecodeError as error:
+            raise SourceError(f"{self!r}: what comes behind line {given:,} is not {self.encoding}: {error}") from error
+        except OSError as error:
+            if isinstance(error, SourceError):
+                raise
+            cut = f"the connection was cut behind line {given:,}: {error}"
+            raise SourceUnavailableError(f"{self!r}: {cut}") from error
+
+    def as_stream(self) -> StreamSource[str]:
+        """Return the lines as they arrive, for jobs that run in epochs."""
+        return PassingLines(repr(self), LineReceiver(self.host, self.port, self.encoding, repr(self)))
+
+    def _connected(self) -> socket.socket:
+        connection = connected(self.host, self.port, repr(self))
+        connection.settimeout(None)
+        return connection
+
+    def __repr__(self) -> str:
+        more = [] if self.encoding == "utf-8" else [f"encoding={self.encoding!r}"]
+        return f"socket_lines({', '.join([repr(self.host), repr(self.port), *more])})"
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class LineWriter:
+    """What a task does with its connection, which is buffered."""
+
+    label: str
+    host: str
+    port: int
+    to_string: Callable[[Any], str]
+    encoding: str
+
+    def connected(self) -> IO[bytes]:
+        """Connect."""
+        lines: IO[bytes] = self._sending(partial(self._connected, self.host, self.port))
+        return lines
+
+    @staticmethod
+    def _connected(host: str, port: int) -> IO[bytes]:
+        with connected_to(host, port) as connection:
+            connection.settimeout(None)
+            return connection.makefile("wb")  # It keeps the connection open.
+
+    def send(self, lines: IO[bytes], item: Any) -> None:
+        """Send the line of an item."""
+        data = TextLines(self.to_string).lines([item]).encode(self.encoding)
+        self._sending(partial(lines.write, data))
+
+    def flush(self, lines: IO[bytes]) -> None:
+        """Send what is buffered."""
+        self._sending(lines.flush)
+
+    def close(self, lines: IO[bytes]) -> None:
+        """Close the connection."""
+        self._sending(lines.close)
+
+    def _sending(self, do: Callable[[], Any]) -> Any:
+        try:
+            return do()
+        except OSError as error:
+            gone = "the server is not there, or has cut the connection"
+            raise SinkUnavailableError(f"{self.label}: {gone}: {error}") from error

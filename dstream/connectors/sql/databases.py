@@ -1,0 +1,354 @@
+"""`Database`: an SQL database by its URL, and the check of values against its columns.
+
+A password, or a reference that each process looks up when it connects, is in the URL and nowhere else. What is shown,
+also of the errors of drivers, goes through `dstream.base.urls`.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import itertools
+import numbers
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dstream.base.environment import pip_install
+from dstream.base.showing import shown
+from dstream.base.threads import contextmanager
+from dstream.base.urls import resolved_url, scrub, shown_url, without_secrets
+from dstream.errors import SetupError, SinkError, SinkUnavailableError, SourceError, SourceUnavailableError
+from dstream.failures.attribution import failed_on
+from dstream.values.fields import field_names
+
+if TYPE_CHECKING:
+    import sqlalchemy as sa
+
+__all__ = ["Database", "StagedColumn", "database_of", "row_of", "schema_and_table", "unfit"]
+
+
+_LONGEST = 500
+_PATIENCE = 60
+"""Seconds for which a writer waits while others write into the same file of SQLite, whose own limit is 5."""
+
+
+def schema_and_table(text: str) -> tuple[str | None, str]:
+    """Divide the name of a table at its last dot; a part with a dot of its own is quoted, as in `"a.b"`."""
+    found = re.fullmatch(rf"(?:({_PART})\.)?({_PART})", text)
+    schema, name = (found[1], found[2]) if found else text.rpartition(".")[::2]
+    return _unquoted(schema) if schema else None, _unquoted(name)
+
+
+_PART = r'"(?:[^"]|"")+"|[^".]+'
+
+
+def _unquoted(part: str) -> str:
+    return part[1:-1].replace('""', '"') if len(part) > 2 and part[0] == part[-1] == '"' else part
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Database:
+    """A database, as a value that travels.
+
+    Attributes:
+        url: with its password, or a reference to it.
+        failure: what becomes of what the database refuses.
+        call: the call that named it, for messages.
+    """
+
+    url: str
+    failure: type[SourceError] | type[SinkError]
+    call: str
+
+    @contextmanager
+    def connected(self) -> Iterator[sa.Connection]:
+        """Connect for the time of a block, without a pool: tasks are many, and do not last."""
+        import sqlalchemy as sa
+        from sqlalchemy.pool import NullPool
+
+        with self.refusals(is_connecting=True):
+            self._check_file()
+            patience = {"timeout": _PATIENCE} if self.url.startswith("sqlite") and "timeout=" not in self.url else {}
+            url = resolved_url(self.url)
+            connection = sa.create_engine(url, poolclass=NullPool, connect_args=patience).connect()
+        try:
+            yield connection
+        finally:
+            # The server may be gone, which must hide no failure before.
+            with _ignored():
+                connection.close()
+
+    def _check_file(self) -> None:
+        """Refuse a file that is not there: SQLite makes an empty one."""
+        import sqlalchemy as sa
+
+        path = sa.make_url(self.url).database
+        if self.url.startswith("sqlite") and path and not path.startswith("file:") and not os.path.exists(path):
+            raise self.failure(f"{self.call}: there is no file {path}")
+
+    @contextmanager
+    def refusals(self, is_connecting: bool = False) -> Iterator[None]:
+        """Turn what the database or its driver refuses into an error that names the call.
+
+        It says that the database is unavailable if to try again may help. No function of the user's belongs into the
+        block.
+        """
+        from sqlalchemy.exc import SQLAlchemyError
+
+        try:
+            yield
+        except SQLAlchemyError as error:
+            scrub(error, self.url)
+            kind = _UNAVAILABLE[self.failure] if _may_pass(error, is_connecting) else self.failure
+            raise kind(f"{self.call}: {self.words(error)}") from error
+
+    def words(self, error: Any) -> str:
+        """Return what a database says, in one line."""
+        original = getattr(error, "orig", None) or error
+        scrub(original, self.url)
+        words = without_secrets(" ".join(str(original).split())) or type(original).__name__
+        words = words if len(words) <= _LONGEST else words[:_LONGEST] + "..."
+        cut = "the connection was cut: " if getattr(error, "connection_invalidated", False) else ""
+        return f"{cut}{words}{_LOCKED if words == 'database is locked' else ''}"
+
+    def __repr__(self) -> str:
+        return repr(shown_url(self.url))
+
+
+_UNAVAILABLE: dict[type[SourceError] | type[SinkError], type[SourceError] | type[SinkError]] = {
+    SourceError: SourceUnavailableError,
+    SinkError: SinkUnavailableError,
+}
+
+
+def _may_pass(error: Any, is_connecting: bool) -> bool:
+    """Say whether a failure is one of now: a connection was cut, or none can be made, or two writers met."""
+    from sqlalchemy.exc import OperationalError
+
+    state = getattr(getattr(error, "orig", None), "sqlstate", None) or ""
+    is_refused = is_connecting and isinstance(error, OperationalError)  # Drivers do not say why.
+    return getattr(error, "connection_invalidated", False) or is_refused or state.startswith(_PASSING)
+
+
+_PASSING = ("08", "40001", "40P01", "53300", "57P")
+"""What SQLSTATE calls failures of connections, deadlocks and the like, too many connections, a server that stops."""
+
+_LOCKED = (
+    f", and was so for {_PATIENCE} s: a stream that reads from a file of SQLite and writes into it waits for itself, "
+    "unless PRAGMA journal_mode=WAL was set, which lets readers and a writer work at the same time"
+)
+
+
+@contextmanager
+def _ignored() -> Iterator[None]:
+    try:
+        yield
+    except Exception:
+        return
+
+
+def database_of(url: Any, maker: str, failure: type[SourceError] | type[SinkError], *more: str) -> Database:
+    """Return the database of a URL, which is not yet asked for anything.
+
+    Args:
+        url: as SQLAlchemy has it.
+        maker: the name of the function that got it.
+        failure: what becomes of what the database refuses.
+        more: the other arguments, as they are shown.
+
+    Raises:
+        SetupError: SQLAlchemy, or the driver of this database, is not installed.
+        TypeError: `url` is no str.
+        ValueError: it is no URL of a database, or names one that no other process sees.
+    """
+    if not isinstance(url, str):
+        raise TypeError(f"url must be a str, not {type(url).__name__}")
+    try:
+        import sqlalchemy as sa
+        from sqlalchemy.exc import ArgumentError, NoSuchModuleError
+    except ImportError as error:
+        raise SetupError(f"{maker}() needs the package sqlalchemy: {pip_install('sql')}") from error
+    try:
+        parsed = sa.make_url(url)
+        dialect = parsed.get_dialect()
+    except (ArgumentError, NoSuchModuleError, ValueError):
+        # What they say may hold the URL, so it is not chained. Without a scheme nobody can tell where a password is.
+        given = repr(shown_url(url)) if "://" in url else "a text without '://'"
+        raise ValueError(
+            f"url must be one of a database, such as sqlite:///file.db or postgresql+psycopg://host/name, not {given}"
+        ) from None
+    try:
+        dialect.import_dbapi()
+    except ImportError as error:
+        raise SetupError(f"{maker}() needs the driver {error.name} of {parsed.drivername}://: install it") from error
+    full = _absolute(parsed).render_as_string(hide_password=False)
+    return Database(full, failure, f"{maker}({', '.join([repr(shown_url(url)), *more])})")
+
+
+def _absolute(url: sa.URL) -> sa.URL:
+    """Return the URL as it holds in every process: workers stand in other folders."""
+    if url.get_backend_name() != "sqlite" or (url.database or "").startswith("file:"):
+        return url
+    if not url.database or url.database == ":memory:":
+        raise ValueError("url must name a file: a database in memory is another one in every process")
+    return url.set(database=os.path.abspath(os.path.expanduser(url.database)))
+
+
+@dataclass(frozen=True, slots=True)
+class StagedColumn:
+    """A column that is written.
+
+    Attributes:
+        type: that of SQLAlchemy.
+        is_key: it is a part of the primary key, all of which is written.
+        keeps_floats: the database keeps numbers with a point as floats, whatever the type says, and NaN as NULL.
+    """
+
+    name: str
+    type: Any
+    is_nullable: bool
+    is_key: bool
+    keeps_floats: bool = False
+
+
+def row_of(item: Any, columns: tuple[StagedColumn, ...], call: str, is_exact: bool) -> dict[str, Any]:
+    """Return the values of an item by the names of the columns.
+
+    Args:
+        item: a mapping, dataclass, named tuple, tuple or list.
+        columns: where its values go.
+        call: the reducer as the user wrote it.
+        is_exact: it has no other fields than these.
+
+    Raises:
+        SinkError: it is none of these, a field is missing or is one too many, or a value does not fit.
+    """
+    try:
+        row = _fields(item, columns, is_exact)
+        for column in columns:
+            _check(column, row[column.name])
+    except _UnfitError as error:
+        problem = SinkError(f"{call}: {error}: {shown(item)}")
+        failed_on(problem, item)
+        raise problem from None
+    return row
+
+
+class _UnfitError(ValueError):
+    """An item does not fit."""
+
+
+def _fields(item: Any, columns: tuple[StagedColumn, ...], is_exact: bool) -> dict[str, Any]:
+    names = [column.name for column in columns]
+    fields = field_names(type(item))
+    if not fields and not isinstance(item, Mapping):
+        if not isinstance(item, tuple | list):
+            raise _UnfitError(f"an item must be a mapping, dataclass or tuple, not {type(item).__name__}")
+        if len(item) != len(names):
+            raise _UnfitError(f"an item has {len(item)} values for {len(names)} columns ({', '.join(names)})")
+        return dict(zip(names, item, strict=True))
+    found = {name: getattr(item, name) for name in fields} if fields else dict(item)
+    if missing := [name for name in names if name not in found]:
+        raise _UnfitError(f"an item has no {missing[0]!r}: columns=[...] names the columns that items have")
+    if is_exact and len(found) > len(names):
+        other = next(name for name in found if name not in names)
+        raise _UnfitError(f"the table has no column {other!r}: columns=[...] names those to write, and leaves it out")
+    return {name: found[name] for name in names}
+
+
+def _check(column: StagedColumn, value: Any) -> None:
+    """Refuse a value that is not of the type of its column: SQLite would keep it, and drivers and servers change it."""
+    if value is None:
+        if not column.is_nullable:
+            raise _UnfitError(f"the column {column.name!r} takes no None")
+    elif misfit := _misfit(column.type, value) or _changed(column, value):
+        raise _UnfitError(f"the column {column.name!r} takes {misfit}")
+
+
+def _changed(column: StagedColumn, value: Any) -> str | None:
+    """Return what a column of numbers takes, and what the value is, if another one would come back."""
+    try:
+        expected = column.type.python_type
+    except NotImplementedError:
+        return None
+    if expected not in (float, decimal.Decimal):
+        return None
+    if isinstance(value, float):
+        return "no NaN, which it would keep as NULL" if column.keeps_floats and value != value else None
+    scale = getattr(column.type, "scale", None)
+    if expected is float or column.keeps_floats:
+        return None if _is_float(value) else f"floats, of which none is {value}"
+    if isinstance(value, decimal.Decimal) and value.is_finite() and scale is not None:
+        digits = -int(value.normalize().as_tuple().exponent)
+        return f"{scale} digits behind the point, not {value}" if digits > scale else None
+    return None
+
+
+def _is_float(value: Any) -> bool:
+    """Say whether a number is what Python shows of a float."""
+    try:
+        return bool(decimal.Decimal(repr(float(value))) == value)
+    except (ArithmeticError, TypeError, ValueError):
+        return False
+
+
+def _misfit(kind: Any, value: Any) -> str | None:
+    """Return what a type takes, and what the value is, if that is something else."""
+    try:
+        expected = kind.python_type
+    except NotImplementedError:
+        return None  # The database knows.
+    if expected is list:
+        return _misfit_within(kind, value)
+    if expected in (datetime.datetime, datetime.time):
+        return _misfit_in_time(kind, expected, value)
+    accepted = _ACCEPTED.get(expected)
+    # Of these, Python makes the one a subclass of the other.
+    is_other = isinstance(value, bool | datetime.datetime) and expected is not type(value)
+    if accepted is None or (isinstance(value, accepted) and not is_other):
+        return None
+    return f"{expected.__name__}, not {type(value).__name__}"
+
+
+def _misfit_within(array: Any, value: Any) -> str | None:
+    """Look at the values of an array, which may hold arrays."""
+    if not isinstance(value, list | tuple):
+        return None  # The database knows.
+    inner = ((array if isinstance(each, list | tuple) else array.item_type, each) for each in value if each is not None)
+    return next(filter(None, itertools.starmap(_misfit, inner)), None)
+
+
+def _misfit_in_time(kind: Any, expected: type, value: Any) -> str | None:
+    """Look at a moment or a time of the day: without a zone it would get that of the server, or else lose its own."""
+    # SQLAlchemy has no flag for the one type of SQL Server (2.0).
+    has_zone = kind.timezone or type(kind).__name__ == "DATETIMEOFFSET"
+    takes = f"{expected.__name__}s {'with' if has_zone else 'without'} a zone"
+    if expected is datetime.datetime and not has_zone and type(value) is datetime.date:
+        return None  # Its midnight.
+    if not isinstance(value, expected):
+        return f"{takes}, not {type(value).__name__}"
+    moment: Any = value
+    if has_zone and moment.utcoffset() is None:
+        return f"{takes}, not {expected.__name__}s without one"
+    return f"{takes}, not {expected.__name__}s with one" if not has_zone and moment.tzinfo is not None else None
+
+
+_ACCEPTED: dict[type, Any] = {
+    bool: bool,
+    bytes: (bytes, bytearray, memoryview),
+    datetime.date: datetime.date,
+    decimal.Decimal: (numbers.Real, decimal.Decimal),
+    float: (numbers.Real, decimal.Decimal),
+    int: numbers.Integral,
+    str: str,
+}
+
+
+def unfit(database: Database, item: Any, error: Exception) -> SinkError:
+    """Return that the database refuses an item."""
+    problem = SinkError(f"{database.call}: the database refuses an item: {database.words(error)}: {shown(item)}")
+    failed_on(problem, item)
+    return problem

@@ -1,0 +1,158 @@
+"""Records of rows of a database: named tuples, or a class of the user."""
+
+from __future__ import annotations
+
+import collections
+import functools
+import keyword
+import unicodedata
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dstream.base.showing import shown
+from dstream.errors import SourceError
+from dstream.schema.decoders import (
+    DecodeError,
+    Decoder,
+    ItemDecoder,
+    Made,
+    OptionalDecoder,
+    RecordDecoder,
+    ScalarDecoder,
+    UnionDecoder,
+    repeated,
+)
+from dstream.schema.records import BINARY, form_of, missing_columns
+
+__all__ = ["Maker", "Rows", "rows_of"]
+
+
+Maker = Callable[[Sequence[Any], int], list[Any]]
+"""Makes items of some rows, behind so many others."""
+
+
+def rows_of(kind: Any) -> Rows:
+    """Return what makes a `kind` of each row; None: named tuples.
+
+    Raises:
+        TypeError: it is no dataclass, named tuple, TypedDict or pydantic model, or one of its fields is of a type
+            that is not read.
+    """
+    if kind is None:
+        return Rows(None)
+    record = form_of(kind, BINARY)
+    if not isinstance(record, RecordDecoder):  # pydantic knows what drivers make.
+        return Rows(record)
+    return Rows(RecordDecoder(record.kind, record.expected, [_native(*each) for each in record.fields]))
+
+
+def _native(
+    name: str, fitting: type | None, form: Decoder, is_required: bool
+) -> tuple[str, type | None, Decoder, bool]:
+    """Return a field that takes what drivers make: dates and decimals as they are, and 0 and 1 for truth values."""
+    if isinstance(form, OptionalDecoder):
+        return name, fitting, OptionalDecoder(_native(name, fitting, form.form, is_required)[2]), is_required
+    inner = form.forms if isinstance(form, UnionDecoder) else (form,)
+    made = frozenset(each.kind for each in inner if isinstance(each, Made))
+    has_truth = any(isinstance(each, ScalarDecoder) and each.kind is bool for each in inner)
+    has_numbers = any(not isinstance(each, ScalarDecoder) or each.kind is int for each in inner)
+    is_wrapped = bool(made) or (has_truth and not has_numbers)
+    return name, fitting, Native(form, made, has_truth and not has_numbers) if is_wrapped else form, is_required
+
+
+@dataclass(frozen=True)
+class Native:
+    """Takes what a driver has made, and what a text or a number of the database stands for."""
+
+    form: Decoder
+    made_before: frozenset[type]
+    has_truth: bool
+
+    @property
+    def expected(self) -> str:
+        """What is expected, in a word."""
+        return self.form.expected
+
+    def made(self, value: Any) -> Any:
+        """Return it."""
+        if type(value) in self.made_before:
+            return value
+        # SQLite has no truth values.
+        return bool(value) if self.has_truth and type(value) is int and value in (0, 1) else self.form.made(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Makes items of rows.
+
+    Attributes:
+        form: what each becomes; None: a named tuple.
+    """
+
+    form: ItemDecoder | None
+
+    def maker(self, names: tuple[str, ...], call: str) -> Maker:
+        """Return what makes items of rows with these columns.
+
+        Raises:
+            SourceError: a name stands there twice, or means two fields of a named tuple; a field has no column.
+        """
+        if twice := repeated(names):
+            raise _ambiguous(call, f"the query gives {twice} more than once")
+        form = self.form
+        if form is None:
+            fields = _field_names(names, call)
+            return lambda rows, before: list(map(_row_kind(fields)._make, rows))
+        if missing := missing_columns(form, names):
+            lacks = f"the query gives no column {', '.join(missing)} of {form.expected}"
+            raise SourceError(f"{call}: {lacks}; there are {', '.join(names)}")
+        return lambda rows, before: [
+            _made(form, dict(zip(names, row, strict=True)), call, number)
+            for number, row in enumerate(rows, start=before + 1)
+        ]
+
+
+def _made(form: ItemDecoder, row: dict[str, Any], call: str, number: int) -> Any:
+    try:
+        return form.made(row)
+    except DecodeError as error:
+        raise SourceError(f"{call}, row {number:,}: {error}: {shown(row)}") from error.__cause__
+
+
+def _ambiguous(call: str, said: str) -> SourceError:
+    return SourceError(f"{call}: {said}: name one of them apart with AS")
+
+
+def _field_names(names: tuple[str, ...], call: str) -> tuple[str, ...]:
+    """Return the names of the fields of a named tuple with these columns, as code reads them, or else by their places.
+
+    Raises:
+        SourceError: what somebody writes for one column would be another one.
+    """
+    read = [unicodedata.normalize("NFKC", name) for name in names]
+    fields = tuple(name if _is_field(name) else f"_{place}" for place, name in enumerate(read))
+    places = {name: place for place, name in enumerate(read)}
+    for place, (name, field) in enumerate(zip(names, fields, strict=True)):
+        other = places.get(field, place)
+        if other != place and field == read[place]:
+            raise _ambiguous(call, f"Python reads {name!r} and {names[other]!r} as one name")
+        if other != place:
+            becomes = f"which column {place + 1}, {name!r}, becomes by its place"
+            raise _ambiguous(call, f"column {other + 1} is called {field!r}, {becomes}")
+    return fields
+
+
+def _is_field(name: str) -> bool:
+    return name.isidentifier() and not keyword.iskeyword(name) and not name.startswith("_")
+
+
+@functools.lru_cache(maxsize=256)
+def _row_kind(names: tuple[str, ...]) -> Any:
+    """Return the class of rows with these columns. It is found again by its names in every process."""
+    kind: Any = collections.namedtuple("Row", names, rename=True)  # type: ignore[misc]  # The names come from a query.
+    return type("Row", (kind,), {"__slots__": (), "__reduce__": lambda row: (_row, (names, *row))})
+
+
+def _row(names: tuple[str, ...], *values: Any) -> Any:
+    return _row_kind(names)._make(values)

@@ -1,0 +1,158 @@
+"""`insert_watermarks`: watermarks of event time among the items."""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Callable, Iterable, Iterator
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+from dstream.arguments import checked_function, kind_of
+from dstream.core.block_processor import BlockProcessor, Saving
+from dstream.core.suppliers import LibrarySupplier, shown_call
+from dstream.failures.attribution import each, failed_on
+from dstream.processors.blocks import Mark
+from dstream.spi.epochs import WatermarkPolicy, policy_as_planned, watermark_of
+from dstream.spi.processor import BroadcastKey, Inbox, Outbox, ProcessorContext, Watermark
+from dstream.spi.suppliers import ProcessorMetaSupplier
+from dstream.values.time import NO_WATERMARK, seconds
+from dstream.windows.policies import EmissionPolicy, no_throttling
+
+__all__ = ["insert_watermarks"]
+
+
+_LAST = BroadcastKey("watermark")
+
+
+def insert_watermarks(
+    *,
+    timestamps: Callable[[Any], int],
+    policy: WatermarkPolicy,
+    emission: EmissionPolicy | None = None,
+    idle_timeout: float | timedelta = 60,
+    clock: Callable[[], float] = time.time,
+) -> ProcessorMetaSupplier:
+    """Return what makes processors that emit all items, and watermarks among them.
+
+    A watermark goes out before the item that moved time. Items that are late go on too: who closes windows drops them.
+    A snapshot has the last watermark, and the policy with what it has seen. Whether nothing comes is judged anew when
+    it is restored.
+
+    Args:
+        timestamps: gives the timestamp of an item, in milliseconds.
+        policy: says how far time has come, such as `limiting_lag(2000)`; each processor has its own copy.
+        emission: which watermarks go out; None: `no_throttling()`.
+        idle_timeout: after so many seconds without an item, a processor holds time back no longer, until one comes; 0:
+            it always does.
+        clock: gives the seconds that the policy and the timeout count by.
+
+    Raises:
+        TypeError: one of these is of another kind.
+        ValueError: the timeout is negative.
+
+    Example:
+        >>> from dstream.core import processors, whole_item
+        >>> from dstream.windows import emit_by_min_step, limiting_lag
+        >>> stamped = processors.insert_watermarks(
+        ...     timestamps=whole_item, policy=limiting_lag(100), emission=emit_by_min_step(10)
+        ... )
+    """
+    checked_function(timestamps, "timestamps")
+    checked_function(clock, "clock")
+    if not isinstance(policy, WatermarkPolicy):
+        raise TypeError(f"policy must be what limiting_lag(...) or its kin make, not {kind_of(policy)}")
+    chosen = no_throttling() if emission is None else checked_function(emission, "emission")
+    create = partial(_Inserting, timestamps, policy, chosen, seconds(idle_timeout, "idle_timeout"), clock)
+    return LibrarySupplier(create, shown_call("insert_watermarks", timestamps=timestamps, policy=policy))
+
+
+class _Inserting(BlockProcessor):
+    @property
+    def ticks_alone(self) -> bool:  # type: ignore[override]  # asked after each epoch, and never set
+        """Whether time may move by the clock: until nothing has come for so long that it stands still."""
+        return not self._is_idle
+
+    def __init__(
+        self,
+        timestamps: Callable[[Any], int],
+        policy: WatermarkPolicy,
+        emission: EmissionPolicy,
+        idle_timeout: float,
+        clock: Callable[[], float],
+    ) -> None:
+        super().__init__()
+        self._timestamps = timestamps
+        self._policy = copy.deepcopy(policy)
+        self._emission = emission
+        self._idle_timeout = idle_timeout
+        self._clock = clock
+        self._last = NO_WATERMARK
+        self._heard = 0.0
+        self._is_idle = False
+        self._saving = Saving()
+
+    def init(self, outbox: Outbox, context: ProcessorContext) -> None:
+        super().init(outbox, context)
+        self._heard = self._clock()
+
+    def made_of(self, ordinal: int, items: list[Any]) -> Iterable[Any]:
+        now = self._heard = self._clock()
+        self._is_idle = False
+        policy, greatest = self._policy, NO_WATERMARK
+        tells_all = not getattr(policy, "greatest_only", False)
+        made: list[Any] = []
+        for timestamp, item in zip(self._stamps(items), items, strict=True):  # A failure finds the item by this name.
+            if timestamp > greatest or tells_all:  # Of the others, such a policy needs to know nothing.
+                greatest = timestamp
+                policy.report(timestamp, now)
+                made += self._moved(now)
+            made.append(item)
+        return made
+
+    def _stamps(self, items: list[Any]) -> list[int]:
+        stamps = each(self._timestamps, items)
+        if set(map(type, stamps)) != {int}:
+            for stamp, item in zip(stamps, items, strict=True):
+                if not isinstance(stamp, int):
+                    error = TypeError(f"timestamps must give milliseconds as int, not {kind_of(stamp)}")
+                    failed_on(error, item)
+                    raise error
+        return stamps
+
+    def _moved(self, now: float) -> list[Watermark]:
+        """Return the watermark that is to go out, if there is one."""
+        watermark = watermark_of(self._policy, now)
+        if watermark <= self._last:
+            return []
+        chosen = self._emission(watermark, self._last)
+        if chosen <= self._last:
+            return []
+        self._last = chosen
+        return [Watermark(chosen)]
+
+    def tick(self) -> bool:
+        """Let time move by the clock."""
+        if not self.emit_what_waits():
+            return False
+        if self._is_idle:
+            return True
+        now = self._clock()
+        moved: list[Any] = [*self._moved(now)]
+        if self._idle_timeout and now - self._heard >= self._idle_timeout:
+            self._is_idle = True
+            moved.append(Mark.IDLE)
+        return self.emit(moved)
+
+    def save_to_snapshot(self) -> bool:
+        return self.emit_what_waits() and self._saving.goes_on(self._outbox, self._entries)
+
+    def _entries(self) -> Iterator[tuple[Any, Any]]:
+        # A copy: the policy goes on before the snapshot is pickled.
+        yield _LAST, (self._last, copy.deepcopy(self._policy))
+
+    def restore_from_snapshot(self, inbox: Inbox) -> None:
+        for _, (watermark, policy) in inbox:
+            self._last = watermark
+            self._policy = policy_as_planned(copy.deepcopy(policy), self._policy)

@@ -1,0 +1,406 @@
+"""Vertices and edges of a `DAG`, with their configuration and routing."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any, Self
+
+from dstream.arguments import checked_function, kind_of
+from dstream.errors import IllegalStateError
+from dstream.plan import call_site
+from dstream.plan.graphs import GraphEdge, Routing
+from dstream.plan.steps import SourceLocation
+from dstream.spi.processor import NamesOfJet
+from dstream.spi.suppliers import AnySupplier, ProcessorMetaSupplier, meta_supplier
+from dstream.stream.arguments import count, optional_function, partition_count, whole
+from dstream.values.entries import same_key
+from dstream.values.functions import shown_function
+
+__all__ = ["Edge", "EdgeConfig", "Vertex"]
+
+
+class Vertex(NamesOfJet):
+    """A name, what makes the processors, and how many of them there are.
+
+    `dag.new_vertex(...)` makes one and adds it.
+
+    Args:
+        name: unique in its graph.
+        supplier: a function that makes a processor, such as a class of processors, or what `dstream.core.processors`
+            has; or a `ProcessorSupplier`; or a `ProcessorMetaSupplier`.
+
+    Attributes:
+        where: the place of the call that made it.
+
+    Raises:
+        TypeError: the name is no str, or the supplier is none.
+        ValueError: the name is empty.
+
+    Example:
+        >>> from dstream.core import Vertex, processors
+        >>> Vertex("upper", processors.map(str.upper)).local_parallelism(2)
+        Vertex('upper', local_parallelism=2)
+    """
+
+    __slots__ = ("_is_endless", "_name", "_parallelism", "_supplier", "where")
+
+    def __init__(self, name: str, supplier: AnySupplier) -> None:
+        if not isinstance(name, str):
+            raise TypeError(f"the name of a vertex must be a str, not {kind_of(name)}")
+        if not name:
+            raise ValueError("the name of a vertex must not be empty")
+        self._name = name
+        self._supplier = meta_supplier(supplier)
+        self._parallelism = -1
+        self._is_endless = False
+        self.where: SourceLocation | None = call_site()
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self._name
+
+    @property
+    def supplier(self) -> ProcessorMetaSupplier:
+        """What makes the processors."""
+        return self._supplier
+
+    @property
+    def parallelism(self) -> int:
+        """How many processors it has; -1 unless it was said: then its supplier, or the engine, decides."""
+        return self._parallelism
+
+    def local_parallelism(self, processors: int) -> Self:
+        """Say how many processors it has: all of them, since there is one member.
+
+        Args:
+            processors: at least 1; -1 leaves it to the supplier and the engine.
+
+        Raises:
+            ValueError: it is neither.
+        """
+        number = whole(processors, "local_parallelism")
+        if number != -1 and number < 1:
+            raise ValueError(f"local_parallelism of vertex {self._name!r} must be at least 1, or -1: {number}")
+        self._parallelism = number
+        return self
+
+    def endless(self) -> Self:
+        """Say that its processors, to which nothing leads, may go on for ever: the job runs epoch by epoch then.
+
+        In each epoch they get a slice of time, and at its end they save how far they have come. A graph that reads a
+        source without an end runs so anyway.
+        """
+        self._is_endless = True
+        return self
+
+    @property
+    def is_endless(self) -> bool:
+        """Whether that was said."""
+        return self._is_endless
+
+    def update_supplier(self, change: Callable[[ProcessorMetaSupplier], AnySupplier]) -> None:
+        """Put what a function makes of the supplier in its place, such as one that looks at what passes.
+
+        Args:
+            change: takes the meta-supplier that the vertex has.
+        """
+        self._supplier = meta_supplier(checked_function(change, "change")(self._supplier))
+
+    def said(self) -> list[str]:
+        """Return what was said of it besides its name and supplier, for pictures."""
+        parallelism = [] if self._parallelism == -1 else [f"local_parallelism={self._parallelism}"]
+        return [*parallelism, *(["endless"] if self._is_endless else [])]
+
+    def __repr__(self) -> str:
+        return f"Vertex({', '.join([repr(self._name), *self.said()])})"
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        made = memo[id(self)] = copy.copy(self)
+        made._supplier = copy.copy(self._supplier)  # Not deeper: what it holds may be a lock or a connection.
+        return made
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeConfig:
+    """How much waits on an edge.
+
+    Between two processors of one task `queue_size` is exact. What Spark moves between tasks it bounds by itself, in
+    bytes: a shuffle is written to disk, so the other two are checked and kept, and change nothing.
+
+    Attributes:
+        queue_size: how many items wait between two processors before the first of them has to.
+        receive_window_multiplier: how much may be on its way between members; there is one member.
+        packet_size_limit: how many bytes a packet between members has.
+
+    Raises:
+        TypeError: one of them is no int.
+        ValueError: one of them is below 1.
+    """
+
+    queue_size: int = 1024
+    receive_window_multiplier: int = 3
+    packet_size_limit: int = 16384
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            partition_count(getattr(self, field.name), field.name)
+
+
+class Edge(NamesOfJet):
+    """A way from a vertex to another one, which says which processors get an item; by default any of them, in turn.
+
+    The methods that say how change the edge and return it.
+
+    Attributes:
+        source: the vertex that it leaves.
+        source_ordinal: its number among the edges that leave that vertex, from 0.
+        destination: the vertex that it leads to; None until `to` was called.
+        destination_ordinal: its number among the edges that lead there, from 0.
+        where: the place of the call that made it.
+
+    Example:
+        >>> from dstream.core import Edge, Vertex, processors, whole_item
+        >>> words, counts = Vertex("words", processors.noop()), Vertex("counts", processors.noop())
+        >>> Edge.between(words, counts).partitioned(whole_item).distributed()
+        edge words(0) -> counts(0), partitioned by whole_item, distributed
+    """
+
+    __slots__ = (
+        "_config",
+        "_is_distributed",
+        "_key",
+        "_order",
+        "_partitioner",
+        "_priority",
+        "_routing",
+        "destination",
+        "destination_ordinal",
+        "source",
+        "source_ordinal",
+        "where",
+    )
+
+    def __init__(self, source: Vertex, source_ordinal: int = 0) -> None:
+        self.source = _vertex(source)
+        self.source_ordinal = count(source_ordinal, "ordinal")
+        self.destination: Vertex | None = None
+        self.destination_ordinal = 0
+        self.where: SourceLocation | None = call_site()
+        self._priority = 0
+        self._routing = Routing.UNICAST
+        self._key: Callable[[Any], Any] | None = None
+        self._partitioner: Callable[[Any, int], int] | None = None
+        self._order: Callable[[Any], Any] | None = None
+        self._is_distributed = False
+        self._config = EdgeConfig()
+
+    @classmethod
+    def between(cls, source: Vertex, destination: Vertex) -> Self:
+        """Return the edge between two vertices that have no other one there: its ordinals are 0."""
+        return cls(source).to(destination)
+
+    @classmethod
+    def from_(cls, source: Vertex, ordinal: int = 0) -> Self:
+        """Begin an edge, which `to` completes.
+
+        Args:
+            source: the vertex that it leaves.
+            ordinal: its number among the edges that leave that vertex.
+
+        Raises:
+            TypeError: the source is no vertex, or the ordinal no int.
+            ValueError: the ordinal is negative.
+        """
+        return cls(source, ordinal)
+
+    def to(self, destination: Vertex, ordinal: int = 0) -> Self:
+        """Say where it leads.
+
+        Args:
+            destination: the vertex that it leads to.
+            ordinal: its number among the edges that lead there: processors know it by this.
+
+        Raises:
+            IllegalStateError: it leads somewhere already.
+            TypeError: the destination is no vertex, or the ordinal no int.
+            ValueError: the ordinal is negative.
+        """
+        number = count(ordinal, "ordinal")
+        if self.destination is not None:
+            raise IllegalStateError(f"{self.described()} leads somewhere already")
+        self.destination = _vertex(destination)
+        self.destination_ordinal = number
+        return self
+
+    # Which processors get an item
+
+    def unicast(self) -> Self:
+        """Give each item to any one processor, in turn: the default."""
+        return self._routed(Routing.UNICAST)
+
+    def isolated(self) -> Self:
+        """Give the items of each processor to some of the destination's that belong to it alone.
+
+        So no order is lost. Where it has fewer processors than the source, several of these share one.
+        """
+        return self._routed(Routing.ISOLATED)
+
+    def broadcast(self) -> Self:
+        """Give each item to every processor of the destination."""
+        return self._routed(Routing.BROADCAST)
+
+    def partitioned(self, key: Callable[[Any], Any], partitioner: Callable[[Any, int], int] | None = None) -> Self:
+        """Give items of one key to one processor: over every edge into the destination that is partitioned alike.
+
+        Args:
+            key: gives the key of an item, which follows the rules of keys everywhere.
+            partitioner: takes a key and how many processors there are, and gives the number of one.
+        """
+        checked_function(key, "key")
+        optional_function(partitioner, "partitioner")
+        return self._routed(Routing.PARTITIONED, key, partitioner)
+
+    def all_to_one(self) -> Self:
+        """Give all items to one processor of the destination, which is the same for all such edges into it."""
+        return self._routed(Routing.PARTITIONED, same_key)
+
+    def _routed(
+        self,
+        routing: Routing,
+        key: Callable[[Any], Any] | None = None,
+        partitioner: Callable[[Any, int], int] | None = None,
+    ) -> Self:
+        self._routing, self._key, self._partitioner = routing, key, partitioner
+        return self
+
+    # When, and how much
+
+    def priority(self, priority: int) -> Self:
+        """Say when it is read: edges with a lower priority are read to their end before others of the destination.
+
+        What comes by the others meanwhile waits without bound, on disk if it is much.
+
+        Args:
+            priority: 0 unless it is said.
+        """
+        self._priority = whole(priority, "priority")
+        return self
+
+    def ordered(self, key: Callable[[Any], Any]) -> Self:
+        """Merge what several processors send, each in the order of a key, so that the destination gets it in order.
+
+        Args:
+            key: gives what items are ordered by; each processor of the source emits its items in this order.
+        """
+        self._order = checked_function(key, "key")
+        return self
+
+    def distributed(self) -> Self:
+        """Say that items may go to other members; there is one member, so it is shown and changes nothing."""
+        self._is_distributed = True
+        return self
+
+    def set_config(self, config: EdgeConfig) -> Self:
+        """Say how many items wait.
+
+        Raises:
+            TypeError: it is no `EdgeConfig`.
+        """
+        if not isinstance(config, EdgeConfig):
+            raise TypeError(f"set_config() takes an EdgeConfig, not {kind_of(config)}")
+        self._config = config
+        return self
+
+    # Looking at it
+
+    @property
+    def routing(self) -> Routing:
+        """Which processors get an item."""
+        return self._routing
+
+    @property
+    def key(self) -> Callable[[Any], Any] | None:
+        """What gives the key of an item, if it is partitioned."""
+        return self._key
+
+    @property
+    def partitioner(self) -> Callable[[Any, int], int] | None:
+        """What gives the number of a processor; None: what all edges share."""
+        return self._partitioner
+
+    @property
+    def order(self) -> Callable[[Any], Any] | None:
+        """What items are merged by, if it is ordered."""
+        return self._order
+
+    @property
+    def priority_number(self) -> int:
+        """Edges with a lower one are read first."""
+        return self._priority
+
+    @property
+    def is_distributed(self) -> bool:
+        """Whether the user said so."""
+        return self._is_distributed
+
+    @property
+    def config(self) -> EdgeConfig:
+        """How many items wait."""
+        return self._config
+
+    def described(self) -> str:
+        """Return both ends, with their ordinals, and the place: how messages call it."""
+        place = f" at {self.where}" if self.where else ""
+        return f"edge {self.ends()}{place}"
+
+    def ends(self) -> str:
+        """Return both ends, with their ordinals."""
+        destination = "nowhere" if self.destination is None else f"{self.destination.name}({self.destination_ordinal})"
+        return f"{self.source.name}({self.source_ordinal}) -> {destination}"
+
+    def how(self) -> list[str]:
+        """Return how it differs from an edge that nothing was said about, in words."""
+        words = []
+        if self._key is same_key:
+            words.append("all to one")
+        elif self._key is not None:
+            by = f" with {shown_function(self._partitioner)}" if self._partitioner else ""
+            words.append(f"partitioned by {shown_function(self._key)}{by}")
+        elif self._routing is not Routing.UNICAST:
+            words.append(self._routing.value)
+        if self._order is not None:
+            words.append(f"ordered by {shown_function(self._order)}")
+        if self._is_distributed:
+            words.append("distributed")
+        if self._priority:
+            words.append(f"priority {self._priority}")
+        return words
+
+    def __repr__(self) -> str:
+        return ", ".join([f"edge {self.ends()}", *self.how()])
+
+    def as_value(self) -> GraphEdge:
+        """Return what an engine runs."""
+        assert self.destination is not None
+        return GraphEdge(
+            self.source.name,
+            self.source_ordinal,
+            self.destination.name,
+            self.destination_ordinal,
+            self._priority,
+            self._routing,
+            self._key,
+            self._partitioner,
+            self._order,
+            self._is_distributed,
+            self._config.queue_size,
+        )
+
+
+def _vertex(value: Any) -> Vertex:
+    if not isinstance(value, Vertex):
+        raise TypeError(f"an edge stands between vertices, which dag.new_vertex(...) makes, not {kind_of(value)}")
+    return value

@@ -1,0 +1,319 @@
+"""Checkpoints of a Delta log, and Delta's names of column types.
+
+See https://github.com/delta-io/delta/blob/master/PROTOCOL.md. This module loads pyarrow: import it where it is used.
+
+The next one is made of the one before and of the commits since then, whose actions replace what it says. That takes
+less than a tenth of what `delta-rs` takes (`docs/decisions/0017-checkpoints-are-written-here.md`).
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import re
+import time
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from typing import Any, NamedTuple
+from zlib import crc32
+
+import pyarrow as pa
+import pyarrow.compute as compute
+import pyarrow.parquet as parquet
+
+from dstream.base.validation import NOT_UNDERSTOOD, checked_number
+from dstream.delta.commits import LOG, DataFile, data_file, entries_from
+from dstream.filesystem.folders import Folder
+
+__all__ = [
+    "CHECKPOINT",
+    "CHECKPOINT_EVERY",
+    "CHECKPOINT_WITH_FEATURES",
+    "Checkpoint",
+    "delta_field",
+    "is_due",
+    "metadata_of",
+    "newest_checkpoint",
+    "of_kind",
+    "read_checkpoint",
+    "remove_checkpoints",
+    "write_checkpoint",
+]
+
+
+_SIMPLE = {
+    pa.bool_(): "boolean",
+    pa.int64(): "long",
+    pa.int32(): "integer",
+    pa.float64(): "double",
+    pa.string(): "string",
+    pa.binary(): "binary",
+    pa.date32(): "date",
+    pa.timestamp("us", "UTC"): "timestamp",
+    pa.timestamp("us"): "timestamp_ntz",
+}
+"""The last one needs the table feature `timestampNtz`, which the lake does without."""
+
+_TEXTS = pa.map_(pa.string(), pa.string())
+_FILE = [("path", pa.string()), ("partitionValues", _TEXTS), ("size", pa.int64()), ("dataChange", pa.bool_())]
+CHECKPOINT = pa.schema(
+    {
+        "add": pa.struct([*_FILE, ("modificationTime", pa.int64()), ("stats", pa.string()), ("tags", _TEXTS)]),
+        "remove": pa.struct([*_FILE, ("deletionTimestamp", pa.int64()), ("extendedFileMetadata", pa.bool_())]),
+        "txn": pa.struct([("appId", pa.string()), ("version", pa.int64()), ("lastUpdated", pa.int64())]),
+        "metaData": pa.struct(
+            [
+                ("id", pa.string()),
+                ("name", pa.string()),
+                ("description", pa.string()),
+                ("format", pa.struct([("provider", pa.string()), ("options", _TEXTS)])),
+                ("schemaString", pa.string()),
+                ("partitionColumns", pa.list_(pa.string())),
+                ("createdTime", pa.int64()),
+                ("configuration", _TEXTS),
+            ]
+        ),
+        "protocol": pa.struct([("minReaderVersion", pa.int32()), ("minWriterVersion", pa.int32())]),
+    }
+)
+"""Of https://github.com/delta-io/delta/blob/master/PROTOCOL.md, what reader version 1 and writer version 2 have."""
+
+_FEATURES = [("readerFeatures", pa.list_(pa.string())), ("writerFeatures", pa.list_(pa.string()))]
+CHECKPOINT_WITH_FEATURES = CHECKPOINT.set(
+    CHECKPOINT.get_field_index("protocol"),
+    pa.field("protocol", pa.struct([*CHECKPOINT.field("protocol").type, *(pa.field(*each) for each in _FEATURES)])),
+)
+"""The same for a table whose protocol names features."""
+
+_compute: Any = compute  # Its functions are made when it is imported; type checkers do not know them.
+
+
+def delta_field(name: str, kind: pa.DataType) -> dict[str, Any]:
+    """Describe a stored column in a Delta schema."""
+    return {"name": name, "type": _delta_type(kind), "nullable": True, "metadata": {}}
+
+
+def _delta_type(kind: pa.DataType) -> Any:
+    if pa.types.is_decimal128(kind):
+        return f"decimal({kind.precision},{kind.scale})"
+    if pa.types.is_list(kind):
+        return {"type": "array", "elementType": _delta_type(kind.value_type), "containsNull": True}
+    if pa.types.is_struct(kind):
+        return _delta_struct([delta_field(field.name, field.type) for field in kind])
+    return _SIMPLE[kind]
+
+
+def _delta_struct(fields: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    return {"type": "struct", "fields": list(fields)}
+
+
+def of_kind(rows: pa.Table, kind: pa.Field) -> pa.Array:
+    """Return the actions of a kind with the fields of ours, whatever program has written them."""
+    column = rows.column(kind.name).combine_chunks()
+    fields = [
+        _compute.struct_field(column, field.name).cast(field.type)
+        if column.type.get_field_index(field.name) >= 0
+        else pa.nulls(len(column), field.type)
+        for field in kind.type
+    ]
+    return pa.StructArray.from_arrays(fields, fields=list(kind.type), mask=column.is_null())
+
+
+def metadata_of(row: dict[str, Any]) -> dict[str, Any]:
+    """Return the description of a table, as Parquet gives it, as JSON has it."""
+    options = dict(row["format"]["options"])
+    return {**row, "format": {**row["format"], "options": options}, "configuration": dict(row["configuration"])}
+
+
+CHECKPOINT_EVERY = 1000
+"""Commits between checkpoints: one takes 75 ms, and 1,000 entries take 50 ms to read."""
+_SOONEST = 100
+"""Commits between checkpoints, at least, of a log that is cut: files go behind a checkpoint only."""
+_ROWS_OF_A_COMMIT = 50
+"""Rows of the checkpoint before that are written again in about the time that reading one commit takes."""
+
+_POINTER = f"{LOG}/_last_checkpoint"
+_REMOVED_FOR = 7 * 24 * 3600 * 1000
+"""For so many milliseconds other readers want to know of removed files (`delta.deletedFileRetentionDuration`)."""
+
+_CHECKPOINT = re.compile(rf"{LOG}/([0-9]{{20}})\.checkpoint\.parquet")
+_STATE = CHECKPOINT.remove(CHECKPOINT.get_field_index("remove"))
+"""What a handle wants to know. Files that were removed may be many."""
+_THINGS: dict[str, tuple[str, str | None]] = {
+    "add": ("file", "path"),
+    "remove": ("file", "path"),
+    "txn": ("job", "appId"),
+    "metaData": ("metaData", None),
+    "protocol": ("protocol", None),
+}
+"""What each kind of action is about, and by which of its fields things of that kind differ, if there are several."""
+
+_log = logging.getLogger(__name__)
+
+
+class Checkpoint(NamedTuple):
+    """What a log amounts to at one version."""
+
+    version: int
+    protocol: Mapping[str, Any]
+    metadata: Mapping[str, Any] | None
+    transactions: Mapping[str, int]
+    adds: tuple[DataFile, ...]
+
+
+def read_checkpoint(folder: Folder) -> Checkpoint | None:
+    """Return the newest checkpoint of a collection, None if there is none that can be read.
+
+    The log itself is whole, so it is read from the start then.
+    """
+    try:
+        found = _newest(folder, _STATE)
+        return None if found is None else _summed_up(*found)
+    except NOT_UNDERSTOOD as error:
+        _warn(folder, error)
+        return None
+
+
+def _summed_up(version: int, rows: pa.Table) -> Checkpoint:
+    present = {name: rows.column(name).drop_null().to_pylist() for name in _STATE.names}
+    return Checkpoint(
+        version,
+        present["protocol"][0],
+        metadata_of(present["metaData"][0]) if present["metaData"] else None,
+        {row["appId"]: checked_number(row["version"]) for row in present["txn"]},
+        tuple(map(data_file, present["add"])),
+    )
+
+
+def _newest(folder: Folder, schema: pa.Schema) -> tuple[int, pa.Table] | None:
+    """Return the version of the newest checkpoint, and its actions of some kinds, each of which is alone in a row."""
+    try:
+        pointer = json.loads(folder.read(_POINTER))
+        if pointer.get("parts") or pointer.get("v2Checkpoint"):
+            return None  # another program's
+        try:
+            data = folder.read(_path(pointer["version"]))
+        except FileNotFoundError:
+            if newest_checkpoint(folder) <= pointer["version"]:
+                raise
+            return _newest(folder, schema)  # A newer one has come, and the log was cut behind it.
+        if pointer.get("crc32") not in (None, crc32(data)):
+            raise ValueError("it is not the one that was written")
+        file = parquet.ParquetFile(pa.BufferReader(data))
+        fields = [f"{kind.name}.{field.name}" for kind in schema for field in kind.type]
+        rows = file.read(fields, use_threads=False)
+        return pointer["version"], pa.table([of_kind(rows, kind) for kind in schema], schema)
+    except FileNotFoundError:
+        return None
+    except (*NOT_UNDERSTOOD, OSError, pa.ArrowException) as error:
+        _warn(folder, error)
+        return None
+
+
+def _warn(folder: Folder, error: Exception) -> None:
+    _log.warning("%s: a checkpoint is torn and is not used: %s", folder.title, error)
+
+
+def _path(version: Any) -> str:
+    return f"{LOG}/{checked_number(version):020d}.checkpoint.parquet"
+
+
+def newest_checkpoint(folder: Folder) -> int:
+    """Return the commit up to which the newest checkpoint sums up a log, as its pointer says; -1 if there is none."""
+    try:
+        return checked_number(json.loads(folder.read(_POINTER))["version"])
+    except (FileNotFoundError, *NOT_UNDERSTOOD):
+        return -1
+
+
+def is_due(folder: Folder, version: int, is_cut: bool) -> bool:
+    """Say whether a commit is to be followed by a checkpoint.
+
+    Args:
+        folder: that of the collection.
+        version: the commit.
+        is_cut: whether its log is cut, so that files go behind the checkpoint. It then comes after 100 commits already;
+            a large one later, so that writing its rows again takes no longer than reading the commits.
+    """
+    if version == 0 or version % (_SOONEST if is_cut else CHECKPOINT_EVERY):
+        return False
+    if version % CHECKPOINT_EVERY == 0:
+        return True
+    try:
+        pointer = json.loads(folder.read(_POINTER))
+        return version - checked_number(pointer["version"]) >= checked_number(pointer["size"]) / _ROWS_OF_A_COMMIT
+    except (FileNotFoundError, *NOT_UNDERSTOOD):
+        return True
+
+
+def remove_checkpoints(folder: Folder, before: int) -> None:
+    """Remove those that sum up less than the commits up to some version."""
+    for path in list(folder.paths(LOG)):
+        found = _CHECKPOINT.fullmatch(path)
+        if found is not None and int(found[1]) < before:
+            folder.delete(path)
+
+
+def write_checkpoint(folder: Folder, all_sealed: bool = False, keep: float | None = None) -> None:
+    """Sum up the log of a collection as it is now.
+
+    Args:
+        folder: that of the collection.
+        all_sealed: as for `read_entry`.
+        keep: for how many seconds it names files that were taken out; unset, as long as other readers want.
+    """
+    before, rows = _newest(folder, CHECKPOINT) or (-1, CHECKPOINT.empty_table())
+    actions = _Actions(before, _REMOVED_FOR if keep is None else min(_REMOVED_FOR, int(keep * 1000)))
+    for entry in entries_from(folder, before + 1, all_sealed):
+        actions.take(entry)
+    if actions.version > before:
+        rows = pa.concat_tables([actions.remaining(rows), actions.rows()])
+        sink = io.BytesIO()
+        parquet.write_table(rows, sink, compression="zstd", compression_level=1, store_schema=False)
+        data = sink.getvalue()
+        folder.replace(_path(actions.version), data)
+        # Readers follow the pointer, which is written last.
+        pointer = {"version": actions.version, "size": rows.num_rows, "crc32": crc32(data)}
+        folder.replace(_POINTER, json.dumps(pointer).encode())
+
+
+class _Actions:
+    """What some commits, one after another, amount to: of the actions on one thing the last one holds.
+
+    Attributes:
+        version: that of the last commit.
+    """
+
+    def __init__(self, version: int, removed_for: int = _REMOVED_FOR) -> None:
+        self.version = version
+        self._removed_for = removed_for
+        self._last: dict[tuple[str, Any], tuple[str, dict[str, Any]]] = {}
+
+    def take(self, entry: list[dict[str, Any]]) -> None:
+        """Take the actions of the next commit."""
+        self.version += 1
+        for line in entry:
+            for kind, action in line.items():
+                if kind in _THINGS:
+                    thing, identity = _THINGS[kind]
+                    self._last[thing, action.get(identity)] = kind, action
+
+    def rows(self) -> pa.Table:
+        """Return the rows of a checkpoint for them."""
+        return pa.Table.from_pylist([{kind: action} for kind, action in self._last.values()], CHECKPOINT)
+
+    def remaining(self, rows: pa.Table) -> pa.Table:
+        """Return those rows of the checkpoint before that none of them replaces, and no files removed long ago."""
+        kept = [self._remaining(rows.column(kind), *_THINGS[kind]) for kind in CHECKPOINT.names]
+        times = _compute.struct_field(rows.column("remove"), "deletionTimestamp")
+        is_old = _compute.fill_null(_compute.less(times, int(time.time() * 1000) - self._removed_for), False)
+        return rows.filter(_compute.and_not(reduce(_compute.or_, kept), is_old))
+
+    def _remaining(self, column: pa.ChunkedArray, thing: str, identity: str | None) -> pa.ChunkedArray:
+        """Say for each row whether it has an action of this kind that is still the last one."""
+        if identity is None:
+            return _compute.and_(column.is_valid(), (thing, None) not in self._last)
+        names = [name for kind, name in self._last if kind == thing]
+        is_replaced = _compute.is_in(_compute.struct_field(column, identity), pa.array(names, pa.string()))
+        return _compute.and_not(column.is_valid(), is_replaced)

@@ -1,0 +1,420 @@
+"""Commits of a Delta log: actions, JSON entries, file names, and turns of writers.
+
+The format is that of https://github.com/delta-io/delta/blob/master/PROTOCOL.md, reader version 1, writer version 2.
+
+An entry that this library writes begins with a checksum of all that follows, and says which commit it is. Who
+creates an entry leaves a second name for it, `_last_created`, so that an entry that is missing is no end of the log.
+
+Writers take turns for speed, not for correctness: a commit is the file that only one writer can create (`log`). Without
+turns the losers of a race read what the winner wrote, try again, and lose again. Readers take no turns.
+
+A turn is an advisory lock of the kernel (`flock`) on the folder of the log, which ends with its process. There is none
+on an object store, and where locks are not supported. A writer waits for at most one second, since the owner of the
+turn may be stuck, or wait for another collection whose turn this writer has. After a wait in vain it does not wait for
+the next half minute, unless the turn is free again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import random
+import re
+import threading
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any, NamedTuple
+
+from dstream.base.threads import contextmanager
+from dstream.base.validation import NOT_UNDERSTOOD, checked_number, checked_text
+from dstream.errors import IllegalStateError, UnsupportedError
+from dstream.filesystem.checksums import is_sealed, seal
+from dstream.filesystem.folders import TEMPORARY, Folder, random_digits
+
+__all__ = [
+    "ENTRY",
+    "LOG",
+    "LONGEST_WAIT",
+    "PROTOCOL",
+    "Actions",
+    "DataFile",
+    "check_protocol",
+    "checked_path",
+    "condemned_in",
+    "data_file",
+    "entries_from",
+    "entry_path",
+    "entry_version",
+    "is_removable",
+    "is_temporary",
+    "new_path",
+    "packed",
+    "read_entry",
+    "turn",
+    "version_in",
+]
+
+
+LOG = "_delta_log"
+"""The folder of the log in the folder of a collection."""
+ENTRY = re.compile(LOG + r"/[0-9]{20}\.json")
+"""The entries of the log."""
+
+
+_DATA = re.compile(r"(?:[0-9a-f]{32}-)?[0-9a-f]{32}\.parquet")
+# `OPTIMIZE` of delta-rs folds files of a partition; the names of the columns are those of `Actions.partitions`.
+_OPTIMIZED = re.compile(r"(?:_[bvi]=[0-9]+/){1,3}part-[0-9A-Za-z.-]+\.parquet")
+_PREPARED = re.compile(rf"(?:{LOG}/)?\{TEMPORARY}[0-9a-f]{{32}}")
+
+
+def new_path(prefix: str) -> str:
+    """Return the name of a new data file; `prefix` is empty, or that of a job."""
+    return f"{prefix}{random_digits()}.parquet"
+
+
+def checked_path(data: Any) -> str:
+    """Return the path of a data file as the log names it, if the lake or `OPTIMIZE` could have made it.
+
+    Raises:
+        ValueError: they could not: the path may lead out of the collection.
+    """
+    if not isinstance(data, str) or not (_DATA.fullmatch(data) or _OPTIMIZED.fullmatch(data)):
+        raise ValueError(f"no file of the lake has the path {data!r:.200}")
+    return data
+
+
+def is_temporary(path: str) -> bool:
+    """Say whether a path is that of a file that was prepared, and has no name yet."""
+    return bool(_PREPARED.fullmatch(path))
+
+
+def is_removable(path: str) -> bool:
+    """Say whether a path in the folder of a collection is that of a data file, or of a file that was prepared."""
+    return bool(_DATA.fullmatch(path)) or is_temporary(path)
+
+
+PROTOCOL = {"minReaderVersion": 1, "minWriterVersion": 2}
+_SUMS = "dstream.crc32"
+_CONDEMNED = "condemned"
+
+
+class DataFile(NamedTuple):
+    """A file of a collection.
+
+    Attributes:
+        version: the commit that decides its place among other files; newer ones win.
+        place: its position among the files of one commit; lists only.
+        bucket: which keys it holds; 0 in lists.
+        path: where it stands, from the folder of the collection on.
+        size: in bytes.
+        rows: how many rows it has.
+        sums: the checksums of its blocks (`checksums`); empty if another program has written it.
+    """
+
+    version: int
+    place: int
+    bucket: int
+    path: str
+    size: int
+    rows: int
+    sums: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Actions:
+    """What one commit does.
+
+    Attributes:
+        adds: files that belong to the collection from now on.
+        removes: files that no longer do.
+        changes_data: what is read is different afterwards; compaction says no.
+        metadata: how the collection is described from now on, as in the log.
+        transaction: the name of a job of which an epoch is done with this commit.
+        epoch: its number.
+        begun: the newest commit that was known when the first of `adds` was begun to be written.
+        condemned: files that no commit names, and that none may add from now on: a vacuum removes them.
+    """
+
+    adds: tuple[DataFile, ...] = ()
+    removes: tuple[DataFile, ...] = ()
+    changes_data: bool = True
+    metadata: Mapping[str, Any] | None = None
+    transaction: str | None = None
+    epoch: int = 1
+    begun: int = -1
+    condemned: tuple[str, ...] = ()
+    partitions: tuple[str, ...] = field(default=("_b", "_v"))
+
+    def info(self, now: int) -> dict[str, Any]:
+        """Return what only this library reads; no two are equal, so that a writer knows its own entry again."""
+        condemned = {_CONDEMNED: self.condemned} if self.condemned else {}
+        return {"timestamp": now, "dstream": uuid.uuid4().hex, **condemned}
+
+    def to_json(self, version: int, now: int) -> list[dict[str, Any]]:
+        """Return the actions of the log entry."""
+        lines: list[dict[str, Any]] = []
+        if version == 0:
+            lines.append({"protocol": PROTOCOL})
+        if self.metadata is not None:
+            lines.append({"metaData": self.metadata})
+        if self.transaction is not None:
+            lines.append({"txn": {"appId": self.transaction, "version": self.epoch, "lastUpdated": now}})
+        lines.extend({"remove": self._remove(file, now)} for file in self.removes)
+        lines.extend({"add": self._add(file, now)} for file in self.adds)
+        return lines
+
+    def _add(self, file: DataFile, now: int) -> dict[str, Any]:
+        return {
+            "path": file.path,
+            "partitionValues": self._partition(file),
+            "size": file.size,
+            "modificationTime": now,
+            "dataChange": self.changes_data,
+            "stats": f'{{"numRecords":{file.rows}}}',
+            **({"tags": {_SUMS: file.sums}} if file.sums else {}),
+        }
+
+    def _remove(self, file: DataFile, now: int) -> dict[str, Any]:
+        return {
+            "path": file.path,
+            "deletionTimestamp": now,
+            "dataChange": self.changes_data,
+            "extendedFileMetadata": True,
+            "partitionValues": self._partition(file),
+            "size": file.size,
+        }
+
+    def _partition(self, file: DataFile) -> dict[str, str]:
+        values = {"_b": file.bucket, "_v": file.version, "_i": file.place}
+        return {name: str(values[name]) for name in self.partitions}
+
+
+def condemned_in(entry: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the files that the actions of a commit forbid to add."""
+    infos = (line["commitInfo"] for line in entry if "commitInfo" in line)
+    return [path for info in infos for path in info.get(_CONDEMNED, ())]
+
+
+def data_file(add: Mapping[str, Any]) -> DataFile:
+    """Read an add action.
+
+    Raises:
+        UnsupportedError: it has no `_v` or no row count, so the lake did not write it.
+        ValueError: its path may lead out of the collection, or a number is none; as other errors of `NOT_UNDERSTOOD`.
+    """
+    partition = _mapping(add["partitionValues"])
+    rows = json.loads(add.get("stats") or "{}").get("numRecords")
+    if partition.get("_v") is None or rows is None:
+        raise UnsupportedError(f"the file {add['path']!r:.200} was added to the log by another program than dstream")
+    return DataFile(
+        checked_number(partition["_v"]),
+        checked_number(partition.get("_i") or 0),
+        checked_number(partition.get("_b") or 0),
+        checked_path(add["path"]),
+        checked_number(add["size"]),
+        checked_number(rows),
+        checked_text(_mapping(add.get("tags") or ()).get(_SUMS) or ""),
+    )
+
+
+def _mapping(pairs: Mapping[str, str] | Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return a dict of what JSON gives as one and Parquet as pairs."""
+    return dict(pairs)
+
+
+def check_protocol(protocol: Mapping[str, Any], url: str) -> None:
+    """Refuse a table that asks for more than the lake can do.
+
+    Raises:
+        UnsupportedError: the table needs a newer protocol, or table features.
+    """
+    for name, known in PROTOCOL.items():
+        if checked_number(protocol[name]) > known:
+            raise UnsupportedError(
+                f"the table {url} has Delta protocol {name}={protocol[name]}, dstream knows {known}; "
+                "another program has changed it"
+            )
+
+
+_HEAD = b'{"commitInfo":{"crc32":"'
+_ENTRY = re.compile(rf"{LOG}/(\d{{20}})\.json")
+
+_ACTIONS = {"add", "remove", "metaData", "protocol", "txn", "commitInfo", "cdc", "domainMetadata"}
+"""Of https://github.com/delta-io/delta/blob/master/PROTOCOL.md, those that a log without v2 checkpoints has."""
+
+_dumps = json.JSONEncoder(separators=(",", ":")).encode
+
+
+def entry_path(version: int) -> str:
+    """Return where the commit of a version stands."""
+    return f"{LOG}/{version:020d}.json"
+
+
+def entry_version(path: str) -> int | None:
+    """Return which commit stands at a path, None if it is no entry."""
+    match = _ENTRY.fullmatch(path)
+    return None if match is None else int(match[1])
+
+
+def packed(folder: Folder, version: int, info: Mapping[str, Any], actions: Sequence[Mapping[str, Any]]) -> bytes:
+    """Return an entry with its checksum; `info` is for this library alone."""
+    lines = [{"commitInfo": {"commit": version, **info}}, *actions]
+    first, *others = map(_dumps, lines)
+    rest = "\n".join(['",' + first.removeprefix('{"commitInfo":{'), *others])
+    return seal(_HEAD, rest.encode(), _owner(folder))
+
+
+def read_entry(folder: Folder, version: int, all_sealed: bool = False) -> list[dict[str, Any]]:
+    """Read the actions of a commit.
+
+    Args:
+        folder: that of the collection.
+        version: which commit.
+        all_sealed: the collection was made since there are checksums, so this library's entries have one.
+
+    Raises:
+        FileNotFoundError: there is no such commit.
+        IllegalStateError: the file is not as it was written; no commit is empty.
+    """
+    return _actions(folder, version, folder.read(entry_path(version)), all_sealed)
+
+
+def entries_from(folder: Folder, version: int, all_sealed: bool = False) -> Iterator[list[dict[str, Any]]]:
+    """Give the actions of each commit from a version on; arguments and errors as for `read_entry`."""
+    for each, data in enumerate(folder.read_run(map(entry_path, count(version))), version):
+        yield _actions(folder, each, data, all_sealed)
+
+
+def _actions(folder: Folder, version: int, data: bytes, all_sealed: bool) -> list[dict[str, Any]]:
+    is_whole = is_sealed(_HEAD, data, _owner(folder))
+    try:
+        actions = [json.loads(line) for line in data.split(b"\n") if line.strip()]
+    except (ValueError, RecursionError):
+        actions = []
+    if not actions or not all(isinstance(action, dict) and _ACTIONS.issuperset(action) for action in actions):
+        is_whole = False
+    if is_whole is None and not _may_be_unsealed(actions, all_sealed):
+        is_whole = False
+    if is_whole is False or (is_whole and actions[0]["commitInfo"].get("commit") != version):
+        raise IllegalStateError(
+            f"{folder.title} is damaged: {folder.url}/{entry_path(version)} is no whole log entry; something else than "
+            "dstream has written it, or the machine failed; restore the file from a backup"
+        )
+    return actions
+
+
+def _may_be_unsealed(actions: Sequence[Mapping[str, Any]], all_sealed: bool) -> bool:
+    """Say whether an entry without a checksum is another program's, or from before there were checksums.
+
+    All of them, delta-rs and Spark too, say in `commitInfo` who they are; without it lines are missing. This library
+    writes `dstream` there, and `commit` since there are checksums.
+    """
+    infos = [action["commitInfo"] for action in actions if "commitInfo" in action]
+    if not infos or not all(isinstance(info, dict) for info in infos):
+        return False
+    return not any("dstream" in info and (all_sealed or "commit" in info) for info in infos)
+
+
+def version_in(folder: Folder, data: bytes | None) -> int:
+    """Return which commit an entry is, as the file says that was created last; -1 if it says nothing."""
+    if data is None or not is_sealed(_HEAD, data, _owner(folder)):
+        return -1
+    try:
+        return checked_number(json.loads(data.partition(b"\n")[0])["commitInfo"]["commit"])
+    except NOT_UNDERSTOOD:  # something else than dstream has sealed it
+        return -1
+
+
+def _owner(folder: Folder) -> str:
+    """Return the identity of the collection in a folder, which is named by it."""
+    return folder.url.rpartition("/")[2]
+
+
+LONGEST_WAIT = 1.0
+"""Seconds after which a commit is tried whoever's turn it is."""
+
+_STUCK_FOR = 30.0
+"""Seconds for which nobody in this process waits for a turn that could not be had in time."""
+_PAUSES = (0.0001, 0.001)
+
+_mine = threading.local()
+_stuck: dict[str, float] = {}
+"""Until when the turns at some folders count as stuck."""
+
+
+@contextmanager
+def turn(url: str) -> Iterator[None]:
+    """Wait for the turn to commit to the collection in a folder, and give it back at the end.
+
+    Only one waits for the folder of the log; the others stand behind it, at the folder of the collection. So whoever
+    had the turn cannot take it again before the one who waits.
+    """
+    held: set[str] = _mine.__dict__.setdefault("held", set())
+    if url in held:  # A function of the user's changes the collection that it is called for.
+        yield
+        return
+    lock = _waited_for(url)
+    held.add(url)
+    try:
+        yield
+    finally:
+        held.discard(url)
+        if lock is not None:
+            _give_back(lock)
+
+
+def _waited_for(url: str) -> int | None:
+    until = time.monotonic() + LONGEST_WAIT
+    behind = _locked(url, until)
+    if behind is None:
+        return None
+    try:
+        return _locked(f"{url}/{LOG}", until)
+    finally:
+        _give_back(behind)
+
+
+def _locked(path: str, until: float) -> int | None:
+    """Lock a folder and return it open, None if that is not possible in time."""
+    try:
+        folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError:  # There is none yet, or it is the URL of an object store.
+        return None
+    is_locked = False
+    try:
+        is_locked = _lock(folder, path, until)
+    finally:
+        if not is_locked:
+            os.close(folder)
+    return folder if is_locked else None
+
+
+def _give_back(folder: int) -> None:
+    """Unlock a folder. Closing is not enough: a process that was forked meanwhile has it open, too."""
+    try:
+        fcntl.flock(folder, fcntl.LOCK_UN)
+    finally:
+        os.close(folder)
+
+
+def _lock(folder: int, path: str, until: float) -> bool:
+    while True:
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            now = time.monotonic()
+            if now < _stuck.get(path, 0):
+                return False
+            if now > until:
+                _stuck[path] = now + _STUCK_FOR
+                return False
+            time.sleep(random.uniform(*_PAUSES))
+        except OSError:  # The file system has no such locks.
+            return False
+        else:
+            _stuck.pop(path, None)
+            return True

@@ -1,0 +1,381 @@
+"""`DeltaLog`: the log of a table that other programs share, its schema, and the check of new files.
+
+A commit is a file `_delta_log/<version>.json`, and who creates the next one has committed. What is not understood is
+refused: https://github.com/delta-io/delta/blob/master/PROTOCOL.md, reader version 1 and writer version 2, and moments
+without a zone.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import time
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import quote, unquote
+
+from dstream.errors import SinkError, UnsupportedError
+from dstream.filesystem.outputs import NULL_PARTITION, OutputFolder
+from dstream.schema.column_types import ColumnTypes
+
+__all__ = [
+    "LOG",
+    "NTZ",
+    "DeltaLog",
+    "check_table",
+    "columns_of_all",
+    "description_of",
+    "partition_values",
+    "path_in_log",
+]
+
+
+LOG = "_delta_log"
+NTZ = "timestampNtz"
+CHECKPOINT_EVERY = 100
+"""Commits between checkpoints: who opens the table reads fewer entries than that."""
+
+_POINTER = f"{LOG}/_last_checkpoint"
+_READ = ("protocol", "metaData", "txn", "add", "remove")
+_IGNORED = ("commitInfo", "cdc")
+_REMOVED_FOR = 7 * 24 * 3600 * 1000
+"""For so many milliseconds other programs want to know of removed files (`delta.deletedFileRetentionDuration`)."""
+
+
+def path_in_log(name: str) -> str:
+    """Return how the log calls a file."""
+    return quote(name, safe="/=~!$&'()*+,;:@")
+
+
+class DeltaLog:
+    """What the log amounts to, up to the version that was read.
+
+    Attributes:
+        place: the folder.
+        version: the last commit that was read; -1 if there is none.
+        protocol: what readers and writers have to know; None if there is no table.
+        metadata: how the table is described.
+        epochs: of each job the last epoch that was committed.
+        adds: the files of the table, by path.
+    """
+
+    def __init__(self, place: OutputFolder) -> None:
+        self.place = place
+        self.version = -1
+        self.protocol: dict[str, Any] | None = None
+        self.metadata: dict[str, Any] = {}
+        self.epochs: dict[str, int] = {}
+        self.adds: dict[str, dict[str, Any]] = {}
+        self._removes: dict[str, dict[str, Any]] = {}
+
+    def catch_up(self) -> None:
+        """Read what was committed since.
+
+        Raises:
+            SinkError: the log is damaged.
+            UnsupportedError: it says something that is not understood.
+        """
+        if self.version < 0:
+            self._begin()
+        while (actions := self._entry(self.version + 1)) is not None:
+            self.version += 1
+            for action in actions:
+                self._take(action)
+        if self.protocol is not None:
+            self._check_protocol(self.protocol)
+
+    def _begin(self) -> None:
+        """Read the newest checkpoint; without one the log begins with its first commit."""
+        try:
+            pointer = json.loads(self.place.read(_POINTER))
+            if "parts" in pointer or "v2Checkpoint" in pointer:
+                raise UnsupportedError(
+                    f"{self.place.title}: its log has checkpoints in parts, which to_files() cannot read"
+                )
+            version = int(pointer["version"])
+            rows = _rows(self.place.read(_checkpoint(version)))
+        except FileNotFoundError:
+            if self._entry(0) is None and self._is_begun():
+                raise self._damaged("its first commit is gone, and there is no checkpoint") from None
+            return
+        except (ValueError, KeyError, TypeError) as error:
+            raise self._damaged(f"its checkpoint cannot be read: {error}") from error
+        for action in rows:
+            self._take(action)
+        self.version = version
+
+    def _is_begun(self) -> bool:
+        """Say whether there is anything in the folder of the log."""
+        return LOG in dict(self.place.seen("")) and any(True for _ in self.place.seen(LOG))
+
+    def _entry(self, version: int) -> list[dict[str, Any]] | None:
+        try:
+            data = self.place.read(_entry_path(version))
+        except FileNotFoundError:
+            return None
+        try:
+            actions = [json.loads(line) for line in data.splitlines() if line.strip()]
+        except (ValueError, RecursionError) as error:
+            raise self._damaged(f"{_entry_path(version)} is torn: {error}") from error
+        if not actions or not all(isinstance(action, dict) for action in actions):
+            raise self._damaged(f"{_entry_path(version)} holds no actions")
+        return actions
+
+    def _damaged(self, why: str) -> SinkError:
+        return SinkError(f"{self.place.title}: the log of its Delta table is damaged, since {why}")
+
+    def _take(self, action: Mapping[str, Any]) -> None:
+        for kind, what in action.items():
+            if kind not in (*_READ, *_IGNORED):
+                raise UnsupportedError(
+                    f"{self.place.title}: the log of its Delta table says {kind!r:.50}, which to_files() does not know"
+                )
+            try:
+                self._take_one(kind, what)
+            except (KeyError, TypeError, ValueError, AttributeError) as error:
+                raise self._damaged(f"an action {kind!r} is none: {error!r}") from error
+
+    def _take_one(self, kind: str, what: Any) -> None:
+        if kind == "protocol":
+            self.protocol = dict(what)
+        elif kind == "metaData":
+            self.metadata = dict(what)
+        elif kind == "txn":
+            self.epochs[what["appId"]] = int(what["version"])
+        elif kind == "add":
+            if not isinstance(what["path"], str):
+                raise TypeError("its path is no text")
+            self._removes.pop(what["path"], None)
+            self.adds[what["path"]] = what
+        elif kind == "remove":
+            self.adds.pop(what["path"], None)
+            self._removes[what["path"]] = what
+
+    def _check_protocol(self, protocol: Mapping[str, Any]) -> None:
+        reader, writer = int(protocol.get("minReaderVersion") or 1), int(protocol.get("minWriterVersion") or 1)
+        known = reader <= 1 and writer <= 2
+        features = {*(protocol.get("readerFeatures") or ()), *(protocol.get("writerFeatures") or ())}
+        if reader == 3 and writer == 7:
+            known = features <= {NTZ, "appendOnly", "invariants"}
+        if not known:
+            says = f"the features {', '.join(sorted(features))}" if features else f"the versions {reader} and {writer}"
+            raise UnsupportedError(
+                f"{self.place.title}: its Delta table needs {says} of the protocol, which to_files() does not know"
+            )
+
+    def put(self, actions: list[dict[str, Any]]) -> bool:
+        """Commit as the next version; say whether nobody else has done so meanwhile."""
+        lines = "\n".join(json.dumps(action, separators=(",", ":")) for action in actions)
+        if not self.place.put_new(_entry_path(self.version + 1), lines.encode()):
+            return False
+        self.version += 1
+        for action in actions:
+            self._take(action)
+        if self.version and self.version % CHECKPOINT_EVERY == 0:
+            self._sum_up()
+        return True
+
+    def _sum_up(self) -> None:
+        """Write a checkpoint. Readers follow the pointer, which is written last."""
+        import pyarrow as pa
+        import pyarrow.parquet as parquet
+
+        from dstream.delta.checkpoints import CHECKPOINT, CHECKPOINT_WITH_FEATURES
+
+        now = int(time.time() * 1000)
+        if "delta.deletedFileRetentionDuration" not in (self.metadata.get("configuration") or {}):
+            self._removes = {
+                path: remove
+                for path, remove in self._removes.items()
+                if now - int(remove.get("deletionTimestamp") or 0) < _REMOVED_FOR
+            }
+        rows: list[dict[str, Any]] = [{"protocol": self.protocol}, {"metaData": self.metadata}]
+        rows += [{"txn": {"appId": job, "version": epoch, "lastUpdated": now}} for job, epoch in self.epochs.items()]
+        rows += [{"remove": {**remove, "dataChange": False}} for remove in self._removes.values()]
+        rows += [{"add": {**add, "dataChange": False}} for add in self.adds.values()]
+        has_features = bool((self.protocol or {}).get("writerFeatures"))
+        sink = io.BytesIO()
+        table = pa.Table.from_pylist(rows, CHECKPOINT_WITH_FEATURES if has_features else CHECKPOINT)
+        parquet.write_table(table, sink, compression="snappy", store_schema=False)
+        self.place.replace(_checkpoint(self.version), sink.getvalue())
+        self.place.replace(_POINTER, json.dumps({"version": self.version, "size": len(rows)}).encode())
+
+    def names(self) -> list[str]:
+        """Return the files of the table."""
+        return list(map(unquote, self.adds))
+
+
+def _entry_path(version: int) -> str:
+    return f"{LOG}/{version:020d}.json"
+
+
+def _checkpoint(version: int) -> str:
+    return f"{LOG}/{version:020d}.checkpoint.parquet"
+
+
+def _rows(data: bytes) -> list[dict[str, Any]]:
+    """Return the actions of a checkpoint."""
+    import pyarrow as pa
+    import pyarrow.parquet as parquet
+
+    from dstream.delta.checkpoints import CHECKPOINT_WITH_FEATURES, metadata_of, of_kind
+
+    try:
+        table = parquet.read_table(pa.BufferReader(data))
+    except pa.ArrowException as error:
+        raise ValueError(str(error)) from error
+    strange = set(table.column_names) - {*_READ, *_IGNORED}
+    if strange := {name for name in strange if table.column(name).null_count < table.num_rows}:
+        raise UnsupportedError(f"a checkpoint of a Delta table has {min(strange)!r}, which to_files() does not know")
+    actions: list[dict[str, Any]] = []
+    for kind in CHECKPOINT_WITH_FEATURES:
+        if kind.name in table.column_names:
+            for row in of_kind(table, kind).drop_null().to_pylist():
+                for name in ("partitionValues", "tags"):
+                    if name in row:
+                        row[name] = dict(row[name] or ())
+                actions.append({kind.name: metadata_of(row) if kind.name == "metaData" else row})
+    return actions
+
+
+_KINDS_OF_FOLDERS = ("string", "long", "boolean", "date", "timestamp", "timestamp_ntz")
+
+
+def columns_of_all(files: Iterable[ColumnTypes], title: str) -> ColumnTypes:
+    """Return the columns of files that belong together, of each the type that one of them shows.
+
+    Raises:
+        SinkError: they have different columns.
+    """
+    columns: ColumnTypes = {}
+    for index, file in enumerate(files):
+        if index and file.keys() != columns.keys():
+            raise _unlike(title, f"columns {', '.join(columns)}", f"columns {', '.join(file)}")
+        for name, kind in file.items():
+            known = columns.setdefault(name, kind)
+            if kind and known and kind != known:
+                raise _unlike(title, f"{known} in the column {name!r}", kind)
+            columns[name] = known or kind
+    return columns
+
+
+def _unlike(title: str, one: str, other: str) -> SinkError:
+    return SinkError(
+        f"{title}: nothing was changed, since one partition has {one}, and another one {other}: "
+        "name the columns, or a class that has them with their types, in columns=, or map() the items before"
+    )
+
+
+def description_of(columns: ColumnTypes, partitions: Sequence[str], title: str) -> list[dict[str, Any]]:
+    """Return the actions that make a table of such columns.
+
+    Raises:
+        SinkError: the type of a column is not known, or two names differ in their case alone.
+    """
+    if missing := [name for name, kind in columns.items() if not kind]:
+        raise SinkError(
+            f"{title}: nothing was changed, since the column {missing[0]!r} has nothing but None so far, and a "
+            "Delta table needs its type: say it with a class in columns="
+        )
+    if len({name.lower() for name in columns}) < len(columns):
+        raise SinkError(
+            f"{title}: nothing was changed: names of columns in Delta differ in more than upper and lower case"
+        )
+    fields = [_field(name, kind) for name, kind in columns.items()]
+    naive = any("timestamp_ntz" in kind for kind in columns.values())
+    features = {"readerFeatures": [NTZ], "writerFeatures": [NTZ]} if naive else {}
+    return [
+        {"protocol": {"minReaderVersion": 3 if naive else 1, "minWriterVersion": 7 if naive else 2, **features}},
+        {
+            "metaData": {
+                "id": str(uuid.uuid4()),
+                "format": {"provider": "parquet", "options": {}},
+                "schemaString": json.dumps({"type": "struct", "fields": fields}),
+                "partitionColumns": list(partitions),
+                "configuration": {},
+                "createdTime": int(time.time() * 1000),
+            }
+        },
+    ]
+
+
+def _field(name: str, kind: str) -> dict[str, Any]:
+    return {"name": name, "type": json.loads(kind) if kind[0] == "{" else kind, "nullable": True, "metadata": {}}
+
+
+def check_table(log: DeltaLog, columns: ColumnTypes, partitions: Sequence[str], *, replaces: bool) -> None:
+    """Refuse files that do not fit the table that is there.
+
+    Raises:
+        SinkError: it has other columns, or other folders.
+        UnsupportedError: it promises what is not kept here.
+    """
+    title, metadata = log.place.title, log.metadata
+    settings = metadata.get("configuration") or {}
+    if settings.get("delta.columnMapping.mode", "none") != "none":
+        raise UnsupportedError(
+            f"{title}: its Delta table gives columns other names in files, which to_files() does not know"
+        )
+    if replaces and settings.get("delta.appendOnly") == "true":
+        raise SinkError(
+            f"{title}: its Delta table takes files and gives none up (delta.appendOnly): leave out replacing()"
+        )
+    if list(metadata.get("partitionColumns") or ()) != list(partitions):
+        there = ", ".join(metadata.get("partitionColumns") or ()) or "no columns"
+        raise SinkError(
+            f"{title}: its Delta table has folders by {there}, and these files by {', '.join(partitions) or 'none'}"
+        )
+    fields = {field["name"]: field for field in json.loads(metadata["schemaString"])["fields"]}
+    _check_fields(title, fields, columns)
+
+
+def _check_fields(title: str, fields: Mapping[str, Any], columns: ColumnTypes) -> None:
+    if columns and fields.keys() != columns.keys():
+        raise SinkError(
+            f"{title}: nothing was changed, since the Delta table has the columns {', '.join(fields)}, "
+            f"and the items have {', '.join(columns)}"
+        )
+    for name, field in fields.items():
+        if any(key.startswith("delta.") for key in field.get("metadata") or ()):
+            raise UnsupportedError(
+                f"{title}: the column {name!r} of its Delta table has rules, which to_files() does not know"
+            )
+        if not field.get("nullable", True):
+            raise UnsupportedError(
+                f"{title}: the column {name!r} of its Delta table takes no None, which to_files() does not check"
+            )
+        there = field["type"] if isinstance(field["type"], str) else json.dumps(field["type"], sort_keys=True)
+        if columns.get(name) and columns[name] != there:
+            raise SinkError(
+                f"{title}: nothing was changed, since the column {name!r} of the Delta table is {there}, "
+                f"and the items have {columns[name]} there: map() them before, or write into another folder"
+            )
+
+
+def partition_values(folder: str, columns: ColumnTypes, title: str) -> dict[str, str | None]:
+    """Return what the log says of a file in a folder that `partition_by` has named.
+
+    Raises:
+        SinkError: Delta has no form for a value.
+    """
+    values: dict[str, str | None] = {}
+    for level in folder.split("/")[:-1]:
+        name, _, text = level.partition("=")
+        kind = columns.get(name, "")
+        if kind and kind not in _KINDS_OF_FOLDERS:
+            raise SinkError(f"{title}: nothing was changed, since no folder of a Delta table is called after {kind}")
+        value = None if text == NULL_PARTITION else unquote(text)
+        if value == "":
+            raise SinkError(
+                f"{title}: nothing was changed, since {name!r} is the empty text in partition_by, "
+                "which Delta takes for None"
+            )
+        values[name] = _moment(value) if value is not None and kind.startswith("timestamp") else value
+    return values
+
+
+def _moment(text: str) -> str:
+    moment = datetime.fromisoformat(text)
+    return (moment if moment.tzinfo is None else moment.astimezone(UTC)).strftime("%Y-%m-%d %H:%M:%S.%f")

@@ -1,0 +1,119 @@
+"""Steps whose state outlives an epoch, compiled: one shuffle to the shards of the state.
+
+The state is divided into shards by key. Where one task has all items, or they are known to be few, that task has all
+shards, and nothing is shuffled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from dstream.engine.compiler.inputs import in_the_caller, nothing, numbers
+from dstream.engine.compiler.processors import called_in_graph
+from dstream.engine.compiler.walk import ClusterFacts, Compiling, Wide, across, called_as, called_by, compile_node
+from dstream.engine.physical.decisions import Done, Move
+from dstream.engine.physical.vertices import (
+    Evaluation,
+    Input,
+    Items,
+    Rows,
+    SourceSplits,
+    Splits,
+    Taken,
+    Vertex,
+    in_one_task,
+    one_after_another,
+    piped,
+)
+from dstream.engine.tasks.shards import ReadShards, RouteToShards
+from dstream.operators.state.epochs import applying, applying_all, reducing, stamping, telling
+from dstream.plan.operations.stages import AssignTimestamps, OverEpochs
+from dstream.plan.steps import Op
+from dstream.spi.source import SizedSource
+
+__all__ = ["FEW"]
+
+
+FEW = 1_000
+"""So many items are read by one task in less time than a shuffle takes."""
+
+_SHARDS = 64
+"""How many a job has that does not say it; here only for plans that are drawn before a job gives them a state."""
+
+
+@compile_node.register
+def _(node: AssignTimestamps, inputs: Sequence[Items], compiling: Compiling) -> Items:
+    receipts = in_the_caller(telling(node.step, node.take), compiling)
+    does = "the watermark of a partition travels behind its items"
+    decided = called_as(node, () if node.timestamp is None else ("fn",), compiling.facts)
+    return piped(inputs[0], node, stamping(node, receipts), does, decided)
+
+
+@compile_node.register
+def _(node: OverEpochs, inputs: Sequence[Items], compiling: Compiling) -> Items:
+    receipts = in_the_caller(telling(node.step, node.take), compiling)
+    does = "each task first reduces what it has of each shard of the state"
+    graph = getattr(node.operator, "graph", None)
+    reduced = called_by(node, compiling.facts) if graph is None else ()
+    applied = () if graph is None else called_in_graph(graph, compiling.facts)
+    parts = (piped(items, node, reducing(node, number), does, reduced) for number, items in enumerate(inputs))
+    items = one_after_another(tuple(chain.from_iterable(parts)))
+    if not inputs:
+        count = _SHARDS if node.state is None else node.state.shards
+        items = piped(numbers(count, node.step), None, nothing)
+    if _may_be_read_together(items) and (compiling.facts.is_sequential or _are_few(items)):
+        items = in_one_task(items)
+    wide = WhereStateIs(node, receipts, compiling.facts, applied)
+    return across(node, items, compiling, lambda: wide, applying_all(node, receipts), applied)
+
+
+def _may_be_read_together(items: Items) -> bool:
+    return all(isinstance(each, Splits) for each in items)
+
+
+def _are_few(items: Items) -> bool:
+    """Say whether it is known of all sources that they have few items, all together."""
+    left = FEW
+    for source in _sources(items):
+        size = source.node.source.size() if isinstance(source.node.source, SizedSource) else None
+        if size is None or size > left:
+            return False
+        left -= size
+    return True
+
+
+def _sources(items: Sequence[Input | SourceSplits]) -> Iterator[SourceSplits]:
+    waiting = list(items)
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, SourceSplits):
+            yield each
+        elif isinstance(each, Splits):
+            waiting += each.parts
+
+
+@dataclass(frozen=True, eq=False)
+class WhereStateIs(Wide):
+    """What tasks have for a shard meets where the shard is."""
+
+    node: OverEpochs
+    receipts: Op
+    facts: ClusterFacts
+    decided: Sequence[Evaluation]
+
+    def begin(self, inputs: Items, partitions: int) -> Move:
+        node, step = self.node, self.node.step
+        shards = _SHARDS if node.state is None else node.state.shards
+        targets = min(self.facts.targets(partitions), shards)
+        routed = Taken(Vertex(inputs, RouteToShards(targets, shards, step), step))
+        reader = ReadShards(targets, partitions, step)
+        why = "items of a key meet where their state is"
+        met = Rows((routed,), targets, reader, is_ordered=False, why=why, notes=(_BEHIND, _COUNTED))
+        return Done(piped((met,), node, applying(node, self.receipts), _APPLIES, self.decided))
+
+
+_BEHIND = "watermarks travel behind the items, to every task"
+_COUNTED = "what was sent and what has arrived is counted; if they differ, the epoch runs again"
+_APPLIES = "the state takes what came, then time passes"

@@ -1,0 +1,232 @@
+"""Functions of steps, collectors and entries, read as expressions."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator
+from types import FunctionType
+from typing import Any, NamedTuple
+
+from dstream.engine.physical.vertices import Evaluation
+from dstream.expressions.reader import Unreadable, may_travel, name_of_callable, read
+from dstream.expressions.resolution import Namespaces
+from dstream.expressions.tree import (
+    Argument,
+    Called,
+    Choice,
+    Constant,
+    Expression,
+    ForTuples,
+    Indexed,
+    Let,
+    Local,
+    Together,
+    asks_for_truth,
+    one_behind_another,
+    substituted,
+)
+from dstream.failures import is_our_name
+from dstream.operators.columns.support import obstacle_to_columns, unsupported
+from dstream.operators.rows.syntax import is_inlined
+from dstream.plan.operations.stages import ServiceFunction
+from dstream.plan.steps import Emitted, KeyInColumns, Op, unchanged
+from dstream.spi import Collector, InColumns
+from dstream.values import Predicate
+from dstream.values.entries import key_of, value_of
+from dstream.values.functions import shown_function
+
+__all__ = ["Reading", "called", "collector_read", "entry_read", "key_in_columns", "read_around", "read_op", "read_step"]
+
+
+_ITEM = Argument(0)
+_KEY, _VALUE = Indexed(_ITEM, Constant(0)), Indexed(_ITEM, Constant(1))
+
+
+def read_around(fn: Any, namespaces: Namespaces | None) -> Expression | Unreadable:
+    """Return what a function of dstream's gives, which says by `around` what it does with one of the user's."""
+    around = getattr(type(fn), "around", None)
+    if around is None:
+        return Unreadable("stands in a call that does more with each item")
+    if around == "swap":
+        return entry_read("swap")
+    if around == "starred":
+        return _starred(fn.fn, namespaces)
+    found = read(fn.fn, 1, namespaces)
+    if isinstance(found, Unreadable):
+        return found
+    if around == "key_by":
+        return _entry(found, _ITEM)
+    of_value = substituted(found, {0: _VALUE})
+    if around == "on_value":
+        return ForTuples(2, _entry(_KEY, of_value))
+    condition = Let(of_value, 0, Local(0)) if asks_for_truth(of_value) else of_value
+    return ForTuples(2, Choice(condition, Together((_entry(_KEY, _VALUE),)), Constant(())))
+
+
+def entry_read(what: str) -> Expression:
+    """Return the `"key"` or the `"value"` of an entry, or an entry of both exchanged: `"swap"`."""
+    return ForTuples(2, {"key": _KEY, "value": _VALUE, "swap": _entry(_VALUE, _KEY)}[what])
+
+
+def _entry(key: Expression, value: Expression) -> Expression:
+    return Called("dstream.Entry", (Together((key, value)),))
+
+
+def _starred(fn: Callable[..., Any], namespaces: Namespaces | None) -> Expression | Unreadable:
+    """Return what `fn(*item)` gives for tuples of as many members as `fn` has parameters."""
+    if type(fn) is not FunctionType:
+        return Unreadable("takes an item apart for what is no lambda or def")
+    size = fn.__code__.co_argcount
+    found = read(fn, size, namespaces)
+    if isinstance(found, Unreadable) or size == 0:
+        return found if isinstance(found, Unreadable) else Unreadable("takes no arguments")
+    return ForTuples(size, substituted(found, {place: Indexed(_ITEM, Constant(place)) for place in range(size)}))
+
+
+class Reading(NamedTuple):
+    """A step as the compiler has read it, and what it has decided of its function; None if no task calls one."""
+
+    op: Op
+    decided: Evaluation | None
+
+
+def read_op(op: Op, namespaces: Namespaces | None = None, *, is_verified: bool = False) -> Reading:
+    """Return a step with what its function gives, if that can be read, and what was decided of that function.
+
+    Args:
+        op: the step.
+        namespaces: what is known of globals, for all steps of a plan.
+        is_verified: what columns give is compared with what the function gives.
+    """
+    found = read_step(op, namespaces)
+    if found is None:
+        return Reading(op, None)
+    if isinstance(found, Unreadable):
+        return Reading(op, Evaluation(unread=found))
+    read_as = dataclasses.replace(op, expression=found, is_verified=is_verified)
+    return Reading(
+        read_as,
+        Evaluation(
+            obstacle=obstacle_to_columns(read_as) or "",
+            is_inlined=is_inlined(read_as),
+            written=name_of_callable(op.fn),
+        ),
+    )
+
+
+def collector_read(
+    collector: Collector[Any, Any, Any], namespaces: Namespaces | None = None, *, is_verified: bool
+) -> tuple[Collector[Any, Any, Any], tuple[Evaluation, ...]]:
+    """Return a collector with what its functions give, if columns can take it, and what was decided of each of them.
+
+    A collector that columns cannot take has nothing of columns any more.
+    """
+    known = collector.on_columns()
+    if known is None:
+        what = f"{collector.name or 'the collector'} takes items one by one"
+        return collector, tuple(called(collector.functions, what))
+    readings: dict[int, Expression | Unreadable] = {}
+    read_as = _read(known, namespaces, is_verified, readings)
+    made = dataclasses.replace(collector, in_columns=read_as)
+    return made, tuple(_decided(collector, is_read=read_as is not None, readings=readings))
+
+
+def _decided(
+    collector: Collector[Any, Any, Any], *, is_read: bool, readings: dict[int, Expression | Unreadable]
+) -> Iterator[Evaluation]:
+    """Give what was decided of each function: columns take all of them, or none."""
+    for name, fn in collector.functions:
+        found = readings.get(id(fn))
+        if is_read:
+            yield Evaluation(name)
+        elif isinstance(found, Unreadable):
+            yield Evaluation(name, found)
+        else:
+            obstacle = None if found is None else unsupported(found)
+            yield Evaluation(name, obstacle=obstacle or "columns do not take the function beside it")
+
+
+def called(functions: Iterable[tuple[str, Callable[..., Any]]], obstacle: str) -> Iterator[Evaluation]:
+    """Give what is decided of functions that are called for each item whatever they do, since the obstacle is there."""
+    return (Evaluation(name, obstacle=obstacle) for name, _ in functions)
+
+
+def _read(
+    known: InColumns,
+    namespaces: Namespaces | None,
+    is_verified: bool,
+    readings: dict[int, Expression | Unreadable],
+) -> InColumns | None:
+    found = _read_of(known, namespaces, readings)
+    downstream = None if known.downstream is None else _read(known.downstream, namespaces, is_verified, readings)
+    is_read = isinstance(found, Expression) and unsupported(found) is None
+    if not isinstance(found, Expression) or not is_read or (downstream is None) != (known.downstream is None):
+        return None
+    return dataclasses.replace(known, expression=found, downstream=downstream, is_verified=is_verified)
+
+
+def _read_of(
+    known: InColumns, namespaces: Namespaces | None, readings: dict[int, Expression | Unreadable]
+) -> Expression | Unreadable:
+    """Return what is taken of an item, behind all that it goes through before, and note what each function gives."""
+    found: Expression | Unreadable = Argument(0)
+    if known.of is not None:
+        found = readings[id(known.of)] = _function_read(known.of, namespaces)
+    for fn in reversed(known.before):
+        first = readings[id(fn)] = _function_read(fn, namespaces)
+        if not isinstance(first, Expression) or not isinstance(found, Expression):
+            return first if isinstance(found, Expression) else found
+        found = one_behind_another(first, found)
+    return found if not isinstance(found, Expression) or may_travel(found) else Unreadable("is long")
+
+
+def key_in_columns(
+    key: Callable[[Any], Any] | None, condition: str, namespaces: Namespaces | None = None, *, is_verified: bool
+) -> tuple[KeyInColumns, tuple[Evaluation, ...]]:
+    """Return what is known of a key function, and what was decided of it; None gives each item itself.
+
+    Args:
+        key: the function.
+        condition: when keys can stand in columns, as far as only the data can say.
+        namespaces: what the names in the function mean.
+        is_verified: whether columns are compared with what Python gives.
+    """
+    if key is None:
+        return KeyInColumns(Argument(0), is_verified), ()
+    found = read(key, 1, namespaces)
+    if isinstance(found, Unreadable):
+        return KeyInColumns(None, is_verified), (Evaluation("key", found),)
+    obstacle = unsupported(found)
+    if obstacle is not None:
+        return KeyInColumns(None, is_verified), (Evaluation("key", obstacle=obstacle),)
+    return KeyInColumns(found, is_verified), (Evaluation("key", conditions=(condition,)),)
+
+
+def read_step(op: Op, namespaces: Namespaces | None = None) -> Expression | Unreadable | None:
+    """Return what the function of a step gives, or why it is not known; None if a task calls no function of the user's.
+
+    A step that looks after its failures calls its function: what failed is known by the exception alone.
+    """
+    if op.action not in _READ or op.fn is unchanged:
+        return None
+    if isinstance(op.fn, ServiceFunction):
+        return Unreadable("calls a service")
+    if isinstance(op.fn, Emitted):
+        return Unreadable("emits its items one by one", advice="return a tuple of them to flat_map()")
+    if isinstance(op.fn, Predicate):
+        return Unreadable(f"calls {shown_function(op.fn)}", advice="a lambda can be read")
+    if op.guards:
+        return Unreadable("is followed by a call that handles its failures")
+    if is_our_name(type(op.fn).__module__):
+        return read_around(op.fn, namespaces)
+    return _function_read(op.fn, namespaces)
+
+
+def _function_read(fn: Callable[..., Any], namespaces: Namespaces | None) -> Expression | Unreadable:
+    """Return what a function gives of an item: one of the user's, or that of the keys or values of entries."""
+    if fn is key_of or fn is value_of:
+        return entry_read("key" if fn is key_of else "value")
+    return read(fn, 1, namespaces)
+
+
+_READ = ("map", "filter", "flat_map")

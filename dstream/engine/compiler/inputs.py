@@ -1,0 +1,264 @@
+"""Sources, caches, element-wise operations and forks, compiled to inputs of the physical plan.
+
+Writes that hang on one fork by steps that need one item only are fed by the tasks that compute the items of the fork,
+if nothing else reads these. Every other end is a graph of its own; forks that several graphs read are kept as the items
+of a `cache()` are, so that they are computed once.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, NamedTuple, cast
+
+from dstream.engine.compiler.expressions import read_op
+from dstream.engine.compiler.walk import Compiling, OfOne, called_by, compile_end, compile_node
+from dstream.engine.physical.decisions import AskForKept, Done, Ending, Last, Move, PartitionCount, Separated
+from dstream.engine.physical.vertices import (
+    CachedInput,
+    Evaluation,
+    FromTable,
+    Input,
+    Items,
+    SourceSplits,
+    Splits,
+    Vertex,
+    in_one_task,
+    one_after_another,
+    piped,
+)
+from dstream.engine.tasks.sinks import Branch, WriteEach, WriteItems
+from dstream.operators.rows import services as services
+from dstream.operators.rows.cache_source import read_here
+from dstream.operators.rows.guards import shipped
+from dstream.operators.rows.operations import Task, operation
+from dstream.plan.operations.stages import Fork, Several, UsingBatches
+from dstream.plan.operations.streams import Cache, Chain, Concat, Core, Hint, Read, ReadCache, Table, Write
+from dstream.plan.steps import Op, Step
+from dstream.plan.walk import topological
+from dstream.processors.tasks import ProcessorNumbers
+from dstream.spi import Held, Writer
+
+__all__ = [
+    "GraphOfEnds",
+    "Keep",
+    "calls_on_branches",
+    "chain_read",
+    "in_the_caller",
+    "nothing",
+    "numbers",
+    "ops_on_workers",
+    "parts_of",
+]
+
+
+@compile_node.register
+def _(node: Read, inputs: Sequence[Items], compiling: Compiling) -> Items:
+    read = (Splits((SourceSplits(node, _divisor(node, compiling)),)),)
+    return in_one_task(read) if compiling.facts.is_sequential else read
+
+
+def _divisor(node: Read, compiling: Compiling) -> int:
+    """Return into how many splits a source is to be divided."""
+    facts = compiling.facts
+    few = facts.items_of_a_piece
+    held = node.source.count_items() if few is not None and isinstance(node.source, Held) else None
+    if few is None or held is None or held == math.inf:
+        return facts.parallelism
+    return max(facts.parallelism, int(held) // few)
+
+
+@compile_node.register
+def _(node: Concat, inputs: Sequence[Items], compiling: Compiling) -> Items:
+    together = one_after_another(tuple(chain.from_iterable(inputs)))
+    is_read = all(isinstance(each, Splits) for each in together)
+    if len(together) == 1:
+        together = piped(together, node, None, "one part after another; nothing moves")
+    return in_one_task(together) if compiling.facts.is_sequential and is_read else together
+
+
+@compile_node.register
+def _(node: Hint, inputs: Sequence[Items], compiling: Compiling) -> Items:
+    return piped(inputs[0], node, None)
+
+
+@compile_node.register
+def _(node: Chain, inputs: Sequence[Items], compiling: Compiling) -> Items:
+    ops, read_as, decided = ops_on_workers(node, compiling)
+    return piped(inputs[0], read_as, operation(dataclasses.replace(node, ops=ops)), decided=decided)
+
+
+def ops_on_workers(node: Chain, compiling: Compiling) -> tuple[tuple[Op, ...], Chain, tuple[Evaluation | None, ...]]:
+    """Return the steps of a chain as tasks run them, the chain as it was read, and what was decided of its functions.
+
+    What stays in the caller's process is left out: actions, and where dead letters go.
+    """
+    read_as, decided = chain_read(node, compiling)
+    ops = []
+    for op in read_as.ops:
+        if op.action in ("peek", "count"):
+            op = in_the_caller(op, compiling, op.step.position if op.action == "peek" else None)
+        ops.append(shipped(op))
+    return tuple(ops), read_as, decided
+
+
+def chain_read(node: Chain, compiling: Compiling) -> tuple[Chain, tuple[Evaluation | None, ...]]:
+    """Return a chain with what its functions give, as far as they can be read, and what was decided of each."""
+    if not compiling.facts.reads_functions:
+        return node, ()
+    is_verified = compiling.facts.columns == "verify"
+    found = [read_op(op, compiling.namespaces, is_verified=is_verified) for op in node.ops]
+    return dataclasses.replace(node, ops=tuple(each.op for each in found)), tuple(each.decided for each in found)
+
+
+def numbers(count: int, step: Step) -> Items:
+    """Return the numbers of processors, each for a task of its own: for those that read nothing."""
+    return (Splits((SourceSplits(Read(ProcessorNumbers(count), step=step), count),)),)
+
+
+def nothing(items: Iterator[Any], task: Task) -> Iterator[Any]:
+    """Give none of the items, which nobody needs but to have a task."""
+    return iter(())
+
+
+def in_the_caller(op: Op, compiling: Compiling, channel: int | None = None) -> Op:
+    """Return a step whose function stays in the caller's process, which calls it with what tasks send on a channel.
+
+    Args:
+        op: the step.
+        compiling: the graph that is being made.
+        channel: the number of a step of the user's; None: one that no such step has.
+    """
+    if channel is None:
+        channel = _FIRST_OF_OURS + len(compiling.actions)
+    compiling.actions[channel] = (op.step, op.fn)
+    return dataclasses.replace(op, fn=_elsewhere, step=dataclasses.replace(op.step, position=channel))
+
+
+_FIRST_OF_OURS = 2**20
+"""The channels of peeks and guards are the numbers of their steps. What counts or sends receipts is no such step."""
+
+
+def _elsewhere(item: Any) -> None:
+    """Stand for what is called in the caller's process, such as the action of a `peek`."""
+
+
+@compile_node.register
+def _(node: UsingBatches, inputs: Sequence[Items], compiling: Compiling) -> Items:
+    return piped(inputs[0], node, operation(node), "some items at a time", called_by(node, compiling.facts))
+
+
+@compile_node.register
+def _(node: Table, inputs: Sequence[Items], compiling: Compiling) -> Items:
+    return (FromTable(node),)
+
+
+@compile_node.register
+def _(node: ReadCache, inputs: Sequence[Items], compiling: Compiling) -> Items:
+    read = read_here(node)
+    return (CachedInput(node),) if read is None else compile_node(read, (), compiling)
+
+
+@compile_node.register
+def _(node: Cache, inputs: Sequence[Items], compiling: Compiling) -> Items:
+    return (compiling.decide(Keep(inputs[0], node)),)
+
+
+@dataclass(frozen=True, eq=False)
+class Keep(OfOne):
+    """The items of a `cache()`: those that the engine keeps, or those that it keeps from now on."""
+
+    node: Cache
+
+    def begin(self, inputs: tuple[Items, ...], partitions: tuple[PartitionCount, ...]) -> Move:
+        return AskForKept(self, self.node, Vertex(inputs[0], WriteItems(), self.node.step, is_kept=True))
+
+    def next(self, report: Input) -> Move:
+        return Done(piped((report,), self.node, None))
+
+
+class GraphOfEnds(NamedTuple):
+    """What of a plan with several ends is one graph.
+
+    Attributes:
+        end: one of its ends, or several that one job feeds.
+        numbers: their places among all ends.
+    """
+
+    end: Write | Several
+    numbers: tuple[int, ...]
+
+
+def parts_of(several: Several) -> list[GraphOfEnds]:
+    """Return the graphs of a plan, in the order of their first ends."""
+    readers = Counter(id(upstream) for each in topological(several) for upstream in each.inputs())
+    together: dict[int, list[int]] = defaultdict(list)
+    for number, end in enumerate(several.ends):
+        fork = _fork_of(end, readers)
+        together[id(end if fork is None else fork)].append(number)
+    return [_part(several, tuple(numbers)) for numbers in sorted(_fed_together(together, readers))]
+
+
+def _fed_together(together: dict[int, list[int]], readers: Counter[int]) -> Iterator[tuple[int, ...]]:
+    """Give the numbers of the ends of each graph: those of a fork, if all that read it are among them."""
+    for found, numbers in together.items():
+        if len(numbers) == readers[found]:
+            yield tuple(numbers)
+        else:
+            yield from ((number,) for number in numbers)
+
+
+def _part(several: Several, numbers: tuple[int, ...]) -> GraphOfEnds:
+    ends = tuple(several.ends[number] for number in numbers)
+    return GraphOfEnds(ends[0] if len(ends) == 1 else Several(ends, step=several.step), numbers)
+
+
+def _fork_of(end: Write, readers: Counter[int]) -> Fork | None:
+    """Return the fork that a write hangs on by steps that nothing else reads and that need one item only."""
+    if end.collector is not None:
+        return None
+    node = end.upstream
+    while isinstance(node, Chain | Hint) and readers[id(node)] == 1:
+        node = node.upstream
+    return node if isinstance(node, Fork) else None
+
+
+@compile_end.register
+def _(end: Several, compiling: Compiling) -> Ending:
+    fork = _upstreams(end.ends[0])[-1]
+    assert isinstance(fork, Fork), "what one job feeds hangs on a fork"
+    branches = [_ops(each, compiling) for each in end.ends]
+    sink = WriteEach(
+        tuple(
+            Branch(ops, cast(Writer, each.writer), each.step) for each, (ops, _) in zip(end.ends, branches, strict=True)
+        )
+    )
+    decided = tuple(each for _, of_branch in branches for each in of_branch)
+    items = piped(compiling.items_of(fork.upstream), fork, None, "each task hands its items to one sink after another")
+    return Last(
+        Vertex(items, sink, fork.step, notes=tuple(calls_on_branches(end)), decided=decided), Separated(len(end.ends))
+    )
+
+
+def calls_on_branches(end: Several) -> list[str]:
+    """Return what stands between the fork and each end, and the end, as the user wrote it."""
+    return ["".join(node.label() for node in (*_upstreams(each)[-2::-1], each)) for each in end.ends]
+
+
+def _ops(end: Write, compiling: Compiling) -> tuple[tuple[Op, ...], tuple[Evaluation | None, ...]]:
+    """Return the steps between the fork and an end, and what was decided of each."""
+    chains = [node for node in reversed(_upstreams(end)) if isinstance(node, Chain)]
+    found = [ops_on_workers(node, compiling) for node in chains]
+    return tuple(op for ops, _, _ in found for op in ops), tuple(each for *_, decided in found for each in decided)
+
+
+def _upstreams(end: Write) -> list[Core]:
+    """Return what an end reads from, up to the fork."""
+    line: list[Core] = [end.upstream]
+    while isinstance(line[-1], Chain | Hint):
+        line.append(line[-1].upstream)
+    return line

@@ -1,0 +1,436 @@
+"""Operations on two streams, compiled: joins, hash joins and zips.
+
+A join first computes the side that may be small, routed by its keys, and keeps it. If its bytes are few, they come to
+the driver and travel with the other side's stage, where nothing moves. If not, one shuffle brings both sides together:
+in each partition the side that is held comes first.
+
+A hash join brings the right side to all tasks. Nothing of the left side moves, so its items keep their order.
+
+A zip takes two jobs. The first one leaves the items of both sides where they are, and tells how many each partition
+has. Then the places are cut into stretches, one for each target, and the items of both sides go to the stretch of their
+place. An endless side is read in one task, as far as the other one goes.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
+from typing import Any
+
+from dstream.engine.compiler.walk import ClusterFacts, Compiling, called_by, compile_node
+from dstream.engine.physical import vertices
+from dstream.engine.physical.decisions import Ask, Done, Move, Outcome, PartitionCount, Report, SendToAll
+from dstream.engine.physical.vertices import (
+    Evaluation,
+    Input,
+    Items,
+    OutputFormat,
+    Rows,
+    Splits,
+    Taken,
+    Vertex,
+    in_one_task,
+    one_by_one,
+    only_if,
+    piped,
+)
+from dstream.engine.tasks.payloads import Payloads
+from dstream.engine.tasks.readers import ReadPlaces, read_buckets
+from dstream.engine.tasks.routing import LookUp, RouteByPlaceAmongAll, RouteSide, WriteRightSide
+from dstream.engine.tasks.rows import ITEMS, WATERMARKS
+from dstream.engine.tasks.sinks import WriteItems
+from dstream.errors import UnsupportedError
+from dstream.failures import naming
+from dstream.operators.joins.hash import Matching, Membership
+from dstream.operators.joins.lookup import RightSide
+from dstream.operators.joins.nearest import Nearest, nearest_batches
+from dstream.operators.joins.pairs import SideBySide, cogroup_batches, join_batches, join_with, zipped_batches
+from dstream.operators.rows.keys import Side, sides_of
+from dstream.operators.rows.operations import Task, some
+from dstream.plan.operations.pairs import AsOf, CoGroup, HashJoin, Join, SemiJoin, Zip
+from dstream.plan.operations.streams import Core
+
+__all__ = ["Broadcast", "Stretches", "may_be_small"]
+
+
+IsLeft = bool
+"""A side is named by whether it is the left one."""
+
+
+@compile_node.register
+def _(node: Join, inputs: Sequence[Items], compiling: Compiling) -> Items:
+    left, right = inputs
+    candidates = tuple(may_be_small(node, compiling.is_bounded))
+    return (compiling.decide(Meet(node, left, right, compiling.facts, candidates, compiling.is_bounded(node))),)
+
+
+@compile_node.register
+def _(node: SemiJoin, inputs: Sequence[Items], compiling: Compiling) -> Items:
+    left, right = inputs
+    return (compiling.decide(Meet(node, left, right, compiling.facts, (False,), compiling.is_bounded(node))),)
+
+
+@compile_node.register(CoGroup)
+@compile_node.register(AsOf)
+def _(node: CoGroup | AsOf, inputs: Sequence[Items], compiling: Compiling) -> Items:
+    left, right = inputs
+    return (compiling.decide(Meet(node, left, right, compiling.facts, (), True)),)
+
+
+def may_be_small(node: Join, is_bounded: Callable[[Core], bool]) -> list[IsLeft]:
+    """Return which sides may travel to the other one, in the order in which they are looked at."""
+    candidates = {"inner": [False, True], "left": [False], "right": [True], "full": []}[node.how]
+    return [is_left for is_left in candidates if is_bounded(node.left if is_left else node.right)]
+
+
+@dataclass(frozen=True, eq=False)
+class Meet:
+    """Two sides on their way to each other.
+
+    Attributes:
+        candidates: the sides whose sizes are still to be looked at.
+        counts: both sides end.
+        targets: to how many partitions items go if both sides move.
+        partitions: in how many each side stands.
+        kept: the sides that were computed.
+        sizes: how many bytes the items of these are.
+        beside: which of them have rows beside their items, which what reads the side hands on.
+    """
+
+    node: Join | SemiJoin | CoGroup | AsOf
+    left: Items
+    right: Items
+    facts: ClusterFacts
+    candidates: tuple[IsLeft, ...]
+    counts: bool
+    targets: int = 0
+    partitions: tuple[int, int] = (0, 0)
+    kept: Mapping[IsLeft, Vertex] = field(default_factory=dict)
+    sizes: Mapping[IsLeft, int] = field(default_factory=dict)
+    beside: frozenset[IsLeft] = frozenset()
+    is_coming: bool = False
+
+    @property
+    def inputs(self) -> tuple[Items, ...]:
+        return self.left, self.right
+
+    def begin(self, inputs: tuple[Items, ...], partitions: tuple[PartitionCount, ...]) -> Move:
+        left, right = (number or 0 for number in partitions)
+        targets = self.facts.targets(left + right if self.counts else 1)
+        begun = replace(self, left=inputs[0], right=inputs[1], targets=targets, partitions=(left, right))
+        return begun._look_at_next() if self.facts.largest_small_side >= 0 else begun._all_move()
+
+    def _look_at_next(self) -> Move:
+        if not self.candidates:
+            return self._all_move()
+        is_left = self.candidates[0]
+        vertex = self._routed(is_left, is_kept=True)
+        looking = replace(self, kept={**self.kept, is_left: vertex})
+        purpose = f"the {_name(is_left)} side is computed, and measured"
+        return Ask(looking, vertex, "bytes", vertices.EVERYTHING, self.node.step, purpose, outcomes=self._sizes())
+
+    def _sizes(self) -> tuple[Outcome, ...]:
+        """Return how large the side may be that is looked at; `peek` steps may have seen something of a small one."""
+        largest, name = self.facts.largest_small_side, _name(self.candidates[0])
+        is_last = len(self.candidates) == 1
+        small = f"if it is at most {_bytes(largest)}"
+        large = f"if no side is at most {_bytes(largest)}" if is_last else f"if the {name} side is larger"
+        return (
+            Outcome(((ITEMS, 0),), small),
+            Outcome(((ITEMS, 0), (ITEMS + 1, 1)), small),
+            Outcome(((ITEMS, largest + 1),), large),
+        )
+
+    def next(self, report: Report) -> Move:
+        is_left, *others = self.candidates
+        if self.is_coming:
+            return self._travelling(is_left, tuple(bytes(row.payload) for row in report.rows))
+        size = sum(size for channel, size in report.rows if channel == ITEMS)
+        known = replace(self, sizes={**self.sizes, is_left: size})
+        if any(channel > ITEMS or channel == WATERMARKS for channel, _ in report.rows):
+            known = replace(known, beside=self.beside | {is_left})
+        if size <= self.facts.largest_small_side:
+            purpose = f"the {_name(is_left)} side comes to this process"
+            coming = replace(known, is_coming=True)
+            return Ask(coming, report.vertex, "rows", vertices.ITEMS, self.node.step, purpose)
+        return replace(known, candidates=tuple(others))._look_at_next()
+
+    def _travelling(self, is_left: IsLeft, payloads: tuple[bytes, ...]) -> Move:
+        """Let a side that came to the driver travel from there to each task of the other one."""
+        other = not is_left
+        passing: Items = (self._kept(other),) if other in self.kept else self._items(other)
+        side = None if other in self.kept else self._side(other)
+        matching = self._matching(is_left)
+        join = functools.partial(join_with, payloads, matching, self._side(is_left).step, side)
+        note = f"each task has the whole {_name(is_left)} side"
+        decided = () if side is None else self._keys_of(other)
+        met = piped(passing, self.node, join, note, decided, self._gives(), beside=(self.kept[is_left],))
+        return Done((*self._beside(is_left), *met))
+
+    def _kept(self, is_left: IsLeft) -> Rows:
+        why = f"the {_name(is_left)} side stays where it is"
+        return Rows((Taken(self.kept[is_left]),), None, read_buckets, is_ordered=False, why=why)
+
+    def _beside(self, is_left: IsLeft) -> Iterator[Input]:
+        """Give an input without items that hands on what came beside those of a side that is not read again."""
+        if is_left in self.beside:
+            yield Rows((Taken(self.kept[is_left], vertices.BESIDE_AND_WATERMARKS),), None)
+
+    def _all_move(self) -> Move:
+        """Let both sides meet by key, the one that is held before the other one in each partition."""
+        node = self.node
+        if not self.counts:
+            raise UnsupportedError(
+                f"the Spark engine joins an infinite stream only with one of at most "
+                f"{self.facts.largest_small_side:,} bytes: {node.label()}; limit() it before"
+            )
+        holds_left, does, meet = self._meeting()
+        first = self.kept.get(holds_left) or self._routed(holds_left)
+        behind = self.partitions[0 if holds_left else 1]
+        second = self.kept.get(not holds_left) or self._routed(not holds_left, first=behind)
+        together = (Taken(first), Taken(second, behind=self.targets))
+        met = Rows(together, self.targets, read_buckets, is_ordered=False, why=_MEET, notes=self._notes())
+        return Done(piped((met,), node, functools.partial(meet, self.targets), does, gives=self._gives()))
+
+    def _gives(self) -> OutputFormat:
+        """Return in what the results stand: entries are made one by one; a side of which some stay may stay so."""
+        if not isinstance(self.node, SemiJoin):
+            return one_by_one("an operation on two streams gives items one by one")
+        if not self.facts.reads_functions or not all(side.has_keys_in_columns for side in sides_of(self.node)):
+            return one_by_one()
+        return only_if("all keys are of one type, int or str")
+
+    def _meeting(self) -> tuple[bool, str, Callable[..., Any]]:
+        """Return whether the left side comes first where both meet, what happens there in words, and what does it."""
+        node, step = self.node, self.node.step
+        match node:
+            case CoGroup():
+                return True, "lists the items of each key", functools.partial(cogroup_batches, step)
+            case AsOf():
+                return (
+                    True,
+                    "sorts both sides and goes along them",
+                    functools.partial(nearest_batches, Nearest.of(node)),
+                )
+        holds_left = isinstance(node, Join) and node.how == "right"
+        if len(self.sizes) == 2:
+            holds_left = self.sizes[True] < self.sizes[False]
+        join = functools.partial(join_batches, self._matching(holds_left), step)
+        return holds_left, "one side is held, the other one passes by", join
+
+    def _matching(self, holds_left: IsLeft) -> Matching | Membership:
+        if isinstance(self.node, SemiJoin):
+            return Membership(not self.node.is_anti)
+        assert isinstance(self.node, Join), "the others have sides that only meet"
+        return Matching.of(self.node.how, holds_left)
+
+    def _notes(self) -> tuple[str, ...]:
+        if not isinstance(self.node, Join | SemiJoin):
+            return ()
+        names = " or ".join(_name(is_left) for is_left in self.kept)
+        largest = _bytes(self.facts.largest_small_side)
+        small = f"if the {names} side is at most {largest}, it travels to the tasks of the other one, and nothing moves"
+        return (f"{small}; a hot key is split then", _HOT_KEY) if names else (_HOT_KEY,)
+
+    def _routed(self, is_left: IsLeft, *, is_kept: bool = False, first: int = 0) -> Vertex:
+        in_columns = self.facts.reads_functions and isinstance(self.node, Join | SemiJoin)
+        sink = RouteSide(self._side(is_left), self.targets, in_columns)
+        does = f"sends the items of the {_name(is_left)} side to the place of their key"
+        return Vertex(self._items(is_left), sink, self.node.step, is_kept, first, does, decided=self._keys_of(is_left))
+
+    def _keys_of(self, is_left: IsLeft) -> Sequence[Evaluation]:
+        """Return what was decided of the functions that take the items of a side."""
+        return [each for each in called_by(self.node, self.facts) if each.name.startswith(_name(is_left))]
+
+    def _items(self, is_left: IsLeft) -> Items:
+        return self.left if is_left else self.right
+
+    def _side(self, is_left: IsLeft) -> Side:
+        left, right = sides_of(self.node)
+        return left if is_left else right
+
+
+_MEET = "equal keys of both sides meet in one place"
+_HOT_KEY = "else all items of a hot key come to one task, which holds one side of it, on disk past the memory bound"
+
+
+def _name(is_left: IsLeft) -> str:
+    return "left" if is_left else "right"
+
+
+def _bytes(size: int) -> str:
+    return f"{size >> 20} MB" if size >= 2**20 else f"{size:,} bytes"
+
+
+@compile_node.register
+def _(node: HashJoin, inputs: Sequence[Items], compiling: Compiling) -> Items:
+    left, right = inputs
+    return (
+        compiling.decide(
+            Broadcast(
+                node, left, right, RightSide.of(node, compiling.facts.broadcast_limit), called_by(node, compiling.facts)
+            )
+        ),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Broadcast:
+    """A right side on its way to all tasks: computed and measured, then brought here, then sent.
+
+    Attributes:
+        go_on: what to do with what was asked for last.
+        computed: writes the right side.
+    """
+
+    node: HashJoin
+    left: Items
+    right: Items
+    side: RightSide
+    decided: Sequence[Evaluation] = ()
+    go_on: Callable[[Broadcast, Any], Move] | None = None
+    computed: tuple[Vertex, ...] = ()
+
+    counts = False
+
+    @property
+    def inputs(self) -> tuple[Items, ...]:
+        return self.left, self.right
+
+    def begin(self, inputs: tuple[Items, ...], partitions: tuple[PartitionCount, ...]) -> Move:
+        left, right = inputs
+        step, does = self.node.step, "writes what of the right side goes to every task"
+        vertex = Vertex(right, WriteRightSide(self.side), step, is_kept=True, does=does)
+        measured = replace(self, left=left, right=right, go_on=Broadcast._measured)
+        purpose = f"the right side is computed, and measured: at most {self.side.limit:,} bytes"
+        return Ask(measured, vertex, "bytes", vertices.ITEMS, step, purpose, outcomes=(Outcome(((ITEMS, 0),)),))
+
+    def next(self, report: Any) -> Move:
+        assert self.go_on is not None, "whoever is told something has asked for it"
+        return self.go_on(self, report)
+
+    def _measured(self, report: Report) -> Move:
+        with naming(self.node.step):
+            self.side.check(sum(size for _, size in report.rows))
+        come = replace(self, go_on=Broadcast._come)
+        purpose = "the right side comes to this process"
+        return Ask(come, report.vertex, "rows", vertices.ITEMS, self.node.step, purpose)
+
+    def _come(self, report: Report) -> Move:
+        sending = replace(self, go_on=Broadcast._sent, computed=(report.vertex,))
+        return SendToAll(sending, tuple(row.payload for row in report.rows))
+
+    def _sent(self, sent: Payloads) -> Move:
+        note = "each process has the whole right side, as a table"
+        return Done(piped(self.left, self.node, LookUp(self.node, sent), note, self.decided, beside=self.computed))
+
+
+@compile_node.register
+def _(node: Zip, inputs: Sequence[Items], compiling: Compiling) -> Items:
+    left, right = inputs
+    ends = (compiling.is_bounded(node.left), compiling.is_bounded(node.right))
+    if not any(ends) or not compiling.is_bounded(node):
+        raise UnsupportedError(
+            f"the Spark engine does not run {node.label()} of an endless stream where the result has no end: "
+            "limit(n) right behind it, or limit() the endless side before"
+        )
+    left, right = (each if is_end else _endless(node, each) for each, is_end in zip((left, right), ends, strict=True))
+    return (compiling.decide(Stretches(node, left, right, compiling.facts, ends)),)
+
+
+def _endless(node: Zip, items: Items) -> Items:
+    if all(isinstance(each, Splits) for each in items):
+        return in_one_task(items)
+    raise UnsupportedError(
+        f"the Spark engine does not run {node.label()} on an infinite stream that follows one with a shuffle "
+        "(sorted, distinct); limit() it before"
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Stretches:
+    """Two sides on their way to each other.
+
+    Attributes:
+        ends: which of the sides end.
+        partitions: in how many each side stands.
+    """
+
+    node: Zip
+    left: Items
+    right: Items
+    facts: ClusterFacts
+    ends: tuple[bool, bool]
+    partitions: tuple[int, int] = (0, 0)
+
+    counts = True
+
+    @property
+    def inputs(self) -> tuple[Items, ...]:
+        return self.left, self.right
+
+    def begin(self, inputs: tuple[Items, ...], partitions: tuple[PartitionCount, ...]) -> Move:
+        left, right = (number or 0 for number in partitions)
+        begun = replace(self, left=inputs[0], right=inputs[1], partitions=(left, right))
+        if all(self.ends) and (self.facts.is_sequential or left == right == 1):
+            return begun._in_one_task()
+        return begun._ask()
+
+    def _in_one_task(self) -> Move:
+        step = self.node.step
+        first = Vertex(self.left, WriteItems(), step)
+        second = Vertex(self.right, WriteItems(), step)
+        return self._met((Taken(first), Taken(second, behind=1)), 1, 0, "both sides come to one task")
+
+    def _ask(self) -> Move:
+        sides = (self.left if self.ends[0] else ()) + (self.right if self.ends[1] else ())
+        kept = Vertex(sides, WriteItems(), self.node.step, is_kept=True)
+        purpose = f"how many items each partition {'of both sides ' if all(self.ends) else ''}has"
+        return Ask(self, kept, "places", vertices.ITEMS, self.node.step, purpose)
+
+    def next(self, report: Report) -> Move:
+        left, right = self.partitions
+        counted = [left if self.ends[0] else 0, right if self.ends[1] else 0]
+        found = [0] * sum(counted)
+        for source, _, _, size in report.rows:
+            found[source] += size
+        lefts, rights = found[: counted[0]], found[counted[0] :]
+        totals = [sum(side) for side, is_end in zip((lefts, rights), self.ends, strict=True) if is_end]
+        wanted = max(totals) if self.node.how in ("longest", "interleaved") else min(totals)
+        targets = 1 if self.facts.is_sequential else self.facts.targets(max(counted))
+        # One more than wanted of the longer side shows that it is longer.
+        most = wanted + (self.node.how == "strict")
+        sides = (self.left, lefts, 0), (self.right, rights, counted[0])
+        placed = [
+            self._places_kept(report.vertex, first, sizes, most) if is_end else _places(items, most)
+            for is_end, (items, sizes, first) in zip(self.ends, sides, strict=True)
+        ]
+        route = RouteByPlaceAmongAll(wanted, targets)
+        first, second = (Taken(Vertex(items, route, self.node.step)) for items in placed)
+        taken = (first, replace(second, behind=targets))
+        return self._met(taken, targets, wanted, "items of both sides go to the stretch of their place")
+
+    def _places_kept(self, kept: Vertex, first: int, sizes: Sequence[int], most: int) -> Items:
+        """Return the items of a side, which are there, with their places."""
+        port = vertices.ITEMS.of_sources(first, first + len(sizes))
+        reader = ReadPlaces(first, tuple(accumulate(sizes, initial=0)), most)
+        return (Rows((Taken(kept, port),), None, reader, why=_STAY),)
+
+    def _met(self, taken: tuple[Taken, ...], targets: int, wanted: int, why: str) -> Done:
+        met = Rows(taken, targets, read_buckets, why=why)
+        does = functools.partial(zipped_batches, SideBySide.of(self.node), targets, wanted)
+        return Done(piped((met,), self.node, does, "puts both sides together; the left one is held"))
+
+
+_STAY = "the items stay where they are; this process learns how many each partition has"
+
+
+def _places(items: Items, most: int) -> Items:
+    """Return the items of a side without an end, which one task reads as far as wanted, with their places."""
+    return piped(items, None, functools.partial(_numbered, most))
+
+
+def _numbered(most: int, items: Iterator[Any], task: Task) -> Iterator[tuple[int, Any]]:
+    return enumerate(some(items, 0, most))

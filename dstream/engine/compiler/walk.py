@@ -1,0 +1,293 @@
+"""The walk from core operations to a physical plan: the registry of handlers, and functions called by item."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from dstream.base.memory import DEFAULT_BROADCAST
+from dstream.engine.physical.decisions import Decision, Done, Ending, Graph, Move, PartitionCount
+from dstream.engine.physical.vertices import Evaluation, Items, Pending, Splits, in_one_task, is_one_task, piped
+from dstream.errors import UnsupportedError
+from dstream.expressions.resolution import Namespaces
+from dstream.failures import is_our_name
+from dstream.operators.rows.guards import Action
+from dstream.operators.rows.operations import Operation, operation
+from dstream.plan.operations.stages import Several as SeveralEnds
+from dstream.plan.operations.streams import CallResults, Core, End, Limit, TakeWhile
+from dstream.plan.properties import bounded_operations, ordered_operations
+from dstream.plan.walk import fold
+from dstream.spi import Collector, Gatherer
+
+__all__ = [
+    "Across",
+    "ClusterFacts",
+    "ColumnMode",
+    "Compiling",
+    "OfOne",
+    "Wide",
+    "called_as",
+    "called_by",
+    "compile_end",
+    "compile_node",
+    "compiled",
+    "is_ours",
+]
+
+
+ColumnMode: TypeAlias = Literal["auto", "off", "verify"]
+"""Whether functions run as expressions: yes, no, or both ways, which are compared."""
+
+
+@dataclass(frozen=True)
+class ClusterFacts:
+    """What a graph depends on besides its plan.
+
+    Attributes:
+        parallelism: in how many partitions sources are divided.
+        cores: how many tasks run at the same time.
+        largest_small_side: how many bytes of one side of a join may travel to every task; below 0, none.
+        items_of_a_piece: how many items of the caller's own go into one split, if that is bounded.
+        broadcast_limit: how many bytes the right side of a hash join may have that does not say it itself.
+        columns: whether functions are read, so that their expressions run in their place.
+    """
+
+    parallelism: int
+    cores: int
+    largest_small_side: int
+    items_of_a_piece: int | None = None
+    broadcast_limit: int = DEFAULT_BROADCAST
+    columns: ColumnMode = "auto"
+
+    @property
+    def reads_functions(self) -> bool:
+        """Whether functions are read."""
+        return self.columns != "off"
+
+    @property
+    def is_sequential(self) -> bool:
+        """Whether one task does all work."""
+        return self.parallelism == 1
+
+    def targets(self, partitions: int) -> int:
+        """Return in how many partitions to shuffle what stands in `partitions` partitions."""
+        return max(1, min(partitions, max(self.parallelism, 3 * self.cores)))
+
+
+@dataclass
+class Compiling:
+    """A graph that is being made.
+
+    Attributes:
+        root: the end of the plan.
+        actions: what to call in this process for what each `peek` step saw, by its channel.
+        namespaces: what is known of the globals that functions look at.
+    """
+
+    root: End | SeveralEnds
+    facts: ClusterFacts
+    actions: dict[int, Action] = field(default_factory=dict)
+    decisions: list[Decision] = field(default_factory=list)
+    namespaces: Namespaces = field(default_factory=Namespaces)
+
+    def __post_init__(self) -> None:
+        self._bounded, self._ordered = bounded_operations(self.root), ordered_operations(self.root)
+
+    def is_bounded(self, node: Core) -> bool:
+        """Say whether the items of an operation end."""
+        return self._bounded[id(node)]
+
+    def is_ordered(self, node: Core) -> bool:
+        """Say whether the items of an operation have an encounter order that must be kept."""
+        return self._ordered[id(node)]
+
+    def items_of(self, node: Core) -> Items:
+        """Return the items of an operation, compiled with all that it reads from."""
+        return fold(node, lambda each, inputs: compile_node(each, inputs, self))
+
+    def decide(self, decision: Decision) -> Pending:
+        """Add a decision, and return what stands for the inputs, or for the last job, that it will give."""
+        self.decisions.append(decision)
+        return Pending(len(self.decisions) - 1)
+
+
+def compiled(end: End | SeveralEnds, facts: ClusterFacts) -> tuple[Graph, dict[int, Action]]:
+    """Return the graph of a plan, and what `peek` steps call in this process, by their channels."""
+    compiling = Compiling(end, facts)
+    ending = compile_end(end, compiling)
+    return Graph(tuple(compiling.decisions), ending), compiling.actions
+
+
+@functools.singledispatch
+def compile_end(end: End | SeveralEnds, compiling: Compiling) -> Ending:
+    """Return what becomes of the items before `end`."""
+    raise UnsupportedError(f"the Spark engine does not run a plan that ends in {end!r}")
+
+
+@functools.singledispatch
+def compile_node(node: Core, inputs: Sequence[Items], compiling: Compiling) -> Items:
+    """Return the items of an operation, given those of the operations that it reads from."""
+    raise UnsupportedError(f"the Spark engine does not run {node.label()}")
+
+
+class Wide(ABC):
+    """How an operation runs whose items stand in several partitions. Each is a value of its own class.
+
+    Attributes:
+        counts: whether it has to know how many partitions there are.
+    """
+
+    counts: bool = True
+
+    @abstractmethod
+    def begin(self, inputs: Items, partitions: int) -> Move:
+        """Decide for items in so many partitions; 0 if nobody counted them."""
+
+
+@dataclass(frozen=True, eq=False)
+class OfOne:
+    """What decisions about one stream have in common that go on in the same way in any number of partitions."""
+
+    items: Items
+
+    counts = False
+
+    @property
+    def inputs(self) -> tuple[Items, ...]:
+        return (self.items,)
+
+
+@dataclass(frozen=True, eq=False)
+class Across:
+    """The choice of every operation that looks beyond one item: one partition does it alone, several do it `wide`.
+
+    Attributes:
+        narrow: what the one partition does.
+        ends: the items end. One task reads sources that do not, unless a prefix of them is wanted.
+        decided: what was decided of the functions that the one partition calls.
+    """
+
+    node: Core
+    items: Items
+    narrow: Operation
+    wide: Wide
+    ends: bool = True
+    decided: Sequence[Evaluation] = ()
+
+    @property
+    def inputs(self) -> tuple[Items, ...]:
+        return (self.items,)
+
+    @property
+    def counts(self) -> bool:
+        return self.wide.counts and self.ends
+
+    def begin(self, inputs: tuple[Items, ...], partitions: tuple[PartitionCount, ...]) -> Move:
+        (items,), (several,) = inputs, partitions
+        if not self.ends:
+            items = _endless_in_one_task(self.node, items)
+        if several == 1 or is_one_task(items):
+            return Done(piped(items, self.node, self.narrow, "here, where all items stand", self.decided))
+        return self.wide.begin(items, several or 0)
+
+
+def across(
+    node: Core,
+    items: Items,
+    compiling: Compiling,
+    wide: Callable[[], Wide],
+    narrow: Operation | None = None,
+    decided: Sequence[Evaluation] = (),
+) -> Items:
+    """Let the one partition that there is run an operation, or run it across several.
+
+    Args:
+        node: the operation.
+        items: what it reads.
+        compiling: the graph that is being made.
+        wide: makes what several partitions do.
+        narrow: what one partition does, if that is not what the operation does in the caller's process.
+        decided: what was decided of the functions that it calls.
+    """
+    narrow, inputs = narrow or operation(node), node.inputs()
+    ends = not inputs or compiling.is_bounded(inputs[0])
+    if is_one_task(items):
+        return piped(items, node, narrow, "here, where all items stand", decided)
+    return (compiling.decide(Across(node, items, narrow, wide(), ends, decided)),)
+
+
+def _endless_in_one_task(node: Core, items: Items) -> Items:
+    """Let one task read items that do not end, unless a prefix of them, which does end, is wanted."""
+    if all(isinstance(each, Splits) for each in items):
+        return in_one_task(items)
+    if isinstance(node, Limit | TakeWhile):
+        return items
+    raise UnsupportedError(
+        f"the Spark engine does not run {node.label()} on an infinite stream that follows one with a shuffle "
+        "(sorted, distinct); limit() it before"
+    )
+
+
+def called_by(node: Core, facts: ClusterFacts) -> tuple[Evaluation, ...]:
+    """Return what is decided of the functions of an operation that takes items one by one; nothing if none is read."""
+    return called_as(node, [*(["fn"] if isinstance(node, CallResults) else []), *_names(node)], facts)
+
+
+def called_as(node: Core, names: Iterable[str], facts: ClusterFacts) -> tuple[Evaluation, ...]:
+    """Return the same of functions that are called so; what has to do with them names itself by its call."""
+    if not facts.reads_functions:
+        return ()
+    what = f"{_method(node.step.label)}() takes items one by one"
+    return tuple(Evaluation(name, obstacle=what) for name in dict.fromkeys(names))
+
+
+def _method(label: str) -> str:
+    """Return the name of the last call of a label, or of the sink that it is given."""
+    inside = re.fullmatch(r"\.?(?:write_to|collect)\((.*)\)", label)
+    calls = inside[1] if inside else label
+    while (without := re.sub(r"\([^()]*\)", "", calls)) != calls:
+        calls = without
+    return calls.rpartition(".")[2].partition("(")[0]
+
+
+def _names(value: Any) -> Iterator[str]:
+    """Give the names of the fields that hold functions of the user's."""
+    for each in dataclasses.fields(value):
+        if each.name not in _NOT_OF_ITEMS:
+            yield from _names_in(each.name, getattr(value, each.name))
+
+
+def _names_in(name: str, value: Any) -> Iterator[str]:
+    if isinstance(value, Collector):
+        yield from (each for each, _ in value.functions)
+    elif isinstance(value, tuple):
+        for each in value:
+            yield from _names_in(name, each)
+    elif name == "operator" and dataclasses.is_dataclass(value):
+        yield from _names(value)
+    elif isinstance(value, Gatherer):
+        yield from _of_gatherer(value.integrator)
+    elif callable(value) and not is_ours(value):
+        yield name
+
+
+def _of_gatherer(integrator: Any) -> Iterator[str]:
+    """Give the name of what takes items: ours may call one of the user's for them."""
+    if not isinstance(integrator, functools.partial):
+        yield from () if is_ours(integrator) else ("integrator",)
+    elif any(callable(each) and not is_ours(each) for each in integrator.args):
+        yield "fn"
+
+
+_NOT_OF_ITEMS = frozenset({"create", "kind", "take", "policy"})
+"""What makes a state, or runs in the caller's process."""
+
+
+def is_ours(fn: Any) -> bool:
+    """Say whether dstream has written a function, or its class."""
+    return is_our_name(getattr(fn, "__module__", None) or type(fn).__module__)

@@ -1,0 +1,194 @@
+"""`LocalEngine`: the execution of plans with iterators."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from operator import itemgetter
+from typing import Any, TypeVar, cast
+
+from dstream.base.functions import refuse_awaitable
+from dstream.base.memory import DEFAULT_BROADCAST
+from dstream.engine.local.operations import Kinds, LocalTask, cores_here, no_data_frames, opened
+from dstream.engine.progress import Call, Progress
+from dstream.engine.runs import Cancellation, Submitted
+from dstream.errors import UnsupportedError
+from dstream.failures import naming
+from dstream.operators.rows.caches import Caches
+from dstream.operators.rows.operations import by_bucket, partial_groups, written, written_entries
+from dstream.plan.operations.pairs import TwoStreams
+from dstream.plan.operations.stages import AssignTimestamps, Fork, OverEpochs, ProcessorGraph, Several
+from dstream.plan.operations.streams import (
+    Cache,
+    Collect,
+    Columns,
+    End,
+    ForEachPartition,
+    Loop,
+    Partitions,
+    ToList,
+    Write,
+)
+from dstream.plan.properties import check
+from dstream.plan.steps import Step
+from dstream.plan.walk import of_one_run, recalled, topological
+from dstream.spi import MapWriter, Writer
+
+__all__ = ["LocalEngine"]
+
+
+E = TypeVar("E", bound=End | Several)
+
+_UNSEEN = Progress(asked=False)
+
+
+class LocalEngine:
+    """Runs plans in the caller's process, one item at a time.
+
+    Args:
+        caches: what is kept of `cache()` steps, also by another engine of the same context; unset, by this one alone.
+        broadcast_limit: how many bytes the right side of a hash join may have that does not say it itself.
+    """
+
+    name = "local"
+
+    def __init__(
+        self,
+        worker_memory: int,
+        progress: Progress = _UNSEEN,
+        caches: Caches | None = None,
+        broadcast_limit: int = DEFAULT_BROADCAST,
+    ) -> None:
+        self._worker_memory = worker_memory
+        self._broadcast_limit = broadcast_limit
+        self._progress = progress
+        self._caches = Caches() if caches is None else caches
+
+    def submit(self, end: End | Several) -> Submitted:
+        """Return a run of the plan in this process."""
+        call = None if end.label() else Call.of_user()
+        return Submitted(functools.partial(self._run, end, call))
+
+    def _run(self, plan: End | Several, call: Call | None, cancellation: Cancellation) -> Any:
+        if isinstance(plan, Several):
+            check(plan, needs_end=True)
+        end, kinds = plan, _kinds_of(plan)
+        if not kinds.isdisjoint(_KEPT):
+            end = recalled(of_one_run(plan), self._caches.found)
+            kinds = _kinds_of(end)
+        _register(kinds)
+        call = call or Call.of_step(end.step)
+        if isinstance(end, Loop | Partitions):
+            return _lazily(end, self._task(end, kinds, call, cancellation))
+        with _supplied(end, kinds) as end:
+            task = self._task(end, kinds, call, cancellation)
+            with task.ending(), task.waiting():
+                if isinstance(end, Several):
+                    return [self._result(each, task) for each in end.ends]
+                return self._result(end, task)
+
+    def _task(self, end: End | Several, kinds: Kinds, call: Call, cancellation: Cancellation) -> LocalTask:
+        return LocalTask(
+            self._worker_memory, self._broadcast_limit, self._progress, self._caches, call, end, kinds, cancellation
+        )
+
+    def _result(self, end: End, task: LocalTask) -> Any:
+        items, step = _items_of(end, task), end.step
+        match end:
+            case ToList():
+                return list(items)
+            case Write():
+                return self._receipts(end, step, items, task)
+            case Columns(is_frame=True):
+                raise no_data_frames()
+        with naming(step):
+            match end:
+                case Collect(collector=collector):
+                    return collector.finisher(collector.accumulated(collector.supplier(), items))
+                case ForEachPartition(action=action):
+                    refuse_awaitable(action(items))
+                    return None
+                case Columns():
+                    from dstream.schema.tables import batches_of, table_of
+
+                    return table_of(batches_of(items))
+        raise UnsupportedError(f"the local engine does not run a plan that ends in {end!r}")
+
+    def _receipts(self, end: Write, step: Step, items: Iterator[Any], task: LocalTask) -> list[Any]:
+        if end.collector is None:
+            return list(written(cast(Writer, end.writer), step, items, task))
+        assert end.collector.keyed is not None, "entries come from a keyed collector"
+        writer = cast(MapWriter, end.writer)
+        with naming(step):
+            groups = partial_groups(items, end.collector, task.bound, writer.bucket_of)
+            parts = [part for some in groups for part in by_bucket(writer, some)]
+        batches = iter(sorted(parts, key=itemgetter(0)))
+        return list(written_entries(writer, end.collector.keyed.downstream, step, batches, task))
+
+    def data_frame(self, splits: Sequence[Any], schema: Any) -> Any:
+        """Refuse: there are no tables here.
+
+        Raises:
+            UnsupportedError: always.
+        """
+        raise no_data_frames()
+
+    def cores(self) -> int:
+        """Return on how many cores this process may run; one task uses one of them."""
+        return cores_here()
+
+    def is_lost(self) -> bool:
+        """Say no: it runs in this process."""
+        return False
+
+    def close(self) -> None:
+        """Let go of what `cache()` steps keep."""
+        self._caches.clear()
+
+
+def _items_of(end: End, task: LocalTask) -> Iterator[Any]:
+    """Return what goes into the end of a plan."""
+    if isinstance(end, Write) and ProcessorGraph in task.kinds:
+        from dstream.engine.local.processors import entries_of_graph
+
+        entries = entries_of_graph(end, lambda node: opened(node, task), task)
+        if entries is not None:
+            return entries
+    return opened(end.upstream, task)
+
+
+def _kinds_of(plan: End | Several) -> Kinds:
+    """Return the kinds of operations of a plan: of a small one, asking for each in a walk of its own takes longer."""
+    return frozenset(map(type, topological(plan)))
+
+
+_KEPT = (Cache, Fork)
+"""Operations whose items are kept."""
+
+
+@functools.lru_cache(maxsize=64)
+def _register(kinds: Kinds) -> None:
+    """Load what runs operations that few plans have, which takes longer than a small plan: it registers itself."""
+    if any(issubclass(kind, TwoStreams) for kind in kinds):
+        from dstream.engine.local import joins as joins
+    if ProcessorGraph in kinds:
+        from dstream.engine.local import processors as processors
+    if OverEpochs in kinds or AssignTimestamps in kinds:
+        from dstream.engine.local import epochs as epochs
+
+
+def _supplied(end: E, kinds: Kinds) -> AbstractContextManager[E]:
+    """Give a plan whose graphs have suppliers of processors."""
+    if ProcessorGraph not in kinds:
+        return nullcontext(end)
+    from dstream.processors.suppliers import supplied
+
+    return supplied(end, cores_here)
+
+
+def _lazily(end: Loop | Partitions, task: LocalTask) -> Any:
+    """Return the items one after another, or the one partition that there is."""
+    items = opened(end.upstream, task)
+    items = task.watching(items if task.operation is None else task.operation.lazily(items))
+    return items if isinstance(end, Loop) else [items]

@@ -1,0 +1,273 @@
+"""Operations of plans as iterators in one process, and `LocalTask`, their only task.
+
+`start` opens what reads from no operation, `apply` what an operation makes of the items of its first input. Graphs of
+processors and steps over epochs register themselves in modules of their own (`processors`, `epochs`).
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from itertools import chain
+from typing import Any
+
+from dstream.base.memory import Bound
+from dstream.engine.display import ProgressFacts
+from dstream.engine.progress import Call, Progress
+from dstream.engine.recovery import RecoveryReport
+from dstream.engine.runs import Cancellation
+from dstream.errors import UnsupportedError
+from dstream.failures import naming
+from dstream.operators.rows import gatherers as gatherers
+from dstream.operators.rows import stages as stages
+from dstream.operators.rows.cache_source import CachedItems
+from dstream.operators.rows.caches import Caches
+from dstream.operators.rows.guards import HandlerOfMisread, items_of
+from dstream.operators.rows.operations import ItemCount, Watermarks, operation
+from dstream.operators.rows.services import TaskServices, closing, closing_with
+from dstream.operators.rows.stack import Depth, relayed, stack_is_deep
+from dstream.operators.rows.stages import partial
+from dstream.plan.operations.pairs import CoGroup, TwoStreams
+from dstream.plan.operations.stages import Aggregate, OverEpochs, ProcessorGraph, ServiceFunction, Spread, served_steps
+from dstream.plan.operations.streams import Cache, CallResults, Concat, Core, Hint, Read, ReadCache, Table, Unary
+from dstream.plan.properties import bounded_operations, is_of_epoch, is_ordered
+from dstream.plan.steps import Guard, Op, Step
+from dstream.plan.walk import CacheContent, topological
+
+__all__ = ["Kinds", "LocalTask", "apply", "cores_here", "no_data_frames", "opened", "opened_later", "splits", "start"]
+
+
+def cores_here() -> int:
+    """Return on how many cores this process may run: as many tasks Spark has at a time on one machine."""
+    known = getattr(os, "sched_getaffinity", None)
+    return len(known(0)) if known is not None else os.cpu_count() or 1
+
+
+Kinds = frozenset[type[Core]]
+"""Those of the operations of a plan."""
+
+_ENDING = frozenset((CallResults, ProcessorGraph))
+"""Kinds of operations that close something when their task ends."""
+
+
+class LocalTask:
+    """A task in the caller's process: `peek` calls the action itself.
+
+    Attributes:
+        broadcast_limit: how many bytes the right side of a hash join may have that does not say it itself.
+        caches: what is kept of `cache()` steps.
+        kinds: those of the operations of the plan.
+        operation: shows how far the task is; None if nobody wants to see it.
+        watermarks: those that it knows.
+        reads_all: also what a writer leaves is read.
+    """
+
+    partition = 0
+
+    def __init__(
+        self,
+        worker_memory: int,
+        broadcast_limit: int,
+        progress: Progress,
+        caches: Caches,
+        call: Call,
+        core: Core,
+        kinds: Kinds,
+        cancellation: Cancellation,
+    ) -> None:
+        operations = topological(core)
+        self._recovered = RecoveryReport(operations, progress)
+        self.watermarks = Watermarks()
+        self.kinds = kinds
+        self.reads_all = is_of_epoch(core)
+        self._ending = ExitStack()
+        self._services = TaskServices()
+        self._has_an_end = (
+            bool(self._recovered) or not kinds.isdisjoint(_ENDING) or any(True for _ in served_steps(operations))
+        )
+        self.bound = Bound(worker_memory)
+        self.broadcast_limit = broadcast_limit
+        self.caches = caches
+        self.operation = progress.begin(self._facts)
+        self._call = call
+        self._core = core
+        self._cancellation = cancellation
+        self._read = 0
+
+    @functools.cached_property
+    def bounded(self) -> dict[int, bool]:
+        """Whether the items of each operation end, by its `id`."""
+        return bounded_operations(self._core)
+
+    def noting(self, guard: Guard) -> Callable[[Any], object]:
+        return self._recovered.taking(guard)
+
+    def at_end(self, close: Callable[[], object]) -> None:
+        self._ending.push(closing(close))
+
+    def at_end_with(self, close: Callable[[BaseException | None], object]) -> None:
+        self._ending.push(closing_with(close))
+
+    def service(self, served: ServiceFunction, step: Step) -> Any:
+        """Return what the service of a step gives: one task is all there is, so there is one for the run."""
+        if not self._services:
+            self.at_end(self._services.destroy)
+        return self._services.get(served, step)
+
+    def ending(self) -> ExitStack:
+        """Close at the end what has to be closed, and deliver what steps with guards failed on."""
+        # No generator of `contextlib`: it sets attributes of an exception, which may refuse them.
+        ending = ExitStack()
+        ending.enter_context(self._recovered)
+        ending.enter_context(self._ending)
+        return ending
+
+    def watching(self, items: Iterator[Any]) -> Iterator[Any]:
+        """Give the items and do the same at their end; most plans need no end."""
+        return self._watching(items) if self._has_an_end else items
+
+    def _watching(self, items: Iterator[Any]) -> Iterator[Any]:
+        with self.ending():
+            yield from items
+
+    def peeking(self, op: Op) -> Callable[[Any], object]:
+        return op.fn
+
+    def counting(self, op: Op) -> ItemCount:
+        counter = ItemCount()
+        self.at_end(lambda: op.fn(counter.total()))
+        return counter
+
+    def waiting(self) -> AbstractContextManager[None]:
+        """Show how far the task is, meanwhile."""
+        return self.operation or nullcontext()
+
+    def check(self) -> None:
+        """Go on only if nobody has cancelled the run.
+
+        Raises:
+            CancelledError: somebody has.
+        """
+        self._cancellation.check()
+
+    def counted(self, items: Iterable[Any]) -> Iterable[Any]:
+        """Give items as they are read: counted if anybody wants to see the number, until the run is cancelled."""
+        if self.operation is None and not self._cancellation.is_watched:
+            return items
+        return self._counted(items)
+
+    def _counted(self, items: Iterable[Any]) -> Iterator[Any]:
+        # `item` is the name by which a failure finds the item of a loop, and this loop does not look at it.
+        for each in items:
+            self._cancellation.check()
+            self._read += 1
+            yield each
+
+    def _facts(self) -> ProgressFacts:
+        return ProgressFacts(self._call.title(), self._read)
+
+
+def no_data_frames() -> UnsupportedError:
+    """Return what is raised where only Spark has tables."""
+    return UnsupportedError("the local engine has no DataFrames: use to_arrow(), or connect() with the Spark engine")
+
+
+def opened(root: Core, task: LocalTask) -> Iterator[Any]:
+    """Open a plan: down to where the items come from, then up again, without recursion."""
+    path: list[Core] = []
+    node = root
+    while isinstance(node, Unary | TwoStreams | Aggregate | OverEpochs) and node.inputs():
+        path.append(node)
+        node = node.inputs()[0]
+    items, depth = start(node, task), Depth()
+    for node in reversed(path):
+        given = apply(node, items, task)
+        items = depth.add(given, _FRAMES_PUT_ASIDE) if isinstance(node, _PUT_ASIDE) else depth.add(given)
+    return items
+
+
+_PUT_ASIDE = (Aggregate, Cache, CoGroup, OverEpochs)
+_FRAMES_PUT_ASIDE = 12
+"""How many frames one has that puts all items aside, at most: an aggregate by key has ten (CPython 3.11)."""
+
+
+def opened_later(root: Core, task: LocalTask) -> Iterator[Any]:
+    """Open a plan that another one reads beside its own when the first item is asked for, on a stack with room."""
+    yield from relayed(opened_later(root, task)) if stack_is_deep() else opened(root, task)
+
+
+@functools.singledispatch
+def start(node: Core, task: LocalTask) -> Iterator[Any]:
+    """Open an operation that reads from no other one.
+
+    Raises:
+        UnsupportedError: it is none that this engine runs.
+    """
+    raise UnsupportedError(f"the local engine does not read from {node.label()}")
+
+
+@start.register
+def _(node: Read, task: LocalTask) -> Iterator[Any]:
+    return chain.from_iterable(map(task.counted, splits(node, task)))
+
+
+def splits(node: Read, task: LocalTask) -> Iterator[Iterator[Any]]:
+    """Give the items of each part of a source."""
+    misread = HandlerOfMisread(node.guards, task) if node.guards else None
+    with naming(node.step):
+        for split in node.source.splits(1):
+            yield items_of(split, node.step, misread)
+
+
+@start.register
+def _(node: ReadCache, task: LocalTask) -> Iterator[Any]:
+    return iter(node.items)
+
+
+@start.register
+def _(node: Table, task: LocalTask) -> Iterator[Any]:
+    raise no_data_frames()
+
+
+@start.register
+def _(node: Concat, task: LocalTask) -> Iterator[Any]:
+    return chain.from_iterable(opened_later(part, task) for part in node.parts)
+
+
+@functools.singledispatch
+def apply(node: Core, items: Iterator[Any], task: LocalTask) -> Iterator[Any]:
+    """Return what an operation makes of the items of its first input."""
+    return operation(node)(items, task)
+
+
+@apply.register
+def _(node: Cache, items: Iterator[Any], task: LocalTask) -> Iterator[Any]:
+    """Keep all items when the first one is asked for."""
+
+    def computed() -> CacheContent:
+        kept = CachedItems(items, task.bound)
+        return CacheContent(kept, is_ordered(node), len(kept))
+
+    yield from task.caches.kept(node, computed).items
+
+
+@apply.register
+def _(node: Aggregate, items: Iterator[Any], task: LocalTask) -> Iterator[Any]:
+    """Reduce one input after another, then finish."""
+    inputs = [items, *(opened_later(each, task) for each in node.upstreams[1:])]
+    parts = (partial(node, number)(each, task) for number, each in enumerate(inputs))
+    return operation(node)(chain.from_iterable(parts), task)
+
+
+@apply.register
+def _(node: Spread, items: Iterator[Any], task: LocalTask) -> Iterator[Any]:
+    """Leave the items alone, as a hint does."""
+    return items
+
+
+@apply.register
+def _(node: Hint, items: Iterator[Any], task: LocalTask) -> Iterator[Any]:
+    """Leave the items alone: one process has one partition, which is in order."""
+    return items

@@ -1,0 +1,279 @@
+"""Decisions that a run takes between the jobs of a physical plan, and the results of its last job.
+
+A decision is a value. It is told in how many partitions its inputs stand, and answers with a `Move`: what it wants to
+know next, or the inputs that others read in its place. What it is told afterwards makes another decision of it, with
+what it remembers. It runs no function of the user's and unpickles nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from dstream.engine.physical.vertices import Items, OutputPort, Pending, Vertex
+from dstream.plan.operations.streams import Cache, Limit
+from dstream.plan.steps import Step
+from dstream.spi import Collector
+
+__all__ = [
+    "Ask",
+    "AskForKept",
+    "Assembled",
+    "Combined",
+    "Decision",
+    "Done",
+    "Each",
+    "Ending",
+    "Finish",
+    "Framed",
+    "Graph",
+    "Last",
+    "Listed",
+    "Move",
+    "Nothing",
+    "Outcome",
+    "PartitionCount",
+    "PendingDecision",
+    "Pulled",
+    "Report",
+    "SendToAll",
+    "Separated",
+    "Totalled",
+    "Wanted",
+]
+
+
+@dataclass(frozen=True, eq=False)
+class Listed:
+    """The caller gets a list of the items, in encounter order."""
+
+
+@dataclass(frozen=True, eq=False)
+class Nothing:
+    """The caller gets None; what counts is what the tasks do."""
+
+
+@dataclass(frozen=True, eq=False)
+class Combined:
+    """The caller combines the containers of the tasks in encounter order, and finishes the result."""
+
+    collector: Collector[Any, Any, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Assembled:
+    """The caller puts finished groups together.
+
+    Attributes:
+        is_ordered: in the order in which the keys were first seen.
+    """
+
+    collector: Collector[Any, Any, Any]
+    is_ordered: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Framed:
+    """The caller gets a table.
+
+    Attributes:
+        is_frame: one of the engine's own kind, whose rows stay where they are; otherwise one of Arrow.
+    """
+
+    is_frame: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Separated:
+    """The caller gets a list for each of several sinks, of what it gives, in encounter order."""
+
+    sinks: int
+
+
+Finish = Listed | Nothing | Combined | Assembled | Framed | Separated
+
+
+@dataclass(frozen=True, eq=False)
+class Last:
+    """The plan ends in one job over all partitions.
+
+    Attributes:
+        vertex: what its tasks do.
+        finish: what the caller's process makes of the rows that come to it.
+    """
+
+    vertex: Vertex
+    finish: Finish
+
+
+@dataclass(frozen=True, eq=False)
+class Pulled:
+    """The caller pulls one item after another, and no more partitions run than it takes.
+
+    Attributes:
+        limit: the first so many items of `inputs` are wanted.
+        skipped: how many of these are left out again.
+        ends: whether the items end.
+    """
+
+    inputs: Items
+    limit: Limit | None
+    skipped: int
+    ends: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Each:
+    """The caller pulls the items of each partition apart from those of the others."""
+
+    inputs: Items
+
+
+Ending = Last | Pulled | Each | Pending
+"""A `Pending` stands for the `Last` that a decision will give."""
+
+
+PartitionCount = int | None
+"""In how many partitions items stand; None: in more than one, and nobody has counted them."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a run found out of a vertex.
+
+    Attributes:
+        vertex: of which one.
+        partitions: how many tasks there were.
+        rows: what was asked for: (source, sequence, channel, size), (channel, bytes), or whole rows.
+    """
+
+    vertex: Vertex
+    partitions: int
+    rows: Sequence[Any] = ()
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Something that may be reported, for those who want to see where the graph can go without running it.
+
+    Attributes:
+        rows: such as a report could have.
+        condition: when that is what comes, in words.
+    """
+
+    rows: Sequence[Any] = ()
+    condition: str = ""
+
+
+@dataclass(frozen=True)
+class Ask:
+    """A decision wants to know something of the rows of a vertex.
+
+    Attributes:
+        then: the decision to tell it to.
+        port: of which rows.
+        step: for which operation the job runs.
+        purpose: what it does for that one.
+        unless_empty: no job runs if the vertex has no tasks.
+        outcomes: one for each way in which the graph may go on from the report.
+    """
+
+    then: PendingDecision
+    vertex: Vertex
+    what: Literal["places", "bytes", "rows"]
+    port: OutputPort
+    step: Step
+    purpose: str
+    unless_empty: bool = False
+    outcomes: tuple[Outcome, ...] = (Outcome(),)
+
+
+@dataclass(frozen=True)
+class AskForKept:
+    """A decision wants what the engine keeps of a `cache()`; if it keeps nothing, the vertex runs for that now."""
+
+    then: PendingDecision
+    node: Cache
+    vertex: Vertex
+
+
+@dataclass(frozen=True)
+class Totalled:
+    """A decision wants what a function makes of rows that were reported, in the caller's process: a user's is in it.
+
+    Attributes:
+        fn: is called in the caller's process; failures name `step`.
+    """
+
+    then: PendingDecision
+    fn: Callable[[Sequence[Any]], Any]
+    rows: Sequence[Any]
+    step: Step
+
+
+@dataclass(frozen=True)
+class SendToAll:
+    """A decision wants payloads to be at hand in every process of the workers.
+
+    Attributes:
+        then: is told a `dstream.engine.tasks.payloads.Payloads`.
+    """
+
+    then: PendingDecision
+    payloads: Sequence[Any]
+
+
+@dataclass(frozen=True)
+class Done:
+    """A decision is made: others read these inputs; or the plan ends in this job."""
+
+    inputs: Items = ()
+    last: Last | None = None
+
+
+Wanted = Ask | AskForKept | Totalled | SendToAll
+Move = Wanted | Done
+
+
+class PendingDecision(Protocol):
+    """A decision that has asked for something."""
+
+    def next(self, report: Any) -> Move:
+        """Go on with what was asked for.
+
+        That is a `Report`, the `CachedInput` of an `AskForKept`, what a function made, or what was sent.
+        """
+        ...
+
+
+class Decision(Protocol):
+    """A place where the graph goes on from what is reported.
+
+    Attributes:
+        inputs: what it decides about: one or two streams.
+        counts: whether it has to know how many partitions there are, not only whether there is one.
+    """
+
+    @property
+    def inputs(self) -> tuple[Items, ...]: ...
+
+    @property
+    def counts(self) -> bool: ...
+
+    def begin(self, inputs: tuple[Items, ...], partitions: tuple[PartitionCount, ...]) -> Move:
+        """Decide, with the inputs as those before have decided them."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """A plan as it runs, up to its end.
+
+    Attributes:
+        decisions: in the order in which they are made; a `Pending` input has the place of one.
+        ending: what becomes of the items.
+    """
+
+    decisions: tuple[Decision, ...]
+    ending: Ending

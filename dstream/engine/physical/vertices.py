@@ -1,0 +1,461 @@
+"""Vertices and edges of the physical plan: inputs, output ports, and the evaluation of user functions.
+
+A row says by its channel what it carries: items, a sample of them, a mark, watermarks, a failure, or what a step has to
+say beside the items. A port names some of these; the engine makes of it what it asks Spark for.
+
+Items between two operations are a tuple of inputs, in encounter order: the partitions of the first input come first. An
+operation that needs one partition only is appended to each input. Where rows have to be written, a `Vertex` is made,
+and `Rows` read it.
+
+The `Evaluation` of the functions of a vertex never runs: the compiler stores it beside the operations, and `explain()`
+shows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, groupby
+from typing import Any, NamedTuple, overload
+
+from dstream.engine.tasks import rows
+from dstream.engine.tasks.readers import read_items
+from dstream.engine.tasks.rows import Row
+from dstream.engine.tasks.stage import Piece, Sink
+from dstream.expressions.reader import Unreadable
+from dstream.operators.rows.operations import Operation
+from dstream.plan.operations.streams import Core, Read, Table
+from dstream.plan.steps import Step
+
+__all__ = [
+    "BESIDE",
+    "BESIDE_AND_FAILURES",
+    "BESIDE_AND_WATERMARKS",
+    "EVERYTHING",
+    "ITEMS",
+    "ITEMS_AND_BESIDE",
+    "ITEMS_AND_MARKS",
+    "ITEMS_AND_WATERMARKS",
+    "ONE_BY_ONE",
+    "SAMPLE",
+    "SCHEMAS",
+    "SORTED_RUNS",
+    "SUMMARY",
+    "Applied",
+    "CachedInput",
+    "Evaluation",
+    "ForEachPiece",
+    "FromTable",
+    "Input",
+    "InputFormat",
+    "Items",
+    "OutputFormat",
+    "OutputPort",
+    "Pending",
+    "Rows",
+    "SourceSplits",
+    "Splits",
+    "Taken",
+    "Vertex",
+    "in_one_task",
+    "is_one_task",
+    "one_after_another",
+    "one_by_one",
+    "only_if",
+    "operations_of",
+    "piped",
+    "together",
+    "with_calls",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """How tasks evaluate a function.
+
+    Attributes:
+        name: which function of its call it is, such as `summing(fn)`; empty: it is the only one.
+        unread: why it is called for each item, if its expression is not known.
+        obstacle: why it does not run over columns, wherever the items stand, in words that follow "since"; empty if it
+            runs there as soon as the items stand in columns.
+        is_inlined: elsewhere its expression stands in the loop of the task.
+        written: how the function is called in words.
+        conditions: what has to be true of the data for it to run over columns, in words that follow "if".
+    """
+
+    name: str = ""
+    unread: Unreadable | None = None
+    obstacle: str = ""
+    is_inlined: bool = False
+    written: str = ""
+    conditions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class InputFormat:
+    """In what the items stand that an operation gets.
+
+    Attributes:
+        obstacle: why they come one by one, in words that follow "since"; empty: they stand in columns.
+        conditions: what only the data can say: they stand in columns if all of that is true.
+    """
+
+    obstacle: str = ""
+    conditions: tuple[str, ...] = ()
+
+
+ONE_BY_ONE = InputFormat("the items before it come one by one")
+
+
+def together(stands: Iterable[InputFormat]) -> InputFormat:
+    """Return in what items stand that come in several ways."""
+    found = list(stands)
+    obstacle = next((each.obstacle for each in found if each.obstacle), "")
+    if obstacle:
+        return InputFormat(obstacle)
+    return InputFormat("", tuple(dict.fromkeys(chain.from_iterable(each.conditions for each in found))))
+
+
+@dataclass(frozen=True, slots=True)
+class OutputFormat:
+    """In what the results of an operation stand.
+
+    Attributes:
+        obstacle: as of a `InputFormat`; empty: they stand in columns if the items do of which they are made.
+        conditions: as of a `InputFormat`.
+    """
+
+    obstacle: str = ""
+    conditions: tuple[str, ...] = ()
+
+    def of(self, items: InputFormat) -> InputFormat:
+        """Return in what the results stand that are made of such items."""
+        return together((items, InputFormat(self.obstacle, self.conditions)))
+
+
+def only_if(condition: str) -> OutputFormat:
+    """Return that results stand in columns if items do, and if the data are so."""
+    return OutputFormat(conditions=(condition,))
+
+
+def one_by_one(obstacle: str = ONE_BY_ONE.obstacle) -> OutputFormat:
+    """Return that results come one by one."""
+    return OutputFormat(obstacle)
+
+
+@dataclass(frozen=True)
+class OutputPort:
+    """Some of the rows of a vertex.
+
+    Attributes:
+        name: what they are, in words.
+        channels: which channels are meant, of the items and of what is said of them: those up to `ITEMS`.
+        has_beside: whether the channels above are meant too: what `peek` steps saw, and guards noted.
+        sources: the tasks whose rows are meant; None: those of all.
+        targets: to which partitions the rows go that are meant; None: to any.
+    """
+
+    name: str
+    channels: frozenset[int]
+    has_beside: bool = False
+    sources: range | None = None
+    targets: range | None = None
+
+    def has(self, row: rows.Row) -> bool:
+        """Say whether a row is one of these."""
+        is_meant = row.channel in self.channels if row.channel <= rows.ITEMS else self.has_beside
+        return is_meant and _is_within(row.source, self.sources) and _is_within(row.target, self.targets)
+
+    def of_sources(self, start: int, stop: int) -> OutputPort:
+        """Return the same rows of some tasks."""
+        return replace(self, name=f"{self.name} of tasks {start} to {stop - 1}", sources=range(start, stop))
+
+    def to_targets(self, start: int, stop: int) -> OutputPort:
+        """Return those of these rows that go to some partitions."""
+        return replace(self, name=f"{self.name} for partitions {start} to {stop - 1}", targets=range(start, stop))
+
+    def with_beside(self) -> OutputPort:
+        """Return these rows, and what is beside the items."""
+        return replace(self, has_beside=True)
+
+    def with_counts(self) -> OutputPort:
+        """Return these rows, and how many of all rows were sent."""
+        return replace(self, channels=self.channels | {rows.COUNTS})
+
+    def without_beside(self) -> OutputPort:
+        """Return these rows, for those to whom what is beside the items has been delivered."""
+        return replace(self, has_beside=False)
+
+
+def _is_within(number: int, numbers: range | None) -> bool:
+    return numbers is None or number in numbers
+
+
+_UP_TO_ITEMS = frozenset(range(rows.FAILED, rows.ITEMS + 1))
+
+EVERYTHING = OutputPort("everything", _UP_TO_ITEMS, has_beside=True)
+ITEMS = OutputPort("items", frozenset({rows.ITEMS}))
+ITEMS_AND_MARKS = OutputPort("items and marks", _UP_TO_ITEMS)
+ITEMS_AND_WATERMARKS = OutputPort("items and watermarks", frozenset({rows.ITEMS, rows.WATERMARKS}))
+ITEMS_AND_BESIDE = OutputPort("items and what is beside them", frozenset({rows.ITEMS}), has_beside=True)
+BESIDE = OutputPort("what is beside the items", frozenset(), has_beside=True)
+BESIDE_AND_WATERMARKS = OutputPort(
+    "what is beside the items, and watermarks", frozenset({rows.WATERMARKS}), has_beside=True
+)
+BESIDE_AND_FAILURES = OutputPort("failures and what is beside the items", frozenset({rows.FAILED}), has_beside=True)
+SAMPLE = OutputPort("sample", frozenset({rows.SAMPLE}))
+SORTED_RUNS = OutputPort("sorted runs", _UP_TO_ITEMS - {rows.SAMPLE}, has_beside=True)
+SCHEMAS = OutputPort("schemas of columns", _UP_TO_ITEMS - {rows.ITEMS}, has_beside=True)
+SUMMARY = OutputPort("what gatherers tell of a partition", frozenset({rows.SUMMARY}))
+
+
+Reader = Callable[[Iterator[Row]], Iterator[Any]]
+
+ForEachPiece = Callable[[tuple[Piece, ...]], Callable[[int], Operation]]
+"""Takes all pieces, and gives what each does by its number: where pieces do not all do the same."""
+
+
+class Applied(NamedTuple):
+    """A call of the user's in a stage, and what it does there.
+
+    Attributes:
+        node: the call; None: what is done belongs to the call before.
+        operation: what each partition does; None: nothing.
+        note: what the call means here, such as that all items stand in one partition.
+        decided: what was decided of the functions that run here; of a `Chain` that of each step, None if it has none.
+        gives: in what the results stand; None: of a `Chain` as its steps say, of another operation one by one.
+        beside: the vertices whose rows came to the caller's process and are sent to every task of this operation.
+    """
+
+    node: Core | None
+    operation: Operation | None
+    note: str = ""
+    decided: Sequence[Evaluation | None] = ()
+    gives: OutputFormat | None = None
+    beside: tuple[Vertex, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class SourceSplits:
+    """The splits of a source: asked for when they run, one after another.
+
+    Attributes:
+        divisor: into how many splits the source is to be divided.
+    """
+
+    node: Read
+    divisor: int
+
+
+@dataclass(frozen=True, eq=False)
+class Splits:
+    """An input that reads splits of sources, one task for each piece.
+
+    Attributes:
+        parts: whose pieces it has, one part after another.
+        applied: what each piece does with its items.
+        start: the number of the first piece that is read.
+        stop: the number of the piece before which it ends; None: after the last one.
+        tasks: so many tasks read the pieces, of which there are as many or more, each some that follow each other;
+            None: one task for each piece.
+        for_each: gives each piece, or each of those tasks, a last operation of its own.
+    """
+
+    parts: tuple[SourceSplits | Splits, ...]
+    applied: Sequence[Applied] = ()
+    start: int = 0
+    stop: int | None = None
+    tasks: int | None = None
+    for_each: ForEachPiece | None = None
+
+    @property
+    def is_one_task(self) -> bool:
+        """Whether one task reads all pieces, one after another."""
+        return self.tasks == 1
+
+    def between(self, start: int, stop: int | None) -> Splits:
+        """Return some of the pieces."""
+        return Splits((self,), start=start, stop=stop)
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """An input that reads what vertices wrote.
+
+    Attributes:
+        taken: whose rows.
+        targets: to how many partitions the rows are sent, each to its target; None: they are read where they are.
+        reader: makes items of the rows of a partition.
+        is_ordered: whether the items have an encounter order; None: if those had it that were written.
+        why: what the rows are moved or read again for, in words.
+        counted: what decides how many targets there are, in words.
+        notes: what else a reader of the plan should know of the stage that begins here.
+        has_rest: items that the vertices did not ask for may follow, from where theirs came.
+    """
+
+    taken: tuple[Taken, ...]
+    targets: int | None
+    reader: Reader = read_items
+    applied: Sequence[Applied] = ()
+    is_ordered: bool | None = None
+    why: str = ""
+    counted: str = ""
+    notes: tuple[str, ...] = ()
+    has_rest: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Taken:
+    """Rows of a vertex.
+
+    Attributes:
+        port: which of them.
+        behind: how many targets stand before its first one; below 0: how many of those of the vertex are not read.
+        as_items: rows of another channel are read as items.
+    """
+
+    vertex: Vertex
+    port: OutputPort = EVERYTHING
+    behind: int = 0
+    as_items: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class FromTable:
+    """An input that reads the rows of a table of the engine's own kind."""
+
+    node: Table
+    applied: Sequence[Applied] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class CachedInput:
+    """An input that reads what the engine kept of an earlier run, in the engine's own terms."""
+
+    held: Any
+    applied: Sequence[Applied] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Pending:
+    """Stands for the inputs that a decision will give; what is applied goes to the end of each of them."""
+
+    decision: int
+    applied: Sequence[Applied] = ()
+
+
+Input = Splits | Rows | FromTable | CachedInput | Pending
+Items = tuple[Input, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Vertex:
+    """What each task of a stage does: read a partition of an input, run its operations, write rows.
+
+    Attributes:
+        output: makes rows of the items of a task.
+        is_kept: the rows are written once, when the first job needs them, and stay where they are.
+        first: the number of its first partition; those before ran in earlier waves, or belong to the other side.
+        step: the operation that it belongs to.
+        does: what the tasks do to the items before they write them, in words, if that is worth a line.
+        notes: what else a reader of the plan should know of these tasks.
+        decided: what was decided of the functions that the output runs.
+    """
+
+    inputs: Items
+    output: Sink
+    step: Step
+    is_kept: bool = False
+    first: int = 0
+    does: str = ""
+    notes: tuple[str, ...] = ()
+    decided: Sequence[Evaluation | None] = ()
+
+
+class _Calls(Sequence[Applied]):
+    """Calls one after another. To add one copies few of them, so that thousands can be added one by one."""
+
+    __slots__ = ("_full", "_last", "_size")
+
+    def __init__(self, full: tuple[tuple[Applied, ...], ...], last: tuple[Applied, ...], size: int) -> None:
+        self._full, self._last, self._size = full, last, size
+
+    def then(self, applied: Sequence[Applied]) -> _Calls:
+        """Return these, and others behind them."""
+        last, size = (*self._last, *applied), self._size + len(applied)
+        return _Calls(self._full, last, size) if len(last) < _MANY else _Calls((*self._full, last), (), size)
+
+    def __iter__(self) -> Iterator[Applied]:
+        return chain(chain.from_iterable(self._full), self._last)
+
+    def __len__(self) -> int:
+        return self._size
+
+    @overload
+    def __getitem__(self, index: int) -> Applied: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Applied]: ...
+
+    def __getitem__(self, index: int | slice) -> Applied | Sequence[Applied]:
+        return tuple(self)[index]
+
+
+_MANY = 128
+
+
+def piped(
+    inputs: Items,
+    node: Core | None,
+    operation: Operation | None,
+    note: str = "",
+    decided: Sequence[Evaluation | None] = (),
+    gives: OutputFormat | None = None,
+    beside: tuple[Vertex, ...] = (),
+) -> Items:
+    """Return the inputs with a call at the end of each; see `Applied`."""
+    return with_calls(inputs, (Applied(node, operation, note, decided, gives, beside),))
+
+
+def with_calls(inputs: Items, applied: Sequence[Applied]) -> Items:
+    """Return the inputs with calls at the end of each."""
+    if not applied:
+        return inputs
+    return tuple(replace(each, applied=_then(each.applied, applied)) for each in inputs)
+
+
+def _then(before: Sequence[Applied], applied: Sequence[Applied]) -> Sequence[Applied]:
+    if not isinstance(before, _Calls):
+        before = _Calls((), tuple(before), len(before))
+    return before.then(applied)
+
+
+def operations_of(applied: Sequence[Applied]) -> tuple[Operation, ...]:
+    """Return what calls do to items."""
+    return tuple(each.operation for each in applied if each.operation is not None)
+
+
+def one_after_another(inputs: Items) -> Items:
+    """Return the same with neighbouring splits as one input, whose pieces are asked for one by one.
+
+    A stream that is concatenated with itself 60 times has more pieces than could ever be listed.
+    """
+    groups = ((is_splits, tuple(group)) for is_splits, group in groupby(inputs, lambda each: isinstance(each, Splits)))
+    joined = ((Splits(group),) if is_splits and len(group) > 1 else group for is_splits, group in groups)  # type: ignore[arg-type]
+    return tuple(chain.from_iterable(joined))
+
+
+def in_one_task(inputs: Items) -> Items:
+    """Return splits as one that a single task reads."""
+    if is_one_task(inputs):
+        return inputs
+    assert all(isinstance(each, Splits) for each in inputs), "one task reads from sources"
+    return (Splits(inputs, tasks=1),)  # type: ignore[arg-type]
+
+
+def is_one_task(inputs: Items) -> bool:
+    """Say whether it is known before the run that all items stand in one partition."""
+    if len(inputs) != 1:
+        return False
+    (each,) = inputs
+    return (isinstance(each, Splits) and each.is_one_task) or (isinstance(each, Rows) and each.targets == 1)

@@ -1,0 +1,141 @@
+"""The recovered failures of one run in the driver: dead letters, and the report of failed items.
+
+A task notes one value for each such item on the channel of its guard: a dead letter, or the name of the exception.
+`RecoveryReport` takes these notes in the caller's process, delivers the letters, and says in one line for each guard
+how many items there were.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from dstream.failures import near
+from dstream.operators.rows.spill import Run
+from dstream.plan.operations.streams import CallResults, Chain, Core, Read
+from dstream.plan.steps import Guard, Step
+from dstream.values import DeadLetter
+
+if TYPE_CHECKING:
+    from dstream.engine.progress import Progress
+
+__all__ = ["RecoveryReport", "guards_of"]
+
+
+_HELD = 1024
+
+
+class RecoveryReport:
+    """What the guards of one run noted. As a context it is told and delivered at the end, unless the run failed.
+
+    Args:
+        operations: those of the plan that runs.
+        progress: says whether the user wants to be told.
+    """
+
+    def __init__(self, operations: Iterable[Core], progress: Progress) -> None:
+        self._progress = progress
+        self._taken = {guard.channel: _Taken(guard) for guard in guards_of(operations)}
+
+    def __bool__(self) -> bool:
+        return bool(self._taken)
+
+    def taking(self, guard: Guard) -> Callable[[Any], None]:
+        """Return a function that takes what a guard notes."""
+        return self._taken[guard.channel].take
+
+    def actions(self) -> dict[int, tuple[Step, Callable[[Any], None]]]:
+        """Return the step and what takes its notes, by the channel that these come on."""
+        return {channel: (taken.guard.step, taken.take) for channel, taken in self._taken.items()}
+
+    @property
+    def has_letters(self) -> bool:
+        """Whether whole items may come, of which there may be any number."""
+        return any(taken.guard.delivery is not None for taken in self._taken.values())
+
+    def __enter__(self) -> RecoveryReport:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *exc_info: object) -> None:
+        # Whoever leaves a loop early has seen enough; what failed until then counts.
+        if kind is None or issubclass(kind, GeneratorExit):
+            self.finish()
+
+    def finish(self) -> None:
+        """Deliver the letters and tell how many items there were, since the last time."""
+        for taken in self._taken.values():
+            taken.deliver()
+        for taken in self._taken.values():
+            if taken.counts:
+                taken.tell(partial(self._progress.tell, taken.line()))
+                taken.counts.clear()
+
+    def watching(self, items: Iterator[Any]) -> Iterator[Any]:
+        """Give the items; finish at the end, also if it comes early."""
+        return self._watching(items) if self._taken else items
+
+    def _watching(self, items: Iterator[Any]) -> Iterator[Any]:
+        with self:
+            yield from items
+
+
+def guards_of(operations: Iterable[Core]) -> Iterator[Guard]:
+    """Give the guards of the operations of a plan."""
+    for each in operations:
+        if isinstance(each, Chain):
+            yield from chain.from_iterable(op.guards for op in each.ops)
+        elif isinstance(each, CallResults | Read):
+            yield from each.guards
+
+
+class _Taken:
+    """What one guard noted: a few letters in memory, more of them on disk."""
+
+    def __init__(self, guard: Guard) -> None:
+        self.counts: Counter[str] = Counter()
+        self.guard = guard
+        self._held: list[DeadLetter] = []
+        self._on_disk = Run()
+
+    def take(self, noted: Any) -> None:
+        if self.guard.delivery is None:
+            self.counts[noted] += 1
+            return
+        self.counts[noted.error] += 1
+        self._held.append(noted)
+        if len(self._held) >= _HELD:
+            self._on_disk.extend(self._held)
+            self._held.clear()
+
+    def deliver(self) -> None:
+        if self.guard.delivery is None:
+            return
+        letters = chain(self._on_disk, self._held)
+        self._on_disk, self._held = Run(), []
+        self.guard.delivery(letters)
+
+    def tell(self, say: Callable[[], object]) -> None:
+        """Tell the user what became of the items, once that is so."""
+        if self.guard.delivery is None:
+            say()
+        else:
+            self.guard.delivery.tell(say)
+
+    def line(self) -> str:
+        """Write how many items failed where, with what, and what became of them."""
+        of, total = self.guard.of, self.counts.total()
+        place = f" at {near(of.where.file, of.where.line)}" if of.where else ""
+        items, were = ("1 item", "was") if total == 1 else (f"{total:,} items", "were")
+        return f"dstream: {of.label}{place}: {items} failed with {self._kinds()} and {were} {self._treatment()}"
+
+    def _kinds(self) -> str:
+        if len(self.counts) == 1:
+            return next(iter(self.counts))
+        return " or ".join(f"{kind} ({number:,})" for kind, number in sorted(self.counts.items()))
+
+    def _treatment(self) -> str:
+        delivery = self.guard.delivery
+        return self.guard.treatment if delivery is None else f"sent to {delivery.label}"

@@ -1,0 +1,164 @@
+"""`Submitted`: one run of a plan on either engine, and its cancellation."""
+
+from __future__ import annotations
+
+import contextvars
+import os
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+from dstream.base.threads import contextmanager, in_a_thread
+from dstream.errors import CancelledError, EngineError, IllegalStateError
+from dstream.failures import TransportedError
+from dstream.spi import RunStatus
+
+__all__ = ["Cancellation", "Submitted"]
+
+
+class Cancellation:
+    """Whether a run was cancelled, and what ends it. It holds neither the plan nor the result."""
+
+    def __init__(self) -> None:
+        self.is_cancelled = False
+        self.is_watched = False
+        self._ways: list[Callable[[], object]] = []
+
+    def by(self, cancel: Callable[[], object]) -> None:
+        """Say how to end what runs."""
+        self._ways.append(cancel)
+        if self.is_cancelled:
+            cancel()
+
+    def cancel(self) -> None:
+        """End what runs."""
+        self.is_cancelled = True
+        for cancel in self._ways:
+            cancel()
+
+    def check(self) -> None:
+        """Go on only if nobody has cancelled the run.
+
+        Raises:
+            CancelledError: somebody has.
+        """
+        if self.is_cancelled:
+            raise CancelledError("this run was cancelled")
+
+
+class Submitted:
+    """Runs a function once, in the thread that asks for its result or in one of its own.
+
+    Terminal operations wait for their result, so they run where they are called: the user's functions that belong to
+    this process see its thread, and Ctrl-C reaches them.
+
+    Args:
+        run: gives the result; it is told of the cancellation, so that it can say how to end it, and look at it.
+    """
+
+    def __init__(self, run: Callable[[Cancellation], Any]) -> None:
+        self._run = run
+        self._cancellation = Cancellation()
+        self._lock = threading.Lock()
+        self._ended = threading.Event()
+        self._process = os.getpid()
+        self._status: RunStatus = "waiting"
+        self._runner: int | None = None
+        self._result: Any = None
+        self._error: TransportedError | None = None
+
+    @property
+    def status(self) -> RunStatus:
+        """How far the run is."""
+        return self._status
+
+    def start(self) -> None:
+        """Run it in a thread of its own, unless it has begun."""
+        if self._claimed():
+            self._runner = None  # This thread may ask for the result before the other one has begun.
+            self._cancellation.is_watched = True
+            in_a_thread(partial(contextvars.copy_context().run, self._in_thread), "dstream-run")
+
+    def run_here(self) -> Any:
+        """Return the result; run for it in this thread, so that another one can cancel it before each item."""
+        self._cancellation.is_watched = True
+        return self.result()
+
+    def result(self) -> Any:
+        """Return the result; run for it if nobody has begun to, wait for it otherwise.
+
+        Raises:
+            CancelledError: the run was cancelled.
+            IllegalStateError: it ran in the thread that asked first, and failed there; or in another process.
+        """
+        if self._claimed():
+            try:
+                with self._ending():
+                    self._result = self._taken()(self._cancellation)
+            finally:
+                self._ended.set()
+            return self._result
+        self._wait()
+        if self._error is not None:
+            raise self._error.arrived()
+        if self._status == "failed":
+            raise IllegalStateError("this run has failed before; submit its plan again")
+        if self._status == "cancelled":
+            self._cancellation.check()
+        return self._result
+
+    def _wait(self) -> None:
+        if os.getpid() != self._process or (self._runner == threading.get_ident() and not self._ended.is_set()):
+            raise IllegalStateError("this run belongs to another process, or to what asks for its result")
+        self._ended.wait()
+
+    def _claimed(self) -> bool:
+        with self._lock:
+            is_first = self._status == "waiting"
+            if is_first:
+                self._status = "running"
+                self._runner = threading.get_ident()
+        return is_first
+
+    @contextmanager
+    def _ending(self) -> Iterator[None]:
+        has_result = False
+        try:
+            self._cancellation.check()
+            yield
+            has_result = True
+        except EngineError as error:
+            if not self._cancellation.is_cancelled:
+                raise
+            raise CancelledError("this run was cancelled") from error
+        finally:
+            ended: RunStatus = "cancelled" if self._cancellation.is_cancelled else "failed"
+            self._status = "done" if has_result else ended
+
+    def _taken(self) -> Callable[[Cancellation], Any]:
+        """Return what runs, and hold it no longer: what the run leaves behind must not hold the plan."""
+        run, self._run = self._run, _ended
+        return run
+
+    def _in_thread(self) -> None:
+        self._runner = threading.get_ident()
+        try:
+            with self._ending():
+                self._result = self._taken()(self._cancellation)
+        except BaseException as error:
+            self._error = TransportedError(error)
+        finally:
+            self._ended.set()
+
+    def cancel(self) -> None:
+        """End the run; of a loop that was handed out, what would still have to run."""
+        with self._lock:
+            if self._status == "waiting":
+                self._status = "cancelled"
+                self._ended.set()
+        self._cancellation.cancel()
+
+
+def _ended(cancellation: Cancellation) -> None:
+    raise AssertionError("a run runs once")

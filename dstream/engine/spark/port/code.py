@@ -1,0 +1,160 @@
+"""Code of the driver on the workers of a cluster, which have no access to the driver's folders.
+
+The four packages and the user's own modules travel as zip files. What is installed on the driver
+(the standard library, site-packages) must be installed on the workers too.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import os
+import shutil
+import sys
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path, PurePosixPath
+from types import ModuleType
+
+from dstream.base.threads import RenewedLock
+from dstream.failures import is_installed
+from dstream.values.attachments import is_of_a_job
+
+__all__ = ["Code"]
+
+
+_OURS = ("dstream", "collectors", "reducers", "sources")
+_HOME = Path(__file__).parents[4]
+_NEVER = frozenset({"__main__", "__mp_main__", "pyspark", "py4j"})
+_LARGEST_FILE = 2**20
+"""A larger file inside a user's package is data; zip files are for code and small resources."""
+
+
+class Code:
+    """Sends modules to the workers of one Spark session, each top-level module or package once and whole.
+
+    Args:
+        send: adds a zip file to what workers import from.
+    """
+
+    def __init__(self, send: Callable[[str], object]) -> None:
+        self._send_file = send
+        self._known: set[str] = set(_NEVER)
+        self._zips = 0
+        self._lock = RenewedLock()
+        self._folder: Path | None = None
+
+    def of_clone(self, send: Callable[[str], object]) -> Code:
+        """Return what sends modules to the workers of a clone of the session, which has those that were sent here."""
+        code = Code(send)
+        with self._lock:
+            code._known = set(self._known)
+        return code
+
+    def ship(self) -> None:
+        """Send what was imported since the last call; to be called before a stage is defined.
+
+        What another thread is sending has arrived, too, when this returns.
+        """
+        with self._lock:
+            self._ship()
+
+    def _ship(self) -> None:
+        # Workers get all four of ours, loaded or not: one of another release there would not fit the others.
+        names = {*_OURS, *(name.partition(".")[0] for name in list(sys.modules))} - self._known
+        # A package without an `__init__.py` may be found twice in one folder.
+        places = list(dict.fromkeys(place for name in sorted(names) for place in _places(name)))
+        if places:
+            self._send(places)
+        self._known |= names
+
+    def _send(self, places: list[Path]) -> None:
+        if self._folder is None:
+            self._folder = Path(tempfile.mkdtemp(prefix="dstream-code-"))
+            atexit.register(shutil.rmtree, self._folder, ignore_errors=True)
+        self._zips += 1
+        # Spark keeps files by their names: two contexts of one session must not share one.
+        archive = self._folder / f"{self._folder.name}-{self._zips}.zip"
+        _write(archive, places)
+        search_path = list(sys.path)
+        self._send_file(str(archive))
+        # A classic session puts the zip before the driver's own folders, where it would hide what the user edits (4.3).
+        sys.path[:] = search_path
+
+
+def _places(name: str) -> Iterator[Path]:
+    """Give the file or the folders of a top-level module that workers lack."""
+    module = sys.modules.get(name)
+    if name in _OURS:
+        yield _home() / name
+    elif isinstance(module, ModuleType):
+        yield from (place for place in _files(module) if place.exists() and _is_of_the_user(place))
+
+
+def _home() -> Path:
+    """Return the folder of the four packages."""
+    return _unpacked(_HOME)
+
+
+@functools.cache
+def _unpacked(home: Path) -> Path:
+    """Return the folder of the four packages; they are unpacked once, where they were imported from a wheel or a zip.
+
+    Spark sends a wheel of `--py-files` to the workers, and does not put it where they import from (4.3).
+    """
+    archive = next((place for place in (home, *home.parents) if place.is_file()), None)
+    if archive is None:
+        return home
+    folder = Path(tempfile.mkdtemp(prefix="dstream-code-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    inside = home.relative_to(archive)
+    with zipfile.ZipFile(archive) as packed:
+        packed.extractall(folder, [name for name in packed.namelist() if _top(name, inside) in _OURS])
+    return folder / inside
+
+
+def _top(name: str, folder: Path) -> str:
+    path = PurePosixPath(name)
+    return path.relative_to(folder.as_posix()).parts[0] if path.is_relative_to(folder.as_posix()) else ""
+
+
+def _files(module: ModuleType) -> Iterator[Path]:
+    if hasattr(module, "__path__"):
+        yield from (Path(os.path.abspath(entry)) for entry in module.__path__)
+    elif str(getattr(module, "__file__", None)).endswith(".py"):
+        yield Path(os.path.abspath(str(module.__file__)))
+
+
+def _is_of_the_user(place: Path) -> bool:
+    """Say whether `place` lies in a folder of the search path, and is not installed, nor of one job alone."""
+    folder = str(place.parent)
+    return not is_installed(str(place)) and folder in map(os.path.abspath, sys.path) and not is_of_a_job(folder)
+
+
+def _write(archive: Path, places: list[Path]) -> None:
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED, strict_timestamps=False) as target:
+        for name, file in _files_by_name(places).items():
+            target.write(file, name)
+
+
+def _files_by_name(places: list[Path]) -> dict[Path, Path]:
+    """Return the file of each name in the archive: a package may have one twice, and Python imports the first."""
+    files: dict[Path, Path] = {}
+    for place in places:
+        for file in sorted(_contents(place)):
+            files.setdefault(file.relative_to(place.parent), file)
+    return files
+
+
+def _contents(place: Path) -> Iterator[Path]:
+    """Give the files of a package, without caches, hidden folders and data; or the one file of a module."""
+    folders = [place]
+    while folders:
+        current = folders.pop()
+        if current == _home() / "dstream" / "docs":
+            continue  # The pages of an installed dstream: no worker reads them.
+        if current.is_dir():
+            folders += (entry for entry in current.iterdir() if not entry.name.startswith((".", "__pycache__")))
+        elif current.suffix == ".py" or current.stat().st_size <= _LARGEST_FILE:
+            yield current

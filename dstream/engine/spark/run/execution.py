@@ -1,0 +1,394 @@
+"""`SparkRun`: one run of a plan on Spark, with its results or loops in the driver.
+
+Partitions run in waves. What a wave gives is kept on the executors, and the caller holds a bounded part of it at a
+time. How many partitions a wave has depends on how large those before them were.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import sys
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from itertools import chain, islice
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from dstream.base.threads import contextmanager
+from dstream.engine.compiler import ClusterFacts, compiled
+from dstream.engine.compiler.ends import FEW
+from dstream.engine.physical.decisions import Finish, Graph, Pulled
+from dstream.engine.physical.vertices import BESIDE, EVERYTHING, Items, OutputPort
+from dstream.engine.recovery import RecoveryReport
+from dstream.engine.spark.port.errors import is_forked
+from dstream.engine.spark.run.backend import CarriedStage, LastRows, SparkBackend
+from dstream.engine.spark.run.driver import ServiceListener, ShuffleFiles, SideOutputActions
+from dstream.engine.spark.run.graphs import SparkGraphRun
+from dstream.engine.spark.run.segments import (
+    OrderedSegments,
+    SplitSegment,
+    chosen_rows,
+    last_rows,
+    piece_rows,
+    rows_of,
+    segment_rows,
+)
+from dstream.engine.tasks.rows import ITEMS, WAITING, Row
+from dstream.engine.tasks.runtime import FEW_BYTES, SideRows
+from dstream.engine.tasks.sinks import WriteItems, WriteParts
+from dstream.operators.rows.batches import loads, loads_items
+from dstream.operators.rows.operations import operation, some
+from dstream.plan.capture_checks import check_captures
+from dstream.plan.operations.stages import Several
+from dstream.plan.operations.streams import Core, End
+from dstream.plan.properties import parallelism
+from dstream.processors.suppliers import supplied
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = [
+    "BROADCAST",
+    "LARGEST_SMALL_SIDE",
+    "SparkRun",
+    "bytes_of",
+    "endless",
+    "facts_of",
+    "largest_small_side",
+    "part",
+    "pulled",
+    "waves",
+]
+
+
+LARGEST_SMALL_SIDE = 4 * 2**20
+"""How many bytes of one side of a join may travel with the function that joins it, to every task."""
+
+BROADCAST = "spark.sql.autoBroadcastJoinThreshold"
+"""Spark's own setting: how many bytes its joins send to every task; below 0, none. A lower bound counts here too."""
+
+_ITEMS_OF_A_SMALL_PIECE = 16_384
+
+
+def facts_of(root: Core, cluster: SparkBackend, *, in_small_pieces: bool) -> ClusterFacts:
+    """Return what the graph of a plan depends on.
+
+    Args:
+        root: the last core operation.
+        cluster: where it runs, with the settings of the run.
+        in_small_pieces: what the caller holds is divided so that a task gives few items, for a loop in the caller.
+    """
+    asked, cores = parallelism(root) or (1 if cluster.is_one_task else None), cluster.cores
+    bound = largest_small_side({BROADCAST: cluster.setting(BROADCAST)})
+    few = _ITEMS_OF_A_SMALL_PIECE if in_small_pieces and asked is None else None
+    return ClusterFacts(asked or cores, cores, bound, few, cluster.broadcast_limit, cluster.column_mode)
+
+
+def largest_small_side(settings: Mapping[str, str]) -> int:
+    """Return how many bytes of one side of a join may travel to every task; below 0, none."""
+    return min(LARGEST_SMALL_SIDE, bytes_of(settings[BROADCAST])) if BROADCAST in settings else LARGEST_SMALL_SIDE
+
+
+def bytes_of(text: str) -> int:
+    """Return a size as Spark writes it, `10485760b` or `4m`, in bytes; -1 if it says nothing."""
+    found = re.match(r"\s*(-?\d+)\s*([kmgtp]?)", text.lower())
+    return int(found[1]) << 10 * " kmgtp".index(found[2] or " ") if found else -1
+
+
+@dataclass
+class SparkRun:
+    """One run of a plan: what its `peek` steps saw, and what its guards noted.
+
+    Attributes:
+        home: where workers with shared services wait for its end; None if there are none.
+        files: hold what is large of the rows that go through this process.
+    """
+
+    end: End | Several
+    cluster: SparkBackend
+    recovered: RecoveryReport
+    in_small_pieces: bool = False
+    home: ServiceListener | None = None
+    files: ShuffleFiles = field(default_factory=ShuffleFiles)
+    _peeked_before: dict[int, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._ports = SideOutputActions(self.recovered.actions())
+
+    def __enter__(self) -> SparkRun:
+        return self
+
+    def __exit__(self, *exc_info: Any) -> None:
+        if is_forked():
+            return  # What was noted is the parent's to deliver.
+        self.files.remove()
+        self._end_services(*exc_info)
+        self.recovered.__exit__(*exc_info)
+
+    def _end_services(self, kind: type[BaseException] | None, *exc_info: Any) -> None:
+        """Let workers destroy shared services; a failure there does not hide one that came before."""
+        failed = None if self.home is None else self.home.end()
+        if failed is not None and (kind is None or issubclass(kind, GeneratorExit)):
+            raise failed
+
+    @contextmanager
+    def supplied(self) -> Iterator[End | Several]:
+        """Let the meta-suppliers of graphs say what makes processors, before anything runs, and close at the end."""
+        with supplied(self.end, lambda: self.facts.cores) as end:
+            if end is not self.end:
+                check_captures(end)
+                self.end = end
+            yield end
+
+    def together(self, iterators: Sequence[Iterator[Any]]) -> list[Iterator[Any]]:
+        """Return iterators of one run, which ends with the last of them."""
+        if self.home is None:
+            return list(iterators)
+        running = len(iterators)
+
+        def one_of(items: Iterator[Any]) -> Iterator[Any]:
+            nonlocal running
+            try:
+                yield from items
+            finally:
+                running -= 1
+                if running == 0 and not is_forked():
+                    self._end_services(*sys.exc_info())
+
+        return [one_of(each) for each in iterators]
+
+    @functools.cached_property
+    def graph(self) -> Graph:
+        """What the plan is compiled to."""
+        graph, actions = compiled(self.end, self.facts)
+        self._ports.add(actions)
+        return graph
+
+    @functools.cached_property
+    def _running(self) -> SparkGraphRun:
+        # It has what a `cache()` keeps, which this run may still read when its context is closed.
+        return SparkGraphRun(self.graph, self.facts, self.cluster, self._ports, self.files)
+
+    def flow(self, items: Items) -> OrderedSegments:
+        """Return where items of the graph are; the jobs run that are needed to know that."""
+        with self.cluster.waiting():
+            return self._running.flow(items)
+
+    def last(self) -> tuple[LastRows, Finish]:
+        """Return the rows of the last job, and what becomes of them; the jobs run that are needed before."""
+        with self.cluster.waiting():
+            return self._running.last(self.recovered.has_letters)
+
+    @functools.cached_property
+    def facts(self) -> ClusterFacts:
+        """What the graph depends on."""
+        return facts_of(self.end, self.cluster, in_small_pieces=self.in_small_pieces)
+
+    def items(self, frame: LastRows) -> list[Any]:
+        """Run a job and return its items; then run the actions of the `peek` steps."""
+        items: list[Any] = []
+        for row in self._without_peeked(self._rows(frame)):
+            items += loads_items(row.payload)
+        return items
+
+    def items_by_target(self, frame: LastRows, targets: int) -> list[list[Any]]:
+        """Run a job and return the items of each target; then run the actions of the `peek` steps."""
+        items: list[list[Any]] = [[] for _ in range(targets)]
+        for row in self._without_peeked(self._rows(frame)):
+            items[row.target] += loads_items(row.payload)
+        return items
+
+    @contextmanager
+    def in_parts(self, frame: DataFrame) -> Iterator[tuple[int, Iterator[Row]]]:
+        """Run a job over rows of `WriteParts`; give how many bytes its items take, and the rows that carry them.
+
+        The rows are in order. The first part of each partition is here; others stay where they were written, for as
+        long as the context lasts, and come one after another. The actions of `peek` steps have run before that.
+        """
+        pinned = self.cluster.port.pinned(frame)
+        try:
+            rows = list(self._without_peeked(self._with_letters(pinned, EVERYTHING.to_targets(0, 1))))
+            written = sum(row.sequence if row.channel == WAITING else len(row.payload) for row in rows)
+            yield written, self._completed(rows, pinned)
+        finally:
+            self.cluster.port.release(pinned)
+
+    def _completed(self, rows: Iterable[Row], pinned: DataFrame) -> Iterator[Row]:
+        """Give the rows that carry items; where further parts wait, those too."""
+        for row in rows:
+            if row.channel == ITEMS:
+                yield row
+                continue
+            for part in range(1, row.size + 1):
+                yield from self.cluster.rows(pinned.where(f"source = {row.source} and target = {part}"))
+
+    def payloads(self, frame: LastRows, channel: int = ITEMS) -> list[Any]:
+        """Run a job and return what its rows on one channel carry; then run the actions of the `peek` steps."""
+        rows = list(self.cluster.rows(frame))
+        list(self._without_peeked(rows))
+        return [row.payload for row in rows if row.channel == channel]
+
+    def items_again(self, frame: DataFrame) -> list[Any]:
+        """Run a job that starts over; the actions see only what they have not seen before."""
+        counted: dict[int, int] = {}
+        items: list[Any] = []
+        for row in self._without_peeked(self._rows(frame), self._peeked_before, counted):
+            items += loads_items(row.payload)
+        self._peeked_before.update(counted)
+        return items
+
+    def lazily(self, frame: DataFrame) -> Iterator[Any]:
+        """Run a job partition by partition and give its items."""
+        for row in self._without_peeked(self.cluster.rows_one_partition_at_a_time(frame)):
+            yield from loads(row.payload)
+
+    def containers(self, frame: LastRows) -> Iterator[list[Any]]:
+        """Run a job and give the container of each partition, in order, each in a list of its own."""
+        held = bytearray()
+        for row in self._without_peeked(self._rows(frame)):
+            if row.sequence == 0 and held:
+                yield loads(held)
+                held = bytearray()
+            held += row.payload
+        if held:
+            yield loads(held)
+
+    def _rows(self, frame: LastRows) -> Iterator[Row]:
+        """Run a job and give its rows; dead letters come behind the others."""
+        if isinstance(frame, CarriedStage) or not self.recovered.has_letters:
+            return self.cluster.rows(frame)
+        return self._with_letters(self.cluster.port.pinned(frame), EVERYTHING)
+
+    def _with_letters(self, pinned: DataFrame, port: OutputPort) -> Iterator[Row]:
+        """Give the rows of a port; dead letters come behind them, a part at a time."""
+        if not self.recovered.has_letters:
+            return self.cluster.rows(chosen_rows(pinned, port))
+        items = self.cluster.rows(chosen_rows(pinned, port.without_beside()))
+        return chain(items, self._letters(chosen_rows(pinned, BESIDE)))
+
+    def _letters(self, frame: DataFrame) -> Iterator[Row]:
+        size = sum(payload for _, payload in self.cluster.sizes(frame))
+        if size == 0:
+            return iter(())
+        return self.cluster.rows(frame) if size <= FEW_BYTES else self.cluster.rows_one_partition_at_a_time(frame)
+
+    def _without_peeked(
+        self,
+        rows: Iterable[Row],
+        before: Mapping[int, int] = MappingProxyType({}),
+        counted: dict[int, int] | None = None,
+    ) -> Iterator[Row]:
+        """Give the rows that carry items; at the end run the actions on what `peek` steps saw.
+
+        Args:
+            rows: all rows of a job.
+            before: how many items the action of each channel has seen in an earlier run of the same job.
+            counted: takes how many it has seen now.
+        """
+        beside = SideRows()
+        try:
+            for row in rows:
+                if row.channel <= ITEMS:
+                    yield row
+                else:
+                    beside.add(row)
+        except GeneratorExit:  # Who asked for items wants no more; what was seen of those before is known.
+            if not is_forked():
+                self._ports.deliver(beside.in_order(), before, counted)
+            raise
+        self._ports.deliver(beside.in_order(), before, counted)
+
+
+_FIRST_CHUNK = 1024
+_FIRST_WAVE = 4
+_GROWTH = 4
+_WAVE_BYTES = 32 * 2**20
+"""How much the partitions of a wave should give, unless it is no larger than the first one."""
+_HELD_BYTES = 32 * 2**20
+"""How much of a wave comes to the caller at once; the rest stays on the executors until the caller comes to it."""
+
+
+def pulled(run: SparkRun, ending: Pulled) -> Iterator[Any]:
+    """Give the items of a run whose caller takes one after another."""
+    if not ending.ends:
+        return endless(run, ending)
+    items = waves(run, ending)
+    return items if ending.limit is None else part(items, ending.skipped, ending.limit.count)
+
+
+def part(items: Generator[Any, None, None], skipped: int, count: int) -> Iterator[Any]:
+    """Give some of the items, and end the run that gives them before the end is told."""
+    with closing(items):
+        yield from some(items, skipped, count)
+
+
+def waves(run: SparkRun, ending: Pulled) -> Generator[Any, None, None]:
+    """Run some partitions, give their items, and go on with more only when asked; a limit looks at one first."""
+    last = ending.limit
+    with run:
+        flow = run.flow(ending.inputs)
+        if last is not None:
+            flow = flow.pipe(operation(last))
+        # Few items come at once, so that what `peek` saw of them comes before the first is given.
+        is_short = last is not None and last.count <= FEW
+        for segment in flow.segments:
+            if not isinstance(segment, SplitSegment):
+                rows = segment_rows(segment, WriteItems(), 0, run.cluster)
+                yield from run.items(rows) if is_short else run.lazily(rows)
+            elif is_short:
+                yield from _all_of_few(run, segment)
+            else:
+                yield from _in_parts(run, segment, 1 if last is not None else min(run.cluster.cores, _FIRST_WAVE))
+
+
+def _all_of_few(run: SparkRun, segment: SplitSegment) -> Iterator[Any]:
+    rows_of_wave = segment_rows if run.recovered.has_letters else last_rows  # Dead letters come by a job of their own.
+    pieces, size = iter(segment.pieces), 1
+    while wave := list(islice(pieces, size)):
+        yield from run.items(rows_of_wave(SplitSegment(wave), WriteItems(), 0, run.cluster))
+        size *= _GROWTH
+
+
+def _in_parts(run: SparkRun, segment: SplitSegment, least: int) -> Iterator[Any]:
+    pieces, size = iter(segment.pieces), least
+    while wave := list(islice(pieces, size)):
+        frame = piece_rows(wave, WriteParts(_HELD_BYTES // len(wave)), 0, run.cluster)
+        with run.in_parts(frame) as (written, rows):
+            fitting = _WAVE_BYTES * len(wave) // max(written, 1)
+            size = max(least, min(size * _GROWTH, fitting))
+            for row in rows:
+                yield from loads(row.payload)
+
+
+def endless(run: SparkRun, ending: Pulled) -> Iterator[Any]:
+    """Give an infinite stream chunk by chunk; each chunk of an endless part is computed again from its start."""
+    with run:
+        for segment in run.flow(ending.inputs).segments:
+            if not isinstance(segment, SplitSegment):
+                yield from run.lazily(segment_rows(segment, WriteItems(), 0, run.cluster))
+            else:
+                yield from _chunks(OrderedSegments((segment,)).in_one_task(), run)
+
+
+def _chunks(flow: OrderedSegments, run: SparkRun) -> Iterator[Any]:
+    start, size, growth = 0, _FIRST_CHUNK, _GROWTH
+    while True:
+        flow_part = flow.pipe(functools.partial(_range, start, start + size))
+        try:
+            chunk = run.items_again(rows_of(flow_part, WriteItems(), run.cluster))
+        except Exception:
+            if size == 1:
+                raise
+            # The failing item may lie behind what the caller wants: come to it in smaller steps.
+            size, growth = max(size // _GROWTH, 1), 1
+            continue
+        yield from chunk
+        if len(chunk) < size:
+            return
+        start, size = start + size, size * growth
+
+
+def _range(start: int, stop: int, items: Iterator[Any], task: Any) -> Iterator[Any]:
+    return islice(items, start, stop)

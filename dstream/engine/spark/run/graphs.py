@@ -1,0 +1,413 @@
+"""`SparkGraphRun`: a physical plan on Spark, as DataFrames of its vertices and jobs of its decisions.
+
+What others read is decided when it is asked for, after what it depends on; each vertex becomes one DataFrame, and each
+source is listed once. Everything is a loop: a plan may have 20,000 operations.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any
+
+from dstream.engine.compiler import ClusterFacts
+from dstream.engine.physical.decisions import (
+    Ask,
+    AskForKept,
+    Decision,
+    Done,
+    Finish,
+    Framed,
+    Graph,
+    Last,
+    PartitionCount,
+    Report,
+    SendToAll,
+    Totalled,
+    Wanted,
+)
+from dstream.engine.physical.vertices import (
+    BESIDE_AND_FAILURES,
+    CachedInput,
+    FromTable,
+    Input,
+    Items,
+    OutputPort,
+    Pending,
+    Rows,
+    SourceSplits,
+    Splits,
+    Taken,
+    Vertex,
+    one_after_another,
+    operations_of,
+    with_calls,
+)
+from dstream.engine.spark.run.backend import LastRows, SparkBackend
+from dstream.engine.spark.run.driver import MOST_PAIRS, ShuffleFiles, SideOutputActions, by_target, rows_taken
+from dstream.engine.spark.run.segments import (
+    CachedRows,
+    DriverRows,
+    Frame,
+    ListedSplits,
+    OrderedSegments,
+    Pieces,
+    PinnedTables,
+    Segment,
+    SplitSegment,
+    chosen_rows,
+    last_rows,
+    rows_of,
+)
+from dstream.engine.tasks.rows import COUNTS, ITEMS, ExpectedRows, Row, counts_itself
+from dstream.engine.tasks.runtime import SideRows
+from dstream.failures import naming
+from dstream.operators.rows.cache_source import read_here
+from dstream.operators.rows.operations import Operation
+from dstream.plan.operations.streams import ReadCache
+from dstream.plan.properties import is_ordered
+from dstream.plan.walk import CacheContent, inputs_first
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["SparkGraphRun"]
+
+
+_DEEPEST = 32
+"""How many stages a frame has, one behind another, until its rows are kept: Spark plans a frame by recursion, and where
+that fails, at some 180 stages, the caller waits for ever (4.3)."""
+
+
+class SparkGraphRun:
+    """One run of a graph on Spark.
+
+    Args:
+        graph: what runs.
+        ports: take what comes beside the items of a job.
+        files: hold what is large of the rows that go through this process.
+    """
+
+    def __init__(
+        self, graph: Graph, facts: ClusterFacts, cluster: SparkBackend, ports: SideOutputActions, files: ShuffleFiles
+    ) -> None:
+        self._graph = graph
+        self._facts = facts
+        self._cluster = cluster
+        self._ports = ports
+        self._files = files
+        self._decided: dict[int, Items] = {}
+        self._last: Last | None = None
+        self._final: Vertex | None = None  # The rows of this one come to the caller, and no task reads them.
+        self._splits = ListedSplits(cluster)
+        self._frames: dict[int, DataFrame] = {}
+        self._read_frames: dict[int, tuple[DataFrame, ExpectedRows | None]] = {}
+        self._come: dict[int, bool] = {}  # Of the rows that a shuffle moves, whether they come here.
+        self._handed_on: dict[int, list[Row]] = {}  # The rows of vertices that came here.
+        self._rows_here: dict[int, tuple[tuple[Row, ...], ...]] = {}
+        self._tables = PinnedTables(cluster)
+        self._delivered: set[int] = set()  # Vertices of whose rows those beside the items have reached the caller.
+        self._asked: set[int] = set()  # Vertices of which a decision wants to know something.
+        self._depths: dict[int, int] = {}  # How many stages Spark plans together for a frame.
+        self._held: list[object] = []  # What is found by its `id` must stay, so that no other object gets that.
+
+    def flow(self, items: Items) -> OrderedSegments:
+        """Return items of the graph, as far as jobs have to run to know where they are."""
+        return self._flow(self._decided_inputs(items))
+
+    def last(self, are_read_twice: bool) -> tuple[LastRows, Finish]:
+        """Return the rows that come to this process in the last job, and what is made of them here.
+
+        Args:
+            are_read_twice: whether the job is followed by another one, for other rows of the same frame.
+        """
+        if isinstance(self._graph.ending, Pending):
+            self._decided_inputs((self._graph.ending,))
+        ending = self._graph.ending if self._last is None else self._last
+        assert isinstance(ending, Last), "what is pulled has no last job"
+        vertex = replace(ending.vertex, inputs=self._decided_inputs(ending.vertex.inputs))
+        self._final = vertex
+        are_read_twice |= isinstance(ending.finish, Framed) and ending.finish.is_frame
+        return self._last_rows(vertex, are_read_twice), ending.finish
+
+    def _last_rows(self, vertex: Vertex, are_read_twice: bool) -> LastRows:
+        segment = None if are_read_twice or vertex.is_kept else self._segment_without_plan(vertex)
+        if segment is None:
+            return self._frame(vertex)
+        return last_rows(segment, vertex.output, vertex.first, self._cluster_of(vertex))
+
+    def _segment_without_plan(self, vertex: Vertex) -> SplitSegment | DriverRows | None:
+        """Return what the tasks of a vertex read, if that stands in no frame of Spark's; None if it does."""
+        match vertex.inputs:
+            case (Splits() as splits,):
+                return SplitSegment(Pieces(self._splits.pieces(splits)))
+            case (Rows() as rows,) if self._come_here(rows):
+                return self._brought(rows)
+        return None
+
+    def _needs_no_plan(self, vertex: Vertex, follow: int) -> bool:
+        """Say whether a vertex has such a segment, and its rows are read by one shuffle alone."""
+        if vertex.is_kept or id(vertex) in self._asked or id(vertex) in self._frames:
+            return False
+        match vertex.inputs:
+            case (Splits(),):
+                return True
+            case (Rows() as rows,):
+                return self._come_here(rows, follow + 1)
+        return False
+
+    # ---------------------------------------------------------------------------------------------------- decisions
+
+    def _decided_inputs(self, items: Items) -> Items:
+        """Return inputs without any that stand for a decision; those are made that they depend on."""
+        waiting = _pending(items)[::-1]
+        while waiting:
+            number = waiting[-1]
+            decision = self._graph.decisions[number]
+            before = [each for inputs in decision.inputs for each in _pending(inputs) if each not in self._decided]
+            if number in self._decided:
+                waiting.pop()
+            elif before:
+                waiting += reversed(before)
+            else:
+                self._decided[number] = self._decide(decision)
+                waiting.pop()
+        return self._replaced(items)
+
+    def _replaced(self, items: Items) -> Items:
+        """Put what was decided in the place of what stands for it."""
+        if not any(isinstance(each, Pending) for each in items):
+            return items
+        parts = (
+            with_calls(self._decided[each.decision], each.applied) if isinstance(each, Pending) else (each,)
+            for each in items
+        )
+        return one_after_another(tuple(chain.from_iterable(parts)))
+
+    def _decide(self, decision: Decision) -> Items:
+        inputs = tuple(self._replaced(items) for items in decision.inputs)
+        move = decision.begin(inputs, tuple(self._several(items, decision.counts) for items in inputs))
+        while not isinstance(move, Done):
+            move = move.then.next(self._answer(move))
+        self._last = move.last
+        return move.inputs
+
+    def _several(self, items: Items, counts: bool) -> PartitionCount:
+        """Say in how many partitions items stand; at least whether in one."""
+        if len(items) == 1 and self._has_one(items[0]):
+            return 1
+        return self._partitions(items) if counts else None
+
+    def _has_one(self, each: Input) -> bool:
+        if isinstance(each, Splits):
+            return len(list(islice(self._splits.pieces(each), 2))) == 1
+        return self._partitions((each,)) == 1
+
+    def _partitions(self, items: Items) -> int:
+        """Count the partitions; every source is divided for that."""
+        return sum(map(self._count, items))
+
+    def _count(self, each: Input) -> int:
+        match each:
+            case Splits():
+                return sum(1 for _ in self._splits.pieces(each))
+            case Rows(targets=None):
+                return sum(self._partitions(taken.vertex.inputs) for taken in each.taken)
+            case Rows(targets=int() as targets):
+                return targets
+        return OrderedSegments(tuple(self._segments(each))).count_partitions()
+
+    def _answer(self, move: Wanted) -> Any:
+        if isinstance(move, Totalled):
+            with naming(move.step):
+                return move.fn(move.rows)
+        if isinstance(move, AskForKept):
+            return self._kept(move)
+        if isinstance(move, SendToAll):
+            return self._cluster.send_to_all(move.payloads, self)
+        cluster = self._cluster.doing(move.step, move.purpose)
+        partitions = self._partitions(move.vertex.inputs)
+        if partitions == 0 and move.unless_empty:
+            return Report(move.vertex, 0)
+        self._asked.add(id(move.vertex))
+        frame = self._frame(move.vertex)
+        if self._ports and move.vertex.is_kept and move.what != "bytes":
+            return Report(move.vertex, partitions, self._with_beside(move, frame, cluster))
+        frame = chosen_rows(frame, move.port)
+        ask = {"places": cluster.places, "bytes": cluster.sizes, "rows": cluster.rows}[move.what]
+        return Report(move.vertex, partitions, list(ask(frame)))
+
+    def _with_beside(self, ask: Ask, frame: DataFrame, cluster: SparkBackend) -> list[Any]:
+        """Return what was asked for, and deliver what came beside the items: whoever reads these may stop before it."""
+        payload = "payload" if ask.what == "rows" else f"case when channel > {ITEMS} then payload else X'' end payload"
+        wanted = chosen_rows(frame, ask.port.with_beside())
+        beside, asked = SideRows(), list[Row]()
+        for row in cluster.rows(wanted.selectExpr("target", "source", "sequence", "channel", "size", payload)):
+            beside.add(row) if row.channel > ITEMS else asked.append(row)
+        self._delivered.add(id(ask.vertex))
+        self._ports.deliver(beside.in_order())
+        return asked if ask.what == "rows" else [(row.source, row.sequence, row.channel, row.size) for row in asked]
+
+    def _kept(self, ask: AskForKept) -> Input:
+        """Return what is kept of a `cache()`; or compute it now, so that `peek` steps before it see something."""
+        cached = self._cluster.caches.kept(ask.node, functools.partial(self._computed, ask))
+        recall = ReadCache(cached.items, cached.is_ordered, step=ask.node.step)
+        read = read_here(recall)
+        if read is None:
+            return CachedInput(recall)
+        # The local engine kept them, for a context that has both.
+        return Splits((SourceSplits(read, self._facts.parallelism),), tasks=1 if self._facts.is_sequential else None)
+
+    def _computed(self, ask: AskForKept) -> CacheContent:
+        rows, partitions = self._frame(ask.vertex), self._partitions(ask.vertex.inputs)
+        beside = SideRows()
+        others = chosen_rows(rows, BESIDE_AND_FAILURES)
+        for row in self._cluster.doing(ask.vertex.step, "keeping its items").rows(others):
+            beside.add(row)
+        self._ports.deliver(beside.in_order())
+        kept = CachedRows(rows, partitions, self._cluster)
+        return CacheContent(kept, is_ordered(ask.node), is_there=self._cluster.port.is_running)
+
+    # ----------------------------------------------------------------------------------------------------- vertices
+
+    def _frame(self, vertex: Vertex) -> DataFrame:
+        """Return the rows of a vertex; those that are kept are computed by the first job that reads them."""
+        for each in inputs_first(vertex, self._without_frame):
+            if id(each) not in self._frames:
+                self._frames[id(each)] = self._made(each)
+                self._held.append(each)
+        return self._frames[id(vertex)]
+
+    def _without_frame(self, vertex: Vertex) -> Sequence[Vertex]:
+        """Return the vertices whose rows a vertex reads, as far as they have to be made for it."""
+        is_made = id(vertex) in self._frames
+        return [] if is_made else [each for each in self._read_by(vertex) if id(each) not in self._frames]
+
+    def _read_by(self, vertex: Vertex) -> list[Vertex]:
+        """Return the vertices whose frames a vertex reads."""
+        inputs = (each for each in vertex.inputs if isinstance(each, Rows) and not self._come_here(each))
+        return [taken.vertex for each in inputs for taken in each.taken]
+
+    def _made(self, vertex: Vertex) -> DataFrame:
+        before = vertex.first if vertex.is_kept else 0  # What is not kept runs in the job of those before it.
+        made = rows_of(self._flow(vertex.inputs), vertex.output, self._cluster_of(vertex), vertex.first, before)
+        depth = 1 + max((self._depths[id(each)] for each in self._read_by(vertex)), default=0)
+        is_kept = vertex.is_kept or depth == _DEEPEST
+        self._depths[id(vertex)] = 0 if is_kept else depth
+        return self._cluster.port.pinned(made) if is_kept else made
+
+    def _cluster_of(self, vertex: Vertex) -> SparkBackend:
+        # Of what is asked for, some rows are looked at: a failure that is a row would not be seen.
+        cluster = self._cluster.failing_tasks() if id(vertex) in self._asked else self._cluster
+        cluster = cluster.counting_no_rows() if vertex is self._final else cluster
+        return cluster.writing_for(vertex.step)
+
+    def _rows(self, taken: Taken, *, are_counted: bool) -> DataFrame:
+        port = self._port(taken)
+        frame = chosen_rows(self._frame(taken.vertex), port.with_counts() if are_counted else port)
+        if taken.as_items:
+            channel = f"case when channel = {COUNTS} then channel else {ITEMS} end as channel"
+            frame = frame.selectExpr("target", "source", "sequence", channel, "size", "payload")
+        return self._cluster.beside(frame, taken.behind) if taken.behind else frame
+
+    def _port(self, taken: Taken) -> OutputPort:
+        return taken.port.without_beside() if id(taken.vertex) in self._delivered else taken.port
+
+    # ------------------------------------------------------------------------------------------------------- inputs
+
+    def _flow(self, items: Items) -> OrderedSegments:
+        return OrderedSegments(tuple(chain.from_iterable(map(self._segments, items))))
+
+    def _segments(self, each: Input) -> Sequence[Segment]:
+        match each:
+            case Splits():
+                return (SplitSegment(Pieces(self._splits.pieces(each))),)
+            case Rows():
+                return (self._read(each),)
+            case FromTable(node):
+                return (replace(self._tables.frame(node), operations=operations_of(each.applied)),)
+            case CachedInput(held):
+                return self._recalled(held, operations_of(each.applied))
+        raise AssertionError("decisions are made before their items are read")
+
+    def _read(self, each: Rows) -> Frame | DriverRows:
+        return self._brought(each) if self._come_here(each) else self._moved(each)
+
+    def _moved(self, each: Rows) -> Frame:
+        """Return rows that Spark brings to the tasks that read them, or that stay where they are."""
+        if id(each.taken) not in self._read_frames:
+            sent = self._sent(each)
+            frames = (self._rows(taken, are_counted=sent is not None) for taken in each.taken)
+            frame = functools.reduce(lambda left, right: left.union(right), frames)
+            frame = frame if each.targets is None else self._cluster.shuffled(frame, each.targets)
+            self._read_frames[id(each.taken)] = frame, sent
+            self._held.append(each.taken)
+        frame, sent = self._read_frames[id(each.taken)]
+        return Frame(frame, self._count(each), each.reader, operations_of(each.applied), sent)
+
+    def _come_here(self, each: Rows, follow: int = 0) -> bool:
+        """Say whether rows go through this process on their way, behind at most so many shuffles that do."""
+        if id(each.taken) not in self._come:
+            self._come[id(each.taken)] = (
+                each.targets is not None
+                and self._cluster.folder_of_rows() is not None
+                and follow < _DEEPEST
+                and all(self._needs_no_plan(taken.vertex, follow) for taken in each.taken)
+                and sum(map(self._tasks, each.taken)) * each.targets <= MOST_PAIRS
+            )
+            self._held.append(each.taken)
+        return self._come[id(each.taken)]
+
+    def _brought(self, each: Rows) -> DriverRows:
+        """Run the jobs whose rows a shuffle moves, and return what the tasks read that get the rows."""
+        assert each.targets is not None, "what stays where it is comes through no shuffle"
+        sent = self._sent(each)
+        if id(each.taken) not in self._rows_here:
+            taken_rows = (self._taken_here(taken, are_counted=sent is not None) for taken in each.taken)
+            self._rows_here[id(each.taken)] = by_target(chain.from_iterable(taken_rows), each.targets)
+        return DriverRows(self._rows_here[id(each.taken)], each.reader, operations_of(each.applied), sent)
+
+    def _taken_here(self, taken: Taken, *, are_counted: bool) -> Iterator[Row]:
+        port = self._port(taken)
+        return rows_taken(self._rows_of(taken.vertex), taken, port.with_counts() if are_counted else port)
+
+    def _rows_of(self, vertex: Vertex) -> list[Row]:
+        """Run the job of a vertex, unless it has run, and return its rows for the tasks that read them."""
+        if id(vertex) not in self._handed_on:
+            segment = self._segment_without_plan(vertex)
+            assert segment is not None, "a frame of Spark's is moved by Spark"
+            folder, tasks = self._cluster.folder_of_rows() or "", self._partitions(vertex.inputs)
+            cluster = self._cluster_of(vertex).doing(vertex.step, "moving its results")
+            cluster = cluster.storing(self._files.storing(folder, tasks))
+            rows = last_rows(segment, vertex.output, vertex.first, cluster)
+            self._handed_on[id(vertex)] = list(cluster.rows_to_hand_on(rows))
+            self._held.append(vertex)
+        return self._handed_on[id(vertex)]
+
+    def _sent(self, each: Rows) -> ExpectedRows | None:
+        """Return what is sent to those who read rows; None: they stay where they are, or the run counts none."""
+        is_counted = self._cluster.counts_rows and each.targets is not None
+        if not is_counted or any(counts_itself(taken.vertex.output) for taken in each.taken):
+            return None
+        ports = list(map(self._port, each.taken))
+        (channels,) = {port.channels for port in ports}  # Sides that meet are read alike.
+        has_beside = all(port.has_beside for port in ports)
+        return ExpectedRows(sum(map(self._tasks, each.taken)), channels, has_beside, each.taken[0].vertex.step)
+
+    def _tasks(self, taken: Taken) -> int:
+        """Return how many tasks write rows that are taken."""
+        first = taken.vertex.first
+        last = first + self._partitions(taken.vertex.inputs)
+        wanted = taken.port.sources
+        return last - first if wanted is None else len(range(max(first, wanted.start), min(last, wanted.stop)))
+
+    def _recalled(self, recall: ReadCache, operations: tuple[Operation, ...]) -> Sequence[Segment]:
+        with naming(recall.step):
+            kept: Frame = recall.items.frame(self._cluster.port)
+        return (replace(kept, operations=operations),)
+
+
+def _pending(items: Items) -> list[int]:
+    return [each.decision for each in items if isinstance(each, Pending)]

@@ -1,0 +1,437 @@
+"""Segments: partitions of items that a job has yet to compute, their splits, tables, caches and DataFrames.
+
+An `OrderedSegments` is a sequence of segments in encounter order. A segment reads pieces of sources (`SplitSegment`),
+the rows of an earlier stage (`Frame`), or rows that an earlier job has brought to the driver (`DriverRows`); operations
+that need one partition only are piped onto it and run in the stage that reads it. Nothing runs until the rows are asked
+for.
+
+Splits are in levels: a level leaves pieces out or adds its operations to those of its pieces.
+"""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count, islice
+from typing import TYPE_CHECKING, Any
+
+from dstream.base.pickling import dumps
+from dstream.engine.physical.vertices import (
+    EVERYTHING,
+    ITEMS_AND_WATERMARKS,
+    OutputPort,
+    SourceSplits,
+    Splits,
+    operations_of,
+)
+from dstream.engine.spark.port.protocols import Port
+from dstream.engine.spark.run.backend import LARGEST_PASSENGER, SparkBackend, packed_split
+from dstream.engine.tasks.readers import read_items
+from dstream.engine.tasks.rows import ITEMS, ExpectedRows, Row
+from dstream.engine.tasks.sinks import WriteItems
+from dstream.engine.tasks.stage import FrameInput, Piece, Reader, RowsInput, ShippedInput, Sink, SplitInput, TableInput
+from dstream.errors import UnsupportedError
+from dstream.failures import naming
+from dstream.operators.rows.batches import Batch, Batcher, loads
+from dstream.operators.rows.caches import HeldByContext
+from dstream.operators.rows.operations import Operation
+from dstream.plan.operations.streams import Table
+from dstream.plan.steps import Step
+from dstream.plan.walk import inputs_first
+from dstream.spi import Split
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from dstream.engine.spark.run.backend import LastRows
+
+__all__ = [
+    "CachedRows",
+    "DriverRows",
+    "Frame",
+    "ListedSplits",
+    "OrderedSegments",
+    "Pieces",
+    "PinnedTables",
+    "Segment",
+    "SplitSegment",
+    "chosen_rows",
+    "last_rows",
+    "piece_rows",
+    "rows_of",
+    "segment_rows",
+]
+
+
+class Pieces:
+    """The pieces of sources, asked for one after another, and kept once they are known."""
+
+    def __init__(self, pieces: Iterable[Piece]) -> None:
+        self._known: list[Piece] = []
+        self._rest = iter(pieces)
+
+    def __iter__(self) -> Iterator[Piece]:
+        for index in count():
+            if index == len(self._known):
+                self._known.extend(islice(self._rest, 1))
+            if index == len(self._known):
+                return
+            yield self._known[index]
+
+
+@dataclass(frozen=True)
+class SplitSegment:
+    """A segment that reads pieces of sources, one task for each piece."""
+
+    pieces: Iterable[Piece]
+
+    def pipe(self, operation: Operation) -> SplitSegment:
+        """Return the segment with `operation` at the end of each piece."""
+        return SplitSegment(Pieces(replace(piece, operations=(*piece.operations, operation)) for piece in self.pieces))
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A segment that reads what an earlier stage wrote.
+
+    Attributes:
+        frame: its rows, already placed and in order.
+        partitions: how many partitions it has.
+        sent: what should come through the shuffle before; None: nobody looks.
+    """
+
+    frame: DataFrame
+    partitions: int
+    reader: Reader = read_items
+    operations: tuple[Operation, ...] = field(default=())
+    sent: ExpectedRows | None = None
+
+    def pipe(self, operation: Operation) -> Frame:
+        """Return the segment with `operation` at the end."""
+        return replace(self, operations=(*self.operations, operation))
+
+
+@dataclass(frozen=True)
+class DriverRows:
+    """A segment that reads rows which an earlier job has brought to this process.
+
+    Attributes:
+        rows: those of each partition, in their order.
+        sent: what should be among them; None: nobody looks.
+    """
+
+    rows: tuple[tuple[Row, ...], ...]
+    reader: Reader = read_items
+    operations: tuple[Operation, ...] = field(default=())
+    sent: ExpectedRows | None = None
+
+    @property
+    def partitions(self) -> int:
+        """How many partitions it has."""
+        return len(self.rows)
+
+    def pipe(self, operation: Operation) -> DriverRows:
+        """Return the segment with `operation` at the end."""
+        return replace(self, operations=(*self.operations, operation))
+
+
+Segment = SplitSegment | Frame | DriverRows
+
+
+@dataclass(frozen=True)
+class OrderedSegments:
+    """Segments in encounter order."""
+
+    segments: tuple[Segment, ...]
+
+    def pipe(self, operation: Operation) -> OrderedSegments:
+        """Return the flow with `operation` on each partition."""
+        return OrderedSegments(tuple(segment.pipe(operation) for segment in self.segments))
+
+    def has_one_partition(self) -> bool:
+        """Say whether all items stand in one partition, so that operations need not look beyond it."""
+        if len(self.segments) != 1:
+            return False
+        (segment,) = self.segments
+        if isinstance(segment, SplitSegment):
+            return len(list(islice(segment.pieces, 2))) == 1
+        return segment.partitions == 1
+
+    def in_one_task(self) -> OrderedSegments:
+        """Return the flow with all its pieces read by one task, one after another."""
+        assert all(isinstance(segment, SplitSegment) for segment in self.segments), "one task reads from sources"
+        if self.has_one_partition():
+            return self
+        parts = tuple(
+            piece for segment in self.segments if isinstance(segment, SplitSegment) for piece in segment.pieces
+        )
+        return OrderedSegments((SplitSegment((Piece(None, parts, (), None),)),))
+
+    def count_partitions(self) -> int:
+        """Return the number of partitions; every source is divided for that."""
+        return sum(_partitions(segment) for segment in self.segments)
+
+
+def _partitions(segment: Segment) -> int:
+    return sum(1 for _ in segment.pieces) if isinstance(segment, SplitSegment) else segment.partitions
+
+
+def rows_of(flow: OrderedSegments, sink: Sink, cluster: SparkBackend, first: int = 0, before: int = 0) -> DataFrame:
+    """Return the rows that `sink` makes of the items of each partition, in encounter order.
+
+    Args:
+        flow: the items.
+        sink: writes them.
+        cluster: where they are.
+        first: the number of the first partition.
+        before: how many partitions of these ran in earlier jobs.
+    """
+    frames = []
+    for segment in flow.segments:
+        # A task of a frame asks Spark for its number, which counts all the frames of a union.
+        frames.append(segment_rows(segment, sink, before if isinstance(segment, Frame) else first, cluster))
+        first += _partitions(segment)
+    return functools.reduce(lambda left, right: left.union(right), frames or [piece_rows((), sink, 0, cluster)])
+
+
+def segment_rows(segment: Segment, sink: Sink, first_partition: int, cluster: SparkBackend) -> DataFrame:
+    """Return the rows that `sink` makes of one segment, whose partitions are numbered from `first_partition`."""
+    match segment:
+        case SplitSegment(pieces):
+            return piece_rows(list(pieces), sink, first_partition, cluster)
+        case DriverRows():
+            return cluster.stage(cluster.numbers(segment.partitions), _rows_input(segment, first_partition), sink)
+        case Frame(frame):
+            source = FrameInput(segment.reader, segment.operations, first_partition, segment.sent)
+            return cluster.stage(frame, source, sink)
+
+
+def last_rows(segment: SplitSegment | DriverRows, sink: Sink, first_partition: int, cluster: SparkBackend) -> LastRows:
+    """Return the same for a job whose rows come here, and which no stage follows."""
+    if isinstance(segment, DriverRows):
+        return cluster.last_stage(_rows_input(segment, first_partition), sink)
+    pieces = tuple(segment.pieces)
+    if sum(piece.size() for piece in pieces) > LARGEST_PASSENGER:
+        return piece_rows(pieces, sink, first_partition, cluster)
+    return cluster.last_stage(SplitInput(pieces, first_partition), sink)
+
+
+def _rows_input(segment: DriverRows, first_partition: int) -> RowsInput:
+    return RowsInput(segment.rows, segment.reader, segment.operations, first_partition, segment.sent)
+
+
+def piece_rows(pieces: Sequence[Piece], sink: Sink, first_partition: int, cluster: SparkBackend) -> DataFrame:
+    """Return the rows that `sink` makes of some pieces, one task for each."""
+    if sum(piece.size() for piece in pieces) > LARGEST_PASSENGER:
+        return cluster.stage(cluster.shipped(pieces), ShippedInput(first_partition), sink)
+    return cluster.stage(cluster.numbers(len(pieces)), SplitInput(tuple(pieces), first_partition), sink)
+
+
+_LARGEST_SPLIT = 2**20
+
+
+class ListedSplits:
+    """The splits of one run of a graph.
+
+    Args:
+        cluster: counts what tasks read, if somebody wants to see it.
+    """
+
+    def __init__(self, cluster: SparkBackend) -> None:
+        self._cluster = cluster
+        self._listed: dict[int, Pieces] = {}
+        self._whole: dict[int, tuple[Piece, ...]] = {}
+        self._held: list[object] = []  # What is found by its `id` must stay, so that no other object gets that.
+
+    def pieces(self, splits: Splits) -> Iterator[Piece]:
+        """Give the pieces of splits, asking their sources for one after another."""
+        for each in inputs_first(splits, _levels_of):
+            if (each.tasks or each.for_each) and id(each) not in self._whole:
+                self._whole[id(each)] = self._all_of(each)
+                self._held.append(each)
+        yield from self._whole[id(splits)] if id(splits) in self._whole else self._one_by_one(splits)
+
+    def _all_of(self, splits: Splits) -> tuple[Piece, ...]:
+        """Return the pieces of splits for which all of them must be known."""
+        pieces = tuple(self._one_by_one(replace(splits, applied=(), tasks=None, for_each=None)))
+        if splits.tasks is not None and len(pieces) != splits.tasks:
+            pieces = tuple(_dealt(pieces, splits.tasks))
+        if splits.for_each is not None:
+            last = splits.for_each(pieces)
+            pieces = tuple(_followed(each, last(number)) for number, each in enumerate(pieces))
+        return tuple(_followed(each, *operations_of(splits.applied)) for each in pieces)
+
+    def _one_by_one(self, splits: Splits) -> Iterator[Piece]:
+        """Give pieces through all levels of splits, each of which may leave some out, and adds its operations."""
+        levels = [_Level(splits, iter(splits.parts))]
+        while levels:
+            part = next(levels[-1].parts, None)
+            if part is None:
+                levels.pop()
+            elif isinstance(part, SourceSplits):
+                levels.append(_Level(_AS_THEY_ARE, iter(self._listing(part))))
+            elif isinstance(part, Splits):
+                whole = self._whole.get(id(part))
+                levels.append(_Level(part, iter(part.parts)) if whole is None else _Level(_AS_THEY_ARE, iter(whole)))
+            elif (passed := _through(levels, part)) is not None:
+                yield passed
+
+    def _listing(self, source: SourceSplits) -> Pieces:
+        """Return the pieces of a source, which is divided once."""
+        if id(source) not in self._listed:
+            counting = self._cluster.counting()
+            operations = () if counting is None else (counting,)
+            self._listed[id(source)] = Pieces(_split(source, operations))
+            self._held.append(source)
+        return self._listed[id(source)]
+
+
+@dataclass
+class _Level:
+    """Splits whose pieces are being given; `number` is that of the next one."""
+
+    splits: Splits
+    parts: Iterator[Splits | SourceSplits | Piece]
+    number: int = 0
+
+
+_AS_THEY_ARE = Splits(())
+
+
+def _through(levels: list[_Level], piece: Piece) -> Piece | None:
+    """Let a piece pass the levels around it, innermost first; levels that have given their last one are left."""
+    operations: list[Operation] = []
+    for depth in range(len(levels) - 1, -1, -1):
+        level = levels[depth]
+        number, level.number = level.number, level.number + 1
+        if level.number == level.splits.stop:
+            del levels[depth:]
+        if number < level.splits.start or number == level.splits.stop:
+            return None
+        operations += operations_of(level.splits.applied)
+    return _followed(piece, *operations)
+
+
+def _followed(piece: Piece, *operations: Operation) -> Piece:
+    return replace(piece, operations=(*piece.operations, *operations)) if operations else piece
+
+
+def _dealt(pieces: tuple[Piece, ...], tasks: int) -> Iterator[Piece]:
+    """Give a piece for each task, which reads some that follow each other; it runs also where there is nothing."""
+    for task in range(tasks):
+        first, last = (number * len(pieces) // tasks for number in (task, task + 1))
+        yield Piece(None, pieces[first:last], (), None)
+
+
+def _levels_of(each: Splits) -> Sequence[Splits]:
+    return [part for part in each.parts if isinstance(part, Splits)]
+
+
+def _split(source: SourceSplits, operations: tuple[Operation, ...]) -> Iterator[Piece]:
+    node = source.node
+    guards = tuple(guard.on_a_worker() for guard in node.guards)
+    cut = _in_batches if node.source.in_caller and not guards else _whole
+    with naming(node.step):
+        for split in node.source.splits(source.divisor):
+            yield replace(_followed(cut(split, node.step), *operations), guards=guards)
+
+
+def _whole(split: Split[Any], step: Step) -> Piece:
+    return Piece(packed_split(split, step), (), (), step)
+
+
+def _in_batches(split: Split[Any], step: Step) -> Piece:
+    """Cut a large split that holds its items itself, so that a worker unpickles a batch at a time."""
+    whole = _whole(split, step)
+    if whole.split is None or len(whole.split) <= _LARGEST_SPLIT:
+        return whole
+    batches = Batcher().batches(split.read())
+    return Piece(None, tuple(Piece(dumps(Batch(data)), (), (), step) for _, data in batches), (), step)
+
+
+class PinnedTables:
+    """Those of one run."""
+
+    def __init__(self, cluster: SparkBackend) -> None:
+        self._cluster = cluster
+        self._frames: dict[int, Frame] = {}
+
+    def frame(self, node: Table) -> Frame:
+        """Pin the rows, so that the number of their partitions is known; they are computed when a job needs them.
+
+        Raises:
+            UnsupportedError: it is a DataFrame of another session of Spark Connect.
+        """
+        if id(node) not in self._frames:
+            cluster = self._cluster
+            table, schema = _chosen(node)
+            if not cluster.port.reads(table):
+                with naming(node.step):
+                    raise UnsupportedError(
+                        "with Spark Connect, a DataFrame is read in its own session: make it with ctx.spark, and leave "
+                        "out configure(...), which gives a run a session of its own"
+                    )
+            rows = cluster.port.pinned(cluster.stage(table, TableInput(schema, node.made, node.step), WriteItems()))
+            self._frames[id(node)] = Frame(rows, cluster.partitions(rows))
+        return self._frames[id(node)]
+
+
+def _chosen(node: Table) -> tuple[Any, Any]:
+    """Return those columns of a DataFrame that are read, under names that need no quotes, and their schema."""
+    table, schema = node.table, node.table.schema
+    fields = schema.names if node.made is None else node.made.names
+    places = [schema.names.index(name) for name in fields]
+    numbered = table.toDF(*(f"c{place}" for place in range(len(schema.names))))
+    return numbered.select(*(f"c{place}" for place in places)), type(schema)([schema[place] for place in places])
+
+
+def chosen_rows(frame: DataFrame, port: OutputPort) -> DataFrame:
+    """Return those rows that a port names."""
+    conditions = [_of_channels(port), _within("source", port.sources), _within("target", port.targets)]
+    wanted = " and ".join(filter(None, conditions))
+    return frame.where(wanted) if wanted else frame
+
+
+def _of_channels(port: OutputPort) -> str:
+    if port.channels >= EVERYTHING.channels and port.has_beside:
+        return ""
+    channels = [f"channel = {channel}" for channel in sorted(port.channels)]
+    return f"({' or '.join([*channels, *([f'channel > {ITEMS}'] if port.has_beside else [])])})"
+
+
+def _within(column: str, numbers: range | None) -> str:
+    return "" if numbers is None else f"{column} >= {numbers.start} and {column} < {numbers.stop}"
+
+
+class CachedRows(HeldByContext):
+    """The rows of a cached stream, where they were computed; the executors forget them with this object.
+
+    Attributes:
+        partitions: in how many partitions they stand.
+    """
+
+    def __init__(self, rows: DataFrame, partitions: int, cluster: SparkBackend) -> None:
+        self.partitions = partitions
+        self._items = chosen_rows(rows, ITEMS_AND_WATERMARKS)
+        self._cluster = cluster
+        weakref.finalize(self, cluster.port.release, rows).atexit = False
+
+    def frame(self, port: Port) -> Frame:
+        """Return what reads the items.
+
+        Raises:
+            UnsupportedError: the session of `port` may not read them.
+        """
+        if not port.reads(self._items):
+            raise UnsupportedError(
+                "with Spark Connect, what cache() keeps is there for runs without configure(...), which gives a run a "
+                "session of its own: leave out one of the two"
+            )
+        return Frame(self._items, self.partitions)
+
+    def __iter__(self) -> Iterator[Any]:
+        """Give the items to this process: the local engine may find them if two threads run a plan of each engine."""
+        for row in self._cluster.rows_one_partition_at_a_time(self._items):
+            yield from loads(row.payload)

@@ -1,0 +1,232 @@
+"""`Settings` of a Spark session, the check of its master, and the failures of its start."""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import os
+import re
+import shutil
+import socket
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from dstream.base.memory import DEFAULT_BROADCAST
+from dstream.base.threads import contextmanager
+from dstream.engine.compiler import ColumnMode
+from dstream.engine.spark.port.errors import innermost
+from dstream.errors import DStreamError, SetupError
+
+__all__ = ["Settings", "check_master", "defaults", "is_this_machine", "sql_settings", "starting"]
+
+
+_OURS = {
+    "spark.app.name": "dstream",
+    "spark.executorEnv.PYTHONHASHSEED": "0",
+    # A worker whose task was cancelled holds a core, for which the next job waits: it gets no two seconds more (4.3).
+    "spark.python.task.killTimeout": "10ms",
+    "spark.ui.showConsoleProgress": "false",
+}
+_OUR_SQL = {
+    "spark.sql.adaptive.enabled": "false",
+    # A row is a batch of up to 256 KB: the default of 10,000 rows would be gigabytes.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "64",
+    "spark.sql.execution.arrow.maxBytesPerBatch": "8m",
+    # Since Spark 4.1 a union of equally partitioned frames zips their partitions, which would lose the order.
+    "spark.sql.unionOutputPartitioning": "false",
+    # A part that is computed again, since an executor was lost with its rows, may come out in another way: Spark then
+    # runs everything again that has read it, or fails. Otherwise items would be lost and come twice.
+    "spark.sql.shuffle.orderIndependentChecksum.enabled": "true",
+    "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch": "true",
+}
+_ON_ONE_MACHINE = {
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.ui.enabled": "false",
+}
+_DAEMON = "dstream.engine.tasks.daemon"
+_SEARCH_PATH = "spark.executorEnv.PYTHONPATH"
+_LOCAL_DIR = "spark.local.dir"
+_UNIX_SOCKETS = "spark.python.unix.domain.socket"
+_LONGEST_PARENT = 42
+"""In bytes: the folder's own name adds 17, Spark 43 for a socket in it; Java on macOS allows 102."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a context asks of Spark.
+
+    Attributes:
+        master: the Spark master, or a server of Spark Connect; None for all cores of this machine, or whatever is
+            running already.
+        config: Spark settings by name.
+        log_level: the level of Spark's own messages, `"OFF"` for none.
+        worker_memory: how many bytes a worker may hold before operations spill.
+        progress: whether long jobs show how far they are; None for in terminals and notebooks.
+        broadcast_limit: how many bytes the right side of a hash join may have that does not say it itself.
+        columns: whether functions are read, so that their expressions run in their place.
+        class_archive: whether Java may map the classes that it loads from a file in the user's folder of caches.
+    """
+
+    master: str | None
+    config: Mapping[str, str]
+    log_level: str
+    worker_memory: int
+    progress: bool | None = None
+    broadcast_limit: int = DEFAULT_BROADCAST
+    columns: ColumnMode = "auto"
+    class_archive: bool = False
+
+
+def defaults(master: str, settings: Settings) -> dict[str, str]:
+    """Return the settings that Spark starts with, as far as the user has not chosen them."""
+    found = {**_OURS, **_OUR_SQL, "spark.log.level": settings.log_level}
+    if not master.startswith("local"):
+        return found
+    found[_SEARCH_PATH] = os.pathsep.join(os.path.abspath(entry) for entry in sys.path)
+    found |= {**_ON_ONE_MACHINE, **_sockets(settings.config), **_blocks(settings.config)}
+    # Elsewhere our modules come with the first job, when Spark's own daemon runs.
+    if is_this_machine(master) and _SEARCH_PATH not in settings.config:
+        found["spark.python.daemon.module"] = _DAEMON
+    return found
+
+
+def sql_settings(settings: Settings) -> dict[str, str]:
+    """Return what the session of an engine is set to, unless the user says otherwise."""
+    return {name: value for name, value in _OUR_SQL.items() if name not in settings.config}
+
+
+def is_this_machine(master: str | None) -> bool:
+    """Say whether workers see the driver's own files: `local-cluster[...]` counts as a cluster."""
+    return master is not None and (master == "local" or master.startswith("local["))
+
+
+def _sockets(config: Mapping[str, str]) -> dict[str, str]:
+    """Let Spark and its workers talk over sockets in a folder of ours, where the system and the user let it.
+
+    Over TCP the end of a job waits 40 ms for an acknowledgement (4.3), half of what a small job takes.
+    """
+    has_own = any(name.startswith(_UNIX_SOCKETS) for name in config)
+    folder = None if has_own or not hasattr(socket, "AF_UNIX") else _folder_of_sockets()
+    return {} if folder is None else {f"{_UNIX_SOCKETS}.enabled": "true", f"{_UNIX_SOCKETS}.dir": folder}
+
+
+@functools.cache
+def _folder_of_sockets() -> str | None:
+    """Make a folder that only this user may enter, for all sessions: a JVM remembers that of the first (4.3)."""
+    for parent in map(os.path.realpath, (tempfile.gettempdir(), "/tmp")):
+        if len(os.fsencode(parent)) <= _LONGEST_PARENT and os.access(parent, os.W_OK):
+            with suppress(OSError):  # A full disk: Spark keeps to TCP.
+                return _private_folder(parent)
+    return None
+
+
+def _blocks(config: Mapping[str, str]) -> dict[str, str]:
+    """Let Spark keep what it shuffles and spills in a folder of ours, unless the user has named one.
+
+    Its own folders in the temporary folder may be read by every user of the machine (4.3).
+    """
+    if _LOCAL_DIR in config or "SPARK_LOCAL_DIRS" in os.environ:
+        return {}
+    with suppress(OSError):  # A full disk: Spark says so as soon as it needs it.
+        return {_LOCAL_DIR: _folder_of_blocks()}
+    return {}
+
+
+@functools.cache
+def _folder_of_blocks() -> str:
+    """Make a folder that only this user may enter, for all sessions: a JVM remembers that of the first (4.3)."""
+    return _private_folder(None)
+
+
+def _private_folder(parent: str | None) -> str:
+    """Make a folder that only this user may enter, and that goes when this process ends."""
+    folder = tempfile.mkdtemp(prefix="dstream-", dir=parent)
+    atexit.register(_remove, folder, os.getpid())
+    return folder
+
+
+def _remove(folder: str, owner: int) -> None:
+    if os.getpid() == owner:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+_ANSWERS_WITHIN = 5.0
+_SHOW = "connect(log_level='INFO') shows Spark's own messages"
+_FORMS = (
+    "local, local[4], local[*], spark://host:7077, yarn, k8s://https://host:443, or sc://host:15002 for Spark Connect"
+)
+_LOCAL = re.compile(r"local(\[(\*|[1-9]\d*)( *, *[1-9]\d*)?\])?|local-cluster\[ *\d+ *, *\d+ *, *\d+ *\]")
+_URL = re.compile(r"[a-z][\w+.-]*://.+", re.DOTALL)
+_STANDALONE = "spark://"
+_OF_YARN = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
+
+
+def check_master(master: str | None, config: Mapping[str, Any]) -> None:
+    """Look, before Java starts, whether there can be such a master, and whether a standalone one answers.
+
+    Raises:
+        SetupError: there is none of this form, or none that answers.
+    """
+    if master is None or _LOCAL.fullmatch(master):
+        return
+    if master == "yarn":
+        if not any(name in os.environ for name in _OF_YARN) and not any(".yarn." in name for name in config):
+            raise SetupError(
+                "the master yarn needs the files that say where Hadoop runs: set HADOOP_CONF_DIR or YARN_CONF_DIR to "
+                "their folder"
+            )
+    elif not _URL.fullmatch(master):
+        raise SetupError(f"{master!r} is no master of Spark; write {_FORMS}")
+    elif master.startswith(_STANDALONE):
+        _check_answers(master)
+
+
+def _check_answers(master: str) -> None:
+    problems = []
+    for address in master.removeprefix(_STANDALONE).split(","):
+        host, _, port = address.rpartition(":")
+        if not host or not port.isdecimal() or not 0 < int(port) < 65_536:
+            raise SetupError(f"{master!r} is no master of Spark: write spark://host:7077")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), _ANSWERS_WITHIN).close()
+            return
+        except OSError as error:
+            problems.append(f"{address}: {error}")
+    raise SetupError(
+        f"no Spark master answers at {master} ({'; '.join(problems)}); look whether it runs, under this name and port"
+    )
+
+
+@contextmanager
+def starting(master: str | None) -> Iterator[None]:
+    """Turn whatever Spark and its Java raise while they start into one error in words.
+
+    Raises:
+        SetupError: Spark did not start.
+    """
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except DStreamError:
+        raise
+    # A constructor in Java raises a Py4JJavaError, which is no PySparkException (4.3).
+    except (PySparkException, Py4JError, OSError, RuntimeError, TypeError, ValueError) as error:
+        raise SetupError(f"Spark did not start: {_words(error, master)}. {_SHOW}") from error
+
+
+def _words(error: BaseException, master: str | None) -> str:
+    if re.search(r"All masters are unresponsive|on a stopped SparkContext", str(error)):
+        return f"the master {master} did not take this application; look at its log, and at the release of its Spark"
+    missing = re.search(r"ClassNotFoundException: ([\w.$]+)", str(error))
+    if missing is not None:
+        return f"Java has no class {missing[1]}; name the jar that holds it in spark.jars or spark.jars.packages"
+    if isinstance(error, ConnectionError) or "Answer from Java side is empty" in str(error):
+        return "its Java process ended while it started"
+    return innermost(error).rstrip(". ")

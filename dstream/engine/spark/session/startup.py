@@ -1,0 +1,365 @@
+"""Start of Spark and its Java process, and the filter of its output.
+
+Many workers write to one pipe. Each writes a line that a user prints in one piece or more, and a traceback in pieces of
+its own: the first line, each frame with its line of source, the last line. Pieces of others come between them, also
+between a user's text and the end of its line. Where two readings are possible a line is shown: only right behind a
+frame does an indented line count as its source.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import sys
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from dstream.engine.spark.session.java import ClassArchive, class_archive, find_java, has_java_options
+from dstream.engine.spark.session.settings import Settings, defaults, starting
+from dstream.engine.versions import Feature, has
+from dstream.errors import SetupError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["JVM_OPTIONS", "Pump", "archive_for", "end_java", "forget_java", "quiet_py4j", "started", "submitted"]
+
+
+_CHATTER = (
+    "Setting Spark log level to ",  # at each start of a session in a JVM that runs already (4.3)
+    "WARNING: Using incubator modules",
+    "Using Spark's default log4j profile",
+    "Setting default log level to ",
+    "To adjust logging level use ",
+    "Current mem limits: ",  # from each worker whose memory is limited (4.3)
+    "Setting mem limits to ",
+)
+
+
+class Pump:
+    """Reads what the JVM and the workers write to stderr: held back at first, then passed on to `sys.stderr`."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream = stream
+        self._lines: list[str] = []
+        self._passes = False
+        self._thread = threading.Thread(target=self._run, name="dstream-jvm-stderr", daemon=True)
+        self._thread.start()
+
+    def let_through(self) -> None:
+        """Pass on what comes from now on."""
+        self._passes = True
+
+    def held_back(self) -> str:
+        """Return what came so far, once the JVM has ended."""
+        self._thread.join(timeout=5)
+        return "".join(self._lines[-20:]).strip() or "it wrote no message"
+
+    def _run(self) -> None:
+        with self._stream:
+            for line in _without_last_words(self._stream):
+                if not self._passes:
+                    self._lines.append(line)
+                elif sys.stderr is not None and not line.startswith(_CHATTER):
+                    sys.stderr.write(line)
+
+
+_BEGIN = "Traceback (most recent call last):"
+_FRAME = re.compile(r'  File "(.+)", line \d+')
+_OF_PYSPARK = re.compile(r"(^|/)pyspark/\w+\.py$")
+_BELOW_PYSPARK = re.compile(r"/(?:socket|struct|selectors)\.py$")
+_SOURCE = re.compile(r"    \S")
+_MARKS = re.compile(r"    [ ~^]+$")
+_LAST = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt)(?::|$)")
+_CLOSED = ("BrokenPipeError", "ConnectionResetError", "ConnectionAbortedError", "EOFError")
+"""What a worker meets whose socket Java has closed."""
+_GLUED_LAST = re.compile(rf"(?<=[^\s(:'\"`])(?:{'|'.join(_CLOSED)})(?::.*)?$")
+"""The last line of a traceback right behind other text. Behind a blank the name is a word of a user's line."""
+_NOT_FLUSHED = "PySpark daemon failed to flush the output to the worker process:"
+"""Stands before a traceback of PySpark's (4.3), behind which comes an empty line."""
+
+
+class _Workers:
+    """What the workers are writing: the tracebacks of PySpark's that have begun, as far as they came."""
+
+    def __init__(self) -> None:
+        self._begun: list[list[str]] = []
+        self._newest: list[str] | None = None
+        """The traceback that the line before belongs to."""
+        self._of_users = 0
+        self._lent = 0
+        """How many first lines were shown with a frame of the user's that may have continued another traceback."""
+        self._empty_lines = 0
+
+    def take(self, line: str) -> Iterator[str]:
+        """Give the lines that the user should see, now that `line` has come."""
+        if start := self._start_of_piece(line):
+            yield line[:start]  # Somebody's line that goes on behind it.
+            line = line[start:]
+        text = line.rstrip("\n")
+        frame = _FRAME.match(text)
+        before, self._newest = self._newest, None
+        if text.endswith(_BEGIN) and not text.endswith("Group " + _BEGIN):
+            yield from filter(None, [text.removesuffix(_BEGIN)])
+            self._begun.append([_BEGIN + "\n"])
+        elif frame is not None:
+            yield from self._frame(frame[1], line)
+        elif before is not None and _goes_on(before[-1], text):
+            self._newest = before
+            before.append(line)
+        elif _LAST.match(text):
+            yield from self._last(line)
+        elif text == _NOT_FLUSHED:
+            self._empty_lines += 1
+        elif not text and self._empty_lines:
+            self._empty_lines -= 1
+        else:
+            yield line
+
+    def _start_of_piece(self, line: str) -> int:
+        """Return where, behind text that has no end yet, a piece of PySpark's begins; 0 if none does."""
+        if (start := line.find(_NOT_FLUSHED)) > 0:
+            return start
+        if not self._begun:
+            return 0
+        start = line.rfind('  File "')
+        frame = _FRAME.match(line, start) if line[: max(start, 0)].strip(" |") else None
+        if frame is not None and self._is_of_pyspark(frame[1]):
+            return start
+        last = _GLUED_LAST.search(line)
+        return 0 if last is None else last.start()
+
+    def _is_of_pyspark(self, file: str) -> bool:
+        has_frames = any(len(lines) > 1 for lines in self._begun)
+        return _OF_PYSPARK.search(file) is not None or (has_frames and _BELOW_PYSPARK.search(file) is not None)
+
+    def _frame(self, file: str, line: str) -> Iterator[str]:
+        of_pyspark = [lines for lines in self._begun if len(lines) > 1]
+        empty = [lines for lines in self._begun if len(lines) == 1]
+        if self._is_of_pyspark(file):
+            if not self._begun:
+                self._begun.append([""])  # Its first line was shown with another one.
+            self._newest = (empty or of_pyspark or self._begun)[-1]
+            self._newest.append(line)
+            return
+        # A frame of the user's: the traceback that it opens or continues is shown from here on.
+        if empty:
+            self._begun.remove(empty[-1])
+            self._lent += bool(self._of_users)
+            yield from empty[-1]
+        self._of_users += bool(empty) or not self._of_users
+        yield line
+
+    def _last(self, line: str) -> Iterator[str]:
+        if self._begun and line.startswith(_CLOSED):
+            self._ended()  # Java has ended, or wants no more of what the worker was at.
+            return
+        if self._lent and line.startswith(_CLOSED):
+            self._lent -= 1
+            return
+        if self._begun and not self._of_users:
+            yield from self._ended()
+        self._of_users = max(0, self._of_users - 1)
+        yield line
+
+    def _ended(self) -> list[str]:
+        """Forget one of the tracebacks: one that has frames, if there is any."""
+        index = max(range(len(self._begun)), key=lambda number: len(self._begun[number]) > 1)
+        return self._begun.pop(index)
+
+
+def _goes_on(before: str, text: str) -> bool:
+    """Say whether a line is the source of the frame in the line before it, or the marks below that source."""
+    return (_SOURCE if _FRAME.match(before) else _MARKS).match(text) is not None
+
+
+def _without_last_words(lines: Iterable[str]) -> Iterator[str]:
+    """Leave out how workers find their sockets closed, when Spark stops or a job has failed elsewhere (4.3).
+
+    What is left at the end is left out too: a worker is stopped in the middle of a word.
+    """
+    workers = _Workers()
+    for line in lines:
+        yield from workers.take(line)
+
+
+JVM_OPTIONS = (
+    # What the JVM does for us are short jobs on byte arrays. Its own choice of a collector, G1, takes 10 % of the CPU
+    # of a word count for marking beside it.
+    "-XX:+UseParallelGC "
+    # Its second compiler takes more than it gives back, unless code runs 40 times as often as it would wait for.
+    "-XX:+IgnoreUnrecognizedVMOptions -XX:Tier4InvocationThreshold=200000 -XX:Tier4MinInvocationThreshold=24000 "
+    "-XX:Tier4CompileThreshold=600000 -XX:Tier4BackEdgeThreshold=1600000"
+)
+
+
+def archive_for(settings: Settings) -> ClassArchive | None:
+    """Return the archive of classes, if Java starts for this session, and nobody else chooses its options."""
+    from pyspark import SparkContext
+
+    is_possible = settings.class_archive and _chooses_java_options(settings.master or "local[*]", settings.config)
+    starts = SparkContext._gateway is None and "PYSPARK_GATEWAY_PORT" not in os.environ
+    return class_archive(find_java()) if is_possible and starts else None
+
+
+def _chooses_java_options(master: str, config: Mapping[str, str]) -> bool:
+    return master.startswith("local") and not has_java_options(config)
+
+
+def started(archive: ClassArchive | None, settings: Settings) -> SparkSession:
+    """Start Spark; if Java does not start with an archive, once more without it."""
+    from pyspark import SparkContext
+
+    options = "" if archive is None else archive.options()
+    try:
+        return _started(settings, options)
+    except SetupError:
+        if archive is None or not options or SparkContext._gateway is not None:
+            raise
+    archive.discard()
+    return _started(settings)
+
+
+def _started(settings: Settings, java_options: str = "") -> SparkSession:
+    find_java()
+    from pyspark import SparkConf
+    from pyspark.sql import SparkSession
+
+    master = settings.master or submitted("spark.master") or "local[*]"
+    title = submitted("spark.app.name")
+    conf = SparkConf(loadDefaults=False)
+    for name, value in {
+        **defaults(master, settings),
+        **({"spark.app.name": title} if title else {}),
+        **settings.config,
+    }.items():
+        conf.set(name, value)
+    with (
+        starting(master),
+        _environment(master, settings.config, java_options),
+        _loading_beside(),
+        _quiet_jvm(conf, settings.log_level),
+    ):
+        spark: SparkSession = SparkSession.builder.master(master).config(conf=conf).getOrCreate()
+    if settings.log_level == "INFO":
+        _let_information_through(spark)
+    if settings.log_level == "OFF":
+        quiet_py4j()
+    return spark
+
+
+def submitted(name: str) -> str | None:
+    """Return what `spark-submit` was given for a setting; None if it has not started this process."""
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        return None
+    from pyspark import SparkContext
+
+    SparkContext._ensure_initialized()
+    java: Any = SparkContext._jvm
+    found: str | None = java.java.lang.System.getProperty(name)
+    return found
+
+
+@contextmanager
+def _environment(master: str, config: Mapping[str, str], java_options: str) -> Iterator[None]:
+    """Let workers run this interpreter, and Spark's own cluster on one machine find Spark."""
+    import pyspark
+
+    wanted = {"PYSPARK_PYTHON": sys.executable}
+    if _chooses_java_options(master, config):
+        wanted["SPARK_SUBMIT_OPTS"] = f"{JVM_OPTIONS} {java_options}"
+    if master.startswith("local-cluster"):
+        wanted["SPARK_HOME"] = str(Path(pyspark.__file__).parent)
+    missing = {name: value for name, value in wanted.items() if name not in os.environ}
+    os.environ.update(missing)
+    try:
+        yield
+    finally:
+        for name in missing:
+            os.environ.pop(name, None)
+
+
+_NEEDED = ("pyarrow", "pandas", "pyspark.sql.pandas.map_ops")
+"""Modules that PySpark loads before a first result, unless they are there."""
+_NEEDED_SINCE_4 = ("pyspark.testing.utils", "pyspark.sql.classic.dataframe")
+"""Modules that it loads since 4.0, too. The first of them loads pandas-on-Spark in 3.5, which warns."""
+
+
+@contextmanager
+def _loading_beside() -> Iterator[None]:
+    """Load what the first job needs while Java starts, which has a core of its own."""
+    thread = threading.Thread(target=_load, name="dstream-loading", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
+
+
+def _load() -> None:
+    for name in (*_NEEDED, *(_NEEDED_SINCE_4 if has(Feature.CLASSIC_MODULES) else ())):
+        with suppress(Exception):  # What cannot be loaded fails where it is needed.
+            import_module(name)
+
+
+@contextmanager
+def _quiet_jvm(conf: Any, log_level: str) -> Iterator[None]:
+    """Start the JVM, if there is none yet, with its start-up messages held back unless they are wanted."""
+    from pyspark import SparkContext
+    from pyspark.java_gateway import launch_gateway
+
+    if SparkContext._gateway is not None or log_level != "OFF":
+        yield
+        return
+    reading, writing = os.pipe()
+    pump = Pump(os.fdopen(reading, "r", errors="replace"))
+    try:
+        # A JVM that cannot start says why on stdout.
+        gateway = launch_gateway(conf, {"stdout": writing, "stderr": writing})  # type: ignore[no-untyped-call]
+    except Exception:
+        os.close(writing)
+        raise SetupError(f"the Java virtual machine did not start: {pump.held_back()}") from None
+    os.close(writing)
+    SparkContext._ensure_initialized(gateway=gateway)
+    yield
+    pump.let_through()
+
+
+def _let_information_through(spark: SparkSession) -> None:
+    """Lift the filter that Spark puts before a shell: asked for INFO, which it has already, 4.3 leaves it."""
+    for level in ("WARN", "INFO"):
+        spark.sparkContext.setLogLevel(level)
+
+
+def quiet_py4j() -> None:
+    """Keep what py4j tells of each connection out of the user's log, unless somebody has given it a level."""
+    logger = logging.getLogger("py4j")
+    if logger.level == logging.NOTSET:
+        logger.setLevel(logging.WARNING)
+
+
+def end_java() -> str:
+    """Let the Java of this process, whose session has stopped, end by itself; return the path of its classes."""
+    from pyspark import SparkContext
+
+    gateway: Any = SparkContext._gateway
+    class_path = str(gateway.jvm.java.lang.System.getProperty("java.class.path"))
+    gateway.proc.stdin.close()
+    gateway.proc.wait()
+    forget_java()
+    return class_path
+
+
+def forget_java() -> None:
+    """Let the next session start a Java process: PySpark (4.3) keeps the way to the one that is gone."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession, SQLContext
+
+    SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
+    SparkSession._instantiatedSession = SparkSession._activeSession = None
+    SQLContext._instantiatedContext = None

@@ -1,0 +1,96 @@
+"""The process from which Spark forks its Python workers on this machine, with their modules loaded.
+
+PySpark's own (4.3) loads nothing, so each worker spends half a second of CPU on imports, and at the end of each task
+looks for garbage among everything that was imported. It does so since libraries may start threads when they are loaded,
+and locks of threads do not survive a fork. What is loaded here starts none.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import time
+from collections.abc import Callable
+from importlib import import_module
+
+from pyspark import daemon
+
+__all__ = ["MODULES", "Collecting", "main"]
+
+
+MODULES = (
+    "numpy",
+    "pyarrow",
+    "pyspark.worker",
+    "pyspark.sql.pandas.serializers",
+    "dstream.engine.tasks.payloads",
+    "dstream.engine.tasks.stage",
+    "dstream.engine.tasks.sinks",
+    "dstream.operators.rows.loops",
+    "dstream.session",
+)
+"""What is loaded before the first fork."""
+
+_TIMES = 20
+"""How many times longer the work between two looks for garbage lasts than a look."""
+
+_NO_THREADS = {
+    # Memory goes back to the system when memory is asked for, not beside it.
+    "JE_ARROW_MALLOC_CONF": "background_thread:false",
+    "OMP_NUM_THREADS": "1",  # Spark says the same, unless a task has several cores.
+}
+
+
+def main() -> None:
+    """Load what workers need, and fork one whenever Spark asks for it."""
+    for name, value in _NO_THREADS.items():
+        os.environ.setdefault(name, value)
+    try:
+        for name in MODULES:
+            import_module(name)
+    except Exception:
+        pass  # What cannot be loaded fails in the task that needs it, where the user sees it.
+    os.register_at_fork(after_in_child=_renew_chance)
+    gc.collect()
+    gc.freeze()  # A worker looks for garbage at the end of each task: what stands here is none.
+    daemon.__dict__["gc"] = Collecting()  # It calls `gc.collect()` there, and nothing else of it.
+    daemon.manager()
+
+
+class Collecting:
+    """What a worker calls at the end of each task: looks for garbage, but for no more than a twentieth of the time.
+
+    To look takes as long as there are objects, so behind small tasks of a job with much state it would be most of what
+    a worker does. Python itself looks when there are a quarter more objects than last time.
+    """
+
+    def __init__(
+        self, collect: Callable[[], object] = gc.collect, clock: Callable[[], float] = time.perf_counter
+    ) -> None:
+        self._collect = collect
+        self._clock = clock
+        self._ended = 0.0
+        self._took = 0.0
+
+    def collect(self) -> None:
+        """Look for garbage, unless it was looked for a moment ago."""
+        began = self._clock()
+        if began - self._ended >= _TIMES * self._took:
+            self._collect()
+            self._ended = self._clock()
+            self._took = self._ended - began
+
+
+def _renew_chance() -> None:
+    """Let each worker draw numbers of its own.
+
+    Python's generator does that itself; NumPy's would go on where that of the parent stood.
+    """
+    random = sys.modules.get("numpy.random")
+    if random is not None:
+        random.seed()
+
+
+if __name__ == "__main__":
+    main()

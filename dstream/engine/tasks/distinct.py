@@ -1,0 +1,221 @@
+"""Sinks and readers of `distinct`, for items in columns or one by one.
+
+Each task sends the first of equal items, of a million at a time, to the task of their key. That one keeps the first of
+all of them, and, if the items have an order, sends it back to the partition that it came from.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, count
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+from dstream.engine.tasks.readers import first_of_keys, in_place_order
+from dstream.engine.tasks.routing import RouteFirstOnes
+from dstream.engine.tasks.rows import ITEMS, Row
+from dstream.engine.tasks.runtime import StageTask
+from dstream.engine.tasks.sinks import RouteByKey, RouteByPlace
+from dstream.failures import naming
+from dstream.keys import check_hash_seed
+from dstream.operators.rows.batches import loads_items
+from dstream.operators.rows.blocks import Block, ColumnItems, given
+from dstream.operators.rows.operations import Task
+from dstream.operators.rows.spill import distinct_of_batches
+from dstream.plan.steps import Step
+
+if TYPE_CHECKING:
+    from dstream.operators.columns.values import Column
+
+__all__ = ["RouteBack", "RouteFirsts", "back_in_order", "first_of_each", "one_of_each", "read_placed"]
+
+
+_MOST_ROWS = 2**20
+"""Of so many rows of a task the first ones are found at once."""
+
+
+@dataclass(frozen=True)
+class RouteFirsts:
+    """Send the first ones of equal items to their target, as `FirstRows` where they stand in columns of numbers.
+
+    Attributes:
+        is_ordered: others are sent as (position, item); otherwise as items alone.
+    """
+
+    targets: int
+    step: Step
+    is_ordered: bool
+
+    def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
+        if type(items) is not ColumnItems:
+            yield from self._one_by_one(items, 0, task)
+            return
+        numbers = count()
+        for row in self._rows(items.blocks(), task):
+            yield row._replace(sequence=next(numbers))
+
+    def _rows(self, blocks: Iterator[Block], task: StageTask) -> Iterator[Row]:
+        check_hash_seed()
+        before = 0
+        for block in _gathered(blocks):
+            rows = None if isinstance(block, Sequence | Iterator) else self._in_columns(block, before)
+            if rows is None:
+                counter = count(before)
+                items = map(itemgetter(0), zip(given(block), counter))  # noqa: B905 - one of them has no end
+                yield from self._one_by_one(items, before, task)
+                before = next(counter)
+            else:
+                size, sent = rows
+                before += size
+                yield from (Row(target, task.partition, 0, ITEMS, few, data) for target, few, data in sent)
+
+    def _in_columns(self, column: Column, before: int) -> tuple[int, Iterable[tuple[int, int, bytes]]] | None:
+        from dstream.operators.columns.distinct import firsts_of_task  # loads NumPy, which made the column
+
+        return firsts_of_task(column, before, self.targets)
+
+    def _one_by_one(self, items: Iterator[Any], before: int, task: StageTask) -> Iterator[Row]:
+        if self.is_ordered:
+            return RouteByKey(None, self.targets, self.step, before)(items, task)
+        return RouteFirstOnes(None, self.targets, self.step)(items, task)
+
+
+def _gathered(blocks: Iterator[Block]) -> Iterator[Block]:
+    """Give neighbouring columns of one type together."""
+    held: list[Any] = []
+    rows = 0
+    for block in blocks:
+        is_column = not isinstance(block, Sequence | Iterator)
+        if held and (not is_column or rows >= _MOST_ROWS or type(block) is not type(held[0])):
+            yield _stacked(held)
+            held, rows = [], 0
+        if is_column:
+            held.append(block)
+            rows += _ROWS
+        else:
+            yield block
+    if held:
+        yield _stacked(held)
+
+
+_ROWS = 32_768
+"""A block has no more of them."""
+
+
+def _stacked(columns: list[Any]) -> Block:
+    from dstream.operators.columns.values import stacked_or_items  # loads NumPy, which made the columns
+
+    return stacked_or_items(columns)
+
+
+def one_of_each(step: Step, batches: Iterator[Any], task: Task) -> Iterator[Any]:
+    """Give one of equal items of batches, in any order."""
+
+    def by_items(rest: Iterator[Any]) -> Iterator[Any]:
+        lists = (batch if isinstance(batch, list) else [batch.items()] for batch in rest)
+        with naming(step):
+            yield from distinct_of_batches(lists, task.bound)
+
+    numbered = ((0, batch) for batch in batches)
+    return ColumnItems(_met(numbered, lambda rest: by_items(batch for _, batch in rest), task, 1))
+
+
+def read_placed(rows: Iterator[Row]) -> Iterator[tuple[int, Any]]:
+    """Give (source, batch) of each row."""
+    for row in rows:
+        yield row.source, loads_items(row.payload)
+
+
+def first_of_each(step: Step, batches: Iterator[tuple[int, Any]], task: Task) -> Iterator[Any]:
+    """Give ((source, position), item) of the first one of equal items."""
+
+    def by_items(rest: Iterator[tuple[int, Any]]) -> Iterator[Any]:
+        return first_of_keys(None, step, chain.from_iterable(map(_pairs, rest)), task)
+
+    return ColumnItems(_met(batches, by_items, task, None))
+
+
+def _pairs(batch: tuple[int, Any]) -> Iterator[tuple[tuple[int, int], Any]]:
+    source, rows = batch
+    pairs = rows if isinstance(rows, list) else zip(rows.places.tolist(), rows.items(), strict=True)
+    return (((source, position), item) for position, item in pairs)
+
+
+def _met(
+    batches: Iterator[tuple[int, Any]],
+    by_items: Callable[[Iterator[tuple[int, Any]]], Iterator[Any]],
+    task: Task,
+    member: int | None,
+) -> Iterator[Block]:
+    """Give ((source, place), item) of the first ones, or that member of these, in columns if all batches are."""
+    held = deque[tuple[int, Any]]()
+    for batch in batches:
+        held.append(batch)
+        if isinstance(batch[1], list) or task.bound.exceeded():
+            break
+    else:
+        if not held:
+            return
+        from dstream.operators.columns.distinct import firsts_met  # loads NumPy, which made the columns
+
+        found = firsts_met([source for source, _ in held], [rows for _, rows in held])
+        if found is not None:
+            yield found if member is None else found.members[member]
+            return
+    yield by_items(chain(_drained(held), batches))
+
+
+def _drained(held: deque[Any]) -> Iterator[Any]:
+    while held:
+        yield held.popleft()
+
+
+@dataclass(frozen=True)
+class RouteBack:
+    """Send ((source, position), item) back to where the item came from, several sources to a target."""
+
+    sources: int
+    targets: int
+
+    def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
+        if type(items) is not ColumnItems:
+            yield from RouteByPlace(self.sources, self.targets)(items, task)
+            return
+        numbers = count()
+        for block in items.blocks():
+            for row in self._rows(block, task):
+                yield row._replace(sequence=next(numbers))
+
+    def _rows(self, block: Block, task: StageTask) -> Iterator[Row]:
+        if isinstance(block, Sequence | Iterator):
+            return RouteByPlace(self.sources, self.targets)(iter(block), task)
+        from dstream.operators.columns.distinct import sent_back  # loads NumPy, which made the column
+
+        sent = sent_back(block, self.sources, self.targets)
+        return (Row(target, task.partition, 0, ITEMS, size, data) for target, size, data in sent)
+
+
+def back_in_order(batches: Iterator[Any], task: Task) -> Iterator[Any]:
+    """Give the items of batches of ((source, position), item) in the order of their places."""
+    return ColumnItems(_in_order(batches, task))
+
+
+def _in_order(batches: Iterator[Any], task: Task) -> Iterator[Block]:
+    held = deque[Any]()
+    for batch in batches:
+        held.append(batch)
+        if isinstance(batch, list) or task.bound.exceeded():
+            break
+    else:
+        if not held:
+            return
+        from dstream.operators.columns.distinct import in_places  # loads NumPy, which made the columns
+
+        found = in_places(held)
+        if found is not None:
+            yield found
+            return
+    items = (batch if isinstance(batch, list) else given(batch) for batch in chain(_drained(held), batches))
+    yield in_place_order(chain.from_iterable(items), task)

@@ -1,0 +1,203 @@
+"""State of a worker process: its shared services and the tables of its hash joins.
+
+Spark reaches no idle worker. So a process that makes a shared service connects to the driver, and keeps the connection:
+when something comes on it, or it breaks since the driver is gone, the run has ended. The process then destroys what it
+has made for that run, and answers with what went wrong, or nothing.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import socket
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from dstream.engine.tasks.payloads import Payloads
+from dstream.errors import EngineError
+from dstream.failures.transport import WorkerFailure, raise_to_driver
+from dstream.operators.joins.lookup import LookupTable, table_of
+from dstream.operators.rows.services import TaskServices
+from dstream.plan.operations.stages import ServiceFunction
+from dstream.plan.steps import Step
+
+__all__ = [
+    "NO_RUN",
+    "DriverAddress",
+    "RunOfTask",
+    "SharedServices",
+    "leave_all",
+    "shared_services",
+    "table_made_once",
+    "tables_of_run",
+]
+
+
+_CONNECTING = 20.0
+
+
+@dataclass(frozen=True)
+class DriverAddress:
+    """Where the driver of a run listens.
+
+    Attributes:
+        secret: who sends it first was sent by the driver.
+    """
+
+    host: str
+    port: int
+    secret: bytes
+
+
+@dataclass(frozen=True)
+class RunOfTask:
+    """Which run of a plan a task belongs to.
+
+    Attributes:
+        name: unlike that of any other run.
+        home: None if no service of the plan is shared, or no worker reaches the driver.
+    """
+
+    name: str
+    home: DriverAddress | None = None
+
+
+NO_RUN = RunOfTask("")
+
+_lock = threading.Lock()
+_of_runs: dict[str, SharedServices] = {}
+
+
+class SharedServices:
+    """What the shared services of one run have made in this process."""
+
+    def __init__(self, run: RunOfTask) -> None:
+        assert run.home is not None, "what is shared has a driver that says when it ends"
+        self._name = run.name
+        self._made = TaskServices()
+        self._idle = threading.Condition()
+        self._users = 0
+        self._connection = _connected(run.home)
+        threading.Thread(target=self._end_with_the_run, name="dstream-services", daemon=True).start()
+
+    def get(self, served: ServiceFunction, step: Step) -> Any:
+        """Return what the service of a step gives, made if it was not."""
+        return self._made.get(served, step)
+
+    def use(self) -> Callable[[], None]:
+        """Keep them alive until what is returned is called: a task that runs may still need them."""
+        with self._idle:
+            self._users += 1
+        return self._unused
+
+    def _unused(self) -> None:
+        with self._idle:
+            self._users -= 1
+            self._idle.notify_all()
+
+    def _end_with_the_run(self) -> None:
+        with suppress(OSError):
+            self._connection.recv(1)
+        with self._idle:
+            self._idle.wait_for(lambda: self._users == 0)
+        self.end()
+
+    def end(self) -> None:
+        """Destroy what was made, and tell the driver; a second call finds nothing."""
+        with _lock:
+            _of_runs.pop(self._name, None)
+        with self._idle:
+            answer = self._destroyed()
+        with suppress(OSError):
+            self._connection.sendall(answer.encode())
+            self._connection.shutdown(socket.SHUT_RDWR)  # The thread that waits on it ends, too.
+        self._connection.close()
+
+    def _destroyed(self) -> str:
+        """Destroy what was made; return what went wrong, as it travels to the driver."""
+        try:
+            self._made.destroy()
+        except Exception as error:
+            try:
+                raise_to_driver(error)
+            except WorkerFailure as failure:
+                return str(failure)
+        return ""
+
+
+def _connected(home: DriverAddress) -> socket.socket:
+    try:
+        connection = socket.create_connection((home.host, home.port), timeout=_CONNECTING)
+        connection.settimeout(None)
+        connection.sendall(home.secret)
+    except OSError as error:
+        raise EngineError(
+            f"this worker does not reach the driver at {home.host}:{home.port}, which would tell it when to destroy a "
+            f"shared service: {error}. Let workers connect to the driver, or make the service with shared=False"
+        ) from error
+    return connection
+
+
+def shared_services(run: RunOfTask) -> SharedServices:
+    """Return those of a run in this process."""
+    with _lock:
+        if run.name not in _of_runs:
+            _before_the_process_ends()
+            _of_runs[run.name] = SharedServices(run)
+        return _of_runs[run.name]
+
+
+def leave_all() -> None:
+    """Destroy what this process has made for any run, since it is about to end."""
+    while _of_runs:
+        for each in list(_of_runs.values()):
+            each.end()
+
+
+_is_prepared = False
+
+
+def _before_the_process_ends() -> None:
+    """Destroy what is left before this process ends.
+
+    PySpark's daemon ends the processes that it forked with `os._exit` (4.3), which runs nothing else: those that have
+    been idle for a minute, those whose task failed, and each after its task if workers are not used again.
+    """
+    global _is_prepared
+    if _is_prepared:
+        return
+    _is_prepared = True
+    end_process = os._exit
+
+    def leave_and_exit(status: int) -> None:
+        with suppress(Exception):
+            leave_all()
+        end_process(status)
+
+    os._exit = leave_and_exit  # type: ignore[assignment]
+    atexit.register(leave_all)
+
+
+_run = ""
+_tables: dict[str, LookupTable] = {}
+
+
+def tables_of_run(run: str) -> None:
+    """Keep the tables of one run of a plan, and let go of those of any other.
+
+    A process of the workers serves one run after another. Two runs at once that share it make theirs more often.
+    """
+    global _run
+    if run != _run:
+        _run = run
+        _tables.clear()
+
+
+def table_made_once(sent: Payloads, step: Step) -> LookupTable:
+    """Return the table of a right side; the first task of this process that needs it makes it."""
+    if sent.name not in _tables:
+        _tables[sent.name] = table_of(sent.payloads(), step)
+    return _tables[sent.name]

@@ -1,0 +1,139 @@
+"""Routing between the parts of a graph of processors, each to the task of its processor.
+
+Marks travel among the items, to every target. Behind its rows, each task sends one control row to every target: how
+many rows it sent there. A target that misses a row, or the control row of a task, refuses to go on.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from dstream.base.pickling import dumps
+from dstream.engine.tasks.rows import ITEMS, LAST, Row, check_arrived
+from dstream.engine.tasks.runtime import StageTask
+from dstream.engine.tasks.sinks import Router
+from dstream.failures import naming
+from dstream.keys import check_hash_seed
+from dstream.operators.rows.batches import loads, loads_items, travelling
+from dstream.plan.graphs import GraphEdge
+from dstream.plan.steps import Step
+from dstream.processors.blocks import GraphArrival, GraphBlock
+from dstream.processors.edges import EdgeRouter, router_of
+
+__all__ = ["EdgeToPart", "ReadArrivals", "RouteToProcessors"]
+
+
+@dataclass(frozen=True)
+class EdgeToPart:
+    """An edge that leads from what a task runs to another part of the graph.
+
+    Attributes:
+        edge: which one.
+        inlet: its number there.
+        senders: how many processors, or tasks, send by it.
+        processors: how many processors its destination has.
+        behind: how many targets stand before the first of these.
+        source: what stands in rows there as their source, for the first of the senders.
+        step: what a failure of its key function belongs to.
+    """
+
+    edge: GraphEdge
+    inlet: int
+    senders: int
+    processors: int
+    behind: int
+    source: int
+    step: Step
+
+
+@dataclass(frozen=True)
+class RouteToProcessors:
+    """Send each block that comes by an edge to the processors that get its items.
+
+    Attributes:
+        edges: by the numbers of the outlets that they are.
+        results: the other outlets, with the numbers that they have in the whole graph; their blocks go to the last
+            target, and are read where they are.
+        targets: how many there are.
+    """
+
+    counts_rows: ClassVar[bool] = True
+
+    edges: Mapping[int, EdgeToPart]
+    results: Mapping[int, int]
+    targets: int
+
+    def __call__(self, blocks: Iterator[GraphBlock], task: StageTask) -> Iterator[Row]:
+        check_hash_seed()
+        routing = _Routing(self)
+        sent = Counter[int]()
+        for row in Router(self.targets, task).rows(routing.placed(blocks)):
+            sent[row.target] += 1
+            yield row._replace(source=routing.sources.get(row.target, row.source))
+        for target, source in routing.sources.items():
+            yield Row(target, source, LAST, ITEMS, 0, dumps(sent[target]))
+
+
+@dataclass
+class _Routing:
+    """Places blocks of one sender.
+
+    Attributes:
+        sources: what rows to each target have as their source; all targets, when the sender has ended.
+    """
+
+    sink: RouteToProcessors
+    sources: dict[int, int] = field(default_factory=dict)
+    routers: dict[int, EdgeRouter] = field(default_factory=dict)
+
+    def placed(self, blocks: Iterator[GraphBlock]) -> Iterator[tuple[int, Any]]:
+        """Give (target, block), and for a processor (target, arrival)."""
+        for block in blocks:
+            way = self.sink.edges.get(block.outlet)
+            if way is None:
+                outlet = self.sink.results[block.outlet]
+                yield self.sink.targets - 1, GraphBlock(outlet, block.sender, _travelling(block.items))
+                continue
+            router = self.routers.get(block.outlet) or self._begin(block, way)
+            with naming(way.step):
+                routed = router.route(block.items)
+            for target, items in routed:
+                yield way.behind + target, GraphArrival(way.inlet, block.sender, target, _travelling(items))
+
+    def _begin(self, block: GraphBlock, way: EdgeToPart) -> EdgeRouter:
+        made = self.routers[block.outlet] = router_of(way.edge, block.sender, way.senders, way.processors)
+        for target in range(way.behind, way.behind + way.processors):
+            self.sources.setdefault(target, way.source + block.sender)
+        return made
+
+
+def _travelling(items: list[Any]) -> Any:
+    """Return a block as it travels; one with marks tells so by its class."""
+    return travelling(items) if type(items) is list else items
+
+
+@dataclass(frozen=True)
+class ReadArrivals:
+    """Give the number of the processors that run in this task, and then what arrives for them.
+
+    Attributes:
+        sources: how many tasks have sent something.
+    """
+
+    sources: int
+    step: Step
+
+    def __call__(self, rows: Iterator[Row]) -> Iterator[int | GraphArrival]:
+        arrived, told = Counter[int](), dict[int, int]()
+        for row in rows:
+            if not arrived and not told:
+                yield row.target
+            if row.sequence == LAST:
+                told[row.source] = loads(row.payload)
+                continue
+            arrived[row.source] += 1
+            yield from loads_items(row.payload)
+        check_arrived(len(told), self.sources, told, arrived, self.step)

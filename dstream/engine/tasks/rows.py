@@ -1,0 +1,406 @@
+"""Rows: the one schema of items between stages, in memory or in files, with watermarks, failures and counts.
+
+A row is a batch of pickled items and where it belongs: `target`, the partition it is sent to;
+`source` and `sequence`, where it came from, which is what order is restored from; `channel`, what
+it carries; `size`, how many items.
+
+The rows of a shuffle that goes through the driver are small in most epochs, and travel as they are. What a task has
+beyond some bytes, it writes into a file of its own, from which the tasks that read the rows take it.
+
+Watermarks and failures go to every target of the shuffle behind the task: a task that reads any of its items reads them
+too.
+
+In an epoch, each task sends one row more to every target, behind all others: how many rows it sent there. A target that
+misses a row, or that of a task, refuses to go on. A sink that has such rows of its own says so, in `counts_rows`.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import uuid
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from struct import Struct
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+
+from dstream.base.pickling import dumps
+from dstream.errors import EngineError, SerializationError
+from dstream.failures import Failure, attach
+from dstream.failures.transport import as_text
+from dstream.operators.rows.batches import loads
+from dstream.operators.rows.operations import Watermarks
+from dstream.plan.steps import Step
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = [
+    "COLUMNS",
+    "COUNTS",
+    "FAILED",
+    "ITEMS",
+    "LARGEST",
+    "LAST",
+    "SAMPLE",
+    "STOPPED",
+    "STORED",
+    "SUMMARY",
+    "WAITING",
+    "WATERMARKS",
+    "ExpectedRows",
+    "Row",
+    "Storing",
+    "arrow_schema",
+    "bounded",
+    "check_arrived",
+    "counting_sent",
+    "counts_itself",
+    "from_record_batch",
+    "handed_on",
+    "not_written",
+    "rows_of_failure",
+    "rows_of_watermarks",
+    "targets_of",
+    "to_record_batch",
+    "too_large_for_java",
+    "whole",
+]
+
+
+ITEMS = 0
+"""The channel of the items themselves. Channels above it carry the items that a `peek` step saw."""
+
+SAMPLE = -1
+"""The channel of the sample from which `sorted` chooses its ranges."""
+
+STOPPED = -2
+"""The channel of the mark that a prefix ended in this partition."""
+
+SUMMARY = -3
+"""The channel of the summary of a partition that a gatherer over several partitions needs, beside the items."""
+
+COLUMNS = -4
+"""The channel of the schemas of a task's columns."""
+
+WAITING = -5
+"""The channel of how many parts of a partition wait where they were written; `sequence` has their bytes."""
+
+WATERMARKS = -6
+"""The channel of the watermarks that a task knows, behind its items: those of the partitions that it has read."""
+
+FAILED = -7
+"""The channel of an exception that ended a task, where exceptions are results."""
+
+COUNTS = -8
+"""The channel of how many rows a task has sent to a target, behind all of them; only epochs have it."""
+
+STORED = -9
+"""The channel of a row whose own channel is in its payload, with the place in a file where its own payload stands."""
+
+LARGEST = 2**31 - 2**20
+"""The most bytes that a payload may have in any memory: Arrow and Java count less than 2 GiB in an array."""
+
+
+class Row(NamedTuple):
+    """One batch on its way."""
+
+    target: int
+    source: int
+    sequence: int
+    channel: int
+    size: int
+    payload: Any
+
+
+def bounded(rows: Iterable[Row], most: int, step: Step | None) -> Iterator[Row]:
+    """Give rows as long as Java can take each of them.
+
+    Java copies a row several times on its way. Where its memory ends, it ends, and no exception says of which item.
+
+    Args:
+        rows: those of a task.
+        most: how many bytes the payload of a row may have.
+        step: the call that the rows are for.
+
+    Raises:
+        SerializationError: a row has more.
+    """
+    for row in rows:
+        size = memoryview(row.payload).nbytes
+        if size > most:
+            raise _too_large(row, size, most, step)
+        yield row
+
+
+def _too_large(row: Row, size: int, most: int, step: Step | None) -> SerializationError:
+    items = "an item has" if row.size <= 1 else f"{row.size:,} items that travel together have"
+    return too_large_for_java(items, size, most, step, "divide the item; or let each task write its items itself")
+
+
+def too_large_for_java(what: str, size: int, most: int, step: Step | None, advice: str) -> SerializationError:
+    """Return the error of items that are larger than Java can take.
+
+    Args:
+        what: subject and verb.
+        size: their bytes.
+        most: how many they may have.
+        step: the call that they are for.
+        advice: what to do, beside giving Java more memory.
+    """
+    error = SerializationError(
+        f"{what} {size:,} bytes when pickled, and Spark's Java process, by its memory, takes {most:,} at once"
+    )
+    more = "connect(config={'spark.driver.memory': '8g'})"
+    advice = f"{advice}; or give Java more with {more}, on a cluster 'spark.executor.memory' too"
+    attach(error, Failure(step, advice=advice))
+    return error
+
+
+def to_record_batch(row: Row) -> pa.RecordBatch:
+    """Return the Arrow form of one row; each row is a batch of its own, so that none waits for another.
+
+    The payload is not copied. `pa.array` would load pandas into each worker (pyarrow 26), which takes it 0.3 s.
+    """
+    import pyarrow as pa
+
+    schema, payload = arrow_schema(), pa.py_buffer(row.payload)
+    places = zip(schema.types, _FORMS, row[:-1], strict=False)
+    arrays = [pa.Array.from_buffers(kind, 1, [None, pa.py_buffer(form.pack(value))]) for kind, form, value in places]
+    borders = pa.py_buffer(_BORDERS.pack(0, payload.size))
+    arrays.append(pa.Array.from_buffers(schema.types[-1], 1, [None, borders, payload]))
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+_INT, _LONG, _BORDERS = Struct("=i"), Struct("=q"), Struct("=ii")
+_FORMS = (_INT, _INT, _LONG, _INT, _INT)
+
+
+def from_record_batch(batch: pa.RecordBatch) -> Iterator[Row]:
+    """Give the rows of an Arrow batch; payloads are views, not copies."""
+    places = zip(*(batch.column(name).to_pylist() for name in Row._fields[:-1]), strict=True)
+    for (target, source, sequence, channel, size), payload in zip(places, batch.column("payload"), strict=True):
+        yield Row(target, source, sequence, channel, size, payload.as_buffer())
+
+
+def from_record_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:
+    """Give the rows of Arrow batches, one after another."""
+    for batch in batches:
+        yield from from_record_batch(batch)
+
+
+@functools.cache
+def arrow_schema() -> pa.Schema:
+    """Return the columns of rows."""
+    import pyarrow as pa
+
+    kinds = (pa.int32(), pa.int32(), pa.int64(), pa.int32(), pa.int32(), pa.binary())
+    return pa.schema(list(zip(Row._fields, kinds, strict=True)))
+
+
+class _Place(NamedTuple):
+    """Where the payload of a row stands."""
+
+    path: str
+    start: int
+    size: int
+
+    def read(self) -> bytes:
+        try:
+            with open(self.path, "rb") as file:
+                file.seek(self.start)
+                found = file.read(self.size)
+        except OSError as error:
+            raise EngineError(f"rows on their way between two tasks cannot be read: {error}") from error
+        if len(found) < self.size:
+            raise EngineError(f"rows on their way between two tasks are cut off, in {self.path}")
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Storing:
+    """Puts what is large of the rows of a task into a file.
+
+    Attributes:
+        folder: of such files; it is there as long as somebody wants them.
+        most: so many bytes of a task travel with its rows.
+    """
+
+    folder: str
+    most: int
+
+    def stored(self, rows: Iterator[Row]) -> Iterator[Row]:
+        """Give the rows, or in their place where their payload stands.
+
+        Raises:
+            EngineError: the disk is full, or cannot be written to.
+        """
+        room, file = self.most, None
+        with ExitStack() as stack:
+            for row in rows:
+                size = memoryview(row.payload).nbytes
+                if size <= room:
+                    room -= size
+                    yield row
+                    continue
+                if file is None:
+                    file = self._opened()
+                    stack.callback(_close, file)
+                place = _Place(file.name, file.tell(), size)
+                self._write(file, row.payload)
+                yield row._replace(channel=STORED, payload=dumps((row.channel, place)))
+            if file is not None:
+                self._write(file, b"", is_last=True)
+
+    def _opened(self) -> BinaryIO:
+        try:
+            return open(os.path.join(self.folder, uuid.uuid4().hex), "xb")
+        except OSError as error:
+            raise not_written(self.folder, error) from error
+
+    def _write(self, file: BinaryIO, payload: bytes, *, is_last: bool = False) -> None:
+        try:
+            file.write(payload)
+            if is_last:
+                file.flush()
+        except OSError as error:
+            raise not_written(self.folder, error) from error
+
+
+def not_written(folder: str, error: OSError) -> EngineError:
+    """Return the error that says so of rows."""
+    return EngineError(f"rows on their way between two tasks cannot be written into {folder}: {error}")
+
+
+def _close(file: BinaryIO) -> None:
+    """Close a file: what could not be written has been told before."""
+    with suppress(OSError):
+        file.close()
+
+
+def handed_on(row: Row) -> Row:
+    """Return a row as the driver hands it on: with its own channel, and its payload or the place where that stands."""
+    if row.channel != STORED:
+        return row._replace(payload=bytes(row.payload))
+    channel, place = loads(row.payload)
+    return row._replace(channel=channel, payload=place)
+
+
+def whole(row: Row) -> Row:
+    """Return a row that was handed on with its payload."""
+    return row._replace(payload=row.payload.read()) if isinstance(row.payload, _Place) else row
+
+
+LAST = 2**62
+"""The `sequence` of rows behind all others of their task."""
+
+
+def rows_of_watermarks(known: Watermarks, partition: int, sink: object) -> Iterator[Row]:
+    """Give the watermarks that a task knows at its end, once for each target; a sink may have told them itself.
+
+    Args:
+        known: the watermarks.
+        partition: the number of the task.
+        sink: what has written its items. One that sends them to several targets says to how many, in `targets`.
+    """
+    if not known or getattr(sink, "tells_watermarks", False):
+        return
+    payload = dumps(known.all())
+    for target in range(targets_of(sink)):
+        yield Row(target, partition, LAST, WATERMARKS, 0, payload)
+
+
+def rows_of_failure(error: Exception, sink: object) -> Iterator[Row]:
+    """Give the exception that ended a task, once for each target."""
+    payload = as_text(error).encode()
+    for target in range(targets_of(sink)):
+        yield Row(target, 0, LAST, FAILED, 0, payload)
+
+
+def targets_of(sink: object) -> int:
+    """Return to how many targets a sink sends its rows."""
+    return int(getattr(sink, "targets", 1))
+
+
+def counts_itself(sink: object) -> bool:
+    """Say whether a sink counts its rows, and whoever reads them looks whether they have all arrived."""
+    return bool(getattr(sink, "counts_rows", False))
+
+
+def counting_sent(rows: Iterator[Row], task: int, sink: object) -> Iterator[Row]:
+    """Give the rows of a task, and behind them how many there were for each target.
+
+    What may be left out of the rows before they move, such as all of a channel, is counted apart.
+
+    Args:
+        rows: all that the task writes.
+        task: its number.
+        sink: what writes its items.
+    """
+    targets = targets_of(sink)
+    sent: dict[int, Counter[tuple[int, int]]] = defaultdict(Counter)
+    for row in rows:
+        sent[row.target % targets][row.source, row.channel] += 1
+        yield row
+    for target in range(targets):
+        yield Row(target, task, LAST, COUNTS, 0, dumps(dict(sent[target])))
+
+
+@dataclass(frozen=True)
+class ExpectedRows:
+    """What is sent to the tasks that read the rows of a shuffle.
+
+    Attributes:
+        tasks: how many send something.
+        channels: which of their rows are wanted, of those with items and what is said of these.
+        has_beside: whether those with what is beside the items are wanted.
+        step: the operation before which the rows move.
+    """
+
+    tasks: int
+    channels: frozenset[int]
+    has_beside: bool
+    step: Step
+
+    def arriving(self, rows: Iterator[Row]) -> Iterator[Row]:
+        """Give the rows that came for a target; at the end, compare them with what was sent.
+
+        Raises:
+            EngineError: they differ: the epoch has to run again.
+        """
+        heard, sent, arrived = 0, Counter[int](), Counter[int]()
+        for row in rows:
+            if row.channel != COUNTS:
+                arrived[row.source] += self.has_beside or row.channel <= ITEMS
+                yield row
+                continue
+            heard += 1
+            for (source, channel), number in loads(row.payload).items():
+                sent[source] += number if self._is_wanted(channel) else 0
+        check_arrived(heard, self.tasks, sent, arrived, self.step)
+
+    def _is_wanted(self, channel: int) -> bool:
+        return self.has_beside if channel > ITEMS else channel in self.channels
+
+
+def check_arrived(heard: int, tasks: int, sent: Mapping[int, int], arrived: Mapping[int, int], step: Step) -> None:
+    """Compare what arrived at a target with what was sent there.
+
+    Args:
+        heard: how many tasks have said what they sent.
+        tasks: how many have sent something.
+        sent: how many rows, by their sources.
+        arrived: how many came.
+        step: the operation before which the rows move.
+
+    Raises:
+        EngineError: they differ: the epoch has to run again.
+    """
+    if heard != tasks:
+        raise EngineError(f"the shuffle before {step} lost rows: {heard} of {tasks} tasks were heard of")
+    for source in sorted({*sent, *arrived}):
+        number, came = sent.get(source, 0), arrived.get(source, 0)
+        if came != number:
+            raise EngineError(f"the shuffle before {step} lost rows: task {source} sent {number}, and {came} arrived")

@@ -1,0 +1,370 @@
+"""Sinks: from the items of one task to rows."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain, count, islice
+from typing import Any
+
+from dstream.base.memory import BatchPace, Growth, pieces, small_lists
+from dstream.engine.tasks.rows import COLUMNS, ITEMS, STOPPED, WAITING, Row
+from dstream.engine.tasks.runtime import StageTask
+from dstream.failures import naming
+from dstream.keys import canonical, check_hash_seed, stable_hash
+from dstream.operators.rows.batches import Batcher, dumps_items
+from dstream.operators.rows.group_tables import collected, groups_of_table, tables_of_groups
+from dstream.operators.rows.loops import run_branches
+from dstream.operators.rows.operations import by_bucket, ops_in_task, partial_groups, written
+from dstream.operators.rows.spill import Run
+from dstream.plan.steps import Op, Step
+from dstream.schema.tables import batches_of, packed_batch
+from dstream.spi.collector import Collector
+from dstream.spi.sink import MapWriter, Writer
+
+__all__ = [
+    "Accumulate",
+    "Act",
+    "Branch",
+    "RouteByKey",
+    "RouteByPlace",
+    "RoutePartialsToBuckets",
+    "RouteToBuckets",
+    "Router",
+    "WriteColumns",
+    "WriteEach",
+    "WriteItems",
+    "WriteParts",
+    "WritePrefix",
+]
+
+
+_PIECE_BYTES = 4 * 2**20
+_CHUNK = 512
+
+
+@dataclass(frozen=True)
+class WriteItems:
+    """Write the items in batches, in order; `sequence` counts the items before a batch."""
+
+    def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
+        written = 0
+        for size, data in Batcher().batches(items):
+            yield Row(0, task.partition, written, ITEMS, size, data)
+            written += size
+
+
+@dataclass(frozen=True)
+class WriteParts:
+    """Do the same, in parts of `size` bytes or a little more: the rows of each are for a target of their own, from 0.
+
+    If there is more than one, a last row for target 0 says how many wait, and how many bytes they have.
+    """
+
+    size: int
+
+    def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
+        part = held = waiting = 0
+        for row in WriteItems()(items, task):
+            if held >= self.size:
+                part, held = part + 1, 0
+            held += len(row.payload)
+            waiting += len(row.payload) if part else 0
+            yield row._replace(target=part)
+        if part:
+            yield Row(0, task.partition, waiting, WAITING, part, b"")
+
+
+@dataclass(frozen=True)
+class WritePrefix:
+    """Write the items up to the first that does not satisfy a predicate, and mark its position.
+
+    With `keep_rest`, write all items and mark the position too: where the prefix of all partitions
+    ends is known only when every partition before this one has been looked at.
+    """
+
+    predicate: Callable[[Any], object]
+    keep_rest: bool
+
+    def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
+        failed: list[tuple[int, Any]] = []
+        written = self._prefix(items, failed)
+        if self.keep_rest:
+            written = chain(written, (item for _, item in failed), items)
+        yield from WriteItems()(written, task)
+        for position, _ in failed:
+            yield Row(0, task.partition, position, STOPPED, 0, b"")
+
+    def _prefix(self, items: Iterator[Any], failed: list[tuple[int, Any]]) -> Iterator[Any]:
+        for position, item in enumerate(items):
+            if not self.predicate(item):
+                failed.append((position, item))
+                return
+            yield item
+
+
+@dataclass(frozen=True)
+class Accumulate:
+    """Write the container of the partition, or its parts, pickled, in pieces of a few megabytes."""
+
+    collector: Collector[Any, Any, Any]
+    step: Step
+
+    def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
+        parts = self.collector.parts
+        with naming(self.step):
+            container = collected(self.collector, items)
+            for part in (container,) if parts is None else parts(container):
+                yield from self._pieces(part, task)
+
+    def _pieces(self, container: Any, task: StageTask) -> Iterator[Row]:
+        data = memoryview(dumps_items([container]))
+        for number, start in enumerate(range(0, len(data), _PIECE_BYTES)):
+            yield Row(0, task.partition, number, ITEMS, 1, bytes(data[start : start + _PIECE_BYTES]))
+
+
+@dataclass(frozen=True)
+class WriteColumns:
+    """Write the items as Arrow batches, and at the end their schemas, each once."""
+
+    step: Step
+
+    def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
+        schemas: dict[bytes, None] = {}
+        with naming(self.step):
+            for number, batch in enumerate(batches_of(items)):
+                schemas[batch.schema.serialize().to_pybytes()] = None
+                yield Row(0, task.partition, number, ITEMS, batch.num_rows, packed_batch(batch))
+        for number, schema in enumerate(schemas):
+            yield Row(0, task.partition, number, COLUMNS, 0, schema)
+
+
+@dataclass(frozen=True)
+class Branch:
+    """What becomes of the items of a fork in one of several sinks.
+
+    Attributes:
+        ops: the steps between the fork and the sink.
+        step: the call that writes them.
+    """
+
+    ops: tuple[Op, ...]
+    writer: Writer
+    step: Step
+
+
+@dataclass(frozen=True)
+class WriteEach:
+    """Hand the items to the writer of one branch after another; write the receipts of each for a target of its own.
+
+    The first writer takes what its branch makes of the items while they come. What the other branches make of them
+    waits for their writers, beyond the bound on disk; the items themselves, which may be many more, are let go of.
+    """
+
+    branches: tuple[Branch, ...]
+
+    def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
+        waiting = [WriterBuffer() for _ in self.branches[1:]]
+        coming = chain.from_iterable(self._divided(items, waiting, task))
+        for target, branch in enumerate(self.branches):
+            given = iter(waiting[target - 1]) if target else coming
+            receipts = written(branch.writer, branch.step, given, task)
+            for number, (size, data) in enumerate(Batcher().batches(receipts)):
+                yield Row(target, task.partition, number, ITEMS, size, data)
+            deque(coming, maxlen=0)  # A writer may stop before the last item, and the others want all of theirs.
+
+    def _divided(self, items: Iterator[Any], waiting: list[WriterBuffer], task: StageTask) -> Iterator[Iterator[Any]]:
+        """Give what the first branch makes of a few items at a time; keep what the others make of them."""
+        branches: list[list[Op]] = []
+        few, pace = 1, BatchPace(_CHUNK)
+        while some := list(islice(items, 1)):
+            # Services begin with the first item.
+            branches = branches or [ops_in_task(branch.ops, task) for branch in self.branches]
+            yield run_branches(branches, chain(some, islice(items, few - 1)), [each.taker for each in waiting])
+            few = pace.look()
+            if task.bound.exceeded():
+                for each in waiting:
+                    each.to_disk()
+                task.bound.spilled()
+
+
+class WriterBuffer:
+    """Items that wait for their writer, in order: some on disk, then some in memory."""
+
+    def __init__(self) -> None:
+        self._run = Run()
+        self._held: list[Any] = []
+
+    @property
+    def taker(self) -> Callable[[Any], None]:
+        """Appends an item; good until `to_disk`."""
+        return self._held.append
+
+    def to_disk(self) -> None:
+        """Let go of what is in memory."""
+        self._run.extend(self._held)
+        self._held = []
+
+    def __iter__(self) -> Iterator[Any]:
+        yield from self._run
+        held, self._held = self._held, []
+        yield from held
+
+
+@dataclass(frozen=True)
+class Act:
+    """Run the user's action on the items; write nothing."""
+
+    action: Callable[[Iterator[Any]], object]
+    step: Step
+
+    def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
+        with naming(self.step):
+            self.action(items)
+        return iter(())
+
+
+class Router:
+    """Holds what goes to each target until a batch is full."""
+
+    def __init__(self, targets: int, task: StageTask) -> None:
+        self._task = task
+        self._held: list[list[Any]] = [[] for _ in range(targets)]
+        self._batcher = Batcher()
+        self._sequence = 0
+
+    def rows(self, placed: Iterable[tuple[int, Any]]) -> Iterator[Row]:
+        """Take (target, value) pairs; give a row whenever a batch is full, and at the end those of the rest."""
+        batcher, all_held = self._batcher, self._held
+        growth = Growth()
+        for piece in pieces(placed, _CHUNK):
+            batcher.begin([piece[0][1]])
+            count = batcher.count
+            for target, value in piece:
+                held = all_held[target]
+                held.append(value)
+                if len(held) >= count:
+                    yield self._row(target)
+                    count = batcher.count
+            is_much = growth.exceeded(piece)
+            del piece, value, held  # pyright: ignore[reportPossiblyUnboundVariable] (no piece is empty)
+            if is_much:
+                yield from self._few_at_a_time()
+                growth.start()
+        yield from (self._row(target) for target, held in enumerate(self._held) if held)
+
+    def _few_at_a_time(self) -> Iterator[Row]:
+        """Give all that is held in batches of a few megabytes: some of it is larger than what came before."""
+        for target in range(len(self._held)):
+            held, self._held[target] = self._held[target], []
+            for few in small_lists(held):
+                yield self._packed(target, few)
+
+    def _row(self, target: int) -> Row:
+        held, self._held[target] = self._held[target], []
+        return self._packed(target, held)
+
+    def _packed(self, target: int, held: list[Any]) -> Row:
+        data = dumps_items(held)
+        self._batcher.learn(len(held), len(data))
+        self._sequence += 1
+        return Row(target, self._task.partition, self._sequence, ITEMS, len(held), data)
+
+
+@dataclass(frozen=True)
+class RouteToBuckets:
+    """Combine the items of this partition by key and send keys and their containers to the bucket of each key.
+
+    Attributes:
+        targets: how many tasks write the buckets, each some of them.
+    """
+
+    collector: Collector[Any, Any, Any]
+    writer: MapWriter
+    step: Step
+    targets: int
+
+    def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
+        with naming(self.step):
+            yield from _to_buckets(self._groups(items, task), self.writer, task)
+
+    def _groups(self, items: Iterator[Any], task: StageTask) -> Iterator[dict[Any, Any]]:
+        tables = tables_of_groups(self.collector, items, task.bound)
+        for each in (items,) if tables is None else tables:
+            if isinstance(each, Iterable):
+                yield from partial_groups(each, self.collector, task.bound, self.writer.bucket_of)
+            else:
+                yield from groups_of_table(self.collector, each)
+
+
+@dataclass(frozen=True)
+class RoutePartialsToBuckets:
+    """Send groups, which come as (keys, containers), to the bucket of each key.
+
+    Attributes:
+        targets: how many tasks write the buckets, each some of them.
+    """
+
+    writer: MapWriter
+    step: Step
+    targets: int
+
+    def __call__(self, items: Iterator[tuple[list[Any], list[Any]]], task: StageTask) -> Iterator[Row]:
+        groups = (dict(zip(keys, containers, strict=True)) for keys, containers in items)
+        with naming(self.step):
+            yield from _to_buckets(groups, self.writer, task)
+
+
+def _to_buckets(all_groups: Iterable[dict[Any, Any]], writer: MapWriter, task: StageTask) -> Iterator[Row]:
+    sequence, batcher = count(), Batcher()
+    for groups in all_groups:
+        for bucket, (keys, containers) in by_bucket(writer, groups):
+            for size, data in batcher.pairs(keys, containers):
+                yield Row(bucket, task.partition, next(sequence), ITEMS, size, data)
+
+
+@dataclass(frozen=True)
+class RouteByKey:
+    """Send (position, item) to the target of the item's key, leaving out what this partition repeats.
+
+    Attributes:
+        before: the position of the first item.
+    """
+
+    key: Callable[[Any], Any] | None
+    targets: int
+    step: Step
+    before: int = 0
+
+    def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
+        check_hash_seed()
+        placed = (
+            (stable_hash(key) % self.targets, (position, item)) for position, key, item in self._first_ones(items, task)
+        )
+        with naming(self.step):
+            yield from Router(self.targets, task).rows(placed)
+
+    def _first_ones(self, items: Iterator[Any], task: StageTask) -> Iterator[tuple[int, Any, Any]]:
+        seen: set[Any] = set()
+        for piece in pieces(enumerate(items, self.before), _CHUNK):
+            for position, item in piece:
+                key = canonical(item if self.key is None else self.key(item))
+                if key not in seen:
+                    seen.add(key)
+                    yield position, key, item
+            if task.bound.exceeded():
+                seen.clear()
+                task.bound.spilled()
+
+
+@dataclass(frozen=True)
+class RouteByPlace:
+    """Send ((source, position), item) back to where the item came from, several sources to a target."""
+
+    sources: int
+    targets: int
+
+    def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
+        placed = ((place[0] * self.targets // self.sources, (place, item)) for place, item in items)
+        yield from Router(self.targets, task).rows(placed)

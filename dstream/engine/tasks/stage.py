@@ -1,0 +1,353 @@
+"""A stage of a job on a worker: its input, its operations and its sink.
+
+Everything here is pickled in the driver and loaded by each task; nothing here knows the plan.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import os
+import sys
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from dstream.base.memory import give_back_large_blocks, holding
+from dstream.engine.tasks.frames import rows_of_frame, values_of_frame
+from dstream.engine.tasks.payloads import SentFiles
+from dstream.engine.tasks.process import NO_RUN, RunOfTask, leave_all, tables_of_run
+from dstream.engine.tasks.rows import (
+    LARGEST,
+    ExpectedRows,
+    Row,
+    Storing,
+    bounded,
+    counting_sent,
+    from_record_batches,
+    rows_of_failure,
+    rows_of_watermarks,
+    to_record_batch,
+    whole,
+)
+from dstream.engine.tasks.runtime import StageTask
+from dstream.failures import naming
+from dstream.failures.transport import raise_to_driver
+from dstream.operators.rows.batches import loads
+from dstream.operators.rows.blocks import one_after_another
+from dstream.operators.rows.guards import HandlerOfMisread, items_of
+from dstream.operators.rows.operations import Operation, Task, operated
+from dstream.plan.operations.streams import ItemsOfTable
+from dstream.plan.steps import Guard, Step
+from dstream.schema.tables import fitted, unpacked_batches
+from dstream.spi import Split
+from dstream.values.attachments import using_files
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = [
+    "FrameInput",
+    "Piece",
+    "RowsInput",
+    "ShippedInput",
+    "Sink",
+    "SplitInput",
+    "Stage",
+    "TableInput",
+    "read_columns",
+    "read_tables",
+    "run",
+    "search_path",
+]
+
+
+Sink = Callable[[Iterator[Any], StageTask], Iterator[Row]]
+
+
+class Input(Protocol):
+    """Where a stage reads from."""
+
+    def open(self, batches: Iterator[pa.RecordBatch], task_memory: int) -> Iterator[tuple[StageTask, Iterator[Any]]]:
+        """Give each task that this Spark task runs, with its items."""
+        ...
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part of a source and the operations on it; or several such parts, one after another.
+
+    Attributes:
+        split: the pickled split; None if there are `parts`.
+        step: how the source names itself.
+        guards: what happens to bad records of the source.
+    """
+
+    split: bytes | None
+    parts: tuple[Piece, ...]
+    operations: tuple[Operation, ...]
+    step: Step | None
+    guards: tuple[Guard, ...] = ()
+
+    def open(self, task: Task) -> Iterator[Any]:
+        """Give the items."""
+        if self.split is None:
+            items: Iterator[Any] = one_after_another(part.open(task) for part in self.parts)
+        else:
+            misread = HandlerOfMisread(self.guards, task) if self.guards else None
+            items = items_of(self._split(self.split), self.step, misread, may_be_columns=True)
+        return operated(self.operations, items, task)
+
+    def size(self) -> int:
+        """Return the bytes of its splits."""
+        return len(self.split or b"") + sum(part.size() for part in self.parts)
+
+    def _split(self, pickled: bytes) -> Split[Any]:
+        with naming(self.step):
+            split: Split[Any] = loads(pickled)
+            return split
+
+
+@dataclass(frozen=True)
+class SplitInput:
+    """Reads pieces of sources: the row with the id `i` stands for `pieces[i]`."""
+
+    pieces: tuple[Piece, ...]
+    first_partition: int
+
+    @property
+    def tasks(self) -> int:
+        """How many there are."""
+        return len(self.pieces)
+
+    def open(self, batches: Iterator[pa.RecordBatch], task_memory: int) -> Iterator[tuple[StageTask, Iterator[Any]]]:
+        for batch in batches:
+            for index in batch.column(0).to_pylist():
+                task = StageTask(self.first_partition + index, task_memory)
+                yield task, self.pieces[index].open(task)
+
+
+@dataclass(frozen=True)
+class ShippedInput:
+    """Reads pieces that are too large to travel with every task: each row holds its number and its piece."""
+
+    first_partition: int
+
+    def open(self, batches: Iterator[pa.RecordBatch], task_memory: int) -> Iterator[tuple[StageTask, Iterator[Any]]]:
+        for batch in batches:
+            for index, data in zip(batch.column("target").to_pylist(), batch.column("payload"), strict=True):
+                task = StageTask(self.first_partition + index, task_memory)
+                piece: Piece = loads(data.as_buffer())
+                yield task, piece.open(task)
+
+
+@dataclass(frozen=True)
+class TableInput:
+    """Reads the rows of a DataFrame: as `pyspark.sql.Row`, or as what is made of them.
+
+    Attributes:
+        schema: that of the DataFrame, a `pyspark.sql.types.StructType`; the columns that come in have other names.
+        made: makes items of the rows.
+        step: how the DataFrame names itself.
+    """
+
+    schema: Any
+    made: ItemsOfTable | None
+    step: Step | None
+
+    def open(self, batches: Iterator[pa.RecordBatch], task_memory: int) -> Iterator[tuple[StageTask, Iterator[Any]]]:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        assert context is not None, "a stage runs inside a Spark task"
+        yield StageTask(context.partitionId(), task_memory), self._items(batches)
+
+    def _items(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Any]:
+        with naming(self.step):
+            if self.made is None:
+                for batch in batches:
+                    yield from rows_of_frame(batch, self.schema)
+            else:
+                yield from self.made.made(values_of_frame(batch, self.schema) for batch in batches)
+
+
+Reader = Callable[[Iterator[Row]], Iterator[Any]]
+
+
+@dataclass(frozen=True)
+class FrameInput:
+    """Reads the rows that an earlier stage wrote.
+
+    Attributes:
+        sent: what should come through the shuffle before; None: nobody looks.
+    """
+
+    reader: Reader
+    operations: tuple[Operation, ...]
+    first_partition: int
+    sent: ExpectedRows | None = None
+
+    def open(self, batches: Iterator[pa.RecordBatch], task_memory: int) -> Iterator[tuple[StageTask, Iterator[Any]]]:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        assert context is not None, "a stage runs inside a Spark task"
+        task = StageTask(self.first_partition + context.partitionId(), task_memory)
+        rows = task.reading(from_record_batches(batches), self.sent)
+        yield task, operated(self.operations, self.reader(rows), task)
+
+
+@dataclass(frozen=True)
+class RowsInput:
+    """Reads rows that an earlier job has brought to the driver: the row with the id `i` stands for `rows[i]`.
+
+    Attributes:
+        rows: those of each task, in their order.
+        sent: what should come; None: nobody looks.
+    """
+
+    rows: tuple[tuple[Row, ...], ...]
+    reader: Reader
+    operations: tuple[Operation, ...]
+    first_partition: int
+    sent: ExpectedRows | None = None
+
+    @property
+    def tasks(self) -> int:
+        """How many there are."""
+        return len(self.rows)
+
+    def open(self, batches: Iterator[pa.RecordBatch], task_memory: int) -> Iterator[tuple[StageTask, Iterator[Any]]]:
+        for batch in batches:
+            for index in batch.column(0).to_pylist():
+                task = StageTask(self.first_partition + index, task_memory)
+                rows = task.reading(map(whole, self.rows[index]), self.sent)
+                yield task, operated(self.operations, self.reader(rows), task)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What one `mapInArrow` runs.
+
+    Attributes:
+        hands_failures_on: an exception is a row that ends every task that reads it, and is raised in the driver: Spark
+            runs no task again for it. Otherwise the task fails.
+        counts_rows: each task says how many rows it has sent to each target.
+        storing: takes what is large of the rows, which come to the driver to be handed on; None: all come whole.
+        largest: how many bytes of pickled items a row may have.
+        step: the call that the rows are for.
+    """
+
+    input: Input
+    sink: Sink
+    worker_memory: int
+    run: RunOfTask = NO_RUN
+    hands_failures_on: bool = False
+    counts_rows: bool = False
+    storing: Storing | None = None
+    largest: int = LARGEST
+    step: Step | None = None
+
+
+def run(
+    pickled: bytes, path: tuple[str, ...], batches: Iterator[pa.RecordBatch], sent: SentFiles | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Run a pickled stage over one Spark partition; the user's exceptions travel to the driver whole.
+
+    Args:
+        pickled: the stage.
+        path: where the driver finds modules.
+        batches: the input.
+        sent: what travels with the job that the stage belongs to.
+    """
+    _extend_search_path(path)
+    with using_files(None if sent is None else sent.arrived()):
+        yield from _run(pickled, batches)
+
+
+def _run(pickled: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    stage: Stage | None = None
+    try:
+        stage = _loaded(pickled)
+        for task, items in stage.input.open(batches, stage.worker_memory):
+            task.run, task.reads_all = stage.run, stage.hands_failures_on
+            with task.ending():
+                rows = _rows(stage.sink, items, task)
+                rows = counting_sent(rows, task.partition, stage.sink) if stage.counts_rows else rows
+                rows = rows if stage.storing is None else stage.storing.stored(rows)
+                yield from map(to_record_batch, bounded(rows, stage.largest, stage.step))
+    except Exception as error:
+        if stage is not None and stage.hands_failures_on:
+            yield from map(to_record_batch, rows_of_failure(error, stage.sink))
+            deque(batches, maxlen=0)  # PySpark (4.3) ends a process that has not read all of its input.
+            return
+        leave_all()  # PySpark (4.3) ends a process whose task has failed.
+        raise_to_driver(error)
+
+
+def _loaded(pickled: bytes) -> Stage:
+    stage: Stage = loads(pickled)
+    _keep_from_garbage_collection()
+    give_back_large_blocks()
+    tables_of_run(stage.run.name)
+    return stage
+
+
+def _rows(sink: Sink, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
+    """Give the rows of a task, and what stands beside and behind them."""
+    for row in sink(items, task):
+        yield from task.side_rows()
+        yield row
+    if task.reads_all:
+        deque(items, maxlen=0)
+    if task.reads_all or task.counts_rows:
+        task.read_rest()
+    yield from task.last_side_rows()
+    yield from rows_of_watermarks(task.watermarks, task.partition, sink)
+
+
+def read_tables(
+    splits: Sequence[bytes], path: tuple[str, ...], batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Give the Arrow batches of the splits whose numbers come in, as they are.
+
+    The user asks Spark for them, and Spark shows the text of an exception as it is.
+    """
+    _extend_search_path(path)
+    for batch in batches:
+        for index in batch.column(0).to_pylist():
+            yield from loads(splits[index]).read_arrow()
+
+
+def read_columns(
+    schema: pa.Schema, path: tuple[str, ...], batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Give the Arrow batches that rows carry, in the columns of `schema`."""
+    _extend_search_path(path)
+    for row in from_record_batches(batches):
+        yield from (fitted(batch, schema) for batch in unpacked_batches(row.payload))
+
+
+@functools.cache
+def _keep_from_garbage_collection() -> None:
+    """Take all modules that are loaded by now out of the sight of the garbage collector, once for each worker.
+
+    PySpark (4.3) runs a full collection after each task of a worker, which would look at all of them again: 35 ms.
+    """
+    from pyspark import TaskContext
+
+    if TaskContext.get() is not None:  # A test may run a stage in its own process.
+        gc.freeze()
+        holding.allow()
+
+
+def search_path() -> tuple[str, ...]:
+    """Return where this process finds modules, for workers that look there behind what they have."""
+    return tuple(os.path.abspath(entry) for entry in sys.path)
+
+
+def _extend_search_path(path: Iterable[str]) -> None:
+    """Find the user's modules where the driver finds them, behind what this worker has."""
+    known = set(sys.path)
+    sys.path.extend(entry for entry in path if entry not in known)

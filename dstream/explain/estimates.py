@@ -1,0 +1,368 @@
+"""`CostEstimate`: the cost of a physical plan, over the possible results of its decisions.
+
+A decision is driven with every report that may come: of one partition, of few and of many, and then with each outcome
+of what it asks for. What is the same in all cases is sure; between the cheapest and the dearest case lies the rest.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+
+from dstream.engine.physical.decisions import (
+    AskForKept,
+    Decision,
+    Done,
+    Graph,
+    Last,
+    Move,
+    PartitionCount,
+    Report,
+    SendToAll,
+    Totalled,
+    Wanted,
+)
+from dstream.engine.physical.vertices import (
+    CachedInput,
+    Items,
+    Pending,
+    Rows,
+    Taken,
+    Vertex,
+    one_after_another,
+    with_calls,
+)
+from dstream.engine.tasks.payloads import InFunction
+from dstream.errors import UnsupportedError
+from dstream.explain.bounds import ANY, MANY, Cost, Counting, InputAlternatives, amount, may_read, range_of
+from dstream.plan.operations.stages import Fork
+from dstream.plan.operations.streams import CacheIdentity
+from dstream.plan.stages import NOTHING, ONE, SEVERAL_PARTITIONS, Amount, exactly
+
+__all__ = ["CostEstimate", "DecisionEstimate", "FutureJob"]
+
+
+_MOST_TURNS = 40
+"""After so many questions nobody knows how many more a decision may ask."""
+
+
+_NOT_YET = Done()
+_NOBODY: frozenset[InputAlternatives] = frozenset()
+_FREE = Cost()
+_ONE_STAGE = Cost(jobs=ONE, python_stages=ONE)
+
+
+@dataclass(frozen=True)
+class FutureJob:
+    """A job that a decision may run.
+
+    Attributes:
+        vertices: whose rows it asks for; several if it is one wave of some.
+        condition: when it runs; empty: in any case.
+    """
+
+    title: str
+    vertices: tuple[Vertex, ...]
+    amount: Amount
+    condition: str = ""
+
+
+@dataclass(frozen=True)
+class Reads:
+    """What one way through a decision reads of what others give.
+
+    Attributes:
+        by_jobs: what its own jobs come to, each as often as there are such jobs.
+        passed_on: what is left to those who read what it gives.
+    """
+
+    by_jobs: tuple[InputAlternatives, ...]
+    passed_on: frozenset[InputAlternatives]
+
+
+@dataclass(frozen=True, eq=False)
+class DecisionEstimate:
+    """What is known of a decision before it is made.
+
+    Attributes:
+        jobs: those that it may run, in order.
+        cost: what they run, from what earlier decisions give.
+        given: what it gives, if that depends.
+        ways: the other decisions whose rows it comes to in each case.
+        conditions: of rows that are drawn, by the `id` of what they take: when they are moved, or read again.
+        tasks: of rows that are drawn, in the same way: how many tasks read them, if that depends.
+        alone: rows that are not moved if all items stand in one partition before.
+    """
+
+    jobs: tuple[FutureJob, ...]
+    cost: Cost
+    given: InputAlternatives | None
+    ways: tuple[Reads, ...]
+    conditions: dict[int, str]
+    tasks: dict[int, Amount]
+    alone: frozenset[int]
+
+
+@dataclass(frozen=True, eq=False)
+class _Case:
+    """One way through a decision.
+
+    Attributes:
+        jobs: what each job on the way is for, the vertex that it asks, and when it runs.
+        reads: what the jobs come to of what other decisions give.
+        condition: when it goes this way.
+    """
+
+    done: Done = _NOT_YET
+    jobs: tuple[tuple[str, Vertex, str], ...] = ()
+    cost: Cost = _FREE
+    reads: tuple[InputAlternatives, ...] = ()
+    condition: str = ""
+
+    @property
+    def given(self) -> Items:
+        """The inputs that others read, or those of the last job."""
+        return self.done.inputs if self.done.last is None else self.done.last.vertex.inputs
+
+
+@dataclass
+class CostEstimate:
+    """What can come of the decisions of one plan.
+
+    Args:
+        graphs: the graph of the plan; twice if the cores are not known: with the fewest, and with many.
+    """
+
+    graphs: Sequence[Graph]
+    counting: Counting = field(default_factory=Counting)
+    foreseen: list[DecisionEstimate] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._given: list[list[Items]] = [[] for _ in self.graphs]
+        self.lasts: list[Last] = []
+        self._seen: dict[int, Rows] = {}
+        self._refusals: list[UnsupportedError] = []
+        self.keeping: dict[CacheIdentity, Vertex] = {}
+        """Who writes what is kept of a `cache()` or a fork."""
+        for number in range(len(self.graphs[-1].decisions)):
+            self._follow(number)
+
+    def settled(self, items: Items, graph: int = -1) -> Items:
+        """Return inputs with what decisions may give in the place of what stands for it."""
+        if not any(isinstance(each, Pending) for each in items):
+            return items
+        given = self._given[graph]
+        parts = (
+            with_calls(given[each.decision], each.applied) if isinstance(each, Pending) else (each,) for each in items
+        )
+        return one_after_another(tuple(chain.from_iterable(parts)))
+
+    def cost(self, end: Cost, reads: Mapping[InputAlternatives, Amount]) -> Cost:
+        """Return what the whole plan runs.
+
+        Args:
+            end: what its last job runs, from what decisions give.
+            reads: how often that comes to what a decision gives.
+        """
+        total, often = end, defaultdict(lambda: NOTHING, reads)
+        for decision in reversed(self.foreseen):
+            times = NOTHING
+            if decision.given is not None:
+                times = often[decision.given]
+                total += decision.given.cost.times(times)
+            total += decision.cost
+            for either in {each for way in decision.ways for each in (*way.by_jobs, *way.passed_on)}:
+                more = range_of(_times_read(either, way, times) for way in decision.ways)
+                known = often[either]  # Two that read it in one job read it once.
+                often[either] = replace(known + more, least=max(known.least, more.least))
+        return total
+
+    def _follow(self, number: int) -> None:
+        """Look at all cases of a decision, after those that it depends on."""
+        all_cases = [self._cases(graph.decisions[number], place) for place, graph in enumerate(self.graphs)]
+        cases = list(chain.from_iterable(all_cases))
+        rows_of = [self._new_rows(case.given) for case in cases]
+        # Where no rows are written and all is read, the inputs are what they were, in any case.
+        is_same = len({len(case.given) for case in cases}) == 1
+        is_same = is_same and not any(case.jobs or rows for case, rows in zip(cases, rows_of, strict=True))
+        is_open = len(cases) > 1 and not is_same
+        either = self._either([case.done.inputs for case in cases]) if is_open else None
+        for place, some in enumerate(all_cases):
+            self._given[place].append(some[-1].done.inputs if either is None else (CachedInput(either),))
+        self.lasts = [case.done.last for case in cases if case.done.last is not None] or self.lasts
+        self.foreseen.append(self._summed_up(cases, all_cases[-1], rows_of, either))
+
+    # -------------------------------------------------------------------------------------------------------- cases
+
+    def _cases(self, decision: Decision, graph: int) -> list[_Case]:
+        """Return every way through a decision, that with the most work last."""
+        inputs = tuple(self.settled(items, graph) for items in decision.inputs)
+        cases: list[_Case] = []
+        for partitions in self._numbers(inputs, decision.counts):
+            cases += self._ways(functools.partial(decision.begin, inputs, partitions))
+        if not cases:
+            raise self._refusals[-1]
+        return cases
+
+    def _numbers(self, inputs: tuple[Items, ...], counts: bool) -> Iterator[tuple[PartitionCount, ...]]:
+        """Give the numbers of partitions that the decision may be told: one, few, many."""
+        if len(inputs) == 1:
+            is_one = self.counting.may_be_one(inputs[0])
+            if is_one is not False:
+                yield (1,)
+            if is_one:
+                return
+        amounts = [self.counting.partitions(items) for items in inputs]
+        if not counts:
+            yield (None,) * len(inputs)
+            return
+        least = tuple(_at_least(2, each) if len(inputs) == 1 else each.least for each in amounts)
+        most = tuple(MANY if each.most is None else each.most for each in amounts)
+        if least != most:
+            yield least
+        yield most
+
+    def _ways(self, begin: Callable[[], Move]) -> Iterator[_Case]:
+        """Follow a decision from its first move, through each outcome of what it asks; what is refused is no way."""
+        waiting = [(begin, _Case())]
+        while waiting:
+            step, case = waiting.pop()
+            try:
+                move = step()
+            except UnsupportedError as refusal:
+                self._refusals.append(refusal)
+                continue
+            if isinstance(move, Done):
+                yield replace(case, done=move)
+            else:
+                waiting += reversed(list(self._on(move, case)))
+
+    def _on(self, move: Wanted, case: _Case) -> Iterator[tuple[Callable[[], Move], _Case]]:
+        """Give the steps that may come next, and the case up to each."""
+        go_on = move.then.next
+        if isinstance(move, Totalled):
+            yield functools.partial(go_on, move.fn(())), case  # Of no rows nobody's function makes anything.
+            return
+        if isinstance(move, SendToAll):
+            yield functools.partial(go_on, InFunction("", ())), case
+            return
+        if isinstance(move, AskForKept):
+            self.keeping[move.node.identity] = move.vertex
+            readers = "all that read them" if isinstance(move.node, Fork) else "later plans too"
+            again = Rows((Taken(move.vertex),), None, why=f"items stay where they were computed, for {readers}")
+            yield functools.partial(go_on, again), self._after(case, move.vertex, "computes the items to keep")
+            return
+        partitions = self.counting.partitions(move.vertex.inputs)
+        if move.unless_empty and partitions.least == 0:
+            yield functools.partial(go_on, Report(move.vertex, 0)), case
+        if move.unless_empty and partitions.most == 0:
+            return
+        asked = self._after(case, move.vertex, move.purpose)
+        if move.unless_empty and self.counting.segments(move.vertex.inputs) != ONE:
+            # One input stands for several, of which each is a wave: what is wanted may be in the first of them.
+            found = replace(asked, cost=case.cost + _ONE_STAGE, reads=case.reads)
+            yield functools.partial(go_on, Report(move.vertex, 1, move.outcomes[0].rows)), found
+            asked = replace(asked, cost=asked.cost + self._further_waves(move.vertex.inputs))
+        is_enough = len(case.jobs) >= _MOST_TURNS
+        outcomes = move.outcomes[:1] if is_enough else move.outcomes
+        asked = replace(asked, cost=asked.cost + ANY) if is_enough else asked
+        for outcome in outcomes:
+            condition = outcome.condition or case.condition
+            report = Report(move.vertex, 1, outcome.rows)
+            yield functools.partial(go_on, report), replace(asked, condition=condition)
+
+    def _further_waves(self, items: Items) -> Cost:
+        """Return what may run after the first wave of inputs that stand for several."""
+        waves = self.counting.waves(items).most
+        more = Amount(0, None if waves is None else max(waves - 1, 0))
+        return Cost(jobs=more, python_stages=more)
+
+    def _after(self, case: _Case, vertex: Vertex, purpose: str) -> _Case:
+        """Return the case with a job that asks for rows; those that were asked for before are still there."""
+        job = (f"{vertex.step.label}: {purpose}", vertex, case.condition)
+        if any(asked is vertex for _, asked, _ in case.jobs):
+            return replace(case, jobs=(*case.jobs, job), cost=case.cost + Cost(jobs=ONE))
+        cost, reads = self.counting.cost_of_job(vertex)
+        return replace(case, jobs=(*case.jobs, job), cost=case.cost + cost, reads=(*case.reads, *reads))
+
+    # ------------------------------------------------------------------------------------------------------ summary
+
+    def _either(self, given: Sequence[Items]) -> InputAlternatives:
+        """Return what stands for the inputs that are given in one case or another; drawn are the last."""
+        return InputAlternatives(
+            given[-1],
+            range_of(map(self.counting.partitions, given)),
+            range_of(map(self.counting.segments, given)),
+            any(map(may_read, chain.from_iterable(given))),
+            Cost.one_of([self.counting.cost_of(items)[0] for items in given]),
+        )
+
+    def _summed_up(
+        self,
+        cases: Sequence[_Case],
+        drawn: Sequence[_Case],
+        rows_of: Sequence[Sequence[Rows]],
+        either: InputAlternatives | None,
+    ) -> DecisionEstimate:
+        main, rows = drawn[-1], rows_of[-1]
+        is_open = bool(rows) and not cases[0].jobs and not rows_of[0]
+        condition = SEVERAL_PARTITIONS if is_open else main.condition
+        moved = [max((each.targets or 0 for each in some), default=0) for some in rows_of]
+        self._seen.update((id(each.taken), each) for some in rows_of for each in some)
+        targets = range_of([amount(most) for most in moved if most] or [ONE])
+        if targets.least == MANY:  # As many as there are cores, which nobody knows.
+            targets = replace(targets, least=1)
+        return DecisionEstimate(
+            tuple(_jobs(drawn)),
+            Cost.one_of([case.cost for case in cases]),
+            either,
+            tuple(Reads(case.reads, _NOBODY if either is None else self._reads(case)) for case in cases),
+            {id(each.taken): condition for each in rows if condition},
+            {id(each.taken): replace(targets, words=each.counted) for each in rows if each.targets == moved[-1] != 0},
+            frozenset(id(each.taken) for each in main.given if isinstance(each, Rows)) if is_open else frozenset(),
+        )
+
+    def _reads(self, case: _Case) -> frozenset[InputAlternatives]:
+        return self.counting.cost_of(case.done.inputs)[1]
+
+    def _new_rows(self, items: Items) -> list[Rows]:
+        """Return the rows that a decision reads or moves, without those of decisions before it."""
+        found: dict[int, Rows] = {}
+        waiting = list(items)
+        while waiting:
+            each = waiting.pop()
+            if isinstance(each, Rows) and id(each.taken) not in found and id(each.taken) not in self._seen:
+                found[id(each.taken)] = each
+                for vertex in (taken.vertex for taken in each.taken):
+                    waiting += () if vertex.is_kept else vertex.inputs
+        return list(found.values())
+
+
+def _at_least(bound: int, of: Amount) -> int:
+    """Return the least of an amount, but no less than a bound that it can have."""
+    return max(of.least, bound if of.most is None else min(bound, of.most))
+
+
+def _times_read(either: InputAlternatives, way: Reads, times: Amount) -> Amount:
+    """Return how often a way comes to what another decision gives, if what it gives itself is read so often."""
+    own = exactly(way.by_jobs.count(either))
+    return own + times if either in way.passed_on else own
+
+
+def _jobs(cases: Sequence[_Case]) -> Iterator[FutureJob]:
+    """Give the jobs of all cases in the order in which they would run; equal ones are waves of one."""
+    found: dict[tuple[str, str], list[tuple[Vertex, ...]]] = {}
+    for case in cases:
+        waves: dict[tuple[str, str], tuple[Vertex, ...]] = {}
+        for title, vertex, condition in case.jobs:
+            waves[title, condition] = (*waves.get((title, condition), ()), vertex)
+        for key, vertices in waves.items():
+            found.setdefault(key, []).append(vertices)
+    for (title, condition), all_vertices in found.items():
+        counts = [len(vertices) for vertices in all_vertices]
+        least = min(counts) if len(counts) == len(cases) else 0
+        most = None if max(counts) >= _MOST_TURNS else max(counts)
+        yield FutureJob(title, all_vertices[-1], Amount(least, most), condition)

@@ -1,0 +1,323 @@
+"""Routes of user functions, in columns or called, and the formats of items between them.
+
+A worker looks at the items that come to it. What it will find follows from what the compiler left in the graph: the
+sources, the steps as they were read, and what each operation gives (`dstream.engine.physical.vertices`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import takewhile
+from typing import Any
+
+from dstream.engine.physical.vertices import ONE_BY_ONE, Applied, Evaluation, InputFormat, Vertex
+from dstream.engine.tasks.sinks import WriteEach
+from dstream.expressions.reader import Unreadable
+from dstream.failures import is_our_name
+from dstream.operators.columns.support import is_in_columns, obstacle_to_columns, work_of
+from dstream.operators.rows.blocks import fewest_items, is_worth_columns, may_stand_in_columns
+from dstream.plan.operations.stages import ServiceFunction
+from dstream.plan.operations.streams import CallResults, Chain, Read
+from dstream.plan.stages import Amount, Call
+from dstream.plan.steps import Guard, Op, Step
+from dstream.spi.runtime import Service
+
+__all__ = [
+    "ItemFormat",
+    "Route",
+    "call_of_vertex",
+    "calls_of",
+    "calls_on_branches",
+    "route_of",
+    "routes_of",
+    "stands_of_steps",
+    "ways_behind",
+    "ways_in_tasks",
+    "ways_of_batches",
+    "ways_of_source",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """How tasks evaluate a function.
+
+    Attributes:
+        name: `"columns"`, also with what has to be true of the data, `"inlined"`, or `"Python: "` with what the
+            function does that keeps it there.
+        why: sentences: the reason, and what to write instead where that is easy.
+    """
+
+    name: str
+    why: str
+
+
+def route_of(decided: Evaluation, stand: InputFormat) -> Route:
+    """Return how tasks evaluate a function.
+
+    Args:
+        decided: what the compiler has decided.
+        stand: in what the items stand that it gets.
+    """
+    if decided.unread is not None:
+        return Route(f"Python: {decided.unread.reason}", _why_called(decided.unread))
+    obstacle = decided.obstacle or stand.obstacle
+    if not obstacle:
+        conditions = " and ".join(dict.fromkeys((*stand.conditions, *decided.conditions)))
+        return Route(f"columns if {conditions}" if conditions else "columns", _COLUMNS)
+    if decided.is_inlined:
+        return Route("inlined", f"Python evaluates it in the loop of the task, since {obstacle}.")
+    if decided.name:
+        return Route(f"Python: {obstacle}", f"The function is called for each item, since {obstacle}.")
+    name = decided.written
+    return Route(f"Python: calls {name}", f"{name} is written in C, and called for each item, since {obstacle}.")
+
+
+_COLUMNS = "It is evaluated for many items at a time, where that gives the same."
+
+
+def routes_of(all_decided: Iterable[Evaluation | None], stand: InputFormat) -> Route:
+    """Return the routes of all functions of a call as one, behind their names."""
+    functions: dict[Route, list[str]] = {}
+    for each in all_decided:
+        if each is not None:
+            functions.setdefault(route_of(each, stand), []).append(each.name)
+    names = "; ".join(f"{', '.join(dict.fromkeys(of_route))}: {route.name}" for route, of_route in functions.items())
+    return Route(names, " ".join(dict.fromkeys(route.why for route in functions)))
+
+
+def _why_called(unread: Unreadable) -> str:
+    place = f" at {unread.where}" if unread.where else ""
+    advice = f" Instead: {unread.advice}." if unread.advice else ""
+    return f"The function is called for each item, since it {unread.reason}{place}.{advice}"
+
+
+@dataclass(frozen=True)
+class ItemFormat:
+    """One way in which items come to an operation; those of several sources may come in several.
+
+    Attributes:
+        stand: in what they stand.
+        listed: they are those of a list, which becomes columns if the first steps are worth it: its first item; None:
+            they are not.
+        is_batch: they are batches that another task has written: the operation that takes these knows how they stood.
+    """
+
+    stand: InputFormat = ONE_BY_ONE
+    listed: tuple[Any, ...] | None = None
+    is_batch: bool = False
+
+    def only_if(self, condition: str) -> ItemFormat:
+        """Return the way in which items come in columns only if something else is true, too."""
+        stand = self.stand
+        return self if stand.obstacle else replace(self, stand=InputFormat("", (*stand.conditions, condition)))
+
+    def before(self, ops: Sequence[Op]) -> InputFormat:
+        """Return in what the items stand that the first of some steps gets."""
+        if any(isinstance(op.fn, ServiceFunction) for op in ops):
+            return InputFormat("a step beside it takes a service, and so items one by one")
+        if self.is_batch:
+            return ONE_BY_ONE
+        if self.listed is None or self.stand.obstacle:
+            return self.stand
+        first = list(takewhile(is_in_columns, ops))
+        return self.stand if is_worth_columns(list(self.listed), work_of(first)) else InputFormat(_NOT_WORTH_IT)
+
+    def behind(self, applied: Applied) -> ItemFormat:
+        """Return the way in which the results of an operation come."""
+        if isinstance(applied.node, Chain) and applied.gives is None:
+            return self._behind_steps(applied.node.ops)
+        if applied.gives is not None:
+            return ItemFormat(applied.gives.of(ONE_BY_ONE if self.listed is not None else self.stand))
+        return self if applied.operation is None else ItemFormat()
+
+    def _behind_steps(self, ops: Sequence[Op]) -> ItemFormat:
+        before = self.before(ops)
+        if not before.obstacle and all(map(is_in_columns, ops)) and any(op.expression is not None for op in ops):
+            return ItemFormat(before)
+        return self if all(op.action == "count" for op in ops) else ItemFormat()
+
+
+_NOT_WORTH_IT = "to make columns of a list takes longer than so few operators"
+
+
+def ways_behind(ways: Iterable[ItemFormat], applied: Applied) -> tuple[ItemFormat, ...]:
+    """Return the ways in which the results of an operation come, each once."""
+    return tuple(dict.fromkeys(way.behind(applied) for way in ways))
+
+
+def stands_of_steps(way: ItemFormat, ops: Sequence[Op]) -> Iterable[InputFormat]:
+    """Give in what the items stand that each of some steps gets."""
+    stand = way.before(ops)
+    for op in ops:
+        yield stand
+        if not stand.obstacle and (obstacle := obstacle_to_columns(op)) is not None:
+            stand = InputFormat(obstacle)
+
+
+def ways_of_batches(stages: Iterable[Iterable[ItemFormat]], *, are_batches: bool) -> tuple[ItemFormat, ...]:
+    """Return the ways of what other tasks have written, given those of their items."""
+    if not are_batches:
+        return (ItemFormat(),)
+    stands = (ONE_BY_ONE if way.listed is not None else way.stand for ways in stages for way in ways)
+    return tuple(ItemFormat(stand, is_batch=True) for stand in dict.fromkeys(stands))
+
+
+def ways_in_tasks(ways: Sequence[ItemFormat], pieces: Amount) -> tuple[ItemFormat, ...]:
+    """Return the ways of items that a task reads one part after another, given in how many parts all stand.
+
+    A list behind or before which others come does not become columns.
+    """
+    if pieces == Amount(1, 1):
+        return tuple(ways)
+    return tuple(dict.fromkeys(way if way.listed is None else ItemFormat() for way in ways))
+
+
+def ways_of_source(node: Read, pieces: Amount) -> tuple[ItemFormat, ...]:
+    """Return the ways in which a source may give its items.
+
+    Args:
+        node: the source.
+        pieces: into how many parts it is divided.
+    """
+    source: Any = node.source
+    if node.guards:
+        return (ItemFormat(InputFormat("bad records are looked after one by one")),)
+    if getattr(source, "gives_texts", False) or getattr(source, "has_columns", False):
+        condition = getattr(source, "columns_if", "")
+        return (ItemFormat(InputFormat("", (condition,) if condition else ())),)
+    if getattr(source, "is_free_to_read", False) or isinstance(getattr(source, "iterable", None), range):
+        return (ItemFormat(_of_sizes(source.count_items(), pieces)),)
+    if getattr(source, "is_of_functions", False) or not is_our_name(type(source).__module__):
+        return ItemFormat(_if_given("range")), ItemFormat(_if_given("list of numbers of one type"), (0,))
+    return (_of_list(source, pieces),) if hasattr(source, "iterable") else (ItemFormat(),)
+
+
+def _if_given(sequence: str) -> InputFormat:
+    return InputFormat("", (f"the source gives iter() of a {sequence}", f"a task has {fewest_items():,} items or more"))
+
+
+def _of_list(source: Any, pieces: Amount) -> ItemFormat:
+    """Return the way of items that the caller holds, or makes."""
+    is_seen = type(source.iterable) in (list, tuple)
+    first = tuple(source.iterable[:1]) if is_seen else (0,)
+    if not first or not may_stand_in_columns(first[0]):
+        return ItemFormat()
+    kind = type(first[0]).__name__ if is_seen else "numbers of one type"
+    conditions = f"all items are {kind}", "those of a task take at most 1 MB"
+    return ItemFormat(_of_sizes(source.count_items(), pieces, *conditions), first)
+
+
+def _of_sizes(items: float, pieces: Amount, *conditions: str) -> InputFormat:
+    """Return in what so many items stand, of which few in a task are not worth columns."""
+    fewest = fewest_items()
+    if items / max(pieces.least, 1) <= fewest - 1:
+        return InputFormat(f"a task has fewer than {fewest:,} items")
+    are_enough = pieces.most is not None and items // max(pieces.most, 1) >= fewest
+    return InputFormat("", conditions if are_enough else (*conditions, f"a task has {fewest:,} items or more"))
+
+
+_IN_THIS_PROCESS = "runs in this process, after the job, on what passed here"
+_TREATMENTS = {
+    "ignored": "leaves out the items that the step before fails on",
+    "resolved": "replaces the items that the step before fails on",
+    "sent": "sends away the items that the step before fails on; this process commits them at the end",
+}
+
+
+def calls_of(applied: Applied, ways: Sequence[ItemFormat] = ()) -> Iterator[Call]:
+    """Give the calls of the user that stand behind one operation; some belong to the call of another one.
+
+    Args:
+        applied: the operation.
+        ways: in which its items come.
+    """
+    return (call for call in _calls_of(applied, ways) if call.label)
+
+
+def _calls_of(applied: Applied, ways: Sequence[ItemFormat]) -> Iterator[Call]:
+    node, note = applied.node, applied.note
+    match node:
+        case None:
+            return
+        case Chain(ops=ops):
+            routes = _routes_of_steps(ops, applied.decided, ways)
+            for op, route in zip(ops, routes, strict=True):
+                seen = _IN_THIS_PROCESS if op.action == "peek" else _of_service(op.fn) or note
+                yield _call(op.step, seen, route)
+                yield from _guarded(op.guards)
+        case CallResults(guards=guards) | Read(guards=guards):
+            yield _call(node.step, note, _route(applied.decided, ways), node.label())
+            yield from _guarded(guards)
+        case _:
+            yield _call(node.step, note, _route(applied.decided, ways), node.label())
+
+
+def _call(step: Step, note: str, route: Route | None, label: str | None = None) -> Call:
+    label = step.label if label is None else label
+    if route is None:
+        return Call(label, step.where, note)
+    return Call(label, step.where, "; ".join(filter(None, (note, route.name))), route.why)
+
+
+def _routes_of_steps(
+    ops: Sequence[Op], decided: Sequence[Evaluation | None], ways: Sequence[ItemFormat]
+) -> list[Route | None]:
+    """Return the route of each step, None if it has none."""
+    if not decided:
+        return [None] * len(ops)
+    stands = zip(*(stands_of_steps(way, ops) for way in ways), strict=True)
+    return [
+        None if each is None else _one_of(route_of(each, stand) for stand in of_ways)
+        for each, of_ways in zip(decided, stands, strict=True)
+    ]
+
+
+def _one_of(routes: Iterable[Route]) -> Route:
+    """Return one route for all ways in which items come."""
+    found = list(dict.fromkeys(routes))
+    names, reasons = dict.fromkeys(each.name for each in found), dict.fromkeys(each.why for each in found)
+    among = ["It depends on where the items come from."] if len(names) > 1 else []
+    return Route(" or ".join(names), " ".join([*among, *reasons]))
+
+
+def _route(decided: Sequence[Evaluation | None], ways: Sequence[ItemFormat]) -> Route | None:
+    """Return the routes of the functions of a call that is no step; None if it has none."""
+    if not decided:
+        return None
+    return _one_of(
+        routes_of(decided, ONE_BY_ONE if way.is_batch or way.listed is not None else way.stand) for way in ways
+    )
+
+
+def call_of_vertex(vertex: Vertex, ways: Sequence[ItemFormat]) -> Call | None:
+    """Return the call that the output of a vertex stands for, if there is something to say of it."""
+    route = _route(vertex.decided, ways)
+    return _call(vertex.step, vertex.does, route) if vertex.does or route is not None else None
+
+
+def calls_on_branches(output: WriteEach, decided: Sequence[Evaluation | None]) -> list[Call]:
+    """Return the calls between a fork and its ends whose functions have a route; the notes have all calls."""
+    steps = [op.step for branch in output.branches for op in branch.ops]
+    return [
+        _call(step, "", route_of(each, ONE_BY_ONE))
+        for step, each in zip(steps, decided, strict=bool(decided))
+        if each is not None
+    ]
+
+
+def _of_service(fn: object) -> str:
+    """Say how often a service is made, if a step needs one."""
+    match fn:
+        case ServiceFunction(service=Service(shared=is_shared)):
+            return "its service is made once " + ("for the run in each process" if is_shared else "in each task")
+        case ServiceFunction():
+            return "its service is opened when the plan runs for a context"
+    return ""
+
+
+def _guarded(guards: Iterable[Guard]) -> Iterator[Call]:
+    for each in guards:
+        if each.step.label:
+            yield Call(each.step.label, each.step.where, _TREATMENTS[each.treatment])

@@ -1,0 +1,186 @@
+"""Functions without side effects, and results that may share an object."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import math
+import operator
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from dstream.expressions.tree import (
+    Applied,
+    Argument,
+    Attribute,
+    Called,
+    Choice,
+    Constant,
+    Expression,
+    Indexed,
+    Let,
+    Local,
+    Operator,
+    Together,
+)
+from dstream.values.entries import as_entry
+
+__all__ = ["CHANGING_NOTHING", "KNOWN", "OPERATORS", "may_share", "name_of"]
+
+
+_BUILTINS = (
+    *("abs", "all", "any", "ascii", "bin", "bool", "bytes", "chr", "dict", "divmod", "float", "format", "frozenset"),
+    *("hex", "int", "len", "list", "max", "min", "oct", "ord", "pow", "range", "repr", "round", "set", "slice"),
+    *("sorted", "str", "sum", "tuple"),
+)
+_OF_RE = ("escape", "findall", "fullmatch", "match", "search", "split", "sub")
+_OF_STR = tuple(name for name in vars(str) if not name.startswith("_") and name != "maketrans")
+
+KNOWN: dict[str, Callable[..., Any]] = {
+    **{name: getattr(builtins, name) for name in _BUILTINS},
+    **{f"math.{name}": fn for name, fn in vars(math).items() if callable(fn) and not name.startswith("_")},
+    "operator.not_": operator.not_,  # No `not`: where only truth is asked, that asks `a and b` once.
+    **{f"re.{name}": getattr(re, name) for name in _OF_RE},
+    **{f"str.{name}": getattr(str, name) for name in _OF_STR},
+    "dstream.Entry": as_entry,
+}
+"""Functions by the names that a `Called` has for them."""
+
+CHANGING_NOTHING = frozenset(
+    {
+        *_OF_STR,
+        *("get", "items", "keys", "values"),  # of dict
+        *("as_integer_ratio", "bit_count", "bit_length", "conjugate", "hex", "is_integer"),  # of numbers
+        *(
+            "date",
+            "isocalendar",
+            "isoformat",
+            "isoweekday",
+            "strftime",
+            "time",
+            "timestamp",
+            "total_seconds",
+            "weekday",
+        ),
+        *("findall", "fullmatch", "match", "search", "sub"),  # of patterns
+        *("group", "groupdict", "groups"),  # of matches
+    }
+)
+"""Methods of builtin types."""
+
+OPERATORS: dict[Callable[..., Any], Operator] = {
+    operator.add: "+",
+    operator.sub: "-",
+    operator.mul: "*",
+    operator.truediv: "/",
+    operator.floordiv: "//",
+    operator.mod: "%",
+    operator.pow: "**",
+    operator.lshift: "<<",
+    operator.rshift: ">>",
+    operator.and_: "&",
+    operator.or_: "|",
+    operator.xor: "^",
+    operator.neg: "neg",
+    operator.pos: "pos",
+    operator.invert: "invert",
+    operator.eq: "==",
+    operator.ne: "!=",
+    operator.lt: "<",
+    operator.le: "<=",
+    operator.gt: ">",
+    operator.ge: ">=",
+}
+
+_NAMES = {id(fn): name for name, fn in KNOWN.items()} | {
+    id(operator.abs): "abs",
+    id(operator.truth): "bool",
+    id(operator.getitem): "operator.getitem",
+}
+_HELD = (operator.abs, operator.truth, operator.getitem)  # An id is that of an object as long as this lives.
+
+
+def name_of(fn: object) -> str | None:
+    """Return the name of a function that is known; None of any other."""
+    return _NAMES.get(id(fn))
+
+
+_Known = Mapping[int, Sequence[Expression]]
+"""What the value of each variable may hold that was there before."""
+
+
+@functools.lru_cache(maxsize=512)
+def may_share(expression: Expression) -> bool:
+    """Say whether an object, or one that is a part of it, may stand twice in what an expression gives.
+
+    What operators and functions make is new; arguments, their parts, and what variables were given are not.
+
+    Example:
+        >>> item, price = Argument(0), Attribute(Argument(0), "price")
+        >>> may_share(Together((price, item))), may_share(Together((price, Applied("*", (price, price)))))
+        (True, False)
+    """
+    seen: set[Expression] = set()
+    seen_with_wholes: set[Expression] = set()
+    ways: dict[Expression, object] = {}
+    for each in _held(expression, {}):
+        wholes = set(_wholes(each))
+        if each in seen_with_wholes or not seen.isdisjoint(wholes):
+            return True
+        for part in wholes:
+            if isinstance(part, Attribute | Indexed) and ways.setdefault(part.of, _way(part)) != _way(part):
+                return True
+        seen.add(each)
+        seen_with_wholes |= wholes
+    return False
+
+
+def _held(each: Expression, known: _Known) -> Iterator[Expression]:
+    """Give the arguments and variables, and the parts of these, that may stand in a result as they are."""
+    match each:
+        case Argument():
+            yield each
+        case Local(number):
+            yield each
+            yield from known[number]
+        case Attribute(of, _) | Indexed(of, _):
+            yield each
+            match _root(of):
+                case Local(number):
+                    yield from known[number]
+                case root if not isinstance(root, Argument):
+                    yield from _held(root, known)
+        case Together(held) | Called("dstream.Entry" | "float" | "max" | "min", held):
+            for one in held:
+                yield from _held(one, known)
+        case Applied("and" | "or" | "pos", held):
+            for one in held:
+                yield from _held(one, known)
+        case Choice(_, chosen, otherwise):
+            yield from _held(chosen, known)
+            yield from _held(otherwise, known)
+        case Let(value, number, within):
+            yield from _held(within, {**known, number: tuple(_held(value, known))})
+
+
+def _way(part: Attribute | Indexed) -> object:
+    """Return in what way a part is reached: in one way, another name is another part; `x.key` may be `x[0]`."""
+    if isinstance(part, Attribute):
+        return Attribute
+    if not isinstance(part.index, Constant):
+        return part.index
+    return type(part.index.value) is int and part.index.value < 0
+
+
+def _wholes(each: Expression) -> Iterator[Expression]:
+    """Give an expression, and those that it is a part of."""
+    yield each
+    while isinstance(each, Attribute | Indexed):
+        each = each.of
+        yield each
+
+
+def _root(each: Expression) -> Expression:
+    *_, root = _wholes(each)
+    return root

@@ -1,0 +1,313 @@
+"""`read`: from a user function to its expression, or to the reason against one.
+
+What is read is what the function's syntax says, with what its names stand for now. So it has to be asked when a plan is
+compiled, close before its functions are pickled (`docs/decisions/0060-functions-are-read-and-run-over-columns.md`).
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import sys
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
+from typing import Any, TypeAlias
+
+from dstream.base.functions import is_watched
+from dstream.base.showing import near
+from dstream.expressions.resolution import (
+    NameLookup,
+    Names,
+    Namespaces,
+    UnreadableName,
+    constant_of,
+    is_as_imported,
+    is_by_reference,
+    is_same_constant_everywhere,
+    known_call,
+    object_read,
+    value_of_name,
+)
+from dstream.expressions.source import MissingSource, found_source, stamp_of_source
+from dstream.expressions.syntax import Body, read_block, read_syntax
+from dstream.expressions.tree import Argument, Expression, Let, Local, asks_for_truth, is_leaf, replaced, stands_first
+from dstream.failures.attribution import is_installed
+
+__all__ = ["Unreadable", "may_travel", "name_of_callable", "read"]
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """Why a function is not known as an expression.
+
+    Attributes:
+        reason: what it does, such as `"calls json.loads"`.
+        where: the place of that, such as `orders.py:12`; empty if there is none.
+        advice: what can be written instead, where that is easy.
+    """
+
+    reason: str
+    where: str = ""
+    advice: str = ""
+
+
+def read(fn: Callable[..., Any], arguments: int = 1, namespaces: Namespaces | None = None) -> Expression | Unreadable:
+    """Return what `fn` gives for so many arguments, as an expression, or say why it cannot be known.
+
+    Where a debugger, a profiler or a measurement of coverage wants to see calls, nothing is read.
+
+    Args:
+        fn: any callable.
+        arguments: how many arguments it is given, all by place.
+        namespaces: what is known of globals, for functions that are read one behind another.
+
+    Example:
+        >>> from operator import itemgetter
+        >>> read(itemgetter(1))
+        Indexed(of=Argument(place=0), index=Constant(value=1))
+        >>> read(print).reason
+        'calls print'
+    """
+    if is_watched():
+        return Unreadable("is watched by a debugger, a profiler or a measurement of coverage")
+    namespaces = Namespaces() if namespaces is None else namespaces
+    if type(fn) is FunctionType:
+        return _remembered(fn, arguments, namespaces)
+    if type(fn) is functools.partial:
+        return _read(fn, arguments, namespaces)
+    found = object_read(fn, arguments)
+    return Unreadable(f"calls {name_of_callable(fn)}") if found is None else found
+
+
+def may_travel(expression: Expression) -> bool:
+    """Say whether an expression is not too large, nor has too many levels to be pickled."""
+    size, depth = expression.extent()
+    return size <= _MOST_VALUES and depth <= _DEEPEST_VALUE
+
+
+def name_of_callable(fn: Any) -> str:
+    """Return how a callable is written that is no Python function."""
+    name = getattr(fn, "__qualname__", None) or type(fn).__qualname__
+    module = getattr(fn, "__module__", None)
+    return f"{module}.{name}" if module not in (None, "builtins", "__main__") else str(name)
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What was read of a function's code, and what its names stood for then.
+
+    Attributes:
+        called: the functions among that, with their code and defaults then: what loads a module again changes these.
+    """
+
+    looked_up: tuple[NameLookup, ...]
+    called: tuple[tuple[FunctionType, CodeType, object], ...]
+    result: Expression | Unreadable
+
+
+_Key: TypeAlias = tuple[CodeType, str, tuple[object, ...], int, bool]
+_MOST = 1024
+_known: OrderedDict[_Key, _Known] = OrderedDict()
+
+
+def _remembered(fn: FunctionType, arguments: int, namespaces: Namespaces) -> Expression | Unreadable:
+    """Read a function, unless one of the same code was read whose names stood for the same objects."""
+    if fn.__defaults__ or fn.__kwdefaults__:
+        return _read(fn, arguments, namespaces)
+    code = fn.__code__
+    key = code, code.co_filename, stamp_of_source(code), arguments, is_by_reference(fn)
+    known = _known.get(key)
+    if known is not None and _stand_for_the_same(fn, known, namespaces):
+        return known.result
+    looked_up: list[NameLookup] = []
+    result = _read(fn, arguments, namespaces, looked_up)
+    if all(_may_be_held(value) for _, _, value in looked_up):
+        functions = (value for _, _, value in looked_up if type(value) is FunctionType)
+        called = tuple((each, each.__code__, each.__defaults__) for each in functions)
+        _known[key] = _Known(tuple(looked_up), called, result)
+        if len(_known) > _MOST:
+            _known.popitem(last=False)
+    return result
+
+
+def _may_be_held(value: object) -> bool:
+    """Say whether to hold a value holds no memory that would be given back otherwise."""
+    if type(value) is FunctionType:
+        return value.__closure__ is None
+    return isinstance(value, type | ModuleType | BuiltinFunctionType) or (
+        is_same_constant_everywhere(value) and sys.getsizeof(value) < _FEW_BYTES and type(value) is not tuple
+    )
+
+
+_FEW_BYTES = 1024
+
+
+def _stand_for_the_same(fn: FunctionType, known: _Known, namespaces: Namespaces) -> bool:
+    if any(each.__code__ is not code or each.__defaults__ is not defaults for each, code, defaults in known.called):
+        return False
+    try:
+        return all(
+            value_of_name(fn if of is None else of, name, namespaces) is value for of, name, value in known.looked_up
+        )
+    except UnreadableName:
+        return False
+
+
+def _read(
+    fn: Callable[..., Any], arguments: int, namespaces: Namespaces, looked_up: list[NameLookup] | None = None
+) -> Expression | Unreadable:
+    reading = _Reading(namespaces, [] if looked_up is None else looked_up)
+    try:
+        return reading.of(fn, tuple(map(Argument, range(arguments))))
+    except UnreadableName as problem:
+        if isinstance(fn, FunctionType) and is_by_reference(fn) and is_installed(fn.__code__.co_filename):
+            return Unreadable(f"calls {name_of_callable(fn)}")
+        return Unreadable(problem.reason, _place(fn, problem.line), problem.advice)
+    except Exception as error:  # A class of the user's may answer in any way to what is asked of it here.
+        return Unreadable(f"cannot be read: {type(error).__name__}", _place(fn, None))
+
+
+def _place(fn: Any, line: int | None) -> str:
+    code = getattr(fn, "__code__", None)
+    return "" if code is None else near(code.co_filename, line or code.co_firstlineno)
+
+
+_GENERATOR = 0x20 | 0x80 | 0x100 | 0x200
+_DEEPEST = 2
+"""How many functions may be inside of each other: what the function calls is read, and what that calls is not."""
+
+
+@dataclass
+class _Reading:
+    """One reading of a function and of those that it calls."""
+
+    namespaces: Namespaces
+    looked_up: list[NameLookup]
+    variables: int = 0
+    size: int = 0
+    inside: list[FunctionType] = field(default_factory=list)
+
+    def of(self, fn: Any, arguments: Sequence[Expression], keywords: Sequence[str] = ()) -> Expression:
+        """Return what a Python function, or a partial of one, gives for arguments."""
+        if type(fn) is functools.partial:
+            given = [constant_of(value) for value in (*fn.args, *fn.keywords.values())]
+            constants = [each for each in given if each is not None]
+            if len(constants) < len(given) or set(fn.keywords) & set(keywords):
+                raise UnreadableName("is a partial with an argument that is no constant")
+            count = len(fn.args)
+            return self.called(
+                fn.func,
+                getattr(fn.func, "__qualname__", "a function"),
+                (*constants[:count], *arguments, *constants[count:]),
+                (*keywords, *fn.keywords),
+            )
+        return self._of_function(fn, arguments, keywords)
+
+    def _of_function(self, fn: FunctionType, arguments: Sequence[Expression], keywords: Sequence[str]) -> Expression:
+        found = found_source(fn.__code__)
+        if isinstance(found, MissingSource):
+            raise UnreadableName(found.reason, found.advice)
+        if isinstance(found.syntax, ast.AsyncFunctionDef) or fn.__code__.co_flags & _GENERATOR:
+            raise UnreadableName("is no plain function: it yields or awaits")
+        _check_size(found.syntax)
+        code = fn.__code__
+        given = _bound(fn, arguments, keywords)
+        if is_by_reference(fn) and not is_as_imported(fn):
+            raise UnreadableName("has the name of another function, which every worker imports anew")
+        names = Names(fn, found.rebound, fn if self.inside else None, self.namespaces, self.looked_up)
+        stands_for = [(value, *self.named(value)) for value in given.values()]
+        variables = dict(zip(given, (value for _, value, _ in stands_for), strict=True))
+        body = Body(names, variables, frozenset((*code.co_varnames, *code.co_cellvars)), self)
+        self.inside.append(fn)
+        syntax = found.syntax
+        result = read_syntax(syntax.body, body) if isinstance(syntax, ast.Lambda) else read_block(syntax.body, body)
+        self.inside.pop()
+        for value, _, number in reversed(stands_for):
+            result = self.within(value, number, result)
+        size, depth = result.extent()
+        self.size += size
+        if self.size > _MOST_VALUES or depth > _DEEPEST_VALUE:
+            raise UnreadableName("is long")
+        return self._returned(result)
+
+    def called(
+        self, fn: Any, written: str, arguments: Sequence[Expression], keywords: Sequence[str] = ()
+    ) -> Expression:
+        known = known_call(fn, written, arguments, keywords)
+        if known is not None:
+            return known
+        if type(fn) is FunctionType and len(self.inside) < _DEEPEST:
+            return self.of(fn, arguments, keywords)
+        if type(fn) is functools.partial:
+            return self.of(fn, arguments, keywords)
+        raise UnreadableName(f"calls {written}")
+
+    def named(self, value: Expression) -> tuple[Expression, int | None]:
+        if is_leaf(value):
+            return value, None
+        self.variables += 1
+        return Local(self.variables), self.variables
+
+    def within(self, value: Expression, number: int | None, result: Expression) -> Expression:
+        if number is None:
+            return result
+        local = Local(number)
+        is_used_once = sum(each == local for each in result.walk()) == 1
+        if is_used_once and stands_first(local, result) and not asks_for_truth(value):
+            return replaced(local, value, result)
+        return Let(value, number, result)
+
+    def _returned(self, result: Expression) -> Expression:
+        """Return what a call gives whose function returns `result`."""
+        if not self.inside or not asks_for_truth(result):
+            return result
+        local, number = self.named(result)
+        return result if number is None else Let(result, number, local)
+
+
+def _check_size(syntax: ast.AST) -> None:
+    """Refuse what is long, and what has so many ways through it that to write down each of them takes time."""
+    parts = list(ast.walk(syntax))
+    if len(parts) > _MOST_PARTS or sum(isinstance(each, ast.If) for each in parts) > _MOST_CHOICES:
+        raise UnreadableName("is long")
+
+
+_MOST_PARTS = 400
+_MOST_VALUES = 10_000
+"""What a few functions that call each other come to, each way through them written down."""
+_DEEPEST_VALUE = 64
+"""Pickle fails on one of 370 levels, also where nobody else has called (CPython 3.11)."""
+_MOST_CHOICES = 8
+
+
+def _bound(fn: FunctionType, arguments: Sequence[Expression], keywords: Sequence[str]) -> dict[str, Expression]:
+    """Return the arguments by the names of the parameters, in the order in which they are evaluated."""
+    code = fn.__code__
+    if code.co_flags & 0x0C or code.co_kwonlyargcount:
+        raise UnreadableName("takes *args, **kwargs or arguments by keyword only")
+    parameters = code.co_varnames[: code.co_argcount]
+    by_place = len(arguments) - len(keywords)
+    names = (*parameters[:by_place], *keywords)
+    if len(names) != len(arguments) or len(set(names)) < len(names) or not set(names) <= set(parameters):
+        raise UnreadableName(f"takes {len(parameters)} arguments where {len(arguments)} are given")
+    if set(keywords) & set(code.co_varnames[: code.co_posonlyargcount]):
+        raise UnreadableName("takes arguments by place only")
+    given = dict(zip(names, arguments, strict=True))
+    defaults = dict(zip(reversed(parameters), reversed(fn.__defaults__ or ()), strict=False))
+    for name in parameters:
+        if name not in given:
+            given[name] = _default(fn, name, defaults)
+    return given
+
+
+def _default(fn: FunctionType, name: str, defaults: dict[str, Any]) -> Expression:
+    if name not in defaults:
+        raise UnreadableName(f"takes an argument {name} that is not given")
+    if is_by_reference(fn):
+        raise UnreadableName(f"has a default for {name}, which every worker computes anew")
+    constant = constant_of(defaults[name])
+    if constant is None:
+        raise UnreadableName(f"captures {name}, a {type(defaults[name]).__name__}")
+    return constant

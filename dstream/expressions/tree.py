@@ -1,0 +1,349 @@
+"""`Expression`: the result of a pure function as a tree, and the order of its evaluation.
+
+An expression says what Python would do, operator by operator and in Python's order; it does not say on which types. It
+can be pickled, holds no code of the user's, and two of them are equal if they say the same.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from itertools import chain
+from typing import Any, Literal, TypeAlias
+
+__all__ = [
+    "Applied",
+    "Argument",
+    "Attribute",
+    "Built",
+    "Called",
+    "Choice",
+    "Constant",
+    "Expression",
+    "ForTuples",
+    "Formatted",
+    "Indexed",
+    "Let",
+    "Local",
+    "Method",
+    "Operator",
+    "Text",
+    "Together",
+    "asks_for_truth",
+    "is_leaf",
+    "one_behind_another",
+    "replaced",
+    "stands_first",
+    "substituted",
+]
+
+
+Operator: TypeAlias = Literal[
+    "+",
+    "-",
+    "*",
+    "/",
+    "//",
+    "%",
+    "**",
+    "<<",
+    ">>",
+    "&",
+    "|",
+    "^",
+    "neg",
+    "pos",
+    "invert",
+    "not",
+    "==",
+    "!=",
+    "<",
+    "<=",
+    ">",
+    ">=",
+    "in",
+    "not in",
+    "is",
+    "is not",
+    "and",
+    "or",
+]
+"""`neg`, `pos`, `invert` and `not` have one operand, `and` and `or` two or more, all others two.
+
+`a < b < c` is `and` of two comparisons, of which the second has the very object `b` of the first, evaluated once. What
+`is` and `is not` compare with is the constant None.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """What a pure function gives."""
+
+    def parts(self) -> tuple[Expression, ...]:
+        """Return the expressions that this one is made of, in the order in which Python may evaluate them."""
+        held = (getattr(self, each.name) for each in fields(self))
+        values = (value if type(value) is tuple else (value,) for value in held)
+        return tuple(each for each in chain.from_iterable(values) if isinstance(each, Expression))
+
+    def walk(self) -> Iterator[Expression]:
+        """Give this expression and all inside of it, parts after what they are parts of."""
+        waiting: list[Expression] = [self]
+        while waiting:
+            each = waiting.pop()
+            yield each
+            waiting.extend(reversed(each.parts()))
+
+    def extent(self) -> tuple[int, int]:
+        """Return how many expressions there are inside, with this one, and in how many levels."""
+        size, levels = 0, 0
+        level: tuple[Expression, ...] = (self,)
+        while level:
+            size, levels = size + len(level), levels + 1
+            level = tuple(chain.from_iterable(each.parts() for each in level))
+        return size, levels
+
+
+@dataclass(frozen=True, slots=True)
+class Argument(Expression):
+    """An argument of the function, by its place from 0."""
+
+    place: int
+
+
+@dataclass(frozen=True, slots=True)
+class Constant(Expression):
+    """A value that is the same for all items: an exact int, float, bool, str, bytes, None, or a tuple of such.
+
+    What `in` looks into may be a frozenset of them; what `re` works with is a compiled pattern.
+
+    Two are equal if their values are and have one type: `1` is not `1.0`, nor `0.0` `-0.0`.
+    """
+
+    value: Any
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Constant) and _told(self.value) == _told(other.value)
+
+    def __hash__(self) -> int:
+        return hash(_told(self.value))
+
+
+def _told(value: Any) -> tuple[Any, ...]:
+    if type(value) is tuple:
+        return tuple, *map(_told, value)
+    if type(value) is frozenset:
+        return frozenset, frozenset(map(_told, value))
+    if type(value) is re.Pattern:
+        return re.Pattern, *_told(value.pattern), value.flags
+    return type(value), repr(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Applied(Expression):
+    """An operator on its operands; those of `and` and `or` are evaluated as far as Python does."""
+
+    operator: Operator
+    operands: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice(Expression):
+    """`chosen if condition else otherwise`; one of the two is evaluated."""
+
+    condition: Expression
+    chosen: Expression
+    otherwise: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Indexed(Expression):
+    """`of[index]`."""
+
+    of: Expression
+    index: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute(Expression):
+    """`of.name`."""
+
+    of: Expression
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Called(Expression):
+    """A function of `dstream.expressions.effects` on its arguments, by its name there.
+
+    Builtins: `abs`, `len`, ...; functions of modules: `math.sqrt`; methods of `str` that were called by way of their
+    class, which take no other type: `str.lower`. `slice` also is what stands between brackets: `[start:stop:step]`.
+    """
+
+    function: str
+    arguments: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Method(Expression):
+    """`of.name(*arguments)`, a method of a builtin type, most of them of `str`, that changes nothing."""
+
+    of: Expression
+    name: str
+    arguments: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Together(Expression):
+    """A tuple of its members."""
+
+    members: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Built(Expression):
+    """An object of a dataclass or named tuple whose constructor sets its fields and does nothing else.
+
+    Attributes:
+        kind: the class.
+        names: of the fields that it is given, in the order in which `values` are evaluated. Others have what they
+            have by default in the class, as a worker imports it.
+    """
+
+    kind: type
+    names: tuple[str, ...]
+    values: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Formatted(Expression):
+    """What stands between braces of an f-string.
+
+    Attributes:
+        conversion: `"s"`, `"r"`, `"a"` or nothing.
+        spec: what follows the colon, which is the same for all items.
+    """
+
+    of: Expression
+    conversion: str
+    spec: str
+
+
+@dataclass(frozen=True, slots=True)
+class Text(Expression):
+    """An f-string: its `Formatted` members and the texts between them, which are constants."""
+
+    members: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Local(Expression):
+    """What the `Let` around it with the same number gave a name."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Let(Expression):
+    """`within`, where each `Local` of this number is what `value` gave, which is evaluated once and before."""
+
+    value: Expression
+    number: int
+    within: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class ForTuples(Expression):
+    """`within` for an item that is a tuple of `size` members, no object of a class of its own, or an `Entry` of two.
+
+    It stands outside of all others. The function itself is called with any other item.
+    """
+
+    size: int
+    within: Expression
+
+
+def is_leaf(expression: Expression) -> bool:
+    """Say whether an expression is there without any evaluation."""
+    return isinstance(expression, Argument | Constant | Local)
+
+
+def asks_for_truth(expression: Expression) -> bool:
+    """Say whether there is an `and` or an `or` inside, or a comparison of three.
+
+    Where the truth of its result is asked, Python would ask its operands once: a variable that has the result, or a
+    function that returns it, lets it ask once more.
+    """
+    return any(isinstance(each, Applied) and each.operator in ("and", "or") for each in expression.walk())
+
+
+def stands_first(local: Local, expression: Expression) -> bool:
+    """Say whether `local` is looked at in any case, and before anything else happens."""
+    while expression != local:
+        inner = next((each for each in _evaluated_first(expression) if each == local or not is_leaf(each)), None)
+        if inner is None:
+            return False
+        expression = inner
+    return True
+
+
+def _evaluated_first(expression: Expression) -> tuple[Expression, ...]:
+    """Return parts that are evaluated in any case, one after another, before anything is done with them."""
+    is_shortened = isinstance(expression, Applied) and expression.operator in ("and", "or")
+    if is_shortened or isinstance(expression, Choice | Method | Let):
+        return expression.parts()[:1]
+    return expression.parts()
+
+
+def replaced(local: Local, value: Expression, expression: Expression) -> Expression:
+    """Return `expression` with `value` in the place of `local`."""
+    if expression == local:
+        return value
+    if not any(each == local for each in expression.walk()):
+        return expression
+    changed = {
+        each.name: _within(getattr(expression, each.name), local, value) for each in dataclasses.fields(expression)
+    }
+    return dataclasses.replace(expression, **changed)
+
+
+def substituted(expression: Expression, values: Mapping[int, Expression]) -> Expression:
+    """Return `expression` with other values in the place of arguments, which are there without any evaluation.
+
+    What stands in it twice as one object, which is evaluated once, does so in the result.
+    """
+    made: dict[int, Expression] = {}
+
+    def changed(held: Any) -> Any:
+        if type(held) is tuple:
+            return tuple(map(changed, held))
+        return inner(held) if isinstance(held, Expression) else held
+
+    def inner(each: Expression) -> Expression:
+        if isinstance(each, Argument):
+            return values.get(each.place, each)
+        if isinstance(each, Constant):
+            return each
+        if id(each) not in made:
+            names = [field.name for field in dataclasses.fields(each)]
+            made[id(each)] = dataclasses.replace(each, **{name: changed(getattr(each, name)) for name in names})
+        return made[id(each)]
+
+    return inner(expression)
+
+
+def one_behind_another(first: Expression, then: Expression) -> Expression:
+    """Return what `then` gives for what `first` gives, which is evaluated once."""
+    if isinstance(then, Argument):
+        return first
+    number = 1 + max((each.number for each in then.walk() if isinstance(each, Let)), default=0)
+    return Let(first, number, substituted(then, {0: Local(number)}))
+
+
+def _within(held: Any, local: Local, value: Expression) -> Any:
+    if isinstance(held, Expression):
+        return replaced(local, value, held)
+    if type(held) is tuple and any(isinstance(each, Expression) for each in held):
+        return tuple(replaced(local, value, each) for each in held)
+    return held

@@ -1,0 +1,453 @@
+"""Attribution of an exception to an item, and to a line of the user's code.
+
+Collectors call functions for whole batches, at the speed of C, and see only afterwards that one failed. So
+what is kept here costs nothing while all goes well. It is kept only as long as the exception is on its way to the
+step that is to blame: the same exception may be raised again later, on another item. Several threads may even raise
+one object at once, so each thread keeps what it knows for itself.
+
+Names decide nothing here: a user's folder may be called `sources`, and so may a checkout that stands above it.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from threading import get_ident
+from types import FrameType, TracebackType
+from typing import Any
+
+from dstream.base.functions import PlainForm, plain, refuse_awaitable
+from dstream.base.showing import shown, source_line
+
+__all__ = [
+    "MISSING_ITEM",
+    "Origin",
+    "behind",
+    "chosen",
+    "each",
+    "failed_on",
+    "forgotten",
+    "given",
+    "given_to",
+    "in_group",
+    "is_full",
+    "is_installed",
+    "is_of_spark",
+    "is_our_name",
+    "is_ours",
+    "item_failed_on",
+    "item_of",
+    "origin_of",
+    "shorten",
+    "stopped",
+    "traced",
+]
+
+
+_ITEM = "__dstream_item__"
+_GIVEN = "__dstream_given__"
+MISSING_ITEM: Any = object()
+
+
+def failed_on(error: BaseException, item: Any) -> None:
+    """Keep with `error` that it arose on `item`, in place of one that an inner function was given."""
+    _keep(error, _ITEM, item)
+
+
+def item_failed_on(error: BaseException) -> Any:
+    """Return the item that is kept with `error`, or `MISSING_ITEM`."""
+    return _kept(error, _ITEM, MISSING_ITEM)
+
+
+def given(error: BaseException, words: str) -> None:
+    """Keep with `error` in words what the function that raised it was given, where that is no single item."""
+    _keep(error, _GIVEN, words)
+
+
+def given_to(error: BaseException) -> str | None:
+    """Return the words that are kept with `error`."""
+    words: str | None = _kept(error, _GIVEN, None)
+    return words
+
+
+def in_group(error: BaseException, key: Any) -> None:
+    """Keep with `error` that it arose where the result of the group of `key` was made, unless its item is known."""
+    if item_failed_on(error) is MISSING_ITEM:
+        inner = given_to(error)
+        given(error, f"in the group of the key {shown(key)}" + (f", {inner}" if inner else ""))
+
+
+def forgotten(error: BaseException) -> None:
+    """Keep nothing with `error` any more."""
+    for each in behind(error):
+        for name in (_ITEM, _GIVEN):
+            each.__dict__.pop(_of_this_thread(name), None)
+
+
+def _keep(error: BaseException, name: str, value: Any) -> None:
+    # An exception may refuse attributes: one that is a frozen dataclass does.
+    error.__dict__[_of_this_thread(name)] = value
+
+
+def _kept(error: BaseException, name: str, missing: Any) -> Any:
+    name = _of_this_thread(name)
+    return next((each.__dict__[name] for each in behind(error) if name in each.__dict__), missing)
+
+
+def _of_this_thread(name: str) -> str:
+    return f"{name}{get_ident()}"
+
+
+def behind(error: BaseException) -> tuple[BaseException, ...]:
+    """Return `error`, and the StopIteration that Python, or we, made this RuntimeError of."""
+    cause = error.__cause__
+    return (error, cause) if isinstance(error, RuntimeError) and isinstance(cause, StopIteration) else (error,)
+
+
+def stopped(function: str) -> RuntimeError:
+    """Return the error that takes the place of a StopIteration, which passes for the end of what is iterated over."""
+    return RuntimeError(f"{function} raised StopIteration")
+
+
+def each(fn: Callable[..., Any], items: Sequence[Any], values: Sequence[Any] | None = None) -> list[Any]:
+    """Return what `fn` gives for each item, in a list.
+
+    Args:
+        fn: takes an item; where there are values, it takes one of them and the item that it was made from.
+        items: not an iterator: one of them is named when `fn` fails.
+        values: one for each item.
+
+    Raises:
+        RuntimeError: `fn` raised StopIteration, which would pass for the end of the items.
+    """
+    if values is None and (known := plain(fn)) is not None:
+        return _given_without_calls(*known, items)
+    left = iter(items)
+    try:
+        if values is None:
+            results = [fn(item) for item in left]
+        else:
+            results = [fn(value, item) for item, value in zip(left, values, strict=False)]
+    except StopIteration as error:
+        raise _stopped_on(_before(left, items), fn) from error
+    except Exception as error:
+        failed_on(error, _before(left, items))
+        raise
+    if results:
+        _refuse_awaitable(results[0], items[0])
+    return results
+
+
+def _refuse_awaitable(result: Any, item: Any) -> None:
+    try:
+        refuse_awaitable(result)
+    except TypeError as error:
+        failed_on(error, item)
+        raise
+
+
+def _given_without_calls(form: PlainForm, constant: Any, items: Sequence[Any]) -> list[Any]:
+    if form == "item":
+        return list(items)
+    return [constant] * len(items) if form == "constant" else [(item, constant) for item in items]
+
+
+def chosen(predicate: Callable[[Any], object], items: Sequence[Any]) -> list[Any]:
+    """Return the items that satisfy `predicate`; otherwise as `each`."""
+    left = iter(items)
+    try:
+        for first in left:
+            result = predicate(first)
+            refuse_awaitable(result)
+            return ([first] if result else []) + [item for item in left if predicate(item)]
+        return []
+    except StopIteration as error:
+        raise _stopped_on(_before(left, items), predicate) from error
+    except Exception as error:
+        failed_on(error, _before(left, items))
+        raise
+
+
+def _before(left: Iterator[Any], items: Sequence[Any]) -> Any:
+    """Return the item before those that are left."""
+    return items[len(items) - sum(1 for _ in left) - 1]
+
+
+def _stopped_on(item: Any, fn: Callable[..., Any]) -> RuntimeError:
+    error = stopped(getattr(fn, "__qualname__", type(fn).__qualname__))
+    failed_on(error, item)
+    return error
+
+
+def traced(error: BaseException, derived: Sequence[Any], items: Sequence[Any]) -> None:
+    """Where `error` arose on one of `derived`, let it have arisen on the item that this was made from."""
+    failed = item_failed_on(error)
+    for value, item in zip(derived, items, strict=False):
+        if value is failed:
+            failed_on(error, item)
+            return
+
+
+_PACKAGES = frozenset({"dstream", "collectors", "reducers", "sources"})
+_HOME = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+_HOMES = tuple(os.path.join(_HOME, name, "") for name in sorted(_PACKAGES))
+
+
+def is_ours(frame: FrameType) -> bool:
+    """Say whether a frame runs code of dstream's four packages."""
+    return _are_ours(frame.f_globals.get("__name__", ""), frame.f_globals.get("__file__"))
+
+
+def is_our_name(module: str) -> bool:
+    """Say whether the module of this name belongs to dstream's four packages."""
+    return _are_ours(module, getattr(sys.modules.get(module), "__file__", None))
+
+
+@functools.lru_cache(maxsize=4096)
+def _are_ours(name: str, file: str | None) -> bool:
+    """Say it of a module; each call of the user's asks for some frames of the same few modules."""
+    if name.partition(".")[0] not in _PACKAGES:
+        return False
+    # pytest names a user's `sources/tests/test_orders.py` like a module of ours. Generated code has no file.
+    return file is None or file.startswith(_HOMES)
+
+
+def is_installed(file: str) -> bool:
+    """Say whether a file belongs to Python, or to a package that was installed for it.
+
+    A folder called `site-packages` counts if Python searches it for modules, not if it stands above the user's own.
+    """
+    return os.path.abspath(file).startswith(_folders(tuple(sys.path)))
+
+
+_INSTALLED = frozenset({"site-packages", "dist-packages"})
+
+
+@functools.lru_cache(maxsize=8)
+def _folders(search_path: tuple[str, ...]) -> tuple[str, ...]:
+    import sysconfig  # It takes a millisecond, and only a failure needs it.
+
+    of_python = (sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
+    searched = (entry for entry in map(os.path.abspath, search_path) if os.path.basename(entry) in _INSTALLED)
+    return tuple({os.path.join(os.path.abspath(folder), "") for folder in (*of_python, *searched)})
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where an exception was raised: the innermost line of the user's own code.
+
+    Attributes:
+        function: the function that this line stands in.
+        kind: the name of the exception's type.
+        text: the line itself; empty if its source was not at hand.
+        cause: where the exception came from that this one was raised from.
+        is_raiser: this line raised it, rather than something that it calls.
+    """
+
+    function: str
+    kind: str
+    file: str
+    line: int
+    text: str
+    cause: Origin | None = None
+    is_raiser: bool = False
+
+
+def origin_of(error: BaseException, depth: int = 0) -> Origin | None:
+    """Return where in the user's code `error` was raised, or what it was raised from; None if that was elsewhere."""
+    cause = error.__cause__
+    before = origin_of(cause, depth + 1) if cause is not None and depth < _DEEPEST else None
+    found, last = None, None
+    for frame, line in _entries(error.__traceback__):
+        last = frame
+        if _is_of_the_user(frame):
+            found = frame, line
+    if found is None:
+        return before
+    frame, line = found
+    file = frame.f_code.co_filename
+    text = source_line(file, line)
+    return Origin(_function(frame), type(error).__name__, file, line, text, before, is_raiser=frame is last)
+
+
+_DEEPEST = 5
+
+
+_SPARK = frozenset({"pyspark", "py4j", "grpc"})
+
+
+def _is_of_the_user(frame: FrameType) -> bool:
+    file = _file(frame)
+    if is_ours(frame) or _is_of(frame, _SPARK) or file.startswith("<frozen "):
+        return False
+    return file.startswith("<") or not is_installed(file)
+
+
+def _file(frame: FrameType) -> str:
+    """Return the file of a frame; that of its module if its code was generated, or translated by Cython."""
+    file = frame.f_code.co_filename
+    is_other = file.startswith("<") or file.endswith(_OF_CYTHON) or not os.path.isabs(file)
+    return str(frame.f_globals.get("__file__") or file) if is_other else file
+
+
+_OF_CYTHON = (".pyx", ".pxi", ".pxd")
+"""Such a file is named as it was where the module was built, and is not on this machine; so is a .py, by a path from
+somewhere there."""
+
+
+def _is_of(frame: FrameType, modules: Collection[str]) -> bool:
+    """Say whether a frame runs code of installed modules: a user's file in a folder `queue` is none of Python's."""
+    if _top(frame) not in modules:
+        return False
+    file = _file(frame)
+    return file.startswith("<") or is_installed(file) or ".zip" + os.sep in file  # as Spark ships PySpark
+
+
+def _top(frame: FrameType) -> str:
+    name: str = frame.f_globals.get("__name__", "")
+    return name.partition(".")[0]
+
+
+def _function(frame: FrameType) -> str:
+    """Return a function's name as its user would say it: without the comprehension inside that failed."""
+    parts = [part for part in frame.f_code.co_qualname.split(".") if part != "<locals>"]
+    while len(parts) > 1 and parts[-1] in _COMPREHENSIONS:
+        parts.pop()
+    if parts[-1] == "<lambda>":
+        return "a lambda"
+    if parts[-1] == "<module>" or parts[-1] in _COMPREHENSIONS:
+        return "your code"
+    inner = frame.f_code.co_qualname.rpartition("<locals>.")[2]
+    return parts[-1] if inner.startswith("<") else inner
+
+
+_COMPREHENSIONS = frozenset({"<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>"})
+
+
+_STANDARD = (sys.stdlib_module_names | {"more_itertools"}) - {"__main__"}
+
+
+def item_of(error: BaseException, within: FrameType, missing: Any) -> Any:
+    """Find the item on which a user's function failed; `missing` if it is not certain.
+
+    Whoever called the function kept it with `error`, or that no single item belongs to the call. For the functions of
+    those who did not, it is looked for in the frames: the loop of ours that called the function names it `item`.
+
+    Args:
+        error: what was raised.
+        within: the frame in which it is looked at.
+        missing: what is returned if nobody knows.
+    """
+    kept = item_failed_on(error)
+    if kept is not MISSING_ITEM:
+        return kept
+    if given_to(error) is not None:
+        return missing
+    item: Any = missing
+    caller: FrameType | None = None
+    for frame in _frames(error, within):
+        if is_ours(frame):
+            caller, item = frame, frame.f_locals.get("item", item)
+        elif not _is_of(frame, _STANDARD):
+            return missing if caller is None else caller.f_locals.get("item", missing)
+    return item
+
+
+def _frames(error: BaseException, within: FrameType) -> Iterator[FrameType]:
+    """Give the frames of a traceback from `within` on, as far as each is certain to have called the next.
+
+    Threads that raise one object put their frames into one traceback. The frame of a generator may not know its caller.
+    """
+    before: FrameType | None = None
+    for part in behind(error):
+        for frame, _ in _entries(part.__traceback__):
+            if before is None and frame is not within:
+                continue
+            if before is not None and not _is_called_by(frame, before):
+                return
+            before = frame
+            yield frame
+
+
+def _is_called_by(frame: FrameType, before: FrameType) -> bool:
+    caller = frame.f_back
+    if caller is None or caller is before:
+        return True
+    # What keeps a failure raises it in a later call of the same method; a generator knows the first one (Python 3.12).
+    is_same_method = caller.f_code is before.f_code and is_ours(before) and "self" in caller.f_locals
+    return is_same_method and caller.f_locals["self"] is before.f_locals["self"]
+
+
+def _entries(entry: TracebackType | None) -> Iterator[tuple[FrameType, int]]:
+    """Give the frames and lines of a traceback, the outermost first, without loading `traceback`."""
+    while entry is not None:
+        yield entry.tb_frame, entry.tb_lineno
+        entry = entry.tb_next
+
+
+def is_full() -> bool:
+    """Say whether the user asked for whole tracebacks: `DSTREAM_TRACEBACK=full`."""
+    return os.environ.get("DSTREAM_TRACEBACK", "").strip().lower() == "full"
+
+
+def shorten(error: BaseException) -> None:
+    """Leave only the user's own lines in the traceback of `error` and of what it came from.
+
+    The frames of dstream go, and those of what it runs on, unless the user's function called that.
+    """
+    seen: set[int] = set()
+    left = [error]
+    while left:
+        found = left.pop()
+        if id(found) not in seen:
+            seen.add(id(found))
+            BaseException.with_traceback(found, _without_ours(found.__traceback__))
+            _cut_at_spark(found)
+            left += [other for other in (found.__cause__, found.__context__) if other is not None]
+
+
+def _cut_at_spark(error: BaseException) -> None:
+    """Cut what `error` came from where PySpark or Java begins."""
+    if error.__cause__ is not None and is_of_spark(error.__cause__):
+        _set(error, "__cause__", None)
+        _set(error, "__suppress_context__", True)
+    if error.__context__ is not None and is_of_spark(error.__context__):
+        _set(error, "__context__", None)
+
+
+_set = BaseException.__setattr__
+"""Sets an attribute of an exception whose own class refuses that, as a frozen dataclass does."""
+
+
+def is_of_spark(error: BaseException) -> bool:
+    """Say whether an exception comes from Spark: by its type, or since code of Spark's raised it."""
+    if type(error).__module__.partition(".")[0] in _SPARK:
+        return True
+    frames = [frame for frame, _ in _entries(error.__traceback__)]
+    return bool(frames) and _is_of(frames[-1], _SPARK)
+
+
+_MACHINERY = frozenset(
+    {"pyspark", "py4j", "contextlib", "functools", "more_itertools", "cloudpickle", "pickle", "copyreg", "pyarrow",
+     "heapq", "grpc", "threading", "socket", "selectors", "socketserver", "concurrent", "dis"}
+)  # fmt: skip
+"""What dstream runs on: its frames say nothing to a user, unless the user's own function called it."""
+
+
+def _without_ours(whole: TracebackType | None) -> TracebackType | None:
+    kept: list[TracebackType] = []
+    is_of_the_user = False
+    while whole is not None:
+        if is_ours(whole.tb_frame):
+            is_of_the_user = False
+        elif is_of_the_user or not _is_of(whole.tb_frame, _MACHINERY):
+            is_of_the_user = True
+            kept.append(whole)
+        whole = whole.tb_next
+    following: TracebackType | None = None
+    for part in reversed(kept):
+        following = TracebackType(following, part.tb_frame, part.tb_lasti, part.tb_lineno)
+    return following

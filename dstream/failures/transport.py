@@ -1,0 +1,140 @@
+"""Transport of a user's exception, with its own type, from a worker to the driver.
+
+Spark carries the text of an exception only. So the worker raises one whose text holds the pickled
+original, what it was raised from, and what is known about the failure; the driver finds it there.
+"""
+
+from __future__ import annotations
+
+import base64
+import pickle
+import re
+import traceback
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn, cast
+
+from dstream.base.by_value import dumps_by_value
+from dstream.errors import EngineError
+from dstream.failures import MISSING, Failure, attach, forget, known_of, origin_of, shown
+from dstream.failures.account import arguments_of, rebuilt, state_of
+
+__all__ = ["WorkerFailure", "as_text", "from_worker", "raise_to_driver"]
+
+
+_MARK = "dstream-failure:"
+_PATTERN = re.compile(_MARK + r"([A-Za-z0-9+/=]+)")
+_LONGEST_TRACEBACK = 20_000
+_LARGEST_ITEM = 100_000
+_MOST_CAUSES = 5
+
+
+class WorkerFailure(Exception):
+    """Carries a pickled exception in its text."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Packed:
+    """An exception on its way.
+
+    Attributes:
+        content: its type, arguments and attributes, pickled.
+        members: those of an `ExceptionGroup`.
+        cause: what it was raised from.
+    """
+
+    content: bytes
+    notes: list[str]
+    known: Failure | None
+    members: tuple[_Packed, ...] = ()
+    cause: _Packed | None = None
+
+
+def raise_to_driver(error: Exception) -> NoReturn:
+    """Raise, on a worker, what the driver turns into `error` again."""
+    raise WorkerFailure(as_text(error)) from None
+
+
+def as_text(error: Exception) -> str:
+    """Return what `from_worker` turns into `error` again, and forget what is known about it here."""
+    if isinstance(error, WorkerFailure):  # It is on its way from an earlier task.
+        return str(error)
+    text = "".join(traceback.format_exception(error))[-_LONGEST_TRACEBACK:]
+    known = replace(known_of(error) or Failure(None), remote_traceback=text, origin=origin_of(error))
+    packed = replace(_packed(error, _MOST_CAUSES), known=_light(known))
+    forget(error)  # A worker lives on, and what it raised may be an object of a module, raised again.
+    data = base64.b64encode(dumps_by_value(packed)).decode("ascii")
+    return f"{_MARK}{data}"
+
+
+def from_worker(text: str) -> BaseException | None:
+    """Return the exception that a worker raised, found in the text of Spark's, or None."""
+    found = _PATTERN.search(text)
+    return None if found is None else _unpacked(pickle.loads(base64.b64decode(found.group(1))))
+
+
+def _packed(error: BaseException, causes: int) -> _Packed:
+    members = error.exceptions if isinstance(error, BaseExceptionGroup) else ()
+    known = known_of(error)
+    return _Packed(
+        _content(error),
+        list(getattr(error, "__notes__", ())),
+        None if known is None else _light(known),
+        tuple(_packed(member, causes) for member in members),
+        None if error.__cause__ is None or causes == 0 else _packed(error.__cause__, causes - 1),
+    )
+
+
+def _content(error: BaseException) -> bytes:
+    args, state = arguments_of(error), state_of(error)
+    if isinstance(error, BaseExceptionGroup):
+        args = (error.message,)  # Its members travel one by one.
+    described = f"{type(error).__qualname__}: {error} (this exception cannot be pickled)"
+    candidates: tuple[tuple[Any, ...], ...] = (
+        (type(error), args, state),
+        (type(error), args, {}),
+        (None, error, state),  # Made in C by a class without a constructor, as that of pydantic: it says how.
+        (type(error), tuple(map(shown, args)), {}),
+    )
+    for candidate in candidates:
+        try:
+            data: bytes = dumps_by_value(candidate)
+            _made(*pickle.loads(data))
+        except Exception:
+            continue
+        return data
+    return dumps_by_value((EngineError, (described,), {}))
+
+
+def _light(known: Failure) -> Failure:
+    """Leave out what is too large to travel in an exception's text, or cannot; say how the item reads instead."""
+    inner = None if known.inner is None else _light(known.inner)
+    account = None if known.account is None else replace(known.account, again=None)
+    known = replace(known, inner=inner, account=account)
+    try:
+        is_large = len(dumps_by_value(known.item)) > _LARGEST_ITEM
+    except Exception:
+        is_large = True
+    return replace(known, item=MISSING, item_text=shown(known.item)) if is_large else known
+
+
+def _unpacked(packed: _Packed) -> BaseException:
+    kind, args, state = pickle.loads(packed.content)
+    members = [_unpacked(member) for member in packed.members]
+    error = _made(kind, (*args, members) if members else args, state)
+    if packed.notes:
+        error.__dict__["__notes__"] = packed.notes
+    if packed.known is not None:
+        attach(error, packed.known)
+    if packed.cause is not None:
+        BaseException.__setattr__(error, "__cause__", _unpacked(packed.cause))
+    return error
+
+
+def _made(kind: type[BaseException] | None, args: Any, state: dict[str, Any]) -> BaseException:
+    """Return an exception of its class and arguments; or one that has pickled itself, with its attributes."""
+    if kind is None:
+        args.__dict__.update(state)
+        return cast(BaseException, args)
+    if issubclass(kind, BaseExceptionGroup) and len(args) == 1:
+        args = (*args, [Exception()])  # Its members come by themselves.
+    return rebuilt(kind, args, state)

@@ -1,0 +1,181 @@
+"""Checksums: CRC-32 of each block of a data file, and of small files as a whole.
+
+The log names those of the data files, so that a file is checked from its first to its last byte: what says where its
+pages are, what its columns are called and what they hold. The checksums of Parquet itself cover pages alone.
+"""
+
+from __future__ import annotations
+
+import os
+from base64 import b64decode, b64encode
+from typing import Any
+from zlib import crc32
+
+import pyarrow as pa
+
+from dstream.filesystem.folders import SizedFile
+
+__all__ = ["BlockSums", "MismatchError", "SummingSink", "checked", "is_sealed", "seal", "sums_of"]
+
+
+_BLOCK = 256 << 10
+"""Bytes under one checksum. What is written with one size cannot be read with another."""
+_READ_WHOLE = 1 << 20
+_DIGITS = 8
+
+
+class MismatchError(Exception):
+    """A file does not hold what was written."""
+
+
+class BlockSums:
+    """The checksums of bytes that come in pieces."""
+
+    def __init__(self) -> None:
+        self._sums = bytearray()
+        self._sum = self._filled = 0
+
+    def add(self, data: Any) -> None:
+        """Take the next bytes."""
+        rest = memoryview(data)
+        while len(rest):
+            part = rest[: _BLOCK - self._filled]
+            self._sum = crc32(part, self._sum)
+            self._filled += len(part)
+            rest = rest[len(part) :]
+            if self._filled == _BLOCK:
+                self._end_block()
+
+    def _end_block(self) -> None:
+        self._sums += self._sum.to_bytes(4, "big")
+        self._sum = self._filled = 0
+
+    def text(self) -> str:
+        """Return the checksums of all blocks; nothing comes after."""
+        if self._filled:
+            self._end_block()
+        return b64encode(self._sums).decode()
+
+
+def sums_of(data: Any) -> str:
+    """Return the checksums of bytes that are all there."""
+    if 0 < len(memoryview(data)) < _BLOCK:  # as of most puts: one sum
+        return b64encode(crc32(data).to_bytes(4, "big")).decode()
+    sums = BlockSums()
+    sums.add(data)
+    return sums.text()
+
+
+class SummingSink:
+    """A file that is being written, with the checksums of what was."""
+
+    closed = False
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self.sums = BlockSums()
+        self.size = 0
+
+    def write(self, data: Any) -> Any:
+        """Write bytes."""
+        self.sums.add(data)
+        self.size += len(memoryview(data))
+        return self._file.write(data)
+
+    def tell(self) -> int:
+        """Return how much was written."""
+        return self.size
+
+    def flush(self) -> None:
+        """Do nothing: the folder flushes when the file is complete."""
+
+    def close(self) -> None:
+        """Do nothing: the folder closes the file."""
+
+
+def checked(file: Any, size: int, sums: str) -> Any:
+    """Return what pyarrow reads instead of an open file, so that each block is compared with its checksum.
+
+    Args:
+        file: it can seek.
+        size: how many bytes it had when it was written.
+        sums: their checksums; empty if the file was written by another program, or before there were any.
+
+    Raises:
+        MismatchError: it has another size, or is small and has other bytes. A large one raises that when it is read.
+    """
+    there = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    if there != size:
+        raise MismatchError(f"it has {there} bytes, and {size} were written")
+    if not sums:
+        return file
+    try:
+        blocks = _Blocks(file, size, b64decode(sums))
+    except ValueError as error:
+        raise MismatchError(f"its checksums in the log are none: {error}") from error
+    return pa.BufferReader(blocks.read()) if size <= _READ_WHOLE else blocks
+
+
+class _Blocks(SizedFile):
+    """A file that is read in whole blocks."""
+
+    def __init__(self, file: Any, size: int, sums: bytes) -> None:
+        super().__init__(size)
+        self._file, self._sums = file, sums
+        self._kept: tuple[int, bytes] = (-1, b"")
+
+    def read(self, size: int | None = -1) -> Any:
+        start = self._position
+        end = self._size if size is None or size < 0 else min(start + size, self._size)
+        if start >= end:
+            return b""
+        first = start // _BLOCK
+        blocks = self._whole_blocks(first, -(-end // _BLOCK))
+        self._position = end
+        return memoryview(blocks)[start - first * _BLOCK : end - first * _BLOCK]
+
+    def _whole_blocks(self, first: int, end: int) -> bytes:
+        """Return some blocks. The last one stays at hand, since what is read next begins there as a rule."""
+        number, kept = self._kept
+        if number != first:
+            kept = b""
+        data = kept + self._fetched(first + bool(kept), end)
+        self._kept = end - 1, data[(end - 1 - first) * _BLOCK :]
+        return data
+
+    def _fetched(self, first: int, end: int) -> bytes:
+        start, stop = first * _BLOCK, min(end * _BLOCK, self._size)
+        if start >= stop:
+            return b""
+        self._file.seek(start)
+        data = bytes(self._file.read(stop - start))
+        view = memoryview(data)
+        for number in range(first, end):
+            block = view[number * _BLOCK - start : (number + 1) * _BLOCK - start]
+            if crc32(block).to_bytes(4, "big") != self._sums[4 * number : 4 * number + 4]:
+                raise MismatchError(f"its bytes from {number * _BLOCK} on are not those that were written")
+        return data
+
+
+def seal(head: bytes, rest: bytes, owner: str = "") -> bytes:
+    """Return what a small file is to hold: `head`, eight digits that are the checksum of `rest`, and `rest`.
+
+    Args:
+        head: how every file of this kind begins.
+        rest: all that follows.
+        owner: whose file it is; it is in the checksum, so that one of another owner does not pass.
+    """
+    return head + _digits(rest, owner) + rest
+
+
+def is_sealed(head: bytes, data: bytes, owner: str = "") -> bool | None:
+    """Say whether a file holds what `seal` returned; None if the head is nowhere in it, and nothing is known."""
+    if not data.startswith(head):
+        return False if head in data else None
+    start = len(head) + _DIGITS
+    return data[len(head) : start] == _digits(memoryview(data)[start:], owner)
+
+
+def _digits(data: Any, owner: str) -> bytes:
+    return b"%08x" % crc32(data, crc32(owner.encode()))

@@ -1,0 +1,357 @@
+"""`LocalFolder`: a folder of a local or a shared POSIX file system."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from dstream.base.threads import contextmanager
+from dstream.filesystem.folders import Found, temporary_name
+
+__all__ = ["LocalFolder"]
+
+
+_LAST_CREATED = "_last_created"
+_READ_WHOLE = 1 << 20
+_PRIVATE = ("records/", "jobs/")
+"""Where jobs keep their plans, which may have passwords in them, and their state."""
+_LARGEST_READ = 1 << 30
+"""In bytes. No description and no log entry comes near; a file with a hole in it may say that it has any size."""
+_ANY_SIZE = 1 << 63
+
+
+@dataclass(frozen=True, slots=True)
+class LocalFolder:
+    """A folder of a local or a shared POSIX file system.
+
+    Attributes:
+        root: its path.
+        durable: flush what is written to the disk, also the folders above it.
+        inside: the folder of the storage, in which this one is; empty if this one is it.
+        private: only this user may read what is made in it.
+    """
+
+    root: str
+    durable: bool = False
+    inside: str = ""
+    private: bool = False
+
+    @property
+    def url(self) -> str:
+        """Return where it is."""
+        return self.root
+
+    @property
+    def title(self) -> str:
+        """Return what errors call it."""
+        return f"the storage {self.root}"
+
+    @property
+    def storage(self) -> str:
+        """Return the folder of the storage, of a folder in it."""
+        return self.inside
+
+    def is_seen(self) -> bool:
+        """Look for the names of collections, which the driver has written before a task knows one."""
+        return not self.inside or os.path.isdir(f"{self.inside}/names")
+
+    def child(self, path: str) -> LocalFolder:
+        """Return a folder inside this one."""
+        return LocalFolder(f"{self.root}/{path}", self.durable, self.inside or self.root, self.private)
+
+    def folders(self, path: str) -> Sequence[os.stat_result | None]:
+        """Look at the folders that lead to a path and at its own."""
+        place = self.inside or self.root
+        found = [_status(place, os.stat)]
+        for name in filter(None, f"{self.root}/{path}"[len(place) :].split("/")):
+            place = f"{place}/{name}"
+            found.append(_status(place, os.lstat))
+            if found[-1] is not None and stat.S_ISLNK(found[-1].st_mode):
+                raise _link_to_a_folder(place)
+        return found
+
+    def exists(self, path: str) -> bool:
+        """Say whether there is a whole file."""
+        try:
+            os.stat(f"{self.root}/{path}")
+        except FileNotFoundError:
+            return False
+        return True
+
+    def missing(self, paths: Sequence[str]) -> list[str]:
+        """Return those of some paths at which there is no file."""
+        return [path for path in paths if not self.exists(path)]
+
+    def read(self, path: str) -> bytes:
+        """Return what a file holds."""
+        return _content(f"{self.root}/{path}")
+
+    def read_part(self, path: str, start: int, length: int) -> bytes:
+        """Return a part of what a file holds."""
+        return _part(f"{self.root}/{path}", start, length)
+
+    def read_run(self, paths: Iterable[str]) -> Iterator[bytes]:
+        """Give what files hold, up to the first one that is not there."""
+        for path in paths:
+            try:
+                yield self.read(path)
+            except FileNotFoundError:
+                return
+
+    def open(self, path: str) -> Any:
+        """Return what pyarrow reads a file from."""
+        whole = f"{self.root}/{path}"
+        if _checked(whole, os.lstat(whole)).st_size > _READ_WHOLE:
+            return pa.OSFile(whole, "rb")
+        return pa.BufferReader(self.read(path))
+
+    def create(self, path: str, data: bytes) -> bool:
+        """Prepare the file under another name and link it: a link fails if there is one, in one step.
+
+        Opening with O_EXCL would not do, since a reader could see the file while it is still empty.
+        """
+        try:
+            self._prepare(path, data, _link)
+        except FileExistsError:
+            return False
+        return True
+
+    def replace(self, path: str, data: bytes) -> None:
+        """Prepare the file under another name and rename it."""
+        self._prepare(path, data, os.replace)
+
+    def _prepare(self, path: str, data: bytes, finish: Callable[[str, str], object]) -> None:
+        final = f"{self.root}/{path}"
+        folder = final.rpartition("/")[0]
+        temporary = f"{folder}/{temporary_name()}"
+        with _removed_after_failure(temporary):
+            self._fill(self._new(temporary), data)
+            finish(temporary, final)
+        if self.durable:
+            _flush_folder(folder)
+
+    def write(self, path: str, data: bytes) -> None:
+        """Write a new file; without a file object, which costs as much again as the writing."""
+        final = f"{self.root}/{path}"
+        descriptor = self._new(final)
+        with _removed_after_failure(final):
+            self._fill(descriptor, data)
+            if self.durable:
+                _flush_folder(os.path.dirname(final))
+
+    @contextmanager
+    def writing(self, path: str) -> Iterator[Any]:
+        """Give a sink for a new file."""
+        final = f"{self.root}/{path}"
+        file = open(final, "wb", opener=self._new)  # noqa: SIM115 (closed before the file is judged complete)
+        with _removed_after_failure(final):
+            with file:
+                yield file
+                if self.durable:
+                    file.flush()
+                    os.fsync(file.fileno())
+            if self.durable:
+                _flush_folder(os.path.dirname(final))
+
+    def last_created(self, path: str) -> bytes | None:
+        """Return what the file holds that was created last in a folder."""
+        try:
+            return self.read(f"{path}/{_LAST_CREATED}")
+        except FileNotFoundError:
+            return None
+
+    def paths(self, path: str) -> Iterator[str]:
+        """Name the files below a path; a link to a folder would hide files."""
+        folders = [f"{self.root}/{path}".rstrip("/")]
+        while folders:
+            for entry in _entries(folders.pop()):
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)
+                elif entry.is_symlink() and not entry.is_file() and not entry.name.startswith("."):
+                    raise _link_to_a_folder(entry.path)  # perhaps one that is not mounted
+                else:
+                    yield entry.path[len(self.root) + 1 :]
+
+    def found(self, path: str = "", after: str = "") -> Iterator[Found]:
+        """List the files below a path."""
+        for inside in self.paths(path):
+            if inside > after:
+                with suppress(FileNotFoundError):
+                    yield Found(inside, os.stat(f"{self.root}/{inside}").st_mtime)
+
+    def delete(self, path: str) -> None:
+        """Remove a file."""
+        with suppress(FileNotFoundError):
+            os.unlink(f"{self.root}/{path}")
+
+    def delete_folder(self, path: str) -> None:
+        """Remove an empty folder."""
+        try:
+            os.rmdir(f"{self.root}/{path}")
+        except OSError as error:
+            if error.errno not in _NOT_EMPTY_OR_GONE:
+                raise
+
+    def _new(self, path: str, flags: int = 0) -> int:
+        """Open a new file, and make the folder for it."""
+        mode = 0o600 if self._is_private(path) else 0o644
+        try:
+            return _created(path, mode)
+        except FileNotFoundError:
+            self._make_folder(os.path.dirname(path))
+            return _created(path, mode)
+
+    def _is_private(self, path: str) -> bool:
+        """Say whether only this user may read what is at a path, or below it."""
+        return self.private or f"{path}/".startswith(_PRIVATE, len(self.inside or self.root) + 1)
+
+    def _fill(self, descriptor: int, data: bytes) -> None:
+        """Write all of a new file, and close it."""
+        try:
+            _write_all(descriptor, data)
+            if self.durable:
+                os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def _make_folder(self, path: str) -> None:
+        """Make a folder and those above it; where none was, others get no right to write, or none at all."""
+        missing = []
+        place = Path(path)
+        while not _is_there(str(place)):
+            missing.append(place)
+            place = place.parent
+        for folder in reversed(missing):
+            folder.mkdir(mode=0o700 if self._is_private(str(folder)) else 0o755, exist_ok=True)
+            if self.durable:
+                _flush_folder(str(folder.parent))
+
+
+_NOT_EMPTY_OR_GONE = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT)
+
+
+@contextmanager
+def _removed_after_failure(path: str) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(path)
+        raise
+
+
+def _link(prepared: str, final: str) -> None:
+    """Give a prepared file its name; its first name becomes that of the file created last, at no cost."""
+    os.link(prepared, final)
+    last = f"{final.rpartition('/')[0]}/{_LAST_CREATED}"
+    try:
+        # To rename over a file takes ext4 a quarter of a millisecond: it writes the new one out first.
+        with suppress(FileNotFoundError):
+            os.unlink(last)
+        os.rename(prepared, last)
+    except OSError:  # The file is there. What was created last is a second opinion, which may be old.
+        with suppress(OSError):
+            os.unlink(prepared)
+
+
+def _is_there(path: str) -> bool:
+    """Say whether there is a file or a folder; unlike `os.path.exists`, a disk that fails is no answer."""
+    try:
+        os.stat(path)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _entries(folder: str) -> list[os.DirEntry[str]]:
+    """List a folder; one that is not there has nothing in it."""
+    try:
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except FileNotFoundError:
+        return []
+
+
+def _link_to_a_folder(path: str) -> OSError:
+    return OSError(f"{path} is a symbolic link, which may lead anywhere; put the folder itself there")
+
+
+def _status(path: str, look: Callable[[str], os.stat_result]) -> os.stat_result | None:
+    try:
+        return look(path)
+    except FileNotFoundError:
+        return None
+
+
+def _created(path: str, mode: int) -> int:
+    """Open a new file, which nobody else may write to; that of a symbolic link is none."""
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while len(rest):
+        rest = rest[os.write(descriptor, rest) :]
+
+
+def _content(path: str) -> bytes:
+    """Read a file; without a file object, which costs as much again as the reading."""
+    descriptor = _opened(path)
+    try:
+        parts = []
+        while part := os.read(descriptor, _READ_WHOLE):
+            parts.append(part)
+    finally:
+        os.close(descriptor)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _part(path: str, start: int, length: int) -> bytes:
+    """Read a part of a file, which may be larger than those that are read as a whole."""
+    descriptor = _opened(path, most=_ANY_SIZE)
+    try:
+        data = os.pread(descriptor, length, start)
+        while len(data) < length and (more := os.pread(descriptor, length - len(data), start + len(data))):
+            data += more  # Linux reads at most 2 GiB at once.
+    finally:
+        os.close(descriptor)
+    return data
+
+
+def _opened(path: str, most: int = _LARGEST_READ) -> int:
+    """Open a file to read it; a pipe would wait for a writer, a link may lead anywhere."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise OSError(f"{path} is a symbolic link, and no file of the lake") from None
+    try:
+        if _checked(path, os.fstat(descriptor)).st_size > most:
+            raise OSError(f"{path} is too large for a file of its kind")
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _checked(path: str, status: os.stat_result) -> os.stat_result:
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(f"{path} is no file of the lake, but a folder, a link, a pipe or a device")
+    return status
+
+
+def _flush_folder(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

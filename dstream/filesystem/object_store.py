@@ -1,0 +1,248 @@
+"""`ObjectFolder`: a folder of an object store such as S3, through the package `obstore`.
+
+Credentials and endpoints come from the environment (`AWS_...`, `GOOGLE_...`, `AZURE_...`), for files as for storages:
+`dstream.filesystem.urls`. An object is durable when its put returns.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import os
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from more_itertools import chunked
+
+from dstream.base.environment import pip_install
+from dstream.base.threads import contextmanager
+from dstream.base.urls import credentials_in, shown_url
+from dstream.errors import SetupError
+from dstream.filesystem.folders import Found, SizedFile
+from dstream.filesystem.urls import obstore_options
+
+__all__ = ["ObjectFolder"]
+
+
+_READ_WHOLE = 16 << 20
+_KEEP_IN_MEMORY = 16 << 20
+_REQUESTS = 32
+RETRIES: Any = None
+"""How often a request is sent again; None for obstore's own choice, ten times within three minutes (0.12)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectFolder:
+    """A folder of an object store.
+
+    Attributes:
+        root: its URL, such as `s3://bucket/path`.
+        prefix: the path of this folder from there on.
+    """
+
+    root: str
+    prefix: str = ""
+
+    @staticmethod
+    def opened(url: str) -> ObjectFolder:
+        """Return the folder of a URL.
+
+        Raises:
+            SetupError: the package `obstore` is not installed.
+            ValueError: the URL names a user, or has a ? or # in it, which obstore would pass over in silence.
+        """
+        _check(url)
+        _store(url)
+        return ObjectFolder(url)
+
+    @property
+    def url(self) -> str:
+        """Return where it is."""
+        return f"{self.root}/{self.prefix}".rstrip("/")
+
+    @property
+    def title(self) -> str:
+        """Return what errors call it."""
+        return f"the storage {self.root}"
+
+    @property
+    def storage(self) -> str:
+        """Return the URL of the storage."""
+        return self.root
+
+    def is_seen(self) -> bool:
+        """Say yes: a URL leads every machine to the same objects."""
+        return True
+
+    def child(self, path: str) -> ObjectFolder:
+        """Return a folder inside this one."""
+        return ObjectFolder(self.root, self._at(path))
+
+    def folders(self, path: str) -> Sequence[os.stat_result | None]:
+        """Return nothing: an object store has neither folders nor links."""
+        return ()
+
+    def exists(self, path: str) -> bool:
+        """Say whether there is a whole file."""
+        import obstore
+
+        try:
+            obstore.head(_store(self.root), self._at(path))
+        except FileNotFoundError:
+            return False
+        return True
+
+    def missing(self, paths: Sequence[str]) -> list[str]:
+        """Return those of some paths at which there is no file, with many requests at a time."""
+        with ThreadPoolExecutor(_REQUESTS) as pool:
+            return [path for path, is_there in zip(paths, pool.map(self.exists, paths), strict=True) if not is_there]
+
+    def read(self, path: str) -> bytes:
+        """Return what a file holds."""
+        import obstore
+
+        return bytes(obstore.get(_store(self.root), self._at(path)).bytes())
+
+    def read_part(self, path: str, start: int, length: int) -> bytes:
+        """Return a part of what a file holds."""
+        import obstore
+
+        return bytes(obstore.get_range(_store(self.root), self._at(path), start=start, length=length))
+
+    def read_run(self, paths: Iterable[str]) -> Iterator[bytes]:
+        """Give what files hold, up to the first one that is not there, with many requests at a time."""
+        with ThreadPoolExecutor(_REQUESTS) as pool:
+            for some in chunked(paths, _REQUESTS):
+                for data in pool.map(self._read_if_there, some):
+                    if data is None:
+                        return
+                    yield data
+
+    def _read_if_there(self, path: str) -> bytes | None:
+        try:
+            return self.read(path)
+        except FileNotFoundError:
+            return None
+
+    def open(self, path: str) -> Any:
+        """Return what pyarrow reads a file from."""
+        import obstore
+
+        answer = obstore.get(_store(self.root), self._at(path))
+        if answer.meta["size"] <= _READ_WHOLE:
+            return io.BytesIO(bytes(answer.bytes()))
+        return _Ranges(self.root, self._at(path), answer.meta["size"])
+
+    def create(self, path: str, data: bytes) -> bool:
+        """Put a file unless there is one; the store itself decides."""
+        import obstore
+        from obstore.exceptions import AlreadyExistsError
+
+        try:
+            obstore.put(_store(self.root), self._at(path), data, mode="create", use_multipart=False)
+        except (AlreadyExistsError, FileExistsError):
+            return False
+        return True
+
+    def replace(self, path: str, data: bytes) -> None:
+        """Put a file."""
+        import obstore
+
+        obstore.put(_store(self.root), self._at(path), data)
+
+    def write(self, path: str, data: bytes) -> None:
+        """Put a new file."""
+        self.replace(path, data)
+
+    @contextmanager
+    def writing(self, path: str) -> Iterator[Any]:
+        """Give a sink for a new file."""
+        import obstore
+
+        with tempfile.SpooledTemporaryFile(max_size=_KEEP_IN_MEMORY) as file:
+            yield file
+            file.seek(0)
+            obstore.put(_store(self.root), self._at(path), file)
+
+    def last_created(self, path: str) -> bytes | None:
+        """Return None: a second request for each commit would cost more than a listing now and then."""
+        return None
+
+    def paths(self, path: str) -> Iterator[str]:
+        """Name the files below a path."""
+        return (file.path for file in self.found(path))
+
+    def found(self, path: str = "", after: str = "") -> Iterator[Found]:
+        """List the files below a path."""
+        import obstore
+
+        below = self._at(path) or None
+        start = len(self.prefix) + 1 if self.prefix else 0
+        offset = self._at(after) if after else None
+        for page in obstore.list(_store(self.root), below, offset=offset):
+            for entry in page:
+                yield Found(entry["path"][start:], entry["last_modified"].timestamp())
+
+    def delete(self, path: str) -> None:
+        """Remove a file."""
+        import obstore
+
+        with suppress(FileNotFoundError):
+            obstore.delete(_store(self.root), self._at(path))
+
+    def delete_folder(self, path: str) -> None:
+        """Do nothing: an object store has no folders, only names with slashes."""
+
+    def _at(self, path: str) -> str:
+        return f"{self.prefix}/{path}".strip("/")
+
+
+class _Ranges(SizedFile):
+    """A large object, of which each read fetches what it needs.
+
+    The file that `obstore.open_reader` returns will not do: pyarrow takes its method `closed` for True (0.12).
+    """
+
+    def __init__(self, root: str, path: str, size: int) -> None:
+        super().__init__(size)
+        self._root, self._path = root, path
+
+    def readinto(self, buffer: Any) -> int:
+        import obstore
+
+        end = min(self._position + len(buffer), self._size)
+        if end <= self._position:
+            return 0
+        data = obstore.get_range(_store(self._root), self._path, start=self._position, end=end)
+        count = len(data)
+        buffer[:count] = memoryview(data)
+        self._position += count
+        return count
+
+
+def _check(url: str) -> None:
+    user = credentials_in(url)
+    is_container = user is not None and ":" not in user and url.startswith("abfs")
+    if (user is not None and not is_container) or "?" in url or "#" in url:
+        raise ValueError(
+            f"{shown_url(url)} is no URL of a storage: it names a bucket and a path, such as s3://bucket/path, and "
+            "neither a user nor parameters; credentials come from the environment, such as AWS_ACCESS_KEY_ID"
+        )
+
+
+def _store(url: str) -> Any:
+    """Return the client for a URL. It is one per process, and not shared with the parent of a fork."""
+    return _store_of(url, os.getpid())
+
+
+@functools.lru_cache(maxsize=32)
+def _store_of(url: str, process: int) -> Any:
+    try:
+        from obstore.store import from_url
+    except ImportError as error:
+        raise SetupError(f"{url} needs the package obstore: {pip_install('object-store')}") from error
+    return from_url(url, retry_config=RETRIES, **obstore_options(url.partition("://")[0]))

@@ -1,0 +1,284 @@
+"""`JobConfig`: the configuration of a job."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, fields, replace
+from datetime import datetime, timedelta
+from typing import Any, Literal, get_args
+
+from dstream.errors import UnsupportedError
+from dstream.failures import shown
+from dstream.jobs.files import checked_modules, named_files
+
+__all__ = ["Guarantee", "JobConfig"]
+
+
+Guarantee = Literal["none", "at-least-once", "exactly-once"]
+_RESTARTS = 3
+_PAUSE = 1.0
+_LONGEST_PAUSE = 60.0
+_MOST_DOUBLINGS = 100
+"""A pause of any length worth the name has reached the longest one then, and numbers stay small."""
+_MOST_RESTARTS = 1_000_000
+_OF_UNBOUNDED = (
+    *("max_items", "suspend_on_failure", "force", "shards", "clock", "keep", "files_at", "start_at"),
+    *("initial_snapshot", "max_watermark_retain"),
+)
+"""What says nothing to a bounded job."""
+_OF_ONE_JOB = ("name", "initial_snapshot", "start_at", "force", "clock")
+"""What cannot be said of all jobs."""
+_DAY = 24 * 60 * 60.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobConfig:
+    """How a job is to run. What is not said is what `connect(job=)` and the file of settings say, or left to dstream.
+
+    Attributes:
+        name: that of the job. One job of a name runs at a time, and one that lost its driver goes on when it is
+            submitted again.
+        guarantee: what happens to the output when something dies: `"none"`, `"at-least-once"` or `"exactly-once"`.
+            A bounded job gives the strongest in any case.
+        epoch_length: seconds between two commits, the target. A bounded job is one epoch.
+        auto_restart: how often the job starts again when it has lost workers, a driver's connection or Spark itself, or
+            when a server that a source or a sink needs does not answer a job that has run; or (how often, seconds of
+            the first pause), which then doubles. True: 3 times, with pauses of 1, 2 and 4 seconds; False: never. An
+            exception of a function of yours fails the job at once. Unset, it is True.
+        metrics: whether items are counted, stage by stage; unset, they are.
+        max_items: of an unbounded job: at most so many items of each partition of a source in an epoch. Unset, epochs
+            take as many as fit into `epoch_length`.
+        suspend_on_failure: an unbounded job that fails waits, and goes on behind its last epoch when it is resumed.
+        force: an unbounded job goes on although its pipeline has other stages than before, and forgets what it knows of
+            those that are gone, keep a state of another kind, or read another journal or SQL table than before, or a
+            topic of Kafka that was made anew.
+        shards: into how many parts an unbounded job divides the state of its steps; 64 unless told otherwise. It is
+            fixed when the job is made.
+        clock: says what time it is, in seconds since 1970; for tests of unbounded jobs.
+        keep: seconds, or a timedelta, for which the records of epochs are kept; a day unless told otherwise.
+        files_at: the folder or URL of a storage that keeps the state of steps, where that of the job cannot. A job that
+            goes on needs the same again.
+        start_at: an unbounded job goes on behind this epoch, an int as `job.epoch` counts them, or behind the last one
+            that is not later than this datetime with a time zone, of those that are kept. What came after it is
+            published again, so it needs `force=True`. It holds for one start: a script that is run again and says it
+            starts there again.
+        initial_snapshot: a new unbounded job begins with what stands under this name in `ctx.snapshots()`: how far
+            sources were read, and the state of steps. One that goes on under its name leaves it out of account.
+        max_watermark_retain: seconds, or a timedelta, for which a step of several inputs waits for those that are
+            behind: then its watermark is where the one that was furthest ahead stood so long ago, and what comes behind
+            it is late. A driver that goes on with the job begins to wait anew. Unset, the slowest holds all back.
+        files: paths of files and folders that functions read with `dstream.attached(name)`, on whatever machine they
+            run: a dictionary of paths by their names, or a list of paths, whose last parts are the names. They are
+            copied when the job is submitted. A driver that goes on with a job takes those that it names itself.
+        modules: what functions import beside the modules that this process has loaded, which travel unasked: names such
+            as `"rules"`, of which the whole package travels; or paths, with a separator or an ending, of `.py` files,
+            folders of packages, and `.zip` or `.whl` files. Those given by a path go before others of their names while
+            the job runs.
+
+    Raises:
+        TypeError: a value is of another type, or its name is none of these.
+        ValueError: a value is none of its choices.
+
+    Example:
+        >>> JobConfig(name="sales", auto_restart=(5, 0.5)).pauses()
+        [0.5, 1.0, 2.0, 4.0, 8.0]
+    """
+
+    name: str | None = None
+    guarantee: Guarantee | None = None
+    epoch_length: float | None = None
+    auto_restart: bool | int | tuple[int, float] | None = None
+    metrics: bool | None = None
+    max_items: int | None = None
+    suspend_on_failure: bool | None = None
+    max_watermark_retain: Any = None
+    initial_snapshot: str | None = None
+    start_at: Any = None
+    force: bool | None = None
+    shards: int | None = None
+    clock: Any = None
+    keep: Any = None
+    files_at: Any = None
+    files: Any = field(default=None, hash=False)
+    modules: Any = None
+
+    def __post_init__(self) -> None:
+        _check_name(self.name)
+        if self.guarantee not in (None, *get_args(Guarantee)):
+            choices = ", ".join(map(repr, get_args(Guarantee)))
+            raise ValueError(f"JobConfig: guarantee must be one of {choices}, not {shown(self.guarantee)}")
+        if self.epoch_length is not None:
+            _check_seconds(self.epoch_length, "epoch_length")
+        _times_and_pause(self.auto_restart)
+        for name in ("max_items", "shards"):
+            _check_number(getattr(self, name), name)
+        for name in ("metrics", "suspend_on_failure", "force"):
+            _check_flag(getattr(self, name), name)
+        if self.clock is not None and not callable(self.clock):
+            raise TypeError(f"JobConfig: clock must be a function without arguments, not {shown(self.clock)}")
+        if self.keep is not None:
+            _check_seconds(_in_seconds(self.keep), "keep")
+        if self.max_watermark_retain is not None:
+            _check_seconds(_in_seconds(self.max_watermark_retain), "max_watermark_retain")
+        if self.initial_snapshot is not None and not isinstance(self.initial_snapshot, str):
+            raise TypeError(f"JobConfig: initial_snapshot must be a name, not {shown(self.initial_snapshot)}")
+        if self.files_at is not None and not isinstance(self.files_at, str):
+            raise TypeError(f"JobConfig: files_at must be a folder or a URL, not {shown(self.files_at)}")
+        _check_start(self.start_at, self.force)
+        if self.files is not None:
+            object.__setattr__(self, "files", named_files(self.files))
+        if self.modules is not None:
+            object.__setattr__(self, "modules", checked_modules(self.modules))
+
+    def check_bounded(self) -> None:
+        """Refuse what says nothing to a bounded job.
+
+        Raises:
+            UnsupportedError: something was said that is for unbounded jobs.
+        """
+        for name in _OF_UNBOUNDED:
+            if getattr(self, name) is not None:
+                raise UnsupportedError(f"JobConfig: {name} is for jobs without an end, and this pipeline has one")
+
+    def check_of_all_jobs(self) -> None:
+        """Refuse what belongs to one job.
+
+        Raises:
+            ValueError: something was said that cannot be said of all jobs.
+        """
+        for name in _OF_ONE_JOB:
+            if getattr(self, name) is not None:
+                raise ValueError(
+                    f"JobConfig: {name} is for one job: give it to new_job(..., config=JobConfig({name}=))"
+                )
+
+    def over(self, others: JobConfig, is_unbounded: bool) -> JobConfig:
+        """Return the same with what others say where this one says nothing.
+
+        Args:
+            others: what is said of all jobs.
+            is_unbounded: the job has no end; one that has leaves out what says nothing to it.
+        """
+        said = {each.name: getattr(others, each.name) for each in fields(self) if getattr(self, each.name) is None}
+        return replace(self, **{name: said[name] for name in said if is_unbounded or name not in _OF_UNBOUNDED})
+
+    @property
+    def counts_items(self) -> bool:
+        """Whether items are counted."""
+        return self.metrics is not False
+
+    @property
+    def keep_seconds(self) -> float:
+        """For how many seconds records of epochs are kept."""
+        return _DAY if self.keep is None else float(_in_seconds(self.keep))
+
+    @property
+    def retain_seconds(self) -> float | None:
+        """For how many seconds steps wait for inputs that are behind; None: for ever."""
+        return None if self.max_watermark_retain is None else float(_in_seconds(self.max_watermark_retain))
+
+    def named(self, name: str | None) -> JobConfig:
+        """Return the same under this name.
+
+        Raises:
+            ValueError: it has another name already.
+        """
+        _check_name(name)
+        if name is not None and self.name not in (None, name):
+            raise ValueError(f"the job has two names: name={name!r}, and {self.name!r} in its config")
+        return self if name is None else replace(self, name=name)
+
+    def without_start(self) -> JobConfig:
+        """Return the same for a job that has started where it should."""
+        return self if self.start_at is None else replace(self, start_at=None)
+
+    def pauses(self) -> list[float]:
+        """Return the seconds before each of the restarts that are allowed."""
+        times, pause = _times_and_pause(self.auto_restart)
+        return [min(pause * 2 ** min(number, _MOST_DOUBLINGS), _LONGEST_PAUSE) for number in range(times)]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what was said, as plain data."""
+        said = ((each.name, getattr(self, each.name)) for each in fields(self) if getattr(self, each.name) is not None)
+        return {name: _plain(value) for name, value in said if name != "clock"}
+
+    @staticmethod
+    def from_json(data: Any) -> JobConfig:
+        """Return what `to_json` gave.
+
+        Raises:
+            TypeError: it gave no such thing; a ValueError or an UnsupportedError too.
+        """
+        given: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in data.items()
+        }
+        return JobConfig(**given)
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else _in_seconds(value)
+
+
+def _in_seconds(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.timestamp()
+    return value.total_seconds() if isinstance(value, timedelta) else value
+
+
+def _check_number(value: Any, name: str) -> None:
+    if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
+        raise TypeError(f"JobConfig: {name} must be a number, not {shown(value)}")
+    if value is not None and not 0 < value <= _MOST:
+        raise ValueError(f"JobConfig: {name} must be from 1 to {_MOST:,}, not {value!r}")
+
+
+_MOST = 1_000_000_000
+
+
+def _check_start(value: Any, force: Any) -> None:
+    if value is None:
+        return
+    is_date = isinstance(value, datetime) and value.tzinfo is not None
+    if not is_date and (not isinstance(value, int | float) or isinstance(value, bool)):
+        raise TypeError(f"JobConfig: start_at must be a number or a datetime with a time zone, not {shown(value)}")
+    if not isinstance(value, datetime) and not math.isfinite(value):
+        raise ValueError(f"JobConfig: start_at must be the number of an epoch, which {value!r} is not")
+    if not force:
+        raise ValueError("JobConfig: start_at publishes again what came after it, which needs force=True")
+
+
+def _check_flag(value: Any, name: str) -> None:
+    if value is not None and not isinstance(value, bool):
+        raise TypeError(f"JobConfig: {name} must be True or False, not {shown(value)}")
+
+
+def _check_name(name: Any) -> None:
+    if name is not None and not isinstance(name, str):
+        raise TypeError(f"the name of a job must be a text, not {shown(name)}")
+    if name is not None and (not name.strip() or not name.isprintable() or len(name) > _LONGEST_NAME):
+        raise ValueError(f"the name of a job has 1 to {_LONGEST_NAME} printable characters, not {shown(name)}")
+
+
+_LONGEST_NAME = 200
+
+
+def _check_seconds(value: Any, name: str) -> None:
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise TypeError(f"JobConfig: {name} must be seconds, not {shown(value)}")
+    if not (math.isfinite(value) and value > 0):
+        raise ValueError(f"JobConfig: {name} must be above 0, not {value!r}")
+
+
+def _times_and_pause(given: Any) -> tuple[int, float]:
+    if given is None or isinstance(given, bool):
+        return (0 if given is False else _RESTARTS), _PAUSE
+    times, pause = given if isinstance(given, tuple) and len(given) == 2 else (given, _PAUSE)
+    if not isinstance(times, int) or isinstance(times, bool):
+        raise TypeError(f"JobConfig: auto_restart must be a number, or (number, seconds), not {shown(given)}")
+    if times < 0:
+        raise ValueError(f"JobConfig: auto_restart must not be negative, but it is {times}")
+    if times > _MOST_RESTARTS:
+        raise ValueError(f"JobConfig: auto_restart must be at most {_MOST_RESTARTS:,}, not {shown(times)}")
+    if pause != 0:
+        _check_seconds(pause, "the pause of auto_restart")
+    return times, float(pause)

@@ -1,0 +1,592 @@
+"""`Job`: the user's handle of a job, driven by this process or another."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable
+from concurrent.futures import CancelledError, Future, wait
+from contextlib import suppress
+from datetime import UTC, datetime
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
+
+from dstream.base.pickling import dumps
+from dstream.errors import IllegalStateError, JobTakenOverError, SerializationError, UnsupportedError
+from dstream.failures import shown
+from dstream.jobs.config import JobConfig
+from dstream.jobs.execution import Execution
+from dstream.jobs.metrics import JobMetrics, html_of_job
+from dstream.jobs.outcomes import JobFuture, arrived
+from dstream.jobs.records import JobRecords, Want
+from dstream.jobs.runs import JobContext, plan_of
+from dstream.jobs.state import Driver, FailureText, JobState, JobStatus
+from dstream.jobs.watch import JobWatch
+from dstream.pipeline.plan import PipelinePlan
+
+if TYPE_CHECKING:
+    from dstream.jobs.registry import Planned
+    from dstream.jobs.upgrades import Snapshot, StageVerdict
+    from dstream.stream import Stream
+    from dstream.values.entries import Entry
+
+__all__ = ["Job"]
+
+
+class Job:
+    """A pipeline that was submitted: `ctx.new_job(pipeline)` makes one, `ctx.job(name)` finds it in any process.
+
+    In a `with` block it is joined at the end, and cancelled if an exception leaves the block. A block that has
+    cancelled it through this object ends without `CancelledError`.
+    """
+
+    def __init__(
+        self,
+        identity: str,
+        records: JobRecords,
+        watch: JobWatch,
+        load: Callable[[bytes], Any],
+        execution: Execution | None = None,
+        context: JobContext | None = None,
+    ) -> None:
+        self._id = identity
+        self._records = records
+        self._watch = watch
+        self._load = load
+        self._execution = execution
+        self._context = context
+        self._future: JobFuture | None = None
+        self._was_cancelled = False
+
+    @property
+    def id(self) -> str:
+        """What no other job is called."""
+        return self._id
+
+    @property
+    def name(self) -> str | None:
+        """What the user calls it, or None."""
+        return self._state().name
+
+    @property
+    def config(self) -> JobConfig:
+        """How it was to run."""
+        return self._state().config
+
+    @property
+    def status(self) -> JobStatus:
+        """How far it is; `NOT_RUNNING` if its driver is gone."""
+        state, is_lost = self._looked_at()
+        return JobStatus.NOT_RUNNING if is_lost else state.status
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it has not ended, and the process that drove it is gone.
+
+        At once when the process has ended on this host; on another one, ten seconds after its last sign of life.
+        Submit its pipeline under its name again, and the job goes on.
+        """
+        return self._looked_at()[1]
+
+    @property
+    def submitted_at(self) -> datetime:
+        """When it was submitted."""
+        return _date(self._state().submitted_at)
+
+    @property
+    def started_at(self) -> datetime | None:
+        """When it first ran; None if it has not yet."""
+        started = self._state().started_at
+        return None if started is None else _date(started)
+
+    @property
+    def ended_at(self) -> datetime | None:
+        """When it ended; None if it has not yet."""
+        ended = self._state().ended_at
+        return None if ended is None else _date(ended)
+
+    @property
+    def epoch(self) -> int:
+        """How many epochs were published, 0 before the first; a bounded job has one."""
+        return self._state().epoch
+
+    @property
+    def clock(self) -> int | None:
+        """The time up to which a job without an end has seen everything; None if no timestamp is known yet.
+
+        It is the greatest timestamp, in milliseconds since 1970, before which all events are in committed epochs. It
+        never goes back, unless `start_at` lets the job go on behind an earlier epoch. While another driver begins, it
+        is None.
+        """
+        return (self._state().metrics or {}).get("clock")
+
+    @property
+    def failure(self) -> BaseException | None:
+        """What it failed with; None if it has not."""
+        state = self._state()
+        return self._failed(state) if state.status is JobStatus.FAILED else None
+
+    @property
+    def failure_text(self) -> FailureText | None:
+        """What it failed with in words, or what its last run has failed with before it starts again; None: nothing."""
+        return self._state().failure
+
+    @property
+    def driver(self) -> Driver:
+        """The process that drives it, or drove it last."""
+        return self._state().driver
+
+    @property
+    def pipeline(self) -> PipelinePlan:
+        """The pipeline as it was submitted, which can be submitted again.
+
+        Raises:
+            IllegalStateError: it is in another process, and could not be kept.
+            TypeError: it is in another process, and the storage does not let pickles be loaded.
+        """
+        if self._execution is not None and not isinstance(self._execution.error, JobTakenOverError):
+            return self._execution.plan
+        pickle = self._records.pickle(self._id, "plan")
+        if pickle is None:
+            raise IllegalStateError(f"the pipeline of {self._state().title} is not in the storage")
+        plan = self._load(pickle)
+        if not isinstance(plan, PipelinePlan):
+            raise IllegalStateError(f"the pipeline of {self._state().title} is damaged: it is {type(plan).__name__}")
+        return plan
+
+    def join(self, timeout: float | None = None) -> None:
+        """Wait for the end of the job.
+
+        Args:
+            timeout: seconds; None waits for ever.
+
+        Raises:
+            CancelledError: it was cancelled (that of `concurrent.futures`).
+            TimeoutError: it has not ended yet; it goes on.
+            TypeError: the time-out is no number.
+            JobTakenOverError: this process was cut off from it, and another one drives it now.
+            IllegalStateError: its driver is gone, and nobody has submitted it again.
+            RemoteError: it failed in another process, with an exception that cannot be made again here.
+            Exception: what it failed with, the user's own exception as for streams.
+        """
+        patience = _patience(timeout)
+        future = self._ending()
+        if not wait([future], patience).done:
+            raise TimeoutError(f"{self._state().title} has not ended within {timeout} seconds; it goes on")
+        future.was_asked = True
+        if future.error is not None:
+            # Whoever raises an exception again adds to its traceback.
+            BaseException.with_traceback(future.error, future.where)
+            raise future.error
+
+    def wait_for(self, *statuses: JobStatus, timeout: float | None = None) -> JobStatus:
+        """Wait until the job has one of these statuses; return which.
+
+        The status is looked at every few milliseconds: one that the job has for a shorter time may be missed.
+
+        Args:
+            *statuses: such as `JobStatus.RUNNING`.
+            timeout: seconds; None waits for ever.
+
+        Raises:
+            IllegalStateError: the job has ended with another status, or its driver is gone. What it failed with is the
+                cause.
+            TimeoutError: it has none of them yet; it goes on.
+            TypeError: there is no status, or something else; or the time-out is no number.
+
+        Example:
+            >>> import dstream as ds
+            >>> from reducers import to_ilist
+            >>> from sources import items
+            >>> pipeline = ds.Pipeline()
+            >>> _ = pipeline.read_from(items([1, 2])).write_to(to_ilist("waited for"))
+            >>> with ds.connect(engine="local") as ctx:
+            ...     ctx.new_job(pipeline).wait_for(ds.JobStatus.COMPLETED, timeout=60).name
+            'COMPLETED'
+        """
+        wanted = _statuses(statuses)
+        patience = _patience(timeout, "wait_for")
+        until = math.inf if patience is None else monotonic() + patience
+        while (status := self.status) not in statuses:
+            if status.has_ended or status is JobStatus.NOT_RUNNING:
+                raise IllegalStateError(f"{self._state().title} is {status.name}, not {wanted}") from self.failure
+            if monotonic() >= until:
+                raise TimeoutError(
+                    f"{self._state().title} is {status.name}, not {wanted}, after {timeout} seconds; it goes on"
+                )
+            sleep(self._between_looks())
+        return status
+
+    def _between_looks(self) -> float:
+        return _BETWEEN_LOOKS if self._is_here() else _BETWEEN_LOOKS_ELSEWHERE
+
+    def future(self) -> Future[None]:
+        """Return the end of the job as a future, which `asyncio.wrap_future` makes awaitable."""
+        return self._ending()
+
+    def cancel(self) -> bool:
+        """End the job, which leaves its sinks as they were.
+
+        A job without an end leaves them as its last epoch did. When this returns, the request is taken: it comes before
+        each one that was taken earlier, such as `suspend()` or `update()`, and nothing that is asked later takes it
+        back. The job ends within seconds, also if a function of the user's does not return: on the local engine its
+        thread is left behind then, and what it makes is thrown away. `join()` waits for the end, after which the name
+        is free.
+
+        Returns:
+            True for the one call that cancels the job. False: it ends without this call. Either it has ended, or
+            another call has cancelled it, or it is decided, so that it publishes to its end; `status` and `join()`
+            tell which.
+        """
+        self._was_cancelled = True
+        return self._ask("cancel")
+
+    def restart(self) -> bool:
+        """Stop the run of the job, and run it again from its sources.
+
+        A job without an end reads its plan again, and goes on behind its last epoch; one that is suspended, or is about
+        to be, goes on, too. When this returns, the request is taken; the run stops within seconds. In the pause before
+        an automatic restart it ends the pause.
+
+        Returns:
+            True for the call that did it. False: nothing was changed, since the job starts again already, is being
+            cancelled, or publishes its end.
+
+        Raises:
+            IllegalStateError: it has ended, or its driver is gone.
+        """
+        return self._request("restart")
+
+    def _request(self, want: Literal["restart", "suspend", "resume"]) -> bool:
+        """Ask for something of a job that has a driver, and has not ended meanwhile."""
+        self._check_drives(want)
+        is_taken = self._ask(want)
+        if not is_taken:
+            self._check_drives(want)
+        return is_taken
+
+    def _check_drives(self, call: str) -> None:
+        """Refuse what only a driver can do if there is none, or if a bounded job cannot."""
+        state, is_lost = self._looked_at()
+        if call != "restart" and not state.is_unbounded:
+            self._refuse(call)
+        if state.status.has_ended:
+            raise IllegalStateError(f"{state.title} has ended: it is {state.status.name}; submit its pipeline again")
+        if is_lost:
+            raise IllegalStateError(f"the driver of {state.title} is gone; submit its pipeline under its name again")
+
+    def metrics(self) -> JobMetrics:
+        """Return what is known of the job in numbers: as attributes, as a dictionary, as a table, as OpenMetrics."""
+        state, is_lost = self._looked_at()
+        status = JobStatus.NOT_RUNNING if is_lost else state.status
+        return JobMetrics.of(state, status, self._watch.now())
+
+    def state(self, stage: str) -> Stream[Entry[Any, Any]]:
+        """Return the state that a stage of a job without an end keeps: its keys with their states, in no order.
+
+        It is that of the last epoch that was committed; what is done to it does not come back to the job. The stream
+        reads files that the job removes a day later, unless `JobConfig(keep=)` says otherwise.
+
+        Args:
+            stage: its name.
+
+        Raises:
+            IllegalStateError: the job has not begun; or its pipeline is in another process, and could not be kept.
+            UnsupportedError: it is a bounded job.
+            ValueError: it has no such stage, or one that keeps no state.
+        """
+        state = self._state()
+        if not state.is_unbounded:
+            self._refuse("state")
+        assert self._context is not None, "it was found by a context"
+        from dstream.jobs.unbounded.log import EpochLog  # here: few jobs have state
+        from dstream.jobs.unbounded.state import state_entries
+        from dstream.stream.objects import read
+
+        place = state.config.files_at
+        storage = (self._context if place is None else self._context.elsewhere(place)).running_storage()
+        log = EpochLog(self._records.all, self._id, state.driver.token)
+        files = storage.state_files(self._id)
+        source = state_entries(self.pipeline, stage, log, state.log, files, self._id)
+        return read(source, f"state({stage!r})", self._context)
+
+    def suspend(self) -> bool:
+        """Let a job without an end wait after its epoch.
+
+        When this returns, the request is taken; the job is `SUSPENDED` when its epoch has ended, or at once in the
+        pause before an automatic restart. Its driver stays, and the job goes on with `resume()`, from any process,
+        whether it is suspended by then or still about to be.
+
+        Returns:
+            True for the call that did it. False: nothing was changed, since the job is suspended or about to be
+            already, is being cancelled, or publishes its end.
+
+        Raises:
+            IllegalStateError: it has ended, or its driver is gone.
+            UnsupportedError: it is a bounded job.
+        """
+        return self._request("suspend")
+
+    def resume(self) -> bool:
+        """Let a job go on that is suspended, or is about to be.
+
+        When this returns, the request is taken, and the job starts within seconds; an `update()` that came meanwhile
+        holds.
+
+        Returns:
+            True for the call that did it. False: nothing was changed, since the job is not suspended and nobody has
+            asked for that, is being cancelled, or publishes its end.
+
+        Raises:
+            IllegalStateError: it has ended, or its driver is gone.
+            UnsupportedError: it is a bounded job.
+        """
+        return self._request("resume")
+
+    def export_snapshot(self, name: str) -> Snapshot:
+        """Copy what a job without an end remembers after its last epoch, under a name; the job goes on meanwhile.
+
+        `JobConfig(initial_snapshot=name)` lets a new job begin with it, of this pipeline or another version of it. A
+        snapshot of the same name is replaced. A job that has ended can be exported as long as its files are there.
+
+        Args:
+            name: that of the snapshot.
+
+        Raises:
+            IllegalStateError: the job has not begun; or what it kept is there no more.
+            UnsupportedError: it is a bounded job.
+            ValueError: the name is empty.
+        """
+        state = self._state()
+        if not state.is_unbounded:
+            self._refuse("export_snapshot")
+        assert self._context is not None, "it was found by a context"
+        from dstream.jobs.unbounded.log import EpochLog
+        from dstream.jobs.upgrades import Snapshots  # here: few jobs are exported
+
+        log = EpochLog(self._records.all, self._id, state.driver.token)
+        return Snapshots(self._context).export(name, state, log, self._watch.now())
+
+    def cancel_and_export_snapshot(self, name: str) -> Snapshot:
+        """Let a job without an end finish its epoch, export what it remembers then, and cancel it.
+
+        When this returns, the job has ended, and its name is free.
+
+        Args:
+            name: that of the snapshot.
+
+        Raises:
+            IllegalStateError: the job has ended, or its driver is gone, or it keeps no records.
+            UnsupportedError: it is a bounded job.
+            ValueError: the name is empty; the job is left as it is.
+            Exception: it cannot be exported; it is not cancelled then: it goes on, or stays suspended if it was.
+        """
+        from dstream.jobs.upgrades import Snapshots  # here: few jobs are exported
+
+        self._check_drives("cancel_and_export_snapshot")
+        Snapshots.check(name, self._state())
+        is_suspended_here = False
+        while self.status is not JobStatus.SUSPENDED:
+            # Again, if another thread or process has resumed it meanwhile.
+            is_suspended_here = self.suspend() or is_suspended_here
+            sleep(self._between_looks())
+        try:
+            snapshot = self.export_snapshot(name)
+        except BaseException:
+            if is_suspended_here:
+                with suppress(IllegalStateError):  # It may have ended; what kept it from being exported matters more.
+                    self.resume()
+            raise
+        self.cancel()
+        wait([self._ending()])
+        # Whoever resumed it at the last moment has let it run a few epochs more.
+        return snapshot if self.epoch == snapshot.epoch else self.export_snapshot(name)
+
+    def upgrade_plan(self, pipeline: Planned | PipelinePlan) -> list[StageVerdict]:
+        """Say what `update(pipeline)` would do to what this job remembers, stage by stage. Nothing is changed.
+
+        Stages are the same if they have the same name. One that keeps state goes on with it if it is of the same kind
+        and of the same arguments, such as the size of a window; otherwise it is refused.
+
+        Args:
+            pipeline: the one with which the job might go on.
+
+        Returns:
+            Tuples `(stage, verdict, why)`, those of the new pipeline first; a verdict is `"keeps"`, `"starts empty"`,
+            `"dropped"` or `"refused"`.
+
+        Raises:
+            UnsupportedError: it is a bounded job, or a bounded pipeline.
+        """
+        return self._upgrade(pipeline, "upgrade_plan")[1]
+
+    def _upgrade(self, pipeline: Any, call: str) -> tuple[PipelinePlan, list[StageVerdict]]:
+        from dstream.jobs.unbounded.log import EpochLog  # here: few jobs are changed
+        from dstream.jobs.unbounded.plans import check_sinks
+        from dstream.jobs.upgrades import Memory, upgrade_plan
+
+        state = self._state()
+        if not state.is_unbounded:
+            self._refuse(call)
+        plan = plan_of(pipeline, call)
+        if not plan.is_unbounded:
+            raise UnsupportedError(f"{call}(): {state.title} has no end, and this pipeline has one")
+        check_sinks(plan, call)
+        memory = Memory.of(EpochLog(self._records.all, self._id, state.driver.token), state.log)
+        return plan, upgrade_plan(plan, state.shape, memory)
+
+    def update(self, pipeline: Planned | PipelinePlan) -> list[StageVerdict]:
+        """Let a job without an end go on with another pipeline, between two epochs; a suspended one goes on, too.
+
+        When this returns, the pipeline is taken: the job starts with it when its epoch has ended, or at once in the
+        pause before an automatic restart. A later `restart()`, `suspend()` or `resume()` does not take it back; a later
+        `update()` replaces it, and `cancel()` ends the job.
+
+        Stages that keep their names go on with what they remember: how far a source was read, the state of a step.
+        Those that are new start empty; what those remember that are gone is dropped. `upgrade_plan(pipeline)` says so
+        beforehand, and this returns the same. The job keeps its configuration.
+
+        Args:
+            pipeline: the one with which the job goes on.
+
+        Raises:
+            IllegalStateError: what a stage remembers is of no use to the new one, which has another window, say; or the
+                job has ended, or its driver is gone or refuses. The job goes on as it was.
+            SerializationError: the job is driven elsewhere, and the pipeline cannot be pickled; the job goes on.
+            SourceError: a new source is not there.
+            UnsupportedError: it is a bounded job, or a bounded pipeline.
+        """
+        plan, verdicts = self._upgrade(pipeline, "update")
+        self._check_drives("update")
+        from dstream.jobs.upgrades import check_nothing_is_refused  # here: few jobs are changed
+
+        check_nothing_is_refused(verdicts, self._state().title)
+        if not self._updated(plan):
+            self._check_drives("update")
+            raise IllegalStateError(
+                f"{self._state().title} does not take this pipeline: it is being cancelled or publishes its end, or "
+                "its driver cannot load or open the pipeline; the log of the driver says more"
+            )
+        return verdicts
+
+    def _updated(self, plan: PipelinePlan) -> bool:
+        if self._is_here():
+            assert self._execution is not None
+            return self._execution.update(plan)
+        try:
+            pickle = dumps(plan)
+        except Exception as error:  # What a pipeline holds may raise anything when it is pickled.
+            raise SerializationError(
+                f"{self._state().title} is driven by another process or context, to which this pipeline cannot travel: "
+                f"{type(error).__name__}: {error}; update the job where it was submitted, or let functions make what "
+                "cannot be pickled when they are called"
+            ) from error
+        return self._watch.ask(self._id, "update", pickle)
+
+    def _refuse(self, name: str) -> NoReturn:
+        raise UnsupportedError(
+            f"{name}() does not exist for bounded jobs, whose one epoch keeps nothing between two; "
+            "cancel() ends such a job, restart() runs it again"
+        )
+
+    def _ask(self, want: Want) -> bool:
+        if self._is_here():
+            assert self._execution is not None
+            return self._execution.ask(want)
+        return self._watch.ask(self._id, want)
+
+    def _is_here(self) -> bool:
+        """Say whether this process drives the job, or did until it ended; one that was left may go on elsewhere."""
+        execution = self._execution
+        if execution is None or execution.is_elsewhere or execution.is_left:
+            return False
+        return not (execution.has_ended and isinstance(execution.error, JobTakenOverError))
+
+    def _state(self) -> JobState:
+        if self._is_here():
+            assert self._execution is not None
+            return self._execution.lease.state
+        return self._watch.state(self._id)
+
+    def _looked_at(self) -> tuple[JobState, bool]:
+        """Return how the job is, and whether it is lost: its driver writes how it ended before it goes."""
+        state = self._state()
+        if not self._watch.is_lost(state, is_here=self._is_here()):
+            return state, False
+        state = self._state()
+        return state, self._watch.is_lost(state, is_here=self._is_here())
+
+    def _ending(self) -> JobFuture:
+        execution = self._execution
+        is_elsewhere = (
+            execution is None
+            or execution.is_elsewhere
+            # After its context was closed it may have been cancelled, or submitted again.
+            or (execution.is_left and self._state().status is not JobStatus.NOT_RUNNING)
+        )
+        if execution is not None and not is_elsewhere:
+            return execution.future
+        if self._future is None:
+            self._future = self._watch.end_of(self._id, self._failed)
+        return self._future
+
+    def _failed(self, state: JobState) -> BaseException:
+        """Return what the job failed with: the exception itself in the process that drove it."""
+        if self._is_here():
+            assert self._execution is not None
+            error = self._execution.error
+            assert error is not None, "it has failed"
+            return error
+        assert state.failure is not None, "it has failed"
+        return arrived(state.failure, self._records.pickle(self._id, "failure"), self._load)
+
+    def __enter__(self) -> Job:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if error is not None:
+            self.cancel()
+            return
+        try:
+            self.join()
+        except CancelledError:
+            if not self._was_cancelled:
+                raise
+
+    def __eq__(self, other: object) -> bool:
+        return self._id == other._id if isinstance(other, Job) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._id)
+
+    def __repr__(self) -> str:
+        state, is_lost = self._looked_at()
+        status = JobStatus.NOT_RUNNING if is_lost else state.status
+        return f"<{state.title.removeprefix('the ')}, {status.name}>"
+
+    def _repr_html_(self) -> str:
+        return html_of_job(self)
+
+
+_BETWEEN_LOOKS = 0.01
+_BETWEEN_LOOKS_ELSEWHERE = 0.1
+
+
+def _statuses(statuses: tuple[Any, ...]) -> str:
+    """Return statuses in words; refuse what is none."""
+    if not statuses or not all(isinstance(status, JobStatus) for status in statuses):
+        raise TypeError(f"wait_for() takes statuses such as JobStatus.RUNNING, not {shown(statuses)}")
+    return " or ".join(status.name for status in statuses)
+
+
+def _patience(timeout: Any, call: str = "join") -> float | None:
+    """Return how long a thread may wait: no time that is too long for the system."""
+    if timeout is None:
+        return None
+    if not isinstance(timeout, int | float) or isinstance(timeout, bool) or math.isnan(timeout):
+        raise TypeError(f"{call}() takes seconds, not {shown(timeout)}")
+    return min(max(timeout, 0), threading.TIMEOUT_MAX)
+
+
+def _date(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)

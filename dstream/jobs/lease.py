@@ -1,0 +1,167 @@
+"""`Lease`: the right of one driver to replace the state of a job, and the goals of its life.
+
+A driver has one goal at a time. A request replaces it or is refused, as the table says, under one lock, whatever thread
+or process it comes from; so no request that was taken is lost. The driver acts on its goal at the next border: between
+two epochs, before a run begins, in the pause before a restart; or at once, where the run is stopped for it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from collections.abc import Callable
+from enum import Enum
+from typing import Any
+
+from dstream.errors import JobTakenOverError
+from dstream.jobs.records import JobRecords, StateRecord, Want
+from dstream.jobs.state import JobState, JobStatus, checked_change
+
+__all__ = ["AT_ONCE", "Goal", "Lease", "goal_after"]
+
+
+class Goal(Enum):
+    """How a job is going to go on."""
+
+    RUN = "it runs, or waits for its next start"
+    RUN_AGAIN = "its run ends, and another one begins, with the pipeline of the last update"
+    SUSPEND = "it is suspended, or will be when its epoch has ended"
+    LEAVE = "its driver ends; it goes on when it is submitted again"
+    CANCEL = "it is cancelled"
+    COMPLETE = "it publishes its end, which nothing stops"
+
+
+AT_ONCE: frozenset[Want] = frozenset({"cancel", "restart"})
+"""Requests for which a run is stopped where it is; for the others it ends its epoch first."""
+
+_TABLE: dict[Goal, dict[Want, Goal]] = {
+    Goal.RUN: {
+        "cancel": Goal.CANCEL,
+        "leave": Goal.LEAVE,
+        "suspend": Goal.SUSPEND,
+        "restart": Goal.RUN_AGAIN,
+        "update": Goal.RUN_AGAIN,
+    },
+    Goal.RUN_AGAIN: {
+        "cancel": Goal.CANCEL,
+        "leave": Goal.LEAVE,
+        "suspend": Goal.SUSPEND,
+        "update": Goal.RUN_AGAIN,
+    },
+    Goal.SUSPEND: {
+        "cancel": Goal.CANCEL,
+        "leave": Goal.LEAVE,
+        "resume": Goal.RUN_AGAIN,
+        "restart": Goal.RUN_AGAIN,
+        "update": Goal.RUN_AGAIN,
+    },
+    Goal.LEAVE: {"cancel": Goal.CANCEL},
+    Goal.CANCEL: {},
+    Goal.COMPLETE: {},
+}
+
+
+def goal_after(goal: Goal, want: Want) -> Goal | None:
+    """Return the goal that a request makes of another one; None: the request changes nothing, and is not taken."""
+    return _TABLE[goal].get(want)
+
+
+class Lease:
+    """The state of a job in its driver.
+
+    It may be ahead of the record: what takes milliseconds is not worth a write, and goes along with the next one.
+
+    Args:
+        records: where the record stands.
+        held: the state as this driver has put it.
+        clock: says what time it is.
+
+    Attributes:
+        began: the version of the record by which this driver took the job; a later driver has a greater one.
+    """
+
+    def __init__(self, records: JobRecords, held: StateRecord, clock: Callable[[], float]) -> None:
+        self._records = records
+        self._version, self._state = held
+        self.began = held.version
+        self._written = held.state
+        self._clock = clock
+        self._lock = threading.RLock()
+
+    @property
+    def state(self) -> JobState:
+        """The job as it is now."""
+        return self._state
+
+    def change(self, **changes: Any) -> None:
+        """Change the state here; others see it when it is written."""
+        with self._lock:
+            self._state = dataclasses.replace(self._state, **changes)
+
+    def note(self, **changes: Any) -> None:
+        """Change what may reach others with the next sign of life."""
+        with self._lock:
+            is_ahead = self.is_ahead
+            self.change(**changes)
+            if not is_ahead:
+                self._written = self._state
+
+    def move(self, status: JobStatus, **changes: Any) -> None:
+        """Let the job reach a status, here."""
+        with self._lock:
+            self._state = self._moved(status, **changes)
+
+    def _moved(self, status: JobStatus, **changes: Any) -> JobState:
+        checked_change(self._state.status, status)
+        now = self._clock()
+        if status is JobStatus.RUNNING and self._state.started_at is None:
+            changes["started_at"] = now
+        if status.has_ended:
+            changes["ended_at"] = now
+        return dataclasses.replace(self._state, status=status, times={**self._state.times, status.name: now}, **changes)
+
+    def end(self, status: JobStatus) -> None:
+        """Let the job reach its last status, for others first: who sees here that it has ended may act on it there.
+
+        Raises:
+            JobTakenOverError: another driver has the job; here it has ended all the same.
+        """
+        with self._lock:
+            ended = self._moved(status, beat_at=self._clock())
+            try:
+                self._put(ended)
+            finally:
+                self._state = ended
+
+    def write(self) -> None:
+        """Let others see the state, and that the driver lives.
+
+        Raises:
+            JobTakenOverError: another driver has the job.
+        """
+        with self._lock:
+            self.change(beat_at=self._clock())
+            self._put(self._state)
+
+    def _put(self, state: JobState) -> None:
+        while not self._records.write(state, self._version + 1):
+            self._catch_up()
+        self._version += 1
+        self._written = state
+
+    @property
+    def is_ahead(self) -> bool:
+        """Whether others do not see yet how the job is."""
+        return self._state is not self._written
+
+    def _catch_up(self) -> None:
+        """Find the version that this driver wrote without getting the answer."""
+        held = self._records.read(self._state.id)
+        if held is None:
+            raise JobTakenOverError(
+                f"the record of the job {self._state.id} is gone, and with it the right of this driver to go on: its "
+                "storage was removed or emptied; what this one wrote is thrown away"
+            )
+        if held.version <= self._version or held.state.driver.token != self._state.driver.token:
+            raise JobTakenOverError(f"another driver has taken over the job {self._state.id}")
+        self._version = held.version

@@ -1,0 +1,404 @@
+"""`JobMetrics`: a job in numbers, as attributes, tables and OpenMetrics, and lists of jobs."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from dstream.errors import DStreamError
+from dstream.jobs.state import JobState, JobStatus, Shape
+from dstream.pipeline.records import AS_MANY
+from dstream.values.tables import Rows, Verbatim, html_of_tables, html_table
+from dstream.values.time import shown_time
+
+if TYPE_CHECKING:
+    from rich.console import Group
+    from rich.table import Table
+
+    from dstream.jobs.handle import Job
+
+__all__ = [
+    "COLUMNS",
+    "JobList",
+    "JobMetrics",
+    "SourceMetrics",
+    "StageMetrics",
+    "facts_of",
+    "html_of_job",
+    "line_of",
+    "printable",
+    "sources_table",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceMetrics:
+    """A source of an unbounded job in numbers.
+
+    Attributes:
+        partitions: how many there are.
+        offsets: how far each has been read, by its name, in the source's own terms; of the first 100.
+        left: how many items it had behind these offsets when the last epoch began; of Kafka, how many offsets, some of
+            which hold no message; of a journal, how many events, also those that it leaves out. None: it cannot count
+            them without reading them, as lines of files, rows of tables, and events of more than a hundred commits in a
+            lake; or no epoch has run yet.
+        has_ended: nothing will come of it any more.
+        shown: these offsets in words, where the source has some, such as the commit of a journal.
+    """
+
+    partitions: int
+    offsets: Mapping[str, Any] = field(default_factory=dict)
+    left: int | None = None
+    has_ended: bool = False
+    shown: Mapping[str, str] = field(default_factory=dict)
+
+
+def sources_table(sources: Mapping[str, SourceMetrics], watermarks: Mapping[str, int]) -> Table:
+    """Return sources as a table of `rich`."""
+    from rich.table import Table  # here: few programs print it
+    from rich.text import Text
+
+    table = Table("source", "partitions", "left", "watermark", "offsets", box=None, pad_edge=False)
+    for name, source in sources.items():
+        left = "" if source.left is None else f"{source.left:,}"
+        table.add_row(
+            Text(name), f"{source.partitions:,}", left, shown_time(watermarks.get(name)), Text(_offsets(source))
+        )
+    return table
+
+
+_WIDEST = 80
+
+
+def _offsets(source: SourceMetrics) -> str:
+    if source.has_ended:
+        return "ended"
+    text = ", ".join(
+        f"{partition}: {source.shown.get(partition, offset)}" for partition, offset in source.offsets.items()
+    )
+    return text if len(text) <= _WIDEST else text[: _WIDEST - 3] + "..."
+
+
+@dataclass(frozen=True, slots=True)
+class StageMetrics:
+    """A stage of a job in numbers, known once its job publishes. None: that is not counted.
+
+    A step whose failures another stage deals with is one with it, so what goes from the one to the other is not known;
+    neither are results by key that a sink takes. What several stages read runs once, and is counted once.
+
+    Attributes:
+        items_in: how many items the stages that it reads gave on.
+        items_out: how many it gave on, or wrote, in entries for a map. Those that nobody asked for, as behind a limit,
+            are not among them.
+        late: how many items came to it too late; None if it does not look at that.
+        dead_letters: how many it sent where its dead letters go; None if it sends none.
+        items_in_by_edge: of a vertex of a graph of processors: how many items came by each inbound edge.
+        items_out_by_edge: how many it gave on by each outbound edge.
+        keys: of an unbounded job: how many keys have a state there; None if it keeps none.
+        state_bytes: how large that state is in its files, in which changes stand beside what they replace.
+    """
+
+    items_in: int | None = None
+    items_out: int | None = None
+    late: int | None = None
+    dead_letters: int | None = None
+    items_in_by_edge: tuple[int, ...] | None = None
+    items_out_by_edge: tuple[int, ...] | None = None
+    keys: int | None = None
+    state_bytes: int | None = None
+
+
+_WIDEST_TABLE = 200
+"""Columns of a table of plain text, so that names are not folded."""
+
+
+@dataclass(frozen=True, repr=False)
+class JobMetrics(Mapping[str, Any]):
+    """A job in numbers. `dict(job.metrics())` has all of them.
+
+    Attributes:
+        id: that of the job.
+        name: that of the job, or None.
+        status: its name.
+        seconds: since it was submitted, up to its end, with all pauses and restarts.
+        times: when it reached each status for the last time, in seconds since 1970.
+        epochs: how many were committed.
+        runs: how often it was started.
+        stages: each of its stages, by name.
+        sources: of an unbounded job: how far it has read each of its sources, by the name of the stage.
+        watermarks: of an unbounded job: how far time has come in each source and each step that keeps state, in
+            milliseconds since 1970.
+        clock: of an unbounded job: the greatest timestamp before which all events are in committed epochs.
+        epoch_seconds: how long the last epochs took: `p50` and `p99`.
+        engine_seconds: how much of that the engine took.
+    """
+
+    id: str
+    name: str | None
+    status: str
+    seconds: float
+    times: Mapping[str, float]
+    epochs: int
+    runs: int
+    stages: Mapping[str, StageMetrics] = field(default_factory=dict)
+    sources: Mapping[str, SourceMetrics] = field(default_factory=dict)
+    watermarks: Mapping[str, int] = field(default_factory=dict)
+    clock: int | None = None
+    epoch_seconds: Mapping[str, float] = field(default_factory=dict)
+    engine_seconds: Mapping[str, float] = field(default_factory=dict)
+
+    @staticmethod
+    def of(state: JobState, status: JobStatus, now: float) -> JobMetrics:
+        """Return the numbers of a job."""
+        ended = state.ended_at if state.ended_at is not None else now
+        counted: Mapping[str, Any] = {} if state.metrics is None else state.metrics["stages"]
+        stages = _stages(state.shape, {name: _given_on(counts) for name, counts in counted.items()})
+        for name, counts in counted.items():
+            if name in stages:
+                stages[name] = _with_more(stages[name], counts)
+        of_epochs = {name: (state.metrics or {})[name] for name in _OF_EPOCHS if name in (state.metrics or {})}
+        of_epochs["sources"] = {name: SourceMetrics(**each) for name, each in of_epochs.get("sources", {}).items()}
+        seconds = max(ended - state.submitted_at, 0.0)
+        return JobMetrics(
+            state.id, state.name, status.name, seconds, dict(state.times), state.epoch, state.runs, stages, **of_epochs
+        )
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in _NAMES:
+            raise KeyError(name)
+        if name == "stages":
+            return {stage: _as_dict(counts) for stage, counts in self.stages.items()}
+        if name == "sources":
+            return {stage: dataclasses.asdict(source) for stage, source in self.sources.items()}
+        found = getattr(self, name)
+        return dict(found) if isinstance(found, Mapping) else found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_NAMES)
+
+    def __len__(self) -> int:
+        return len(_NAMES)
+
+    def __rich__(self) -> Group:
+        """Return what `rich` prints: a line on the job, and the tables of its stages and sources."""
+        from rich.console import Group  # here: few programs print it
+        from rich.text import Text
+
+        return Group(Text(self._heading()), *self.tables())
+
+    def _heading(self) -> str:
+        numbers = f"{self.seconds:.1f} s, runs {self.runs}, epochs {self.epochs}"
+        numbers += "" if self.clock is None else f", clock {shown_time(self.clock)}"
+        return f"{self.name or self.id}: {self.status}, {numbers}"
+
+    def __repr__(self) -> str:
+        """Show the same as plain text."""
+        from rich.console import Console
+
+        page = io.StringIO()
+        Console(file=page, width=_WIDEST_TABLE, color_system=None, force_jupyter=False, _environ={}).print(self)
+        return "\n".join(line.rstrip() for line in page.getvalue().splitlines())
+
+    def _repr_html_(self) -> str:
+        return html_of_tables(self._heading(), self.tables())
+
+    def tables(self) -> list[Table]:
+        """Return the stages as a table of `rich`, and another one of the sources of an unbounded job."""
+        return [self.table(), *([sources_table(self.sources, self.watermarks)] if self.sources else [])]
+
+    def table(self) -> Table:
+        """Return the stages as a table of `rich`."""
+        from rich.table import Table
+        from rich.text import Text
+
+        known = {name for name in _NUMBERS for each in self.stages.values() if getattr(each, name) is not None}
+        shown = [name for name in _NUMBERS if name in known or name not in _RARE]
+        table = Table("stage", *(name.replace("_", " ") for name in shown), box=None, pad_edge=False)
+        for stage, counts in self.stages.items():
+            table.add_row(Text(stage), *(_number(getattr(counts, name)) for name in shown))
+        return table
+
+    def to_openmetrics(self) -> str:
+        """Return the numbers in the text form of OpenMetrics, which Prometheus reads."""
+        job = f'job_id="{self.id}",job_name="{_escaped(self.name or "")}"'
+        lines = [
+            "# TYPE dstream_job_status stateset",
+            *(
+                f'dstream_job_status{{{job},dstream_job_status="{each.name}"}} {int(each.name == self.status)}'
+                for each in JobStatus
+            ),
+            "# TYPE dstream_job_seconds gauge",
+            "# UNIT dstream_job_seconds seconds",
+            f"dstream_job_seconds{{{job}}} {self.seconds!r}",
+            "# TYPE dstream_job_runs counter",
+            f"dstream_job_runs_total{{{job}}} {self.runs}",
+            "# TYPE dstream_job_epochs counter",
+            f"dstream_job_epochs_total{{{job}}} {self.epochs}",
+        ]
+        for name in _COUNTERS:
+            lines.append(f"# TYPE dstream_stage_{name} counter")
+            for stage, counts in self.stages.items():
+                if (value := getattr(counts, name)) is not None:
+                    lines.append(f'dstream_stage_{name}_total{{{job},stage="{_escaped(stage)}"}} {value}')
+        lines += self._openmetrics_of_edges(job)
+        lines += self._openmetrics_of_epochs(job)
+        return "\n".join([*lines, "# EOF", ""])
+
+    def _openmetrics_of_edges(self, job: str) -> Iterator[str]:
+        for name in ("items_in", "items_out"):
+            known = {stage: getattr(counts, f"{name}_by_edge") for stage, counts in self.stages.items()}
+            if any(known.values()):
+                yield f"# TYPE dstream_edge_{name} counter"
+            for stage, edges in known.items():
+                for ordinal, items in enumerate(edges or ()):
+                    labels = f'{job},stage="{_escaped(stage)}",ordinal="{ordinal}"'
+                    yield f"dstream_edge_{name}_total{{{labels}}} {items}"
+
+    def _openmetrics_of_epochs(self, job: str) -> Iterator[str]:
+        yield from self._gauge("stage_keys", {stage: counts.keys for stage, counts in self.stages.items()}, job)
+        sizes = {stage: counts.state_bytes for stage, counts in self.stages.items()}
+        yield from self._gauge("stage_state_bytes", sizes, job, "bytes")
+        yield from self._gauge("source_left", {stage: source.left for stage, source in self.sources.items()}, job)
+        yield from self._gauge("watermark_milliseconds", self.watermarks, job, "milliseconds")
+        if self.epoch_seconds:
+            yield "# TYPE dstream_epoch_seconds gauge"
+            yield "# UNIT dstream_epoch_seconds seconds"
+            for each, seconds in self.epoch_seconds.items():
+                yield f'dstream_epoch_seconds{{{job},quantile="0.{each[1:]}"}} {seconds!r}'
+
+    def _gauge(self, name: str, values: Mapping[str, int | None], job: str, unit: str = "") -> Iterator[str]:
+        known = {stage: value for stage, value in values.items() if value is not None}
+        if known:
+            yield f"# TYPE dstream_{name} gauge"
+        if known and unit:
+            yield f"# UNIT dstream_{name} {unit}"
+        for stage, value in known.items():
+            yield f'dstream_{name}{{{job},stage="{_escaped(stage)}"}} {value}'
+
+
+_COUNTERS = ("items_in", "items_out", "late", "dead_letters")
+_NUMBERS = (*_COUNTERS, "keys", "state_bytes")
+_RARE = frozenset(_NUMBERS[2:])
+"""What a table shows if a stage has it."""
+_OF_EPOCHS = ("sources", "watermarks", "clock", "epoch_seconds", "engine_seconds")
+_NAMES = tuple(each.name for each in dataclasses.fields(JobMetrics))
+
+
+def _stages(shape: Shape, counted: Mapping[str, int | None]) -> dict[str, StageMetrics]:
+    """Return the numbers of stages: those that were counted, and those that follow from these."""
+    looked_after = {above for _, kind, upstreams in shape if kind.partition("(")[0] in _DEALING for above in upstreams}
+    stages: dict[str, StageMetrics] = {}
+    for name, kind, upstreams in shape:  # A stage stands behind those that it reads.
+        given = [stages[above].items_out if above in stages else None for above in upstreams]
+        known = [items for items in given if items is not None]
+        items_in = sum(known) if upstreams and len(known) == len(given) else None
+        is_as_many = kind in AS_MANY and name not in looked_after and bool(counted)
+        stages[name] = StageMetrics(items_in, counted.get(name, items_in if is_as_many else None))
+    return stages
+
+
+def _as_dict(counts: StageMetrics) -> dict[str, Any]:
+    """Return the numbers of a stage; only a vertex has edges, and few have a state."""
+    return {name: value for name, value in dataclasses.asdict(counts).items() if value is not None or name in _COUNTERS}
+
+
+def _given_on(counts: Mapping[str, Any]) -> int | None:
+    """Return how many items each reader of a stage gets, if that is one number."""
+    return None if len(counts.get("items_out_by_edge", ())) > 1 else counts.get("items_out")
+
+
+def _with_more(stage: StageMetrics, counts: Mapping[str, Any]) -> StageMetrics:
+    """Return the numbers of a stage with what was counted there besides."""
+    more = {name: counts.get(name) for name in _RARE if name in counts}
+    stage = dataclasses.replace(stage, **more)
+    if "items_in_by_edge" not in counts:
+        return stage
+    received, sent = tuple(counts["items_in_by_edge"]), tuple(counts["items_out_by_edge"])
+    return dataclasses.replace(
+        stage,
+        items_in=sum(received) if received else None,
+        items_out=counts["items_out"],
+        items_in_by_edge=received,
+        items_out_by_edge=sent,
+    )
+
+
+_DEALING = frozenset(("ignore", "on_error", "resolve"))
+"""The kinds of stages that deal with the failures of the one that they read."""
+
+
+def _number(value: int | None) -> str:
+    return "" if value is None else f"{value:,}"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
+
+
+COLUMNS = ("id", "name", "status", "submitted", "seconds", "driver")
+
+
+class JobList(list["Job"]):
+    """The list that `ctx.jobs()` returns, which a notebook shows as a table."""
+
+    def _repr_html_(self) -> str:
+        shown = [_line_or_damage(job) for job in self[:_MOST]]
+        rows = Rows(COLUMNS, [[*map(Verbatim, line)] for line in shown])
+        return html_table(f"{len(self)} jobs", rows, "..." if len(self) > _MOST else "")
+
+
+_MOST = 50
+
+
+def _line_or_damage(job: Job) -> Sequence[str]:
+    try:
+        return line_of(job)
+    except (DStreamError, OSError):
+        return job.id, "", "damaged", "", "", ""
+
+
+def line_of(job: Job) -> tuple[str, ...]:
+    """Return a job as a row of a table with the columns `COLUMNS`.
+
+    Raises:
+        IllegalStateError: its record is damaged.
+    """
+    metrics = job.metrics()
+    driver = f"{job.driver.host}:{job.driver.process}"
+    return job.id, job.name or "", metrics.status, _date(job.submitted_at), f"{metrics.seconds:.1f}", driver
+
+
+def facts_of(job: Job) -> Iterator[tuple[str, str]]:
+    """Give what is known of a job beside its numbers: a label and a text, which may be empty."""
+    yield "id", job.id
+    yield "name", job.name or ""
+    yield "status", f"{job.status.name}{', its driver is gone' if job.is_lost else ''}"
+    for label, moment in (("submitted", job.submitted_at), ("started", job.started_at), ("ended", job.ended_at)):
+        yield label, "" if moment is None else _date(moment)
+    yield "driver", f"process {job.driver.process} on {job.driver.host}"
+    yield "log", printable(job.driver.log or "")
+    if job.failure_text is not None:
+        yield "failure", f"{job.failure_text.type_name}: {job.failure_text.message}"
+        yield from (("", note) for note in job.failure_text.notes)
+
+
+def html_of_job(job: Job) -> str:
+    """Write a job as HTML: what is known of it, and its numbers."""
+    try:
+        facts = [[Verbatim(label), Verbatim(text)] for label, text in facts_of(job) if text]
+        return html_table(repr(job), Rows(["", ""], facts)) + html_of_tables("", job.metrics().tables())
+    except (DStreamError, OSError) as error:
+        return html_table(job.id, Rows([], []), f"{type(error).__name__}: {error}")
+
+
+def printable(path: str) -> str:
+    """Write what a terminal might obey, and a path may have, as Python does."""
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in path)
+
+
+def _date(moment: datetime) -> str:
+    return moment.astimezone().strftime("%Y-%m-%d %H:%M:%S")

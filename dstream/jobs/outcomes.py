@@ -1,0 +1,237 @@
+"""Outcomes of jobs: failures as text and pickle, futures, and lines of the log."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import CancelledError, Future
+from contextlib import contextmanager, suppress
+from functools import partial
+from types import TracebackType
+from typing import Any
+
+from dstream.base.pickling import dumps
+from dstream.errors import (
+    ColumnsDifferError,
+    EngineError,
+    RemoteError,
+    SinkTakenError,
+    SinkUnavailableError,
+    SourceUnavailableError,
+)
+from dstream.failures import known_of, origin_of
+from dstream.failures.account import arguments_of, rebuilt, state_of
+from dstream.jobs.records import Want
+from dstream.jobs.state import FailureText, JobState, JobStatus
+
+__all__ = [
+    "REASONS",
+    "JobCancelledError",
+    "JobFuture",
+    "arrived",
+    "failed_with",
+    "failure_text",
+    "is_no_fault_of_the_user",
+    "log_end",
+    "log_status",
+    "pickled_failure",
+    "show_lines_of_jobs",
+]
+
+
+_LONGEST = 20_000
+
+
+def failure_text(error: BaseException) -> FailureText:
+    """Return an exception in words."""
+    message = _said(lambda: str(error), "its message")[:_LONGEST]
+    shown = _said(lambda: "".join(traceback.format_exception(error)), "its traceback")[-_LONGEST:]
+    return FailureText(_named(type(error)), message, tuple(_notes(error)), shown)
+
+
+_MOST_NOTES = 50
+
+
+def _notes(error: BaseException) -> Iterator[str]:
+    notes = BaseException.__getattribute__(error, "__dict__").get("__notes__")
+    for note in notes[:_MOST_NOTES] if isinstance(notes, list | tuple) else ():
+        yield _said(partial(str, note), "this note")[:_LONGEST]
+
+
+def _named(kind: type) -> str:
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _said(say: Callable[[], str], what: str) -> str:
+    try:
+        return say()
+    except BaseException as problem:  # A class of the user's may raise anything there.
+        return f"({what} cannot be shown: {type(problem).__name__})"
+
+
+def pickled_failure(error: BaseException) -> bytes | None:
+    """Return an exception as it can be made again elsewhere; None if it cannot travel."""
+    for has_state in (True, False):
+        try:
+            return dumps((type(error), arguments_of(error), state_of(error) if has_state else {}))
+        except BaseException:  # What an attribute holds may raise anything when it is pickled.
+            continue
+    return None
+
+
+def arrived(text: FailureText, pickle: bytes | None, load: Callable[[bytes], Any]) -> BaseException:
+    """Return the exception of another process, made again; or what tells of it.
+
+    Args:
+        text: what is known of it in words.
+        pickle: what `pickled_failure` gave.
+        load: loads a pickle, if the storage lets it.
+    """
+    error = None if pickle is None else _made(pickle, load)
+    if error is None:
+        return RemoteError(text.type_name, text.message, text.notes, text.traceback)
+    if text.notes:
+        error.__dict__["__notes__"] = list(text.notes)
+    return error
+
+
+def _made(pickle: bytes, load: Callable[[bytes], Any]) -> BaseException | None:
+    try:
+        kind, arguments, state = load(pickle)
+        error = rebuilt(kind, arguments, state)
+    except BaseException:  # Its class may be missing, raise anything, or not be allowed: the texts say all.
+        return None
+    return error if isinstance(error, BaseException) else None
+
+
+def is_no_fault_of_the_user(error: BaseException, has_run: bool) -> bool:
+    """Say whether what a job runs on was lost: workers, Spark, a connection; and no step is to blame.
+
+    A server that has not answered before a job ever ran may not be there at all: its user is told at once.
+    """
+    if isinstance(error, SourceUnavailableError | SinkUnavailableError):
+        return has_run
+    known = known_of(error)
+    if isinstance(error, ColumnsDifferError):
+        return False
+    if isinstance(error, EngineError):
+        origin = known.origin if known is not None and known.origin is not None else origin_of(error)
+        return origin is None or not origin.is_raiser
+    if isinstance(error, SinkTakenError):  # By a process that was stopped: it may go on, or end.
+        return True
+    return isinstance(error, ConnectionError) and (known is None or known.step is None)
+
+
+class JobCancelledError(CancelledError):
+    """A job was cancelled, which is no failure: its message names the job."""
+
+
+class JobFuture(Future[None]):
+    """The result of a job, which is None, or what it failed with. `asyncio.wrap_future` makes it awaitable.
+
+    It ends when the job does, and nobody can end it otherwise: `cancel()` does nothing. `job.cancel()` ends the job.
+
+    Attributes:
+        error: how the job ended; None before, and if it completed.
+        where: its traceback when it arrived.
+        was_asked: whether anybody has asked for the end.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._first = threading.Lock()
+        self.error: BaseException | None = None
+        self.was_asked = False
+        self.where: TracebackType | None = None
+
+    def cancel(self) -> bool:
+        """Do nothing: whoever waits no longer, as after a time-out, leaves the job alone."""
+        return False
+
+    def result(self, timeout: float | None = None) -> None:
+        """Wait for the end of the job; raise what it failed with."""
+        self.was_asked = True
+        with self._named():
+            super().result(timeout)
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """Wait for the end of the job; return what it failed with."""
+        self.was_asked = True
+        with self._named():
+            return super().exception(timeout)
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """Let the error of a cancelled job name the job, which that of a future does not."""
+        try:
+            yield
+        except CancelledError:
+            raise JobCancelledError(*(self.error.args if self.error else ())) from None
+
+    def end(self, error: BaseException | None) -> None:
+        """Say how the job ended; a second call does nothing, whichever thread it comes from."""
+        if not self._first.acquire(blocking=False):
+            return
+        self.error = error
+        if isinstance(error, CancelledError):
+            super().cancel()
+            self.set_running_or_notify_cancel()
+        elif error is not None:
+            self.where = error.__traceback__
+            self.set_exception(error)
+        else:
+            self.set_result(None)
+
+
+_log = logging.getLogger("dstream.jobs")
+
+REASONS: Mapping[Want, str] = {
+    "cancel": "cancel() was called",
+    "restart": "restart() was called",
+    "suspend": "suspend() was called",
+    "resume": "resume() was called",
+    "update": "update() was called, with another pipeline",
+    "leave": "its context was closed; it goes on when its pipeline is submitted again under its name",
+}
+"""Why a job changes its status, by the request that was taken last."""
+
+
+def log_status(state: JobState, reason: str = "", level: int = logging.INFO) -> None:
+    """Log the status that a job has now; never raise, whatever the handlers of a program do."""
+    with suppress(Exception):
+        _log.log(level, "%s is %s%s", state.title, state.status.name, f": {reason}" if reason else "")
+
+
+def log_end(state: JobState, asked: str) -> None:
+    """Log how a job has ended: with what it failed, or by which request."""
+    match state:
+        case JobState(status=JobStatus.COMPLETED):
+            log_status(state)
+        case JobState(status=JobStatus.FAILED, failure=FailureText() as failure):
+            log_status(state, failed_with(failure))
+        case _:
+            log_status(state, asked)
+
+
+def failed_with(failure: FailureText) -> str:
+    """Return a failure as the reason of a change, in one line."""
+    return " ".join(f"{failure.type_name}: {failure.message}".split())
+
+
+class _UntilLoggingIsSetUp(logging.Handler):
+    """Writes lines to stderr unless the program has handlers of its own, which get them as well."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if not logging.getLogger().handlers:
+            print(self.format(record), file=sys.stderr, flush=True)
+
+
+def show_lines_of_jobs() -> None:
+    """Let this process write the lines of its jobs to stderr, with their times, from the level INFO on."""
+    handler = _UntilLoggingIsSetUp()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s", "%Y-%m-%d %H:%M:%S"))
+    _log.addHandler(handler)
+    _log.setLevel(logging.INFO)

@@ -1,0 +1,390 @@
+"""`JobRun` and `BoundedRun`: one run of a job, from the plan of its pipeline to the commits of its sinks.
+
+Every sink begins, and whatever takes dead letters; the plan runs; the receipts of all are put into one record; every
+sink publishes, in the order of `write_to`, and then the letters of each stage. Until that record is put the run can be
+cancelled and leaves nothing behind. From then on the job is decided: whoever drives it publishes what is left, and
+reads nothing.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext, suppress
+from functools import partial
+from time import monotonic
+from typing import Any, Protocol
+
+from dstream.base.pickling import dumps
+from dstream.errors import CancelledError, IllegalStateError, JobTakenOverError, UnsupportedError
+from dstream.failures import naming, shown
+from dstream.jobs.records import EpochRecord, JobRecords, Receipts
+from dstream.jobs.state import JobStatus
+from dstream.jobs.writers import StagedLetters, add_edges, counted_receipts, counting
+from dstream.pipeline.plan import PipelinePlan, PlannedWrite
+from dstream.plan import Node, Read, SourceLocation, check, explained, is_bounded, rewrite, topological
+from dstream.plan.binding import opened
+from dstream.plan.ends import SeveralEnds
+from dstream.plan.walk import steps_of_inputs
+from dstream.spi import MapWriter, Running, Runtime, Sink, Storage, WriteJob, Writer
+from dstream.spi.sink import Receipt, Target
+from dstream.stream.recovery import Delivery
+
+__all__ = ["BoundedRun", "JobContext", "JobRun", "Stop", "keep_plan", "plan_of"]
+
+
+class JobContext(Runtime, Protocol):
+    """An engine, and a storage."""
+
+    def renew_engine(self) -> None:
+        """Let go of an engine that has lost what it runs on, such as Java; the next run starts another one."""
+        ...
+
+    def elsewhere(self, storage: str) -> JobContext:
+        """Return the same with another storage."""
+        ...
+
+    def running_storage(self) -> Storage:
+        """Return the storage, opened if it was not.
+
+        Raises:
+            IllegalStateError: the context is closed.
+        """
+        ...
+
+
+def plan_of(pipeline: Any, call: str) -> PipelinePlan:
+    """Return what of a pipeline a job runs; refuse what cannot run."""
+    plan = pipeline if isinstance(pipeline, PipelinePlan) else getattr(pipeline, "plan", None)
+    plan = plan() if callable(plan) else plan
+    if not isinstance(plan, PipelinePlan):
+        raise TypeError(f"{call}() takes a pipeline, not {shown(pipeline)}")
+    if not plan.writes:
+        raise ValueError(f"{call}() takes a pipeline that ends in a sink; this one writes to none")
+    _check_that_it_ends(plan, call)
+    return plan
+
+
+def _check_that_it_ends(plan: PipelinePlan, call: str) -> None:
+    several = plan.several([None] * len(plan.writes))
+    if all(not isinstance(node, Read) or getattr(node.source, "bounded", True) for node in topological(several)):
+        return
+    rewritten = rewrite(several)
+    for write, end in zip(plan.writes, rewritten.ends, strict=True):
+        if not is_bounded(end):
+            raise UnsupportedError(
+                f"{call}(): the stage {write.stage!r} takes items that never end, and cannot be read range by range: "
+                "limit(n) ends them, and stream_source_from(...) makes a source that needs no end"
+            )
+    check(rewritten, needs_end=True)
+
+
+_LARGEST_PLAN = 8 * 2**20
+"""Bytes above which a pipeline holds data of its own, which records are not for."""
+
+
+def keep_plan(plan: PipelinePlan, identity: str, records: JobRecords) -> None:
+    """Keep the pipeline of a job for other processes, if it can travel; without it the job runs as well."""
+    data = _pickled(plan)
+    with suppress(Exception):
+        if 0 < len(data) <= _LARGEST_PLAN:
+            records.keep_pickle(identity, "plan", data)
+        else:  # That of the driver before may be another one.
+            records.forget_pickle(identity, "plan")
+
+
+def _pickled(plan: PipelinePlan) -> bytes:
+    """Return a pipeline as others load it; nothing if it cannot travel."""
+    try:
+        return dumps(plan)
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # What it holds may raise anything when it is pickled.
+        return b""
+
+
+class Stop:
+    """The request that a run ends.
+
+    Attributes:
+        is_at_once: it does not end its epoch first.
+        at: when it was asked, by a clock that only goes on.
+    """
+
+    def __init__(self, is_at_once: bool) -> None:
+        self.is_at_once = is_at_once
+        self.at = monotonic()
+
+    @staticmethod
+    def after(before: Stop | None, is_at_once: bool) -> Stop:
+        """Return the request that holds behind the one before: one that stops at once is never taken back."""
+        return before if before is not None and (before.is_at_once or not is_at_once) else Stop(is_at_once)
+
+
+class JobRun(Protocol):
+    """One run of a job.
+
+    Attributes:
+        stop: the request that it ends, or None.
+        is_void: what it makes is thrown away.
+        is_decided: nobody stops it any more.
+    """
+
+    stop: Stop | None
+    is_void: bool
+    is_decided: bool
+
+    def ask_to_stop(self, is_at_once: bool) -> bool:
+        """Ask the run to stop; False if nothing stops it any more. Asked again, it may have to stop sooner."""
+        ...
+
+    def give_up(self) -> bool:
+        """Make the run void; False if it must be left to end."""
+        ...
+
+    def cancel(self) -> None:
+        """End what the engine runs for it."""
+        ...
+
+    def progress(self) -> dict[str, Any]:
+        """Return what the state of the job says of it: fields of `JobState`."""
+        ...
+
+    def work(self) -> None:
+        """Run.
+
+        Raises:
+            CancelledError: it was asked to stop, and has done so.
+            JobTakenOverError: another driver has the job.
+            Exception: what a function of the user's raised, or what kept the job from running.
+        """
+        ...
+
+
+class BoundedRun:
+    """One run. It can be asked to stop until it is decided; what one that is void makes is thrown away.
+
+    Args:
+        context: has the engine, and the collections that sinks write into.
+        plan: the pipeline.
+        job: the id of the job, of which the names of its sinks' jobs are made.
+        epoch: the record of the receipts.
+        place: where the user submitted the job.
+        move: says how far the job is.
+        counts: whether items are counted.
+
+    Attributes:
+        counted: how many items stages have given on, by their names; and sinks written, in entries for those of maps.
+        edges: how many items came by each inbound edge of a vertex of a graph, and went by each outbound one.
+    """
+
+    def __init__(
+        self,
+        context: Runtime,
+        plan: PipelinePlan,
+        job: str,
+        epoch: EpochRecord,
+        place: SourceLocation | None,
+        move: Callable[[JobStatus], object],
+        counts: bool = True,
+    ) -> None:
+        self.counted: dict[str, int] = {}
+        self.edges: dict[str, dict[str, Any]] = {}
+        self.stop: Stop | None = None
+        self.is_void = False
+        self.is_decided = False
+        self._context = context
+        self._plan = plan
+        self._letters: list[StagedLetters] = []
+        self._job = job
+        self._epoch = epoch
+        self._place = place
+        self._move = move
+        self._counts = counts
+        self._lock = threading.RLock()  # A log handler that hears of a status may ask the job for something.
+        self._running: Running | None = None
+        self._begun: list[WriteJob[Writer | MapWriter]] = []
+
+    # ------------------------------------------------------------------------------------------------- from outside
+
+    def ask_to_stop(self, is_at_once: bool) -> bool:
+        """Ask the run to stop; False if it is decided, or was in a run before."""
+        with self._lock:
+            if self.is_decided or self._epoch.receipts is not None or self.is_void:
+                return False
+            self.stop = Stop.after(self.stop, is_at_once)
+        self.cancel()
+        return True
+
+    def give_up(self) -> bool:
+        """Make the run void; False if it is decided."""
+        with self._lock:
+            self.is_void = self.is_void or not self.is_decided
+            return self.is_void
+
+    def cancel(self) -> None:
+        """End what the engine runs for it."""
+        running = self._running
+        if running is not None:
+            running.cancel()
+
+    def publication(self) -> tuple[list[str], list[str]] | None:
+        """Return the sinks that have published, and those that have not; None of a run that is not decided."""
+        receipts = self._epoch.receipts
+        if receipts is None:
+            return None
+        sinks = [(write.sink.label, job.is_done) for write, job in zip(self._plan.writes, self._begun, strict=False)]
+        return [label for label, is_done in sinks if is_done], [label for label, is_done in sinks if not is_done]
+
+    def progress(self) -> dict[str, Any]:
+        """Return what the state of the job says of it, once it is decided."""
+        counted: dict[str, dict[str, Any]] = {stage: {"items_out": n} for stage, n in self.counted.items()}
+        counted |= self.edges
+        for letters in self._letters:
+            counted.setdefault(letters.stage, {})["dead_letters"] = letters.count
+        return {"epoch": 1, "metrics": {"stages": counted}}
+
+    # ------------------------------------------------------------------------------------------------------ the run
+
+    def work(self) -> None:
+        """Run, and commit.
+
+        Raises:
+            CancelledError: it was asked to stop, and has done so.
+            JobTakenOverError: another driver has the job.
+            Exception: what a function of the user's raised, or what kept the job from running.
+        """
+        try:
+            several = self._begin()
+            with explained(several, "new_job", self._place):
+                was_decided = self._epoch.receipts is not None
+                if not was_decided or not self._published_before(several):
+                    self._run(several, was_decided)
+        except BaseException:
+            if not self.is_decided:
+                self._abort()
+            raise
+
+    def _staging(self, stage: str, node: Node, delivery: Delivery) -> StagedLetters:
+        """Return what takes the dead letters of a stage: their place is behind those of the sinks."""
+        place = len(self._plan.writes) + len(self._letters)
+        self._letters.append(StagedLetters(stage, delivery, self._context, lambda _: self._begun[place]))
+        return self._letters[-1]
+
+    def _begin(self) -> SeveralEnds:
+        self._begun = []
+        self._plan = self._plan.delivering(self._staging)
+        for write in self._plan.writes:
+            self._begin_job(write.sink, write.sink.open(self._context))
+        for each in self._letters:
+            self._begin_job(each.sink, each.target)
+        return self._plan.several([job.writer for job in self._begun[: len(self._plan.writes)]])
+
+    def _begin_job(self, sink: Sink[Any, Any], target: Target[Any]) -> None:
+        self._begun.append(target.begin(sink.job or f"{self._job}-{len(self._begun) + 1}"))
+
+    def _published_before(self, several: SeveralEnds) -> bool:
+        """Publish what an earlier run has decided; False if that cannot be done any more.
+
+        What tasks have written is removed after a day. Then the sinks that are not done yet take what the sources
+        give now.
+        """
+        receipts = self._epoch.receipts
+        assert receipts is not None, "somebody has decided"
+        self._decide()
+        try:
+            self._publish(several, receipts)
+        except JobTakenOverError:
+            raise
+        except IllegalStateError:
+            self._epoch.commit(None)
+            self.is_decided = False
+            return False
+        self._move(JobStatus.COMPLETING)
+        return True
+
+    def _run(self, several: SeveralEnds, was_decided: bool) -> None:
+        are_open = [number for number, job in enumerate(self._begun) if not job.is_done]
+        sinks = range(len(self._plan.writes))
+        # Letters that were decided come of items that any sink takes, also one that has published.
+        takes_all = was_decided and any(number not in sinks for number in are_open)
+        numbers = [number for number in sinks if takes_all or number in are_open]
+        with self._lock:  # A run that was left behind moves nothing.
+            self._check_stop()
+            self._move(JobStatus.RUNNING)
+        results = self._results(numbers) if numbers else {}
+        receipts = {number: results[number] for number in are_open if number in results}
+        self._decide()
+        try:
+            self._epoch.commit(receipts)
+        except JobTakenOverError:
+            self._abort()
+            raise
+        self._move(JobStatus.COMPLETING)
+        self._publish(several, receipts)
+
+    def _results(self, numbers: Sequence[int]) -> dict[int, list[Receipt]]:
+        """Run the plan for some of the sinks, and return the receipts of each, and of what takes dead letters."""
+        writes: list[PlannedWrite] = [self._plan.writes[number] for number in numbers]
+        writers = [self._begun[number].writer for number in numbers]
+        plan = self._plan.with_writes(writes)
+        if self._counts:
+            plan = plan.counting(self._taking, partial(add_edges, self.edges))
+            writers = list(map(counting, writers))
+        several = plan.several(writers)
+        running = self._context.running_engine().submit(rewrite(opened(several, self._context)))
+        with self._lock:
+            self._check_stop()
+            self._running = running
+        results: list[Any] = running.run_here()
+        receipts = dict(zip(numbers, self._without_counts(writes, results) if self._counts else results, strict=True))
+        return receipts | self._receipts_of_letters()
+
+    def _receipts_of_letters(self) -> dict[int, list[Receipt]]:
+        """Return those of each stage whose letters were not published before; a stage without any writes none."""
+        receipts = {}
+        for place, letters in enumerate(self._letters, len(self._plan.writes)):
+            if not self._begun[place].is_done:
+                receipts[place] = letters.taken() or letters.none_written(self._begun[place])
+        return receipts
+
+    def _taking(self, stage: str) -> Callable[[int], None]:
+        """Return what takes the counts of a stage."""
+        self.counted[stage] = 0
+
+        def take(items: int) -> None:
+            self.counted[stage] += items
+
+        return take
+
+    def _without_counts(self, writes: Sequence[PlannedWrite], results: Sequence[Any]) -> list[Any]:
+        """Keep what was counted, and return the receipts alone."""
+        counted = [counted_receipts(receipts) for receipts in results]
+        for write, (_, items) in zip(writes, counted, strict=True):
+            self.counted[write.stage] = items
+        return [receipts for receipts, _ in counted]
+
+    def _decide(self) -> None:
+        """Let nobody stop the run any more."""
+        with self._lock:
+            self._check_stop()
+            self.is_decided = True
+
+    def _check_stop(self) -> None:
+        if self.stop is not None or self.is_void:
+            raise CancelledError("this job was asked to stop")
+
+    def _publish(self, several: SeveralEnds, receipts: Receipts) -> None:
+        steps = steps_of_inputs(several)
+        for number in sorted(receipts):
+            # A failure there, such as one of a function that merges, names the step as one in a task does.
+            with naming(steps[number]) if number < len(steps) else nullcontext():
+                self._begun[number].commit(receipts[number])
+        for each in self._letters:
+            each.published()
+
+    def _abort(self) -> None:
+        """Remove what the tasks of this run have written."""
+        for job in self._begun:
+            with suppress(Exception):  # A sink of the user's may raise; the others are to be whole all the same.
+                job.abort()

@@ -1,0 +1,476 @@
+"""`OpenPlan` and `epoch_plan`: the plan of a job with its sources opened, and the plan of each epoch.
+
+A vertex without a parallelism of its own keeps that with which the job began: each processor gets back what it saved.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import singledispatch
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from dstream.errors import UnsupportedError
+from dstream.jobs.unbounded.log import TimedPartition
+from dstream.jobs.unbounded.ranges import BoundedAsStream, Range, joined, no_items, with_times
+from dstream.pipeline.plan import PartitionedSource, PipelinePlan
+from dstream.plan import Node, rewrite, topological
+from dstream.plan.binding import opened
+from dstream.plan.graphs import VertexGraph, with_parallelism
+from dstream.plan.nodes import Read as ReadNode
+from dstream.plan.operations.pairs import HashJoin
+from dstream.plan.operations.stages import AssignTimestamps, Fork, OverEpochs, ProcessorGraph, Several
+from dstream.plan.operations.streams import Cache, CacheIdentity, Concat, Core, Read, Unary, Write
+from dstream.plan.pipeline_nodes import StreamRead
+from dstream.plan.steps import Step
+from dstream.plan.timestamps import timed
+from dstream.processors.epochs import GraphOperator, in_steps
+from dstream.spi import MapWriter, Streamable, StreamSource, Writer
+from dstream.spi.epochs import OfFixedShards, PartitionReceipt, PartitionTime, StepReceipt, StepState, Tick
+from dstream.spi.sink import Collections
+
+if TYPE_CHECKING:
+    from dstream.operators.state.index import ShardIndex
+
+__all__ = [
+    "InThisEpoch",
+    "OpenPlan",
+    "Processors",
+    "check_sinks",
+    "epoch_plan",
+    "open_plan",
+    "processors_of",
+    "steps_of_plan",
+    "with_kept_parallelism",
+]
+
+
+def check_sinks(plan: PipelinePlan, call: str) -> None:
+    """Refuse sinks whose content would depend on where epochs end.
+
+    Args:
+        plan: of a job without an end.
+        call: what was called, for the message.
+
+    Raises:
+        UnsupportedError: one of them means all items of a job at once; the message says what to use.
+    """
+    for write in plan.writes:
+        instead = getattr(write.sink, "instead_of_epochs", None)
+        if instead is not None and write.is_unbounded:
+            raise UnsupportedError(
+                f"{call}(): the stage {write.stage!r} writes into {write.sink.label}, which means all items of a job "
+                f"at once, and this job never has them all: {instead}"
+            )
+
+
+Processors = Mapping[tuple[str, str], int]
+"""How many processors a vertex has, by the name of its stage, which is empty for those of a graph, and its own."""
+
+
+def steps_of_plan(plan: PipelinePlan, memory: Mapping[str, ShardIndex]) -> dict[str, OverEpochs]:
+    """Return the steps of a plan whose state outlives an epoch, by the names under which it is found again.
+
+    Args:
+        plan: that of the job, or one with which the job may go on.
+        memory: where the state of the steps of the job is.
+    """
+    processors = processors_of(memory)
+    core = in_steps(
+        rewrite(plan.several([None] * len(plan.writes))),
+        lambda node: with_parallelism(with_kept_parallelism(node, processors), 1),
+    )
+    return {each.stage: each for each in topological(core) if isinstance(each, OverEpochs)}
+
+
+def processors_of(memory: Mapping[str, ShardIndex]) -> Processors:
+    """Return how many processors the vertices of a job have.
+
+    Args:
+        memory: where the state of the steps of the job is.
+    """
+    found: dict[tuple[str, str], int] = {}
+    for stage, index in memory.items():
+        for name in index.signature if index.kind == "graph" else ():
+            if isinstance(name, str):
+                found[stage, name] = found["", name] = len(index.shards)
+    return found
+
+
+def with_kept_parallelism(node: ProcessorGraph, processors: Processors) -> VertexGraph:
+    """Return the graph of an operation, in which each vertex that says no number has that of the job, if it has one.
+
+    Args:
+        node: the operation.
+        processors: of the job; one that is new to it has as many as that vertex which has most.
+    """
+    most = max(processors.values(), default=-1)
+    vertices = (
+        dataclasses.replace(each, parallelism=processors.get((node.stage, each.name), most))
+        if each.parallelism == -1
+        else each
+        for each in node.graph.vertices
+    )
+    return VertexGraph(tuple(vertices), node.graph.edges)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenPlan:
+    """A plan that is made once, and filled in for each epoch.
+
+    Attributes:
+        several: the plan in core operations.
+        sources: what is read epoch by epoch, by the name of its stage.
+        reads: the names of these stages, by the `id` of the operation.
+        stamps: the stages that give timestamps, by their names.
+        steps: those whose state outlives an epoch, by their names.
+        sources_of: the sources whose items each of `stamps` sees.
+        stamps_of: which of `stamps` lead to each of `steps`.
+        inputs_of: the sources whose items come by each input of a step, for those that are told when an input ends; and
+            the steps of other graphs whose processors go on for ever, by which items come.
+        read_steps: the calls that read them, by the names of their stages.
+        refreshed: the seconds after which sides of joins are read again, by the `id` of what keeps them.
+    """
+
+    several: Several
+    sources: Mapping[str, StreamSource[Any]]
+    reads: Mapping[int, str]
+    stamps: Mapping[str, AssignTimestamps]
+    steps: Mapping[str, OverEpochs]
+    sources_of: Mapping[str, frozenset[str]]
+    stamps_of: Mapping[str, frozenset[str]]
+    read_steps: Mapping[str, Step] = field(default_factory=dict)
+    refreshed: Mapping[int, float] = field(default_factory=dict)
+    inputs_of: Mapping[str, tuple[frozenset[str], ...]] = field(default_factory=dict)
+
+    @property
+    def is_fed_by_processors(self) -> bool:
+        """Whether steps have to hear when processors of another graph have ended, which might have gone on for ever."""
+        return any(origins - self.sources.keys() for inputs in self.inputs_of.values() for origins in inputs)
+
+
+def _as_it_is(node: ProcessorGraph) -> VertexGraph:
+    """Return the graph of an operation of which nothing is to run."""
+    return with_parallelism(node.graph, 1)
+
+
+def open_plan(
+    plan: PipelinePlan,
+    context: Collections,
+    ready: Callable[[ProcessorGraph], VertexGraph] = _as_it_is,
+    guarantee: str = "exactly-once",
+) -> OpenPlan:
+    """Open the sources and services of a plan, and look at what leads where.
+
+    Args:
+        plan: of a job without an end.
+        context: opens sources.
+        ready: gives the graphs of processors as they are to run.
+        guarantee: what processors are told.
+
+    Raises:
+        SourceError: a source is not there.
+        UnsupportedError: a bounded source is both a side of a join that is kept and a stream.
+    """
+    several = plan.several([None] * len(plan.writes))
+    is_open = opened(several, context)
+    names = _names_of_sources(plan, topological(several), topological(is_open))
+    core = _with_kept_sides(timed(in_steps(rewrite(is_open), ready, guarantee)))
+    passing, held = _passing(core)
+    reads = {id(each): names[id(each.source)] for each in passing}
+    for each in passing:
+        if id(each) in held:
+            raise UnsupportedError(f"{each.label()} is read as a stream and as the kept side of a join: read it twice")
+    order = topological(core)
+    stamps = {each.stage: each for each in order if isinstance(each, AssignTimestamps)}
+    steps = {each.stage: each for each in order if isinstance(each, OverEpochs)}
+    return OpenPlan(
+        core,
+        {reads[id(each)]: _streamed(each) for each in passing},
+        reads,
+        stamps,
+        steps,
+        {name: frozenset(reads[id(read)] for read in _above(each, Read)) for name, each in stamps.items()},
+        {name: frozenset(stamp.stage for stamp in _above(each, AssignTimestamps)) for name, each in steps.items()},
+        {reads[id(each)]: each.step for each in passing},
+        _refreshed(order),
+        {
+            name: tuple(_origins_of(upstream, each.step, reads) for upstream in each.upstreams)
+            for name, each in steps.items()
+            if isinstance(each.operator, OfFixedShards)
+        },
+    )
+
+
+def _origins_of(root: Core, step: Step, reads: Mapping[int, str]) -> frozenset[str]:
+    """Return the names of what the items of an operation come from; parts of a graph tell each other of an end."""
+    above = list(_reached([root], []))
+    endless = (each for each in above if isinstance(each, OverEpochs) and each.step is not step)
+    return frozenset(
+        (
+            *(reads[id(each)] for each in above if isinstance(each, Read)),
+            *(each.stage for each in endless if isinstance(each.operator, GraphOperator) and each.operator.is_endless),
+        )
+    )
+
+
+def _refreshed(order: Sequence[Core]) -> dict[int, float]:
+    """Return how long sides of joins are kept that are read again, with all that is kept above them."""
+    found: dict[int, float] = {}
+    for join in order:
+        if isinstance(join, HashJoin) and join.refresh_every is not None:
+            kept = (each for each in topological(join.right) if isinstance(each, Cache))
+            found.update((id(each), join.refresh_every) for each in kept)
+    return found
+
+
+def _with_kept_sides(several: Several) -> Several:
+    """Return the same plan, in which the right side of a hash join is read in the first epoch, and kept for others.
+
+    A driver that goes on with the job reads it again. What several joins read is computed once in each run (`Fork`),
+    and so is not kept by itself.
+    """
+    became: dict[int, Core] = {}
+    for node in topological(several):
+        made = node.with_inputs([became[id(each)] for each in node.inputs()])
+        if isinstance(made, HashJoin) and made.refresh_every is not None:
+            made = replace(made, right=_with_own_caches(made.right))
+        if isinstance(made, HashJoin) and (not isinstance(made.right, Cache) or isinstance(made.right, Fork)):
+            made = replace(made, right=Cache(made.right, CacheIdentity(), step=made.right.step))
+        became[id(node)] = made
+    return cast(Several, became[id(several)])
+
+
+def _with_own_caches(right: Core) -> Core:
+    """Return the same side, which keeps for itself what others keep as well: they do not read it again."""
+    became: dict[int, Core] = {}
+    for node in topological(right):
+        before = list(node.inputs())
+        inputs = [became[id(each)] for each in before]
+        is_same = all(map(operator.is_, before, inputs))  # What reads stays itself: others may not read it as a stream.
+        made = node if is_same else node.with_inputs(inputs)
+        became[id(node)] = replace(made, identity=CacheIdentity()) if isinstance(made, Cache) else made
+    return became[id(right)]
+
+
+def _names_of_sources(plan: PipelinePlan, before: Sequence[Node], after: Sequence[Node]) -> dict[int, str]:
+    """Return the names of the stages that read, by the `id` of their open source."""
+    stage_of = {id(node): name for name, node in plan.last_nodes}
+    others = [each for each in plan.stages if not each.upstreams and each.name not in stage_of.values()]
+    names: dict[int, str] = {}
+    for node, is_open in zip(before, after, strict=True):
+        if isinstance(node, ReadNode) and isinstance(is_open, ReadNode):
+            found = stage_of.get(id(node)) or next((each.name for each in others if each.where == node.where), None)
+            names.setdefault(id(is_open.source), found or f"source-{len(names) + 1}")
+            others = [each for each in others if each.name != found]
+    return names
+
+
+def _passing(core: Core) -> tuple[list[Read], set[int]]:
+    """Return the reads whose items pass by, epoch after epoch, and the `id` of those that a join keeps."""
+    passing, held = [core], list[Core]()
+    found: dict[int, Read] = {}
+    for node in _reached(passing, held):
+        if isinstance(node, Read):
+            found[id(node)] = node
+    return list(found.values()), {id(each) for root in held for each in topological(root)}
+
+
+def _reached(stack: list[Core], held: list[Core]) -> Iterator[Core]:
+    """Give each operation once, without the right sides of hash joins, which come into `held`."""
+    seen: set[int] = set()
+    while stack:
+        node = stack.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        yield node
+        inputs = list(node.inputs())
+        if isinstance(node, HashJoin):
+            held.append(inputs.pop())
+        stack.extend(reversed(inputs))
+
+
+def _streamed(read: Read) -> StreamSource[Any]:
+    source = read.source.source if isinstance(read.source, PartitionedSource) else read.source
+    if isinstance(source, StreamRead):
+        return source.stream
+    return source.as_stream() if isinstance(source, Streamable) else BoundedAsStream(read.source)
+
+
+def _above(root: Core, kind: type[Any]) -> Iterable[Any]:
+    """Return the operations of a kind that lead to one, without what stands behind the first of them on each way."""
+    found: dict[int, Core] = {}
+    stack = list(root.inputs())
+    seen: set[int] = set()
+    while stack:
+        node = stack.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if isinstance(node, kind):
+            found[id(node)] = node
+            continue
+        inputs = list(node.inputs())
+        stack.extend(inputs[:1] if isinstance(node, HashJoin) else inputs)
+    return found.values()
+
+
+@dataclass(frozen=True, slots=True)
+class InThisEpoch:
+    """What is put into a plan for one epoch.
+
+    Attributes:
+        ranges: of each source, by the name of its stage.
+        times: of the partitions that are read.
+        ticks: what time it is for each step over epochs, by its name.
+        states: their states.
+        writers: one for each end of the plan.
+        take_time: takes what became of the time of partitions.
+        take_step: takes the receipts of steps.
+        kept: which reading of a side of a join counts, by the `id` of what keeps it; others count for good.
+        is_small: the epoch is expected to be so small that one task takes it.
+    """
+
+    ranges: Mapping[str, Sequence[Range]]
+    writers: Sequence[Writer | MapWriter | None]
+    times: Mapping[TimedPartition, PartitionTime] = field(default_factory=dict)
+    ticks: Mapping[str, Tick] = field(default_factory=dict)
+    states: Mapping[str, StepState] = field(default_factory=dict)
+    take_time: Callable[[PartitionReceipt], object] | None = None
+    take_step: Callable[[StepReceipt], object] | None = None
+    kept: Mapping[int, CacheIdentity] = field(default_factory=dict)
+    is_small: bool = False
+
+
+def epoch_plan(plan: OpenPlan, epoch: InThisEpoch) -> Several:
+    """Return the plan of one epoch.
+
+    A stage that gives timestamps stands there once for each range, with all that is before it, so that each range has
+    a time of its own.
+
+    Raises:
+        UnsupportedError: something other than steps item by item stands before such a stage.
+    """
+    return _Filling(plan, epoch).result()
+
+
+class _Copy(NamedTuple):
+    """What reads one range, or what stands where nothing is read."""
+
+    source: str
+    range: Range | None
+    node: Core
+
+
+class _Filling:
+    """What each operation of the plan becomes in one epoch."""
+
+    def __init__(self, plan: OpenPlan, epoch: InThisEpoch) -> None:
+        self._plan = plan
+        self._epoch = epoch
+        self._parted = {
+            id(node)
+            for stamp in plan.stamps.values()
+            for node in topological(stamp)
+            if not isinstance(node, AssignTimestamps)
+        }
+        self._copies: dict[int, list[_Copy]] = {}
+        self._became: dict[int, Core] = {}
+
+    def result(self) -> Several:
+        for node in topological(self._plan.several):
+            if id(node) in self._parted:
+                self._copies[id(node)] = self._copied(node)
+            else:
+                self._became[id(node)] = self._filled(node)
+        several = cast(Several, self._became[id(self._plan.several)])
+        ends = zip(several.ends, self._epoch.writers, strict=True)
+        written = tuple(_written(end, writer) for end, writer in ends)
+        return dataclasses.replace(several, ends=written, is_epoch=True, is_small=self._epoch.is_small)
+
+    def _filled(self, node: Core) -> Core:
+        if isinstance(node, AssignTimestamps):
+            return self._stamped(node)
+        if isinstance(node, Read):
+            stage = self._plan.reads.get(id(node))
+            return node if stage is None else _reading(node, joined(self._epoch.ranges.get(stage, ())))
+        made = node.with_inputs([self._one(upstream) for upstream in node.inputs()])
+        if isinstance(made, OverEpochs):
+            return self._ticking(made)
+        if isinstance(made, Fork):  # What is computed once in a run is of no use to the next epoch.
+            return dataclasses.replace(made, identity=CacheIdentity())
+        kept = self._epoch.kept.get(id(node))
+        return made if kept is None or not isinstance(made, Cache) else dataclasses.replace(made, identity=kept)
+
+    def _one(self, node: Core) -> Core:
+        """Return what reads all ranges of a source, or what an operation became."""
+        if id(node) not in self._copies:
+            return self._became[id(node)]
+        return _side_by_side([copy.node for copy in self._copies[id(node)]], node)
+
+    def _copied(self, node: Core) -> list[_Copy]:
+        """Return an operation once for each range that it sees."""
+        if isinstance(node, Read):
+            stage = self._plan.reads[id(node)]
+            ranges = self._epoch.ranges.get(stage, ())
+            return [_Copy(stage, each, _reading(node, each.items)) for each in ranges] or [
+                _Copy(stage, None, _reading(node, no_items))
+            ]
+        if isinstance(node, Concat):
+            return [copy for part in node.parts for copy in self._copies[id(part)]]
+        if not isinstance(node, Unary):
+            raise UnsupportedError(f"{node.label()} stands before a stage that gives timestamps; give them before it")
+        return [copy._replace(node=_again(node, copy.node)) for copy in self._copies[id(node.upstream)]]
+
+    def _stamped(self, node: AssignTimestamps) -> Core:
+        """Return the stage once for each range. Where nothing is read, no time is told."""
+        parts = []
+        for copy in self._copies[id(node.upstream)]:
+            if copy.range is not None:
+                upstream = _with_times(copy.node) if node.are_beside else copy.node
+                time = self._epoch.times[TimedPartition(node.stage, copy.source, copy.range.partition)]
+                parts.append(
+                    dataclasses.replace(node, upstream=upstream, time=time, take=self._epoch.take_time, policy=None)
+                )
+        return _side_by_side(parts, node) if parts else Read(no_items, step=node.step)
+
+    def _ticking(self, node: OverEpochs) -> Core:
+        name = node.stage
+        ticks, states = self._epoch.ticks, self._epoch.states
+        return dataclasses.replace(node, tick=ticks[name], state=states[name], take=self._epoch.take_step)
+
+
+def _reading(node: Read, items: Any) -> Core:
+    return dataclasses.replace(node, source=items)
+
+
+def _with_times(node: Core) -> Core:
+    """Return what reads one range of a source that knows the time of each item, with the times."""
+    if isinstance(node, Read):
+        return _reading(node, with_times(node.source))
+    assert isinstance(node, Unary), "nothing but what is read alone stands before native timestamps"
+    # What else reads a fork reads it without the times.
+    upstream = _with_times(node.upstream)
+    return upstream if isinstance(node, Fork) else node.with_inputs([upstream])
+
+
+def _again(node: Unary, upstream: Core) -> Core:
+    made = node.with_inputs([upstream])
+    return dataclasses.replace(made, identity=CacheIdentity()) if isinstance(made, Fork) else made
+
+
+def _side_by_side(parts: Sequence[Core], node: Core) -> Core:
+    return parts[0] if len(parts) == 1 else Concat(tuple(parts), False, step=node.step)
+
+
+@singledispatch
+def _written(end: Any, writer: Writer | MapWriter | None) -> Any:
+    raise UnsupportedError(f"{end!r} is no end of a pipeline")
+
+
+@_written.register
+def _(end: Write, writer: Writer | MapWriter | None) -> Write:
+    return dataclasses.replace(end, writer=writer)

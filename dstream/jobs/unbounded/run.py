@@ -1,0 +1,403 @@
+"""`UnboundedRun`: the loop of an unbounded job in its driver, epoch after epoch."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from time import monotonic
+from typing import Any
+from uuid import uuid4
+
+from dstream.base.threads import contextmanager
+from dstream.errors import CancelledError, EngineError, IllegalStateError, JobTakenOverError
+from dstream.failures import naming
+from dstream.jobs.config import JobConfig
+from dstream.jobs.runs import JobContext, Stop
+from dstream.jobs.state import JobStatus
+from dstream.jobs.unbounded.epochs import EpochRunner, Ran
+from dstream.jobs.unbounded.log import EpochLog, LogRecord
+from dstream.jobs.unbounded.measures import EpochMetrics
+from dstream.jobs.unbounded.plans import Processors, processors_of
+from dstream.jobs.unbounded.ranges import EpochInput, ranges_of
+from dstream.jobs.unbounded.resumption import check_are_same, fitting, is_of, marks_of, with_plan
+from dstream.jobs.unbounded.scheduling import BatchSize, PollInterval
+from dstream.jobs.unbounded.state import LogCompaction, StatesOfSteps, states_of_steps
+from dstream.jobs.unbounded.watermarks import EventTime, LoadedPolicies, RetainedWatermarks, log_late
+from dstream.jobs.upgrades import Memory, Snapshots
+from dstream.pipeline.plan import PipelinePlan
+from dstream.plan import SourceLocation, explained
+from dstream.spi import Running
+from dstream.spi.records import StateFiles
+
+__all__ = ["UnboundedRun"]
+
+
+_log = logging.getLogger("dstream.jobs")
+
+_SHARDS = 64
+_EPOCH = 0.2
+"""Seconds that an epoch should take, unless the user says something else."""
+_LOOK, _LONGEST_LOOK = 0.01, 0.05
+"""Seconds between two looks at sources on the local engine, where an epoch costs milliseconds."""
+
+
+class UnboundedRun:
+    """One run. It can be asked to stop between two epochs; what one that is void makes is thrown away.
+
+    Args:
+        context: has the engine, and the collections that sinks write into.
+        plan: the pipeline.
+        job: the id of the job, of which the names of its sinks' jobs are made.
+        log: its records.
+        hint: the number of a record that was published, as was all before it.
+        config: how it is to run.
+        clock: says what time it is.
+        load: loads a pickle, if the storage lets it.
+        place: where the user submitted the job.
+        move: says how far the job is.
+        progressed: is called when an epoch was published.
+        drops: the job may forget what it kept for stages that the pipeline has no more.
+
+    Attributes:
+        record: the last one that was committed.
+    """
+
+    def __init__(
+        self,
+        context: JobContext,
+        plan: PipelinePlan,
+        job: str,
+        log: EpochLog,
+        hint: int,
+        config: JobConfig,
+        clock: Callable[[], float],
+        load: Callable[[bytes], Any],
+        place: SourceLocation | None,
+        move: Callable[[JobStatus], object],
+        progressed: Callable[[], object] = lambda: None,
+        drops: bool = False,
+    ) -> None:
+        self.stop: Stop | None = None
+        self.is_void = False
+        self.is_decided = False
+        self.record: LogRecord | None = None
+        self._context = context
+        self._plan = plan
+        self._job = job
+        self._log = log
+        self._hint = hint
+        self._config = config
+        self._clock = config.clock or clock
+        self._policies = LoadedPolicies(load)
+        self._place = place
+        self._move = move
+        self._progressed = progressed
+        self._drops = drops or config.force is True
+        self._lock = threading.RLock()  # A log handler that hears of a status may ask the job for something.
+        self._woken = threading.Event()
+        self._running: Running | None = None
+        self._is_committing = False
+        self._measures = EpochMetrics()
+        self._retained = RetainedWatermarks(config.retain_seconds)
+
+    # ------------------------------------------------------------------------------------------------- from outside
+
+    def ask_to_stop(self, is_at_once: bool) -> bool:
+        """Ask the run to stop; False if its sources have ended. Unless at once, it ends its epoch first."""
+        with self._lock:
+            if self.is_decided or self.is_void:
+                return False
+            self.stop = Stop.after(self.stop, is_at_once)
+        self._woken.set()
+        if is_at_once:
+            self.cancel()
+        return True
+
+    def give_up(self) -> bool:
+        """Make the run void; False while it commits, which it does to the end."""
+        with self._lock:
+            if self._is_committing or (self.stop is not None and not self.stop.is_at_once):
+                return False
+            self.is_void = self.is_void or not self.is_decided
+        self._woken.set()
+        return self.is_void
+
+    def cancel(self) -> None:
+        """End what the engine runs for it."""
+        running = self._running
+        if running is not None:
+            running.cancel()
+
+    def progress(self) -> dict[str, Any]:
+        """Return what the state of the job says of it."""
+        record = self.record
+        if record is None:
+            return {}
+        metrics = self._measures.of(record, self._states, self._runner.open_plan.sources)
+        return {"epoch": record.published, "log": record.number, "metrics": metrics}
+
+    # ------------------------------------------------------------------------------------------------------ the run
+
+    def work(self) -> None:
+        """Run until all sources have ended.
+
+        Raises:
+            CancelledError: it was asked to stop, and has done so.
+            JobTakenOverError: another driver has the job.
+            Exception: what a function of the user's raised, or what kept the job from running.
+        """
+        several = self._plan.several([None] * len(self._plan.writes))
+        with explained(several, "new_job", self._place), self._processors_closed():
+            self._claim()
+            with self._going_on():
+                self._move(JobStatus.RUNNING)
+            self._loop()
+        with self._going_on():
+            self.is_decided = True
+        self._move(JobStatus.COMPLETING)
+
+    @contextmanager
+    def _processors_closed(self) -> Iterator[None]:
+        """Make what runs epochs, and close its processors at the end."""
+        # Whatever the job keeps: processors that do not save lose what they hold when they move to another worker.
+        guarantee = "at-least-once" if self._config.guarantee == "none" else self._config.guarantee or "exactly-once"
+        self._runner = EpochRunner(
+            self._context,
+            self._plan,
+            self._job,
+            self._config.counts_items,
+            begins=self._begin_running,
+            processors=self._processors_before(),
+            guarantee=guarantee,
+        )
+        failed: BaseException | None = None
+        try:
+            yield
+        except BaseException as error:
+            failed = error
+            raise
+        finally:
+            self._runner.close(failed)
+
+    def _processors_before(self) -> Processors:
+        """Return how many processors vertices had so far, in this job or in that of the snapshot it begins with."""
+        memory, begins_with = Memory.of(self._log, self._hint), self._config.initial_snapshot
+        if not memory.sources and not memory.steps and begins_with is not None:
+            memory = Snapshots(self._context).find(begins_with).memory
+        return processors_of(memory.steps)
+
+    def _begin_running(self, running: Running) -> None:
+        with self._going_on():
+            self._running = running
+
+    @contextmanager
+    def _going_on(self) -> Iterator[None]:
+        """Do something only if nobody has asked the run to stop, and let nobody do so meanwhile.
+
+        One that was left behind, since it could not stop, may come here while another run is under way.
+        """
+        with self._lock:
+            self._check_stop()
+            yield
+
+    def _check_stop(self) -> None:
+        if self.is_void or (self.stop is not None):
+            raise CancelledError("this job was asked to stop")
+
+    # ----------------------------------------------------------------------------------------------------- beginning
+
+    def _claim(self) -> None:
+        """Become the one who decides, and publish what the last record names."""
+        before, mine = self._log.claim(self._hint, self._clock, self._first_record, self._going_on)
+        # What the state of the job says to be published is not asked of the sinks, which may have forgotten it: Kafka
+        # does so a week after the last commit.
+        if (last := self._log.last_run(before)).number > self._hint:
+            self._publish_left(last, mine)
+        if self._config.start_at is not None:
+            before = mine = self._started_over(self._config.start_at, mine)
+        if (changed := self._with_plan(before, mine)) is not None:
+            before = mine = changed
+        self._started_at = mine.now
+        self._is_first = True
+        self._has_told_ends = False
+        self._states = self._restored(before)
+        self._folding = LogCompaction(self._log, self._states.files, self._config.keep_seconds)
+        self.record = mine
+        epoch_length = self._config.epoch_length or _EPOCH
+        is_local = self._context.running_engine().name == "local"
+        looks = (_LOOK, _LONGEST_LOOK) if is_local else (epoch_length, epoch_length)
+        self._pace = PollInterval(*(min(each, epoch_length) for each in looks))
+        sources = self._runner.open_plan.sources
+        self._admissions = {each: BatchSize(epoch_length, most=self._config.max_items) for each in sources}
+
+    def _publish_left(self, last: LogRecord, mine: LogRecord) -> None:
+        """Publish what the last record names, unless that is no more and its items are to be read again anyway."""
+        start_at = self._config.start_at
+        try:
+            self._publish(last, mine)
+        except IllegalStateError as error:
+            if start_at is None or self._log.at(start_at).number >= last.number:
+                raise
+            _log.warning("job %s: epoch %d is not published but read again: %s", self._job, last.published, error)
+
+    def _started_over(self, start_at: Any, mine: LogRecord) -> LogRecord:
+        """Put a record that goes on behind an earlier one, and return it."""
+        earlier = self._log.at(start_at)
+        states = self._restored(earlier)
+        again = dataclasses.replace(
+            earlier.claimed(mine.number + 1, mine.token, mine.now, mine.lease),
+            index=states.index(),
+            published=mine.published,
+        )
+        self._log.put(again)
+        return again
+
+    def _restored(self, before: LogRecord) -> StatesOfSteps:
+        """Return where the state of steps is, as the last record says."""
+        plan = self._runner.open_plan
+        files = self._state_files() if plan.steps else None
+        records = self._since_checkpoint(before)
+        return self._states_of(fitting(records, plan) if self._drops else records, files)
+
+    def _since_checkpoint(self, before: LogRecord) -> list[LogRecord]:
+        steps = self._runner.open_plan.steps
+        return self._log.since_checkpoint(before) if steps or before.steps else [before]
+
+    def _with_plan(self, before: LogRecord, mine: LogRecord) -> LogRecord | None:
+        """Put a record that is of this pipeline, and return it; None if the last one is."""
+        plan = self._runner.open_plan
+        if is_of(self._since_checkpoint(before), plan):
+            return None
+        self._check_fits(before)
+        index = self._restored(before).index()
+        changed = with_plan(before.claimed(mine.number + 1, mine.token, mine.now, mine.lease), plan, index)
+        self._log.put(changed)
+        return changed
+
+    def _state_files(self) -> StateFiles:
+        place = self._config.files_at
+        context = self._context if place is None else self._context.elsewhere(place)
+        return context.running_storage().state_files(self._job)
+
+    def _states_of(self, records: Sequence[LogRecord], files: StateFiles | None) -> StatesOfSteps:
+        steps, shards = self._runner.open_plan.steps, self._config.shards or _SHARDS
+        return states_of_steps(self._job, uuid4().hex, files, steps, records, shards)
+
+    def _first_record(self) -> LogRecord:
+        """Return where a new job begins."""
+        now, plan = self._clock(), self._runner.open_plan
+        if self._config.initial_snapshot is not None:
+            files = self._state_files() if plan.steps else None
+            return Snapshots(self._context).begun(self._config.initial_snapshot, now, files)
+        first = LogRecord(0, "", now, sources=marks_of(plan, {}, now), index={})
+        return dataclasses.replace(first, index=self._states_of([first], None).index())
+
+    def _check_fits(self, before: LogRecord) -> None:
+        """Refuse a pipeline that would lose what was read or kept before."""
+        plan = self._runner.open_plan
+        if before.sources.keys() - plan.sources.keys() and not self._drops:
+            read, reads = (", ".join(map(repr, sorted(names))) for names in (before.sources, plan.sources))
+            raise IllegalStateError(
+                f"the job has read the stages {read} so far, and this pipeline reads {reads}: "
+                "stages that read must keep their names; submit it under another name to start afresh"
+            )
+        if not self._config.force:
+            check_are_same(plan, before.sources)
+
+    # ------------------------------------------------------------------------------------------------------ the loop
+
+    def _loop(self) -> None:
+        while True:
+            with self._lock:
+                self._check_stop()
+            self._runner.show_held()
+            self._pace.begins()
+            before = self.record
+            assert before is not None, "it was claimed"
+            now = max(self._clock(), before.now)  # A clock that goes back stands still here.
+            news = self._news(before, now)
+            time = self._time(before, news, now)
+            if any(some.ranges for some in news.values()) or time.is_due():
+                self._epoch(before, news, time, now)
+                self._woken.wait(self._pace.after_news())
+            elif all(some.mark.has_ended for some in news.values()):
+                if self._has_told_ends or not self._runner.open_plan.is_fed_by_processors:
+                    return
+                self._has_told_ends = True
+                self._epoch(before, news, self._time(before, news, now, is_over=True), now)
+            else:
+                self._woken.wait(self._pace.after_nothing())
+
+    def _news(self, before: LogRecord, now: float) -> dict[str, EpochInput]:
+        found, plan, keep = {}, self._runner.open_plan, self._config.keep_seconds
+        for stage, source in plan.sources.items():
+            mark = before.sources[stage]
+            most = self._admissions[stage].of_each(len(mark.offsets) - len(mark.left_out))
+            with naming(plan.read_steps[stage]):
+                found[stage] = ranges_of(source, mark, most, now, keep)
+        return found
+
+    def _time(
+        self, before: LogRecord, news: Mapping[str, EpochInput], now: float, *, is_over: bool = False
+    ) -> EventTime:
+        marks = {stage: some.mark for stage, some in news.items()}
+        others = (self._started_at, self._is_first, self._policies.load, self._retained)
+        return EventTime(self._runner.open_plan, before, marks, now, *others, is_over=is_over)
+
+    def _epoch(self, before: LogRecord, news: Mapping[str, EpochInput], time: EventTime, now: float) -> None:
+        began = monotonic()
+        try:
+            ran = self._runner.run(before, news, time, self._states, now)
+        except Exception as error:
+            self._log.check_is_last(before, error)
+            raise
+        self._commit(ran)
+        self._retained.note(now, time.of_stamps(ran.record.times))
+        seconds = monotonic() - began
+        self._measures.take(seconds, ran.seconds, news)
+        if not self._is_first:  # In the first one workers start, which says nothing of what items cost.
+            self._admissions = {
+                stage: admission.after(ran.items.get(stage, 0), seconds)
+                for stage, admission in self._admissions.items()
+            }
+        self._is_first = False
+        self._progressed()
+        log_late(self._job, before, ran.record)
+        with suppress(EngineError):  # The next one finds what is left.
+            self._folding.after(ran.record)
+            self._runner.tidy(ran.record, self._config.keep_seconds)
+
+    def _commit(self, ran: Ran) -> None:
+        with self._lock:
+            if self.is_void or (self.stop is not None and self.stop.is_at_once):
+                self._runner.abort(ran.record.number)
+                self._check_stop()
+            self._is_committing = True
+        try:
+            self._put(ran.record)
+            self._states = ran.states
+            self._publish(ran.record, ran.record)
+            self.record = ran.record
+        finally:
+            self._is_committing = False
+
+    def _publish(self, record: LogRecord, mine: LogRecord) -> None:
+        """Publish what a record names; where that fails, look whether another driver has put one behind `mine`.
+
+        It has published the same, while this one paused, and removed what is published.
+        """
+        try:
+            self._runner.publish(record)
+        except Exception as error:
+            self._log.check_is_last(mine, error)
+            raise
+
+    def _put(self, record: LogRecord) -> None:
+        try:
+            self._log.put(record)
+        except JobTakenOverError:
+            self._runner.abort(record.number)
+            raise

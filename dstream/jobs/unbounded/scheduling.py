@@ -1,0 +1,197 @@
+"""Scheduling of epochs: batch sizes, pauses, epochs of one task, refreshes of joined sides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from time import monotonic
+
+from dstream.plan.operations.streams import CacheIdentity
+
+__all__ = ["BatchSize", "PollInterval", "RefreshedSides", "SmallEpochs"]
+
+
+_MEMORY = 0.9
+"""What an epoch counts in comparison to the one after it."""
+_SPREAD = 0.1
+"""By which part of their mean the sizes of epochs must differ to say what one item costs."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Costs:
+    """What the last epochs say of the time of an epoch: so much for itself, and so much for each item.
+
+    The sums of a line through points of items and seconds, in which older points count less.
+    """
+
+    count: float = 0.0
+    items: float = 0.0
+    seconds: float = 0.0
+    squares: float = 0.0
+    products: float = 0.0
+    of_itself: float = 0.0
+
+    def after(self, items: int, seconds: float) -> _Costs:
+        """Return what is known after one more epoch."""
+        count = self.count * _MEMORY + 1
+        sum_of_items, sum_of_seconds = self.items * _MEMORY + items, self.seconds * _MEMORY + seconds
+        squares, products = self.squares * _MEMORY + items * items, self.products * _MEMORY + items * seconds
+        mean_items, mean_seconds = sum_of_items / count, sum_of_seconds / count
+        variance = squares / count - mean_items**2
+        of_itself = self.of_itself
+        if variance > (_SPREAD * mean_items) ** 2:  # Otherwise what was known before is the best that is known.
+            of_each = (products / count - mean_items * mean_seconds) / variance
+            of_itself = max(0.0, mean_seconds - max(0.0, of_each) * mean_items)
+        return _Costs(count, sum_of_items, sum_of_seconds, squares, products, of_itself)
+
+
+_START = 10_000
+_FEWEST = 100
+_MOST = 50_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class BatchSize:
+    """How many items of one source the next epoch may take.
+
+    Attributes:
+        target: seconds that an epoch should take.
+        limit: items of all partitions together.
+        most: what the user allows for each partition; None: any number.
+        costs: what epochs have cost.
+    """
+
+    target: float
+    limit: int = _START
+    most: int | None = None
+    costs: _Costs = _Costs()
+
+    def of_each(self, partitions: int) -> int:
+        """Return how many items of each partition may be read."""
+        share = max(1, self.limit // max(1, partitions))
+        return share if self.most is None else min(share, self.most)
+
+    def after(self, items: int, seconds: float) -> BatchSize:
+        """Return what holds after an epoch.
+
+        An epoch that took too long makes the next ones smaller. Only one that was nearly full makes them larger, at
+        most twice, since a small one says little of what many items cost. Where an epoch takes long however few its
+        items are, smaller ones would only make the job slower: items may then take half as long as the epoch itself.
+
+        Args:
+            items: how many it took of this source.
+            seconds: how long it took.
+        """
+        if items <= 0:
+            return self
+        costs = self.costs.after(items, seconds)
+        of_items = max(seconds - costs.of_itself, seconds / _MOST)
+        fitting = int(items * max(self.target - costs.of_itself, costs.of_itself / 2) / of_items)
+        fitting = max(_FEWEST, min(_MOST, fitting, 2 * self.limit))
+        if fitting < self.limit and seconds > self.target:
+            return replace(self, limit=fitting, costs=costs)
+        if 2 * items < self.limit:
+            return replace(self, costs=costs)
+        return replace(self, limit=max(self.limit, fitting), costs=costs)
+
+
+_SHARE = 0.01
+"""Of a core: asking sources that have nothing takes no more."""
+
+
+@dataclass(slots=True)
+class PollInterval:
+    """Waits little after news, and longer as long as there is none.
+
+    Attributes:
+        shortest: seconds between two epochs, or two looks at sources, when there was news.
+        longest: seconds between two looks when there was none for a while.
+    """
+
+    shortest: float
+    longest: float
+    _pause: float = 0.0
+    _began: float = 0.0
+
+    def begins(self) -> None:
+        """Say that sources are asked now."""
+        self._began = monotonic()
+
+    def after_news(self) -> float:
+        """Return how long to wait behind an epoch, which itself took some of the time."""
+        self._pause = self.shortest
+        return max(0.0, self._began + self.shortest - monotonic())
+
+    def after_nothing(self) -> float:
+        """Return how long to wait when there was no news."""
+        cost = monotonic() - self._began
+        self._pause = min(self.longest, max(self.shortest, 1.5 * self._pause))
+        return max(self._pause, cost / _SHARE) if cost / _SHARE < 1.0 else max(self._pause, 1.0)
+
+
+_MOST_DIVIDED = 64
+"""So many epochs at most are divided before one task is tried again."""
+
+
+class SmallEpochs:
+    """Expects each epoch to be as the one before it, as long as that turns out right.
+
+    Functions that wait take as many times longer in one task as tasks would wait at once: divided, an epoch of few
+    items is quick, and so the next one would take long in one task, in turns. Each time that one task took long, twice
+    as many epochs are divided before it is tried again.
+    """
+
+    def __init__(self) -> None:
+        self._is_expected = False
+        self._is_tried = False
+        self._divided = 0
+        self._divided_next = 1
+
+    def begin(self, *, may_be: bool) -> bool:
+        """Say whether the epoch that begins is expected to be small, if it may be."""
+        self._is_tried = self._is_expected and may_be
+        return self._is_tried
+
+    def end(self, *, has_few: bool, is_quick: bool) -> None:
+        """Take note of how the epoch was.
+
+        Args:
+            has_few: its items were few enough for one task.
+            is_quick: it was quick enough.
+        """
+        self._divided = max(0, self._divided - 1)
+        if self._is_tried and has_few and is_quick:
+            self._divided_next = 1
+        elif self._is_tried and has_few:
+            self._divided, self._divided_next = self._divided_next, min(2 * self._divided_next, _MOST_DIVIDED)
+        self._is_expected = has_few and is_quick and self._divided == 0
+
+
+class RefreshedSides:
+    """Which reading of each side counts. A driver reads each in its first epoch, so the clock begins there.
+
+    Args:
+        every: after how many seconds a side is read again, by the `id` of what keeps it.
+    """
+
+    def __init__(self, every: Mapping[int, float]) -> None:
+        self._every = every
+        self._read: dict[int, tuple[float, CacheIdentity]] = {}
+
+    def are_due(self, now: float) -> bool:
+        """Say whether an epoch at that time reads a side."""
+        return any(self._is_due(place, now) for place in self._every)
+
+    def _is_due(self, place: int, now: float) -> bool:
+        return place not in self._read or now - self._read[place][0] >= self._every[place]
+
+    def at(self, now: float) -> dict[int, CacheIdentity]:
+        """Return the identities of what an epoch keeps: those of before, or new ones where their time is over.
+
+        Args:
+            now: the reading of the clock of the epoch, in seconds.
+        """
+        for place in self._every:
+            if self._is_due(place, now):
+                self._read[place] = now, CacheIdentity()
+        return {place: identity for place, (_, identity) in self._read.items()}

@@ -1,0 +1,370 @@
+"""`EventTime`: time and watermarks of partitions and steps between epochs, and late items.
+
+Tasks tell the watermarks of the partitions that they read; the driver knows all others. A partition that has been idle
+for long, or has ended, holds nobody back. Everything here is computed from the last record and one reading of the
+clock, and nothing is changed.
+"""
+
+from __future__ import annotations
+
+import logging
+import pickle
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dstream.errors import EngineError
+from dstream.failures import naming
+from dstream.jobs.unbounded.log import LogRecord, PlaceTime, SourceMark, StepMark, TimedPartition
+from dstream.jobs.unbounded.plans import OpenPlan
+from dstream.spi.epochs import (
+    PartitionReceipt,
+    PartitionTime,
+    StepReceipt,
+    Tick,
+    WatermarkPolicy,
+    policy_as_planned,
+    watermark_of,
+)
+from dstream.values.time import END_OF_TIME, NO_WATERMARK
+
+__all__ = ["EventTime", "LoadedPolicies", "RetainedWatermarks", "log_late"]
+
+
+_MOST = 10_000
+
+
+class LoadedPolicies:
+    """Loads pickled policies. Whoever changes one changes a copy.
+
+    Args:
+        load: loads a pickle, if the storage lets it.
+    """
+
+    def __init__(self, load: Callable[[bytes], Any]) -> None:
+        self._load = load
+        self._loaded: dict[bytes, Any] = {}
+
+    def load(self, data: bytes) -> Any:
+        """Return the policy that was pickled."""
+        if data not in self._loaded:
+            if len(self._loaded) >= _MOST:
+                self._loaded.clear()
+            self._loaded[data] = self._load(data)
+        return self._loaded[data]
+
+
+class RetainedWatermarks:
+    """How far the inputs of steps were, by the clock of this driver's epochs.
+
+    Args:
+        seconds: an input that is behind is waited for so long; None: for ever.
+    """
+
+    def __init__(self, seconds: float | None) -> None:
+        self._seconds = seconds
+        self._reached: dict[str, deque[tuple[float, int]]] = {}
+        """By the stage that gives timestamps (reading of the clock, watermark), both rising."""
+
+    def note(self, now: float, watermarks: Mapping[str, int]) -> None:
+        """Take how far inputs are.
+
+        Args:
+            now: the reading of the clock of an epoch, in seconds.
+            watermarks: at its end, by the stage that gives timestamps.
+        """
+        if self._seconds is None:
+            return
+        for stamp, watermark in watermarks.items():
+            reached = self._reached.setdefault(stamp, deque())
+            if watermark > (reached[-1][1] if reached else NO_WATERMARK):
+                reached.append((now, watermark))
+            while len(reached) > 1 and reached[1][0] <= now - self._seconds:
+                reached.popleft()
+
+    def floor(self, stamps: Iterable[str], now: float) -> int:
+        """Return how far the first of some inputs was when the time to wait began; `NO_WATERMARK` if none was known."""
+        if self._seconds is None:
+            return NO_WATERMARK
+        until = now - self._seconds
+        passed = (watermark for stamp in stamps for at, watermark in self._reached.get(stamp, ()) if at <= until)
+        return max(passed, default=NO_WATERMARK)
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """How far the time of a place has come, with its policy as an object."""
+
+    watermark: int
+    policy: WatermarkPolicy
+    heard_at: float
+
+
+_NEW_STEP = StepMark(NO_WATERMARK, None, None)
+
+
+class EventTime:
+    """The time of an epoch that may begin now.
+
+    Args:
+        plan: says which partitions lead to which steps.
+        before: the last record.
+        sources: how far each source will have been read.
+        now: the reading of the clock of the epoch.
+        started_at: that of the driver when it began: no partition has been idle for longer.
+        is_resumed: it would be the first epoch of the driver.
+        load: loads a pickled policy.
+        retained: says how far the first of some stages that give timestamps was when others are waited for no longer.
+        is_over: all sources have ended, and processors that might go on for ever: the job has one epoch left.
+    """
+
+    def __init__(
+        self,
+        plan: OpenPlan,
+        before: LogRecord,
+        sources: Mapping[str, SourceMark],
+        now: float,
+        started_at: float,
+        is_resumed: bool = False,
+        load: Callable[[bytes], Any] = pickle.loads,
+        retained: RetainedWatermarks | None = None,
+        is_over: bool = False,
+    ) -> None:
+        self._retained = retained or RetainedWatermarks(None)
+        self._plan = plan
+        self._before = before
+        self._sources = sources
+        self._now = now
+        self._started_at = started_at
+        self._is_resumed = is_resumed
+        self._is_over = is_over
+        self._load = load
+        self._known = {place: self._told(place) for place in self._places()}
+
+    def _places(self) -> list[TimedPartition]:
+        return [
+            TimedPartition(stamp, source, partition)
+            for stamp, sources in self._plan.sources_of.items()
+            for source in sorted(sources)
+            for partition in self._partitions(source)
+        ]
+
+    def _partitions(self, source: str) -> list[str]:
+        """Return the partitions that are known, and those that end in this epoch."""
+        ending = () if source not in self._before.sources else self._before.sources[source].offsets
+        return list(dict.fromkeys((*self._sources[source].offsets, *ending)))
+
+    def _told(self, place: TimedPartition) -> _Known:
+        found, policy = self._before.times.get(place), self._plan.stamps[place.stamp].policy
+        assert policy is not None, "what gives timestamps has a policy"
+        if found is None:
+            return _Known(NO_WATERMARK, policy(), self._found_at(place))
+        with self._naming(place):
+            kept = policy_as_planned(self._load(found.policy), policy())
+        return _Known(found.watermark, kept, max(found.heard_at, self._started_at))
+
+    def _found_at(self, place: TimedPartition) -> float:
+        """Return when a partition was found of which no epoch has told: with its source, or in this epoch."""
+        source = self._before.sources.get(place.source)
+        if source is None or place.partition not in source.offsets:
+            return self._now
+        return self._begun_at(source)
+
+    # ------------------------------------------------------------------------------------------------- for the tasks
+
+    def partition_time(self, stamp: str, source: str, partition: str, ends: bool) -> PartitionTime:
+        """Return what the task needs that reads a range of a partition."""
+        known = self._known[TimedPartition(stamp, source, partition)]
+        counts = not self._is_idle(TimedPartition(stamp, source, partition))
+        return PartitionTime(stamp, (source, partition), known.policy, known.watermark, self._now, ends, counts)
+
+    def tick(self, step: str, epoch: int, read: Iterable[TimedPartition]) -> Tick:
+        """Return what time it is for a step.
+
+        Args:
+            step: its name.
+            epoch: the number of the epoch.
+            read: the places of which tasks will tell the time.
+        """
+        stamps = self._plan.stamps_of[step]
+        mark = self._before.steps.get(step, _NEW_STEP)
+        standing, idle = self.standing(step, frozenset(read)), self.all_idle(step)
+        floor = self._retained.floor(stamps, self._now)
+        resumed, clock_deadline = self._is_resumed, mark.clock_deadline
+        ended, tells_end = self._ended_inputs(step), self._tells_end(step)
+        return Tick(
+            epoch, self._now, mark.watermark, standing, stamps, resumed, idle, clock_deadline, floor, ended, tells_end
+        )
+
+    def _ended_inputs(self, step: str) -> frozenset[int]:
+        """Return the inputs of a step that have ended, if it is one that is told."""
+        inputs = self._plan.inputs_of.get(step, ())
+        return frozenset(n for n, origins in enumerate(inputs) if all(map(self._is_at_its_end, origins)))
+
+    def _is_at_its_end(self, origin: str) -> bool:
+        """Say whether nothing more comes from a source, or from processors that may go on for ever."""
+        return self._sources[origin].has_ended if origin in self._sources else self._is_over
+
+    def _tells_end(self, step: str) -> bool:
+        """Say whether an input of a step has ended of which the step has not heard yet."""
+        inputs, before = self._plan.inputs_of.get(step, ()), self._before.sources
+        is_new = step not in self._before.steps
+        return any(
+            is_new or not all(each in before and before[each].has_ended for each in inputs[number])
+            for number in self._ended_inputs(step)
+        )
+
+    def standing(self, step: str, read: frozenset[TimedPartition]) -> int:
+        """Return the least watermark of the partitions that count for a step and are not read; see `Tick`."""
+        unread = (each for each in self._places_of(step) if each not in read)
+        held = [self._watermark(each) for each in unread if not self._is_idle(each)]
+        held += [NO_WATERMARK] * any(map(self._awaits, self._plan.stamps_of[step]))
+        return min(held, default=END_OF_TIME)
+
+    def all_idle(self, step: str) -> int:
+        """Return what the watermark of a step becomes if no partition holds time back; see `Tick`."""
+        if all(self._sources[each].has_ended for each in self._sources_of(step)):
+            return END_OF_TIME
+        reached = (self._watermark(each) for each in self._places_of(step) if not self._has_ended(each))
+        return max(reached, default=NO_WATERMARK)
+
+    def _places_of(self, step: str) -> list[TimedPartition]:
+        return [each for each in self._known if each.stamp in self._plan.stamps_of[step]]
+
+    def _sources_of(self, step: str) -> set[str]:
+        return {source for stamp in self._plan.stamps_of[step] for source in self._plan.sources_of[stamp]}
+
+    def _watermark(self, place: TimedPartition) -> int:
+        if self._has_ended(place):
+            return END_OF_TIME
+        known = self._known[place]
+        with self._naming(place):
+            return max(known.watermark, watermark_of(known.policy, self._now))
+
+    def _naming(self, place: TimedPartition) -> naming:
+        """Let what a policy of the user's raises name the step that it was given to."""
+        return naming(self._plan.stamps[place.stamp].step)
+
+    def _has_ended(self, place: TimedPartition) -> bool:
+        return not self._sources[place.source].goes_on(place.partition)
+
+    def _is_idle(self, place: TimedPartition, heard_at: float | None = None) -> bool:
+        """Say whether a partition holds nobody back, unless it gives an event."""
+        heard_at = self._known[place].heard_at if heard_at is None else heard_at
+        return self._has_ended(place) or self._now - heard_at >= self._plan.stamps[place.stamp].idle_timeout
+
+    def _awaits(self, stamp: str) -> bool:
+        """Say whether time waits at a stage for a source without partitions, which may still give some."""
+        timeout = self._plan.stamps[stamp].idle_timeout
+        marks = [self._sources[source] for source in self._plan.sources_of[stamp]]
+        return any(self._is_empty(mark) and self._now - self._begun_at(mark) < timeout for mark in marks)
+
+    def _is_empty(self, mark: SourceMark) -> bool:
+        return not any(map(mark.goes_on, mark.offsets)) and not mark.has_ended
+
+    def _begun_at(self, mark: SourceMark) -> float:
+        return max(mark.found_at, self._started_at)
+
+    # ------------------------------------------------------------------------------------------------ between epochs
+
+    def is_due(self) -> bool:
+        """Say whether the clock, or what it does to time, reaches what some step waits for, or it has to be told."""
+        steps = self._before.steps
+        is_told = any(step not in steps or self._tells_end(step) for step in self._plan.inputs_of)
+        return is_told or any(self._is_step_due(step, mark) for step, mark in steps.items())
+
+    def _is_step_due(self, step: str, mark: StepMark) -> bool:
+        if mark.clock_deadline is not None and mark.clock_deadline <= self._now:
+            return True
+        if mark.deadline is None:
+            return False
+        return mark.deadline <= self.tick(step, 0, ()).watermark(END_OF_TIME)
+
+    # ------------------------------------------------------------------------------------------------ after an epoch
+
+    def after(
+        self, receipts: Iterable[PartitionReceipt], read: Iterable[TimedPartition]
+    ) -> dict[TimedPartition, PlaceTime]:
+        """Return how far time has come when an epoch has run.
+
+        Raises:
+            EngineError: of a partition that was read nothing is known.
+        """
+        told: dict[TimedPartition, PartitionReceipt] = {}
+        for each in receipts:
+            place = TimedPartition(each.stamp, *each.partition)
+            told[place] = each if place not in told or each.items else told[place]
+        if missing := [place for place in read if place not in told]:
+            raise EngineError(f"the engine did not say how far time has come in partition {missing[0].partition!r}")
+        return {place: self._after(place, told.get(place)) for place in self._known if self._is_kept(place)}
+
+    def _is_kept(self, place: TimedPartition) -> bool:
+        return place.partition in self._sources[place.source].offsets
+
+    def _after(self, place: TimedPartition, told: PartitionReceipt | None) -> PlaceTime:
+        known = self._known[place]
+        if told is None:
+            watermark = known.watermark if self._has_ended(place) else self._watermark(place)
+            return PlaceTime(watermark, pickle.dumps(known.policy, 5), known.heard_at)
+        heard_at = self._now if told.items else known.heard_at
+        return PlaceTime(told.watermark, pickle.dumps(told.policy, 5), heard_at)
+
+    def clock_after(self, times: Mapping[TimedPartition, PlaceTime]) -> int | None:
+        """Return the clock of the job after an epoch: the least watermark of partitions that count. It never goes back.
+
+        Args:
+            times: what `after` gave.
+        """
+        told = [time.watermark for place, time in times.items() if not self._is_idle(place, time.heard_at)]
+        before = self._before.clock
+        if not told or min(told) == NO_WATERMARK:
+            return before
+        return min(told) if before is None else max(before, min(told))
+
+    def of_stamps(self, times: Mapping[TimedPartition, PlaceTime]) -> dict[str, int]:
+        """Return the watermark of each stage that gives timestamps, of the partitions that count, after an epoch.
+
+        Args:
+            times: what `after` gave.
+        """
+        found: dict[str, int] = {}
+        for place, time in times.items():
+            if not self._is_idle(place, time.heard_at):
+                found[place.stamp] = min(time.watermark, found.get(place.stamp, time.watermark))
+        return found
+
+    def steps_after(
+        self, receipts: Iterable[StepReceipt], deadlines: Callable[[str], tuple[int | None, float | None]]
+    ) -> dict[str, StepMark]:
+        """Return how steps are left when an epoch has run.
+
+        Args:
+            receipts: one of each task and step.
+            deadlines: says what a step waits for, in all its shards.
+        """
+        reached = {step: mark.watermark for step, mark in self._before.steps.items()}
+        for each in receipts:
+            reached[each.stage] = max(reached.get(each.stage, NO_WATERMARK), each.watermark)
+        return {step: StepMark(reached.get(step, NO_WATERMARK), *deadlines(step)) for step in self._plan.steps}
+
+
+_log = logging.getLogger("dstream.jobs")
+
+
+def log_late(job: str, before: LogRecord, record: LogRecord) -> None:
+    """Warn of items that were late in an epoch, with the stages and how many there were.
+
+    Args:
+        job: its id.
+        before: the record of the epoch before.
+        record: that of the epoch; counts go from the beginning of the job.
+    """
+    late = {stage: _late(record, stage) - _late(before, stage) for stage in record.counts}
+    told = ", ".join(f"{count:,} at {stage!r}" for stage, count in late.items() if count > 0)
+    if told:
+        _log.warning("job %s, epoch %d: items that came too late: %s", job, record.number, told)
+
+
+def _late(record: LogRecord, stage: str) -> int:
+    return int(record.counts.get(stage, {}).get("late", 0))

@@ -1,0 +1,314 @@
+"""`Heartbeats` and `JobWatch`: heartbeats of a driver, and a job seen from any process through its records."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import secrets
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from time import monotonic, sleep
+
+from dstream.base.threads import in_a_thread
+from dstream.errors import IllegalStateError, JobTakenOverError
+from dstream.jobs.execution import Execution
+from dstream.jobs.lease import Lease
+from dstream.jobs.outcomes import JobCancelledError, JobFuture
+from dstream.jobs.records import EpochRecord, JobRecords, Request, StateRecord, Want
+from dstream.jobs.state import JobState, JobStatus, driver_here, forget_driver, is_gone
+
+__all__ = ["Heartbeats", "JobWatch", "Rhythm"]
+
+
+_log = logging.getLogger("dstream.jobs")
+
+
+@dataclass(frozen=True)
+class Rhythm:
+    """How often things happen, in seconds.
+
+    Attributes:
+        look: the pause between two looks at what others ask for.
+        beat: the pause between two signs of life.
+        lost_after: without a sign of life for so long, a driver counts as gone.
+        patience: how long a run may take to stop when it is asked to, before the job goes on without it.
+    """
+
+    look: float = 0.5
+    beat: float = 2.0
+    lost_after: float = 10.0
+    patience: float = 3.0
+
+
+class Heartbeats:
+    """Looks after jobs as long as there are any.
+
+    Args:
+        records: those of the jobs.
+        rhythm: how often.
+        clock: says what time it is.
+    """
+
+    def __init__(self, records: JobRecords, rhythm: Rhythm, clock: Callable[[], float]) -> None:
+        self._records = records
+        self._rhythm = rhythm
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._beating: list[Execution] = []
+        self._unheard: set[str] = set()
+        self._opening: set[str] = set()
+        self._is_awake = False
+        self._thread: threading.Thread | None = None
+        self._stop = threading.Event()
+
+    def add(self, execution: Execution) -> None:
+        """Look after a job until it ends."""
+        with self._lock:
+            self._beating.append(execution)
+            if not self._is_awake:
+                self._is_awake = True
+                self._thread = threading.Thread(target=self._live, name="dstream-jobs", daemon=True)
+                self._thread.start()
+
+    def jobs(self) -> list[Execution]:
+        """Return the jobs that have not ended."""
+        with self._lock:
+            self._beating = [each for each in self._beating if not each.has_ended]
+            return list(self._beating)
+
+    def stop(self, patience: float) -> None:
+        """Look no more; what it looks at now may take so many seconds."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join(patience)
+
+    def _live(self) -> None:
+        while not self._stop.wait(self._rhythm.look):
+            jobs = self.jobs()
+            with self._lock:
+                if not self._beating:
+                    self._is_awake = False
+                    return
+            for each in jobs:
+                self._look_after(each)
+
+    def _look_after(self, execution: Execution) -> None:
+        """Do all that is due; what one thing fails with keeps no other from being done."""
+        for act in (self._leave_behind, self._listen, self._beat):
+            try:
+                act(execution)
+            except JobTakenOverError as error:
+                execution.taken_over(error)
+                return
+            except Exception as problem:
+                # The job itself finds out whether it can still commit; until then the next look may succeed.
+                _log.debug("the job %s could not be looked after: %r", execution.lease.state.id, problem)
+
+    def _leave_behind(self, execution: Execution) -> None:
+        execution.leave_behind(self._rhythm.patience)
+
+    def _beat(self, execution: Execution) -> None:
+        """Write how the job is, if others do not know, or have not heard of its driver for a while."""
+        lease = execution.lease
+        # A clock that went backwards says nothing of how long it is ago.
+        since = abs(self._clock() - lease.state.beat_at)
+        if not execution.has_ended and (lease.is_ahead or since >= self._rhythm.beat):
+            lease.write()
+
+    def _listen(self, execution: Execution) -> None:
+        """Take what other processes have asked for, and answer."""
+        state = execution.lease.state
+        try:
+            requests = [each for each in self._records.requests(state.id) if each.number > state.answered]
+        except IllegalStateError as error:
+            if state.id not in self._unheard:
+                self._unheard.add(state.id)
+                _log.warning("%s hears no other process, since requests cannot be read: %s", state.title, error)
+            return
+        self._unheard.discard(state.id)
+        if state.id in self._opening:  # Cancel comes before the update that is under way, and before all others.
+            requests = [each for each in requests if each.want == "cancel"]
+        if any(each.want == "update" for each in requests):
+            self._opening.add(state.id)
+            in_a_thread(partial(self._answer_beside, execution, requests), f"dstream-update-{state.id}")
+        elif requests:
+            execution.answer(requests)
+
+    def _answer_beside(self, execution: Execution, requests: Sequence[Request]) -> None:
+        """Answer in another thread: an update opens sources, and meanwhile all jobs give their signs of life."""
+        try:
+            execution.answer(requests)
+        except Exception as problem:
+            _log.debug("the job %s could not be asked: %r", execution.lease.state.id, problem)
+        finally:
+            self._opening.discard(execution.lease.state.id)
+
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 0.5
+
+
+class JobWatch:
+    """What one process knows of the jobs of all.
+
+    Args:
+        records: those of the jobs.
+        rhythm: how often drivers give a sign of life.
+        clock: says what time it is.
+    """
+
+    def __init__(self, records: JobRecords, rhythm: Rhythm, clock: Callable[[], float]) -> None:
+        self._records = records
+        self._rhythm = rhythm
+        self._clock = clock
+
+    def now(self) -> float:
+        """Return what time it is."""
+        return self._clock()
+
+    def state(self, identity: str) -> JobState:
+        """Return a job as its record shows it."""
+        return self._held(identity).state
+
+    def _held(self, identity: str) -> StateRecord:
+        held = self._records.read(identity)
+        if held is None:
+            raise IllegalStateError(f"there is no record of the job {identity} any more")
+        return held
+
+    def is_lost(self, state: JobState, *, is_here: bool = False) -> bool:
+        """Say whether a job has not ended and nobody drives it.
+
+        Args:
+            state: the job as its record shows it, or as its driver knows it.
+            is_here: its driver is in this process, which sees it live, however late its signs of life come.
+        """
+        if state.status.has_ended:
+            return False
+        if state.status is JobStatus.NOT_RUNNING:  # as its driver has left it
+            return True
+        is_driver_gone = bool(is_gone(state.driver))
+        if is_here or is_driver_gone:
+            return is_driver_gone
+        return self._clock() - state.beat_at > self._rhythm.lost_after
+
+    def take_over(self, held: StateRecord) -> tuple[Lease, EpochRecord] | None:
+        """Become the driver of a job; None if somebody else was first."""
+        driver = driver_here()
+        taken = dataclasses.replace(held.state, driver=driver).starting(self._clock())
+        if not self._records.write(taken, held.version + 1):
+            forget_driver(driver)
+            return None
+        epoch = EpochRecord(self._records, held.state.id, driver.token)
+        epoch.claim()
+        return Lease(self._records, StateRecord(held.version + 1, taken), self._clock), epoch
+
+    def let_go(self, lease: Lease, before: JobState, status: JobStatus) -> None:
+        """Drive a job no more that was taken over: it has a status, or has failed still if it had before."""
+        forget_driver(lease.state.driver)
+        if before.status is JobStatus.FAILED:
+            status = JobStatus.FAILED
+        lease.move(status, failure=before.failure)
+        lease.write()
+
+    def ask(self, identity: str, want: Want, pickle: bytes | None = None) -> bool:
+        """Ask the driver for something, and wait for its answer; True if this very request was obeyed.
+
+        A request to cancel reaches the driver that takes the job over, if the one that was asked is gone; others are
+        withdrawn then.
+
+        Args:
+            identity: the job.
+            want: what is asked for.
+            pickle: the pipeline of an update.
+        """
+        request = Request(0, want, secrets.token_hex(16))
+        if pickle is not None:
+            self._records.keep_pickle(identity, request.pickle, pickle)
+        try:
+            while (answer := self._asked(identity, request)) is None:
+                pass
+            return answer
+        finally:
+            if pickle is not None:
+                self._records.forget_pickle(identity, request.pickle)
+
+    def _asked(self, identity: str, request: Request) -> bool | None:
+        """Ask once; None if the driver is gone, and another one may be there."""
+        held = self._held(identity)
+        if held.state.status.has_ended:
+            return request.mark in held.state.obeyed
+        if self.is_lost(held.state):
+            return self._cancelled(held) if request.want == "cancel" else False
+        made = self._records.ask(identity, request.want, request.mark, held.state.answered)
+        return self._answer(identity, made)
+
+    def _answer(self, identity: str, request: Request) -> bool | None:
+        pause = _FIRST_PAUSE
+        while True:
+            held = self._held(identity)
+            state = held.state
+            if request.mark in state.obeyed:
+                return True
+            if state.status.has_ended or state.answered >= request.number:
+                return False
+            if self.is_lost(state):
+                if request.want == "cancel":
+                    return None
+                self._records.withdraw(identity, request.mark)
+                return request.mark in self._held(identity).state.obeyed  # It may have answered, and then gone.
+            sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+
+    def _cancelled(self, held: StateRecord) -> bool | None:
+        """End a job that nobody drives; False if it is decided, since its sinks may have published already.
+
+        None: somebody else was first.
+        """
+        taken = self.take_over(held)
+        if taken is None:
+            return None
+        lease, epoch = taken
+        is_decided = epoch.receipts is not None
+        self.let_go(lease, held.state, JobStatus.NOT_RUNNING if is_decided else JobStatus.CANCELLED)
+        return not is_decided
+
+    def end_of(self, identity: str, failed: Callable[[JobState], BaseException]) -> JobFuture:
+        """Return the end of a job, looked for in a thread.
+
+        Args:
+            identity: the job.
+            failed: returns what a job that failed has failed with.
+        """
+        future = JobFuture()
+        threading.Thread(target=self._wait, args=(identity, future, failed), name="dstream-join", daemon=True).start()
+        return future
+
+    def _wait(self, identity: str, future: JobFuture, failed: Callable[[JobState], BaseException]) -> None:
+        try:
+            state = self._ended(identity)
+            match state.status:
+                case JobStatus.COMPLETED:
+                    future.end(None)
+                case JobStatus.CANCELLED:
+                    future.end(JobCancelledError(f"{state.title} was cancelled"))
+                case _:
+                    future.end(failed(state))
+        except BaseException as problem:  # Whatever it is, somebody waits for it.
+            future.end(problem)
+
+    def _ended(self, identity: str) -> JobState:
+        """Wait for the end of a job. One that is lost may go on in another process, which gets some time for that."""
+        pause, lost_since = _FIRST_PAUSE, None
+        while not (state := self.state(identity)).status.has_ended:
+            now = monotonic()
+            lost_since = (lost_since or now) if self.is_lost(state) else None
+            if lost_since is not None and now - lost_since > self._rhythm.lost_after:
+                raise IllegalStateError(f"the driver of {state.title} is gone; {_AGAIN}")
+            sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+        return state
+
+
+_AGAIN = "submit its pipeline under its name again, and the job goes on"

@@ -1,0 +1,5 @@
+"""Names of other libraries, and the names that dstream has in their place.
+
+`libraries` is the dictionary of other libraries; `streams`, `stages`, `collections` and `packages` find the suggestion
+for an unknown attribute of an object of each kind.
+"""

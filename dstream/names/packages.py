@@ -1,0 +1,94 @@
+"""Hints for unknown names of packages."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from dis import opmap
+from importlib import import_module
+from types import FrameType
+
+__all__ = ["no_such_name", "place_of"]
+
+
+_PLACES = ("collectors", "reducers", "sources", "dstream.windows", "dstream.gatherers", "dstream.core")
+_CLOSE = 0.82
+"""How alike a typing error and the name are that was meant."""
+
+
+def no_such_name(module: str, name: str, frame: FrameType) -> Exception:
+    """Return the error of a package that has no such name: an ImportError where an import asks for it.
+
+    Python replaces an AttributeError within `from package import name` by its own error, which has no hint.
+
+    Args:
+        module: the package.
+        name: the name.
+        frame: that of the code that asks.
+    """
+    meant = "" if name.startswith("_") else _meant(module, name)
+    hint = f"; {meant}" if meant else ""
+    if frame.f_code.co_code[frame.f_lasti] == opmap["IMPORT_FROM"]:
+        return ImportError(f"cannot import name {name!r} from {module!r}{hint}", name=name)
+    return AttributeError(f"module {module!r} has no attribute {name!r}{hint}", name=name)
+
+
+def _meant(module: str, name: str) -> str:
+    own = {_plain(each): each for each in import_module(module).__all__}
+    if (known := own.get(_plain(name)) or _OF_JET.get(module, {}).get(_plain(name))) is not None:
+        return f"write {known}"
+    if place := place_of(name):
+        return place
+    close = difflib.get_close_matches(_snake_case(name), own.values(), n=1, cutoff=_CLOSE)
+    return f"write {close[0]}" if close else ""
+
+
+def place_of(name: str) -> str:
+    """Return in which package a name is, and how it is imported; empty if it is in none."""
+    for place in _PLACES:
+        names = import_module(place).__all__
+        if (known := next((each for each in names if _plain(each) == _plain(name)), None)) is not None:
+            return f"it is in {place}: from {place} import {known}"
+    return ""
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", "").lower()
+
+
+def _snake_case(name: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+
+
+_OF_JET: Mapping[str, Mapping[str, str]] = {
+    "sources": {
+        "avro": "avro_records",
+        "cache": "icache",
+        "cachejournal": "icache_journal",
+        "csv": "csv_rows",
+        "filewatcher": "watch_files",
+        "jdbc": "sql_rows",
+        "json": "json_lines",
+        "list": "ilist",
+        "map": "imap",
+        "mapjournal": "imap_journal",
+        "parquet": "parquet_rows",
+        "readcsv": "csv_rows",
+        "socket": "socket_lines",
+        "textfile": "text_files",
+    },
+    "reducers": {
+        "cache": "to_icache",
+        "files": "to_files",
+        "jdbc": "to_sql",
+        "kafka": "to_kafka",
+        "list": "to_ilist",
+        "logger": "to_logger",
+        "map": "to_imap",
+        "mapwithupdating": "updating_imap",
+        "noop": "to_nothing",
+        "socket": "to_socket",
+    },
+}
+"""Names in Jet's `Sources` and `Sinks`, and in other libraries, in lower case without underscores."""

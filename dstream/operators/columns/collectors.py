@@ -1,0 +1,384 @@
+"""Collectors on columns: blocks into containers and tables of groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from itertools import chain
+from typing import Any, TypeAlias, TypeGuard, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dstream.base.memory import Bound
+from dstream.operators.columns.evaluation import evaluated
+from dstream.operators.columns.groups import (
+    GroupTable,
+    StringGroupTable,
+    grouped,
+    groups_of_texts,
+    sum_of_ints,
+    with_texts_together,
+)
+from dstream.operators.columns.ranks import ranks_of_rows
+from dstream.operators.columns.row_groups import (
+    FoldedGroups,
+    GroupedRows,
+    RowBuffer,
+    RowGroups,
+    Table,
+    folded,
+    shape_of,
+)
+from dstream.operators.columns.steps import as_column, compare_results
+from dstream.operators.columns.strings import Strings
+from dstream.operators.columns.values import (
+    GREATEST,
+    Column,
+    ConstantColumn,
+    Floats,
+    Ints,
+    NotColumnar,
+    items_of,
+    numbers,
+    rows_at,
+    size_of_column,
+    spread,
+    tight,
+    typed,
+    whole,
+)
+from dstream.operators.rows.blocks import Block, given
+from dstream.spi import Collector, InColumns
+
+__all__ = ["accumulated_blocks", "added_table", "first_of_groups", "group_tables", "take_of_groups"]
+
+
+def first_of_groups(collector: Collector[Any, Any, Any], known: InColumns, blocks: Iterator[Block]) -> Iterator[Any]:
+    """Give the items that a collector of the first ones of each key needs, in order: of columns with ranks no others.
+
+    Raises:
+        EngineError: what is verified is not what Python gives.
+    """
+    return chain.from_iterable(_needed(collector, known, block) for block in blocks)
+
+
+def _needed(collector: Collector[Any, Any, Any], known: InColumns, block: Block) -> Iterable[Any]:
+    try:
+        column = as_column(block)
+        if not size_of_column(column):
+            return ()
+        places = _places(known, column)
+    except NotColumnar:
+        return given(block)
+    found = items_of(rows_at(column, places))
+    if known.is_verified:
+        one, other = (_finished(collector, each) for each in (found, given(block)))
+        compare_results(repr(collector), one, other, lambda: f"a block of {size_of_column(column):,} items")
+    return found
+
+
+def _finished(collector: Collector[Any, Any, Any], items: Iterable[Any]) -> list[Any]:
+    assert collector.keyed is not None, "it makes groups"
+    return list(collector.keyed.downstream.finished(collector.accumulated(collector.supplier(), items).items()))
+
+
+def _places(known: InColumns, column: Column) -> NDArray[np.intp]:
+    """Return the rows that matter: the first ones of each group, and its first row, whose key stays.
+
+    Raises:
+        NotColumnar: the keys have no shape, or there are no ranks.
+    """
+    downstream = known.downstream
+    assert known.expression is not None, "only such collectors are taken"
+    assert downstream is not None, "groups have one"
+    keys = evaluated(known.expression, (column,))
+    shape_of(keys)
+    ranks = ranks_of_rows(downstream.expression, column, downstream.reverse).values
+    rows = GroupedRows.of(keys)
+    chosen = _least(rows, ranks) if downstream.first == 1 else _leading(rows, ranks, downstream.first)
+    return np.union1d(chosen, rows.firsts)
+
+
+def _least(rows: GroupedRows, ranks: NDArray[np.int64]) -> NDArray[np.intp]:
+    """Return of each group the first row that has its least rank."""
+    side_by_side = ranks.take(rows.order)
+    least = np.minimum.reduceat(side_by_side, rows.starts)
+    found = np.flatnonzero(side_by_side == np.repeat(least, rows.counts))
+    groups = rows.numbers.take(rows.order.take(found))
+    is_first = np.concatenate(([True], groups[1:] != groups[:-1]))
+    return rows.order.take(found[is_first])
+
+
+def _leading(rows: GroupedRows, ranks: NDArray[np.int64], count: int) -> NDArray[np.intp]:
+    """Return of each group the first rows in the order of their ranks, of equal ones the earlier."""
+    order = np.lexsort((ranks, rows.numbers))
+    place_in_group = np.arange(len(order)) - np.repeat(rows.starts, rows.counts)
+    return order[place_in_group < count]
+
+
+_MOST_ROWS = 2**22
+"""So many rows are grouped at once: keys and numbers of them take 64 MB."""
+
+Groups: TypeAlias = "GroupTable | StringGroupTable | RowGroups | FoldedGroups"
+Values: TypeAlias = Ints | Floats | ConstantColumn | None
+
+
+def accumulated_blocks(
+    collector: Collector[Any, Any, Any], known: InColumns, container: Any, blocks: Iterator[Block]
+) -> Any:
+    """Return the container that holds what it held and then the items of the blocks."""
+    if known.finds == "groups":
+        for each in group_tables(collector, known, blocks, Bound()):  # The container holds all groups anyway.
+            if isinstance(each, GroupTable | StringGroupTable | RowGroups | FoldedGroups):
+                container = added_table(collector, known, container, each)
+            else:
+                container = collector.accumulated(container, each)
+        return container
+    for block in blocks:
+        try:
+            found = _found(known, as_column(block))
+        except NotColumnar:
+            container = collector.accumulated(container, given(block))
+            continue
+        if known.is_verified:
+            _verify(collector, known, found, block)
+        container = _taken(known, container, found)
+    return container
+
+
+def _found(known: InColumns, items: Column) -> Column | tuple[int, ...]:
+    """Return what a container takes of ints, or the floats that it takes."""
+    if known.finds == "count":
+        _check_counted(known, items)
+        return (size_of_column(items),)
+    values = _numbers(known, items)
+    if isinstance(values, Floats):
+        return values
+    return _found_of_ints(known, values)
+
+
+def _check_counted(known: InColumns, items: Column) -> None:
+    """Evaluate what items go through before they are counted: nobody looks at what it gives, but it may fail.
+
+    Raises:
+        NotColumnar: it may.
+    """
+    if known.before:
+        assert known.expression is not None, "only such collectors are taken"
+        evaluated(known.expression, (items,))
+
+
+def _found_of_ints(known: InColumns, values: Ints) -> tuple[int, ...]:
+    found = len(values.values), sum_of_ints(values)
+    if known.finds == "sum" or not found[0]:
+        return found
+    extremes = tight(values)
+    return *found, extremes.least, extremes.greatest
+
+
+def _numbers(known: InColumns, items: Column) -> Ints | Floats:
+    """Return what a collector takes of each item, as it takes it."""
+    return _as_numbers(_taken_of(known, items))
+
+
+def _taken_of(known: InColumns, items: Column) -> Column:
+    """Return what a collector takes of each item, of a type that it takes."""
+    assert known.expression is not None, "only such collectors are taken"
+    found = typed(evaluated(known.expression, (items,)), known.kind)
+    if known.only is int and not (isinstance(found, Ints) or _is_one_int(found)):
+        raise NotColumnar("numbers that are no ints")
+    return found
+
+
+def _as_numbers(column: Column) -> Ints | Floats:
+    found = numbers(spread(column))
+    return found if isinstance(found, Floats) else whole(found)
+
+
+def _taken(known: InColumns, container: Any, found: Column | tuple[int, ...]) -> Any:
+    assert known.take is not None, "only groups have none"
+    if isinstance(found, tuple):
+        return known.take(container, *found) if found[0] else container
+    assert known.take_all is not None, "what takes numbers takes floats"
+    return known.take_all(container, items_of(found))
+
+
+def _verify(collector: Collector[Any, Any, Any], known: InColumns, found: Any, block: Block) -> None:
+    expected = collector.accumulated(collector.supplier(), given(block))
+    one, other = map(collector.finisher, (_taken(known, collector.supplier(), found), expected))
+    compare_results(repr(collector), [one], [other], lambda: f"a block of {len(list(given(block))):,} items")
+
+
+def group_tables(
+    collector: Collector[Any, Any, Any], known: InColumns, blocks: Iterator[Block], bound: Bound
+) -> Iterator[Groups | Iterable[Any]]:
+    """Give the groups of many blocks at a time, or the items of a block that cannot be grouped, in order."""
+    assert known.downstream is not None, "groups have one"
+    if known.downstream.finds == "first":
+        return iter((first_of_groups(collector, known, blocks),))
+    found: Iterator[Table | Iterable[Any]] = with_texts_together(_group_tables(collector, known, blocks), bound)
+    return folded(collector, partial(added_table, collector, known), found, blocks, bound) if known.is_fold else found
+
+
+def _group_tables(
+    collector: Collector[Any, Any, Any], known: InColumns, blocks: Iterator[Block]
+) -> Iterator[Table | Iterable[Any]]:
+    assert known.downstream is not None, "groups have one"
+    held, held_rows = _HeldInts(), RowBuffer(known.downstream)
+    for block in blocks:
+        try:
+            keys, values = _keys_and_values(known, as_column(block))
+            shape = None if _makes_table(known, keys, values) else shape_of(keys)
+        except NotColumnar:
+            yield from chain(held.rest(), held_rows.rest())
+            yield given(block)
+            continue
+        if known.is_verified:
+            _verify_groups(collector, known, (keys, values), block)
+        if shape is not None and not isinstance(values, ConstantColumn):
+            yield from held.rest()
+            are_many = False
+            for each in held_rows.take(keys, values, shape):
+                yield each
+                are_many = each.are_many
+            if are_many:
+                yield from held_rows.rest()
+                yield chain.from_iterable(map(given, blocks))
+                return
+            continue
+        yield from held_rows.rest()
+        if isinstance(keys, Strings) and not isinstance(values, Floats):
+            yield from held.rest()
+            yield groups_of_texts(keys, values)
+        elif isinstance(keys, Ints) and not isinstance(values, Floats | ConstantColumn):
+            yield from held.take(keys, values)
+    yield from chain(held.rest(), held_rows.rest())
+
+
+class _HeldInts:
+    """Keys that are ints, and numbers, until they are grouped together."""
+
+    def __init__(self) -> None:
+        self._held: list[tuple[Ints, Ints | None]] = []
+        self._rows = self._most = 0
+
+    def take(self, keys: Ints, values: Ints | None) -> Iterator[GroupTable]:
+        """Take the rows of a block; give the groups of those before them, if all together are too many."""
+        rows = self._rows + len(keys.values)
+        most = max(self._most, 0 if values is None else max(-values.least, values.greatest))
+        if rows > _MOST_ROWS or most * rows > GREATEST:
+            yield from self.rest()
+        self._held.append((keys, values))
+        self._rows, self._most = self._rows + len(keys.values), max(self._most, most)
+
+    def rest(self) -> Iterator[GroupTable]:
+        """Give the groups of the rows that are held."""
+        held, self._held, self._rows, self._most = self._held, [], 0, 0
+        yield from _tables(held)
+
+
+def _makes_table(known: InColumns, keys: Column, values: Values) -> bool:
+    """Say whether groups stand in columns themselves: by ints or texts, with counts and sums of ints."""
+    assert known.downstream is not None, "groups have one"
+    is_plain = isinstance(keys, Ints | Strings) and not isinstance(values, Floats)
+    return is_plain and known.downstream.finds != "statistics"
+
+
+def _keys_and_values(known: InColumns, items: Column) -> tuple[Column, Values]:
+    """Return the keys, and what is added up; one int that stands in all rows stays so beside texts."""
+    assert known.expression is not None, "only such collectors are taken"
+    assert known.downstream is not None, "groups have one"
+    keys = evaluated(known.expression, (items,))
+    if isinstance(keys, ConstantColumn) and type(keys.value) is not str:
+        keys = spread(keys)
+    if known.downstream.finds == "count":
+        _check_counted(known.downstream, items)
+        return keys, None
+    taken = _taken_of(known.downstream, items)
+    if _is_one_int(taken) and isinstance(keys, Strings) and known.downstream.finds == "sum":
+        _check_sum(taken)
+        return keys, taken
+    values = _as_numbers(taken)
+    if isinstance(values, Ints):
+        _check_sum(values)
+    return keys, values
+
+
+def _is_one_int(column: Column) -> TypeGuard[ConstantColumn]:
+    return isinstance(column, ConstantColumn) and type(column.value) is int
+
+
+def _check_sum(values: Ints | ConstantColumn) -> None:
+    """Look whether the sum of any of these has 64 bits.
+
+    Raises:
+        NotColumnar: it may have more.
+    """
+    most = abs(values.value) if isinstance(values, ConstantColumn) else max(-values.least, values.greatest)
+    if most * size_of_column(values) > GREATEST:
+        raise NotColumnar("sums that may need more than 64 bits")
+
+
+def _tables(held: list[tuple[Ints, Ints | None]]) -> Iterator[GroupTable]:
+    keys = _joined([keys for keys, _ in held])
+    if not held or not len(keys.values):
+        return
+    values = [values for _, values in held if values is not None]
+    yield grouped(keys, _joined(values) if values else None)
+
+
+def _joined(columns: list[Ints]) -> Ints:
+    if not columns:
+        return Ints(np.empty(0, np.int64), 0, 0)
+    values = np.concatenate([each.values for each in columns])
+    return Ints(values, min(each.least for each in columns), max(each.greatest for each in columns))
+
+
+def _verify_groups(
+    collector: Collector[Any, Any, Any], known: InColumns, pair: tuple[Column, Values], block: Block
+) -> None:
+    assert collector.keyed is not None, "it makes groups"
+    found = collector.supplier()
+    for groups in _groups_of_block(known, *pair):
+        added_table(collector, known, found, groups)
+    expected = collector.accumulated(collector.supplier(), given(block))
+    one, other = (list(collector.keyed.downstream.finished(groups.items())) for groups in (found, expected))
+    compare_results(repr(collector), one, other, lambda: f"a block of {len(list(given(block))):,} items")
+
+
+def _groups_of_block(known: InColumns, keys: Column, values: Values) -> Iterator[Groups]:
+    assert known.downstream is not None, "groups have one"
+    if isinstance(keys, Strings) and _makes_table(known, keys, values) and not isinstance(values, Floats):
+        yield groups_of_texts(keys, values)
+        return
+    assert not isinstance(values, ConstantColumn), "these stand beside texts"
+    if isinstance(values, Floats) or not _makes_table(known, keys, values):
+        held = RowBuffer(known.downstream)
+        yield from chain(held.take(keys, values, shape_of(keys)), held.rest())
+    elif isinstance(keys, Ints):
+        yield from _tables([(keys, values)])
+
+
+def take_of_groups(known: InColumns) -> Callable[..., Any]:
+    """Return what takes (container, count) or (container, count, sum) of the items of a key."""
+    assert known.downstream is not None, "groups have one"
+    assert known.downstream.take is not None, "it makes no groups of its own"
+    return known.downstream.take
+
+
+def added_table(
+    collector: Collector[Any, Any, Any], known: InColumns, groups: dict[Any, Any], table: Groups
+) -> dict[Any, Any]:
+    """Take groups into the container of a collector of groups; return it."""
+    assert collector.keyed is not None, "it makes groups"
+    assert known.downstream is not None, "groups have one"
+    supplier = known.downstream.supplier or collector.keyed.downstream.supplier
+    if isinstance(table, RowGroups):
+        return table.taken(known.downstream, supplier, groups)
+    if isinstance(table, FoldedGroups):
+        return cast("dict[Any, Any]", collector.combined(groups, table.groups))
+    take = take_of_groups(known)
+    for key, *found in table.lines():
+        groups[key] = take(groups[key] if key in groups else supplier(), *found)
+    return groups

@@ -1,0 +1,159 @@
+"""The first row of each value: in a task, after the shuffle, and in the order of the input."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dstream.base.pickling import dumps
+from dstream.keys import stable_hashes
+from dstream.operators.columns.groups import stable_hashes_of_ints
+from dstream.operators.columns.ranks import ranks_of_column
+from dstream.operators.columns.values import (
+    GREATEST,
+    Column,
+    Floats,
+    Ints,
+    NotColumnar,
+    Tuples,
+    items_of,
+    numbers,
+    rows_at,
+    size_of_column,
+    spread,
+    stacked,
+    whole,
+)
+
+__all__ = ["FirstRows", "firsts_met", "firsts_of_task", "in_places", "sent_back"]
+
+
+Int64s = NDArray[np.int64]
+
+_FEW_KEYS = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class FirstRows:
+    """Rows of one task, of which no two are equal.
+
+    Attributes:
+        column: their values.
+        places: of the rows among those of the task, in order.
+    """
+
+    column: Column
+    places: Int64s
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def items(self) -> list[Any]:
+        """Return the values."""
+        return items_of(self.column)
+
+
+def firsts_of_task(column: Column, before: int, targets: int) -> tuple[int, Iterator[tuple[int, int, bytes]]] | None:
+    """Return how many rows there are, and (target, number of rows, pickled `FirstRows`) of the first ones.
+
+    Args:
+        column: rows of a task that stand side by side.
+        before: how many rows of the task stand before them.
+        targets: how many there are.
+
+    Returns:
+        None if the values are no numbers.
+    """
+    try:
+        firsts = _first_places(ranks_of_column(column, False).values)
+        found = numbers(spread(rows_at(column, firsts)))
+    except NotColumnar:
+        return None
+    return size_of_column(column), _sent(found, firsts + before, targets)
+
+
+def _sent(column: Column, places: Int64s, targets: int) -> Iterator[tuple[int, int, bytes]]:
+    targets_of_rows = _hashes(column) % targets
+    for target in range(targets):
+        chosen = np.flatnonzero(targets_of_rows == target)
+        if len(chosen):
+            yield target, len(chosen), dumps(FirstRows(rows_at(column, chosen), places.take(chosen)))
+
+
+def _hashes(column: Any) -> Int64s:
+    if isinstance(column, Floats):
+        values = np.where(column.values == column.values, column.values, np.nan)
+        return np.array(stable_hashes(values.tolist()), np.int64)
+    return stable_hashes_of_ints(whole(column).values)
+
+
+def _first_places(values: Int64s) -> Int64s:
+    """Return where each value stands for the first time, in order."""
+    if not len(values):
+        return np.empty(0, np.int64)
+    least, rows = int(values.min()), len(values)
+    width = int(values.max()) - least + 1
+    if width <= max(2 * rows, _FEW_KEYS):
+        numbers_of_rows: Any = values - least
+    else:
+        import pyarrow as pa
+
+        numbers_of_rows = pa.array(values).dictionary_encode().indices.to_numpy()
+        width = int(numbers_of_rows.max()) + 1
+    first = np.full(width, rows, np.int64)
+    first[numbers_of_rows[::-1]] = np.arange(rows - 1, -1, -1)  # The one that is written last stays: the first.
+    return np.sort(first[first < rows])
+
+
+def firsts_met(sources: Sequence[int], batches: Sequence[FirstRows]) -> Tuples | None:
+    """Return the first row of each value as ((source, place), value).
+
+    Args:
+        sources: the task of each batch.
+        batches: in the order of the rows that they have of a task, and of the tasks.
+
+    Returns:
+        None if they hold values of several types.
+    """
+    try:
+        column = stacked([batch.column for batch in batches])
+    except NotColumnar:
+        return None
+    firsts = _first_places(ranks_of_column(column, False).values)
+    places = np.concatenate([batch.places for batch in batches]).take(firsts)
+    source = np.repeat(np.array(sources, np.int64), [len(batch) for batch in batches]).take(firsts)
+    where = Tuples((Ints(source, 0, GREATEST), Ints(places, 0, GREATEST)), len(firsts))
+    return Tuples((where, rows_at(column, firsts)), len(firsts))
+
+
+def sent_back(column: Column, sources: int, targets: int) -> Iterator[tuple[int, int, bytes]]:
+    """Give (target, number of rows, pickled column) of ((source, place), value)."""
+    targets_of_rows = _where(column)[0] * targets // sources
+    for target in range(targets):
+        rows = np.flatnonzero(targets_of_rows == target)
+        if len(rows):
+            yield target, len(rows), dumps(rows_at(column, rows))
+
+
+def _where(column: Column) -> tuple[Int64s, Int64s]:
+    assert isinstance(column, Tuples), "it has places and values"
+    assert isinstance(column.members[0], Tuples), "a place is a source and a position"
+    source, place = column.members[0].members
+    assert isinstance(source, Ints), "a source is a number"
+    assert isinstance(place, Ints), "a position is a number"
+    return source.values, place.values
+
+
+def in_places(columns: Sequence[Column]) -> Column | None:
+    """Return the values of ((source, place), value) in the order of their places; None if they are of several types."""
+    try:
+        column = stacked(columns)
+    except NotColumnar:
+        return None
+    sources, places = _where(column)
+    assert isinstance(column, Tuples), "it has places and values"
+    return rows_at(column.members[1], np.lexsort((places, sources)))

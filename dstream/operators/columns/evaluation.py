@@ -1,0 +1,442 @@
+"""Evaluation of an `Expression` on columns, with the values, types and order of Python."""
+
+from __future__ import annotations
+
+import operator
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dstream.expressions import (
+    Applied,
+    Argument,
+    Attribute,
+    Called,
+    Choice,
+    Constant,
+    Expression,
+    Formatted,
+    ForTuples,
+    Indexed,
+    Let,
+    Local,
+    Method,
+    Text,
+    Together,
+)
+from dstream.expressions.effects import KNOWN, may_share
+from dstream.operators.columns.arithmetic import (
+    OPERATORS,
+    by_python,
+    compared,
+    comparisons,
+    contained,
+    extreme,
+    float_operators,
+    float_unaries,
+    floats,
+    int_operators,
+    int_unaries,
+    is_none,
+    made,
+    merged_columns,
+    quotient_of_ints,
+    truth,
+)
+from dstream.operators.columns.entries import Entries, check_identities, entries_of, with_parts
+from dstream.operators.columns.records import Records, attribute_of, member_of
+from dstream.operators.columns.strings import StringLists, Strings
+from dstream.operators.columns.support import CALLED, EACH_BY_PYTHON
+from dstream.operators.columns.values import (
+    Bools,
+    Column,
+    ConstantColumn,
+    Floats,
+    Ints,
+    NotColumnar,
+    Tuples,
+    items_of,
+    numbers,
+    rows_of,
+    size_of_column,
+    whole,
+)
+from dstream.operators.rows.blocks import LazyRows
+
+__all__ = [
+    "applied_to_texts",
+    "contained_among",
+    "evaluated",
+    "length_of",
+    "member_of_lists",
+    "method_of",
+    "number_of_texts",
+    "slice_of",
+    "text_of",
+    "text_together",
+]
+
+
+def _on_texts(apply: Callable[[Any], Column]) -> Column:
+    """Let the functions of texts give a column.
+
+    Raises:
+        NotColumnar: they withhold it, or the texts become too long for Arrow.
+    """
+    import pyarrow as pa
+
+    from dstream.operators.columns import string_methods as text_functions
+
+    try:
+        return apply(text_functions)
+    except pa.ArrowException as error:
+        raise NotColumnar(f"Arrow raises {type(error).__name__}") from None
+
+
+def applied_to_texts(sign: str, operands: list[Column]) -> Column:
+    """Return what an operator gives, of whose operands one is a column of texts."""
+    if sign in comparisons:
+        return _on_texts(lambda texts: texts.compared_texts(sign, *operands))
+    if sign != "+":
+        raise NotColumnar(f"texts have no {sign}")
+    return text_together(operands)
+
+
+def contained_among(column: Column, among: Column) -> Column:
+    """Say for each row whether a value is among others, or a text in another one."""
+    if isinstance(among, Strings):
+        return _on_texts(lambda texts: texts.contained_in_texts(column, among))
+    if isinstance(column, Strings):
+        return _on_texts(lambda texts: texts.texts_among(column, among))
+    return contained(column, among)
+
+
+def text_together(columns: list[Column]) -> Column:
+    """Return texts one behind the other."""
+    values = [each.value for each in columns if isinstance(each, ConstantColumn)]
+    if len(values) == len(columns):
+        return by_python(lambda *parts: "".join(parts), columns)
+    return _on_texts(lambda texts: texts.joined_texts(columns))
+
+
+def text_of(column: Column) -> Column:
+    """Return `str` of each value."""
+    if isinstance(column, Strings):
+        return column
+    if isinstance(column, ConstantColumn):
+        return by_python(str, [column])
+    if not isinstance(column, Ints):
+        raise NotColumnar("digits that only Python finds")
+    return _on_texts(lambda texts: texts.texts_of_ints(column))
+
+
+def slice_of(of: Column, bounds: list[Column]) -> Column:
+    """Return `of[start:stop:step]` of texts."""
+    values = [each.value for each in bounds if isinstance(each, ConstantColumn)]
+    if not isinstance(of, Strings) or len(values) < len(bounds):
+        raise NotColumnar("a slice of something else than texts, or bounds that are not the same for all rows")
+    return _on_texts(lambda texts: texts.sliced_texts(of, *values))
+
+
+def method_of(name: str, columns: list[Column]) -> Column:
+    """Return what a method gives, of an object and arguments."""
+    of, *arguments = columns
+    if all(isinstance(each, ConstantColumn) for each in columns):
+        raise NotColumnar("a method of what is the same for all rows")
+    return _on_texts(lambda texts: texts.method_of_texts(name, of, arguments))
+
+
+def member_of_lists(lists: StringLists, index: Column) -> Column:
+    """Return the member of each list at one place."""
+    if not isinstance(index, ConstantColumn):
+        raise NotColumnar("an index that is not the same for all rows")
+    return _on_texts(lambda texts: texts.index_of_lists(lists, index.value))
+
+
+def length_of(of: Column) -> Column:
+    """Return `len` of each value."""
+    if isinstance(of, Strings):
+        return _on_texts(lambda texts: texts.length_of_texts(of))
+    if isinstance(of, StringLists):
+        lengths = of.lengths()
+        return Ints(lengths, 0, int(lengths.max(initial=0)))
+    if not isinstance(of, Tuples):
+        raise NotColumnar("the length of what is no tuple")
+    return ConstantColumn(len(of.members), of.size)
+
+
+def number_of_texts(function: str, of: Strings) -> Column:
+    """Let Python read each text as an `int` or a `float`: others read more, and less."""
+    texts = of.tolist()
+    return made(lambda: list(map(KNOWN[function], texts)))
+
+
+_BELOW_2_TO_63 = 2.0**63
+
+
+def evaluated(expression: Expression, columns: Sequence[Column]) -> Column:
+    """Return what the expression gives for each row of its arguments, which have one length.
+
+    Raises:
+        NotColumnar: it cannot be said that Python gives the same for all of these rows, or Python would raise.
+    """
+    if any(isinstance(each, LazyRows) and not each.is_evaluated for each in columns):
+        raise NotColumnar("functions get items that are not made")
+    if isinstance(expression, ForTuples):
+        return evaluated(expression.within, (with_parts(columns[0], expression.size), *columns[1:]))
+    with np.errstate(all="ignore"):
+        return _value(expression, _Given(tuple(columns), {}, size_of_column(columns[0]), may_share(expression)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """Rows, and what has a name in them.
+
+    Attributes:
+        arguments: of the function.
+        named: what each `Let` gave a name, by its number.
+        size: how many rows there are.
+        may_share: one object may stand twice in a result.
+    """
+
+    arguments: tuple[Column, ...]
+    named: Mapping[int, Column]
+    size: int
+    may_share: bool
+
+    def rows(self, chosen: NDArray[np.bool_]) -> _Given:
+        """Return some of the rows."""
+        arguments = tuple(rows_of(each, chosen) for each in self.arguments)
+        named = {number: rows_of(each, chosen) for number, each in self.named.items()}
+        return _Given(arguments, named, int(np.count_nonzero(chosen)), self.may_share)
+
+
+def _value(expression: Expression, given: _Given) -> Column:
+    match expression:
+        case Argument(place):
+            return given.arguments[place]
+        case Constant(value):
+            return ConstantColumn(value, given.size)
+        case Applied("and" | "or" as word, operands):
+            return _as_far_as_needed(word, operands, given)
+        case Applied(sign, operands):
+            return _applied(sign, [_value(each, given) for each in operands])
+        case Choice(condition, chosen, otherwise):
+            return _chosen(truth(_value(condition, given)), chosen, otherwise, given)
+        case Attribute(of, name):
+            return attribute_of(_value(of, given), name)
+        case Indexed(of, Called("slice", (_, _, _) as bounds)):
+            return slice_of(_value(of, given), [_value(each, given) for each in bounds])
+        case Indexed(of, index):
+            return _indexed(_value(of, given), _value(index, given))
+        case Together(members):
+            return _together(tuple(_value(each, given) for each in members), given)
+        case Called("dstream.Entry", (pair,)):
+            return entries_of(_value(pair, given))
+        case Called(function, arguments):
+            return _called(function, [_value(each, given) for each in arguments])
+        case Method(of, name, arguments):
+            return method_of(name, [_value(each, given) for each in (of, *arguments)])
+        case Text(members):
+            return text_together([_value(each, given) for each in members])
+        case Formatted(of, "" | "s", ""):
+            return text_of(_value(of, given))
+        case Let(value, number, within):
+            named = {**given.named, number: _value(value, given)}
+            return _value(within, replace(given, named=named))
+        case Local(number):
+            return given.named[number]
+    raise NotColumnar(f"{type(expression).__name__} is left to Python")
+
+
+def _together(members: tuple[Column, ...], given: _Given) -> Column:
+    values = [each.value for each in members if isinstance(each, ConstantColumn)]
+    if len(values) == len(members):
+        return ConstantColumn(tuple(values), given.size)
+    if given.may_share:
+        check_identities(members)
+    return Tuples(members, given.size)
+
+
+def _as_far_as_needed(word: str, operands: Sequence[Expression], given: _Given) -> Column:
+    """Evaluate each operand in those rows alone in which Python does."""
+    first, *others = operands
+    found = _value(first, given)
+    if not others:
+        return found
+    is_true = truth(found)
+    decided = ~is_true if word == "and" else is_true
+    if decided.all():
+        return found
+    if not decided.any():
+        return _as_far_as_needed(word, others, given)
+    rest = _as_far_as_needed(word, others, given.rows(~decided))
+    return merged_columns(decided, rows_of(found, decided), rest)
+
+
+def _chosen(condition: Any, chosen: Expression, otherwise: Expression, given: _Given) -> Column:
+    if not condition.any():
+        return _value(otherwise, given)
+    if condition.all():
+        return _value(chosen, given)
+    first = _value(chosen, given.rows(condition))
+    return merged_columns(condition, first, _value(otherwise, given.rows(~condition)))
+
+
+def _applied(sign: str, operands: list[Column]) -> Column:
+    if all(isinstance(each, ConstantColumn) for each in operands) and not _warns(sign, operands[0]):
+        return by_python(OPERATORS[sign], operands)
+    if sign == "not":
+        return Bools(~truth(operands[0]))
+    if sign in ("is", "is not"):
+        return is_none(*operands, is_wanted=sign == "is")
+    if sign in ("in", "not in"):
+        found = truth(contained_among(*operands))
+        return Bools(found if sign == "in" else ~found)
+    if any(isinstance(each, Strings) for each in operands):
+        return applied_to_texts(sign, operands)
+    if sign in comparisons:
+        return compared(sign, *operands)
+    if len(operands) == 1:
+        return _unary(sign, numbers(operands[0]))
+    return _arithmetic(sign, *map(numbers, operands))
+
+
+def _warns(sign: str, operand: Column) -> bool:
+    """Say whether it is a bool that is inverted: Python 3.12 warns of it, at the line of the user."""
+    return sign == "invert" and isinstance(operand, ConstantColumn) and type(operand.value) is bool
+
+
+def _arithmetic(sign: str, left: Ints | Floats | Bools, right: Ints | Floats | Bools) -> Column:
+    if isinstance(left, Floats) or isinstance(right, Floats):
+        if sign == "**":
+            return _powers(left, right)
+        if sign not in float_operators:
+            raise NotColumnar(f"floats have no {sign}")
+        return float_operators[sign](floats(left), floats(right))
+    if sign in _OF_BOOLS and isinstance(left, Bools) and isinstance(right, Bools):
+        return Bools(_OF_BOOLS[sign](left.values, right.values))
+    if sign == "/":
+        return quotient_of_ints(whole(left), whole(right))
+    return int_operators[sign](whole(left), whole(right))
+
+
+_OF_BOOLS: dict[str, Callable[[Any, Any], Any]] = {"&": np.logical_and, "|": np.logical_or, "^": np.logical_xor}
+
+
+def _powers(left: Ints | Floats | Bools, right: Ints | Floats | Bools) -> Column:
+    """Let Python raise floats to a power: other digits come out elsewhere."""
+    bases, exponents = (each.tolist() for each in np.broadcast_arrays(left.values, right.values))
+    return made(lambda: list(map(operator.pow, bases, exponents)))
+
+
+def _unary(sign: str, of: Ints | Floats | Bools) -> Column:
+    if isinstance(of, Floats):
+        if sign not in float_unaries:
+            raise NotColumnar(f"floats have no {sign}")
+        return float_unaries[sign](of)
+    if sign == "invert" and isinstance(of, Bools):
+        raise NotColumnar("a bool inverted")
+    return int_unaries[sign](whole(of))
+
+
+def _indexed(of: Column, index: Column) -> Column:
+    if isinstance(of, ConstantColumn) and isinstance(index, ConstantColumn):
+        return by_python(operator.getitem, [of, index])
+    if isinstance(of, Records) and isinstance(index, ConstantColumn):
+        return member_of(of, index.value)
+    if isinstance(of, StringLists):
+        return member_of_lists(of, index)
+    if not isinstance(of, Tuples | Entries) or not isinstance(index, ConstantColumn) or type(index.value) is not int:
+        raise NotColumnar("an index of something else than a tuple")
+    if not -len(of.members) <= index.value < len(of.members):
+        raise NotColumnar("an index that is out of range")
+    return of.members[index.value]
+
+
+def _called(function: str, arguments: list[Column]) -> Column:
+    if function not in CALLED or not arguments:
+        raise NotColumnar(f"{function} is left to Python")
+    if all(isinstance(each, ConstantColumn) for each in arguments):
+        return by_python(KNOWN[function], arguments)
+    if function.startswith("str."):
+        if not isinstance(arguments[0], Strings):
+            raise NotColumnar("a method of str on something else")
+        return method_of(function.removeprefix("str."), arguments)
+    if function in ("min", "max"):
+        return extreme(function, _compared_ones(arguments))
+    if function in EACH_BY_PYTHON or (function == "round" and len(arguments) == 2):
+        rows = list(map(items_of, map(_number_or_same, arguments)))
+        return made(lambda: list(map(KNOWN[function], *rows)))
+    if len(arguments) != 1:
+        raise NotColumnar(f"{function} of {len(arguments)} arguments")
+    if function == "str":
+        return text_of(arguments[0])
+    if function == "len":
+        return length_of(arguments[0])
+    if function == "bool":
+        return Bools(truth(arguments[0]))
+    if isinstance(arguments[0], Strings) and function in ("int", "float"):
+        return number_of_texts(function, arguments[0])
+    if function == "sum":
+        return _sum(arguments[0])
+    return _of_number(function, numbers(arguments[0]))
+
+
+def _sum(column: Column) -> Column:
+    """Add up the members of tuples, from the first one on.
+
+    Raises:
+        NotColumnar: they are none, or Python's own sum of floats is compensated.
+    """
+    if not isinstance(column, Tuples) or sys.version_info >= (3, 12):
+        raise NotColumnar("a sum that Python adds up")
+    found: Column = numbers(ConstantColumn(0, column.size))
+    for member in column.members:
+        found = _arithmetic("+", numbers(found), numbers(member))
+    return ConstantColumn(0, column.size) if not column.members else found
+
+
+def _number_or_same(column: Column) -> Column:
+    return column if isinstance(column, ConstantColumn) else numbers(column)
+
+
+def _compared_ones(arguments: list[Column]) -> tuple[Column, ...]:
+    """Return the arguments of `min`, or the members of its one argument."""
+    if len(arguments) > 1:
+        return tuple(arguments)
+    if not arguments or not isinstance(arguments[0], Tuples):
+        raise NotColumnar("the least of what is no tuple")
+    return arguments[0].members
+
+
+def _of_number(function: str, of: Ints | Floats | Bools) -> Column:
+    if function == "abs":
+        return float_unaries["abs"](of) if isinstance(of, Floats) else int_unaries["abs"](whole(of))
+    if function == "float":
+        return floats(of)
+    if function == "math.sqrt":
+        return _root(floats(of))
+    if not isinstance(of, Floats):
+        return whole(of)
+    return _ints_of(np.trunc(of.values) if function == "int" else np.rint(of.values))
+
+
+def _root(of: Floats) -> Floats:
+    if np.any(of.values < 0):
+        raise NotColumnar("the root of a negative number")
+    return Floats(np.sqrt(of.values))
+
+
+def _ints_of(values: Any) -> Ints:
+    """Return floats without a fraction as ints."""
+    if not np.size(values):
+        return Ints(values.astype(np.int64), 0, 0)
+    least, greatest = float(np.min(values)), float(np.max(values))  # Both are NaN if any is.
+    if not -_BELOW_2_TO_63 <= least <= greatest < _BELOW_2_TO_63:
+        raise NotColumnar("an int of more than 64 bits, or of an infinity or NaN")
+    return Ints(values.astype(np.int64), int(least), int(greatest))

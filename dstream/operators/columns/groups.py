@@ -1,0 +1,437 @@
+"""Groups of rows by integers or strings: exact counts and sums as tables that merge."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dstream.base.memory import Bound
+from dstream.keys import stable_hashes
+from dstream.keys.hashing import SPREADERS
+from dstream.operators.columns.strings import Strings
+from dstream.operators.columns.values import GREATEST, LEAST, ConstantColumn, Ints, NotColumnar, tight
+
+__all__ = [
+    "GroupTable",
+    "Places",
+    "StringGroupTable",
+    "grouped",
+    "groups_of_texts",
+    "merged_tables",
+    "merged_text_tables",
+    "parts_by_bucket",
+    "parts_by_target",
+    "places_of",
+    "stable_hashes_of_ints",
+    "stretches_of",
+    "sum_of_ints",
+    "sums_of_groups",
+    "with_texts_together",
+]
+
+
+Int64s = NDArray[np.int64]
+
+_FEW_KEYS = 65_536
+_EXACT = 2**53
+_MOST_GROUPS = 131_072
+"""So many groups, of which each takes 32 bytes, travel at a time."""
+_COST = 160
+"""What a row takes while tables are put together: places in a table of hashes, and columns side by side."""
+_HASH_MODULUS = sys.hash_info.modulus
+_FIRST, _SECOND, _FIFTH = map(np.uint64, (11400714785074694791, 14029467366897019727, 2870177450012600261))
+"""The primes by which CPython mixes the hashes of the parts of a tuple, as xxHash does (3.8 to 3.14)."""
+_ROUNDS = [np.uint64(number * int(_SECOND) % 2**64) for number in SPREADERS]
+_TUPLE_OF_3 = np.uint64(3 ^ int(_FIFTH) ^ 3527539)
+_INSTEAD_OF_MINUS_ONE = 1546275796
+
+
+@dataclass(frozen=True, slots=True)
+class GroupTable:
+    """Groups, in the order in which their keys were first seen.
+
+    Attributes:
+        keys: each of them once.
+        counts: how many items they have.
+        sums: of the numbers of their items; None where these only count.
+        ranks: which say in what order the keys of several tables were first seen.
+    """
+
+    keys: Int64s
+    counts: Int64s
+    sums: Int64s | None
+    ranks: Int64s
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def key_bytes(self) -> int:
+        """Return how many bytes the keys have."""
+        return int(self.keys.nbytes)
+
+    def cost(self) -> int:
+        """Return how many bytes it takes to put the groups together with others, beside those that they have."""
+        return _COST * len(self)
+
+    def lines(self) -> Iterator[tuple[int, ...]]:
+        """Give (key, count) or (key, count, sum) of each group."""
+        columns = (self.keys, self.counts) if self.sums is None else (self.keys, self.counts, self.sums)
+        return zip(*(column.tolist() for column in columns), strict=True)
+
+    def ranked(self, first: int) -> GroupTable:
+        """Return the groups with these ranks: `first` and those that follow."""
+        ranks = np.arange(first, first + len(self.keys), dtype=np.int64)
+        return GroupTable(self.keys, self.counts, self.sums, ranks)
+
+    def rows(self, chosen: NDArray[Any]) -> GroupTable:
+        """Return some of the groups."""
+        sums = None if self.sums is None else self.sums[chosen]
+        return GroupTable(self.keys[chosen], self.counts[chosen], sums, self.ranks[chosen])
+
+    def parts(self, most: int) -> Iterator[GroupTable]:
+        """Give the groups in parts of so many, in order."""
+        return iter((self,)) if len(self) <= most else (self.rows(each) for each in stretches_of(len(self), most))
+
+    def rows_of_part(self) -> int:
+        """Return how many groups have few megabytes."""
+        return _MOST_GROUPS
+
+    def hashes(self) -> Int64s:
+        """Return the `stable_hash` of each key."""
+        return stable_hashes_of_ints(self.keys)
+
+
+def stretches_of(count: int, most: int) -> Iterator[NDArray[np.intp]]:
+    """Give the places from 0 to `count`, so many at a time."""
+    return (np.arange(start, min(start + most, count)) for start in range(0, count, most))
+
+
+def grouped(keys: Ints, numbers: Ints | None) -> GroupTable:
+    """Group rows; the ranks are those in this table.
+
+    Args:
+        keys: of the rows.
+        numbers: that are added up; None if the rows are only counted.
+
+    Raises:
+        NotColumnar: a sum may need more than 64 bits.
+    """
+    places = places_of(tight(keys))
+    sums = None if numbers is None else _sums(places, numbers.values, numbers.least, numbers.greatest)
+    ranks = np.arange(len(places.firsts), dtype=np.int64)
+    return GroupTable(keys.values[places.firsts], places.counts(), sums, ranks)
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Which group each row is of.
+
+    Attributes:
+        numbers: a number for each row.
+        width: all of them are below it.
+        firsts: the first row of each group, in order.
+        order: the number of each group.
+    """
+
+    numbers: NDArray[np.intp]
+    width: int
+    firsts: NDArray[np.intp]
+    order: NDArray[np.intp]
+
+    def counts(self) -> Int64s:
+        """Return how many rows each group has."""
+        return np.bincount(self.numbers, minlength=self.width)[self.order].astype(np.int64, copy=False)
+
+
+def places_of(keys: Ints) -> Places:
+    """Number the groups: by the keys themselves where these lie close together, otherwise by a hash table."""
+    rows, width = len(keys.values), keys.greatest - keys.least + 1
+    if width <= max(2 * rows, _FEW_KEYS):
+        numbers: Any = keys.values - keys.least
+    else:
+        import pyarrow as pa
+
+        numbers = pa.array(keys.values).dictionary_encode().indices.to_numpy()
+        width = int(numbers.max()) + 1
+    first: NDArray[np.intp] = np.full(width, rows, np.intp)
+    first[numbers[::-1]] = np.arange(rows - 1, -1, -1)  # Of several rows the one that is written last stays: the first.
+    order = np.flatnonzero(first < rows)
+    order = order[np.argsort(first[order], kind="stable")]
+    return Places(numbers, width, first[order], order)
+
+
+def _sums(places: Places, numbers: Int64s, least: int, greatest: int) -> Int64s:
+    return sums_of_groups(places.numbers, places.width, Ints(numbers, least, greatest))[places.order]
+
+
+def sums_of_groups(places: NDArray[Any], width: int, numbers: Ints) -> Int64s:
+    """Add up in floats as long as each partial sum is one exactly, then in ints of 64 bits.
+
+    Args:
+        places: the number of the group of each row.
+        width: all of them are below it.
+        numbers: of the rows.
+
+    Raises:
+        NotColumnar: a sum may need more than 64 bits.
+    """
+    most = max(-numbers.least, numbers.greatest, 0) * len(numbers.values)
+    if most <= _EXACT:
+        return np.bincount(places, weights=numbers.values, minlength=width).astype(np.int64)
+    if most > GREATEST:
+        raise NotColumnar("sums that may need more than 64 bits")
+    found = np.zeros(width, np.int64)
+    np.add.at(found, places, numbers.values)
+    return found
+
+
+def merged_tables(tables: Sequence[GroupTable]) -> GroupTable:
+    """Return the groups of several tables, in the order of their first ranks where the tables come in that order.
+
+    Raises:
+        NotColumnar: a sum may need more than 64 bits.
+    """
+    keys = np.concatenate([table.keys for table in tables])
+    places = places_of(tight(Ints(keys, LEAST, GREATEST)))
+    ranks = np.concatenate([table.ranks for table in tables])[places.firsts]
+    counts = _added(places, [table.counts for table in tables])
+    sums = [table.sums for table in tables if table.sums is not None]
+    return GroupTable(keys[places.firsts], counts, _added(places, sums) if sums else None, ranks)
+
+
+def _added(places: Places, columns: Iterable[Int64s]) -> Int64s:
+    column = tight(Ints(np.concatenate(list(columns)), LEAST, GREATEST))
+    return _sums(places, column.values, column.least, column.greatest)
+
+
+def sum_of_ints(column: Ints) -> int:
+    """Return the sum of ints, of any size."""
+    rows = len(column.values)
+    if column.least * rows >= LEAST and column.greatest * rows <= GREATEST:
+        return int(column.values.sum())
+    # The upper and the lower halves of so many rows fit.
+    return (int((column.values >> 32).sum()) << 32) + int((column.values & 0xFFFF_FFFF).sum())
+
+
+def stable_hashes_of_ints(keys: Int64s) -> Int64s:
+    """Return `dstream.keys.stable_hash` of each int."""
+    total = _hashes_of_ints(keys).view(np.uint64)
+    total *= _SECOND
+    total += _FIFTH
+    _end_round(total)
+    for number in _ROUNDS:
+        total += number
+        _end_round(total)
+    total += _TUPLE_OF_3
+    found: Int64s = total.view(np.int64)
+    found[found == -1] = _INSTEAD_OF_MINUS_ONE
+    return found
+
+
+def _end_round(total: NDArray[np.uint64]) -> None:
+    """Mix sums in place as CPython's hash of a tuple does after each part."""
+    upper = total >> np.uint64(33)
+    total <<= np.uint64(31)
+    total |= upper
+    total *= _FIRST
+
+
+def _hashes_of_ints(keys: Int64s) -> Int64s:
+    """Return `hash` of each int."""
+    # The absolute value of the least int wraps; as an unsigned one it is right.
+    absolute = np.abs(keys).astype(np.uint64) % np.uint64(_HASH_MODULUS)
+    hashes = np.where(keys < 0, -absolute.astype(np.int64), absolute.astype(np.int64))
+    hashes[hashes == -1] = -2
+    return hashes
+
+
+T = TypeVar("T")
+
+_MOST_BYTES = 4 * 2**20
+"""So many bytes of keys travel, or become objects, at a time, about."""
+_COST_OF_STRING = 128
+"""What a row takes while tables are put together, beside twice the bytes of its key: places in a table of hashes, most
+of all (pyarrow 26)."""
+
+
+@dataclass(frozen=True, slots=True)
+class StringGroupTable:
+    """Groups, as in a `GroupTable`.
+
+    Attributes:
+        keys: each of them once.
+        counts: how many items they have.
+        sums: of the numbers of their items; None where these only count.
+        ranks: which say in what order the keys of several tables were first seen.
+    """
+
+    keys: Strings
+    counts: Int64s
+    sums: Int64s | None
+    ranks: Int64s
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+    def key_bytes(self) -> int:
+        """Return how many bytes the keys have, about."""
+        return self.keys.nbytes()
+
+    def cost(self) -> int:
+        """Return how many bytes it takes to put the groups together with others, beside those that they have."""
+        return 2 * self.keys.nbytes() + _COST_OF_STRING * len(self)
+
+    def lines(self) -> Iterator[tuple[Any, ...]]:
+        """Give (key, count) or (key, count, sum) of each group."""
+        columns = (self.counts,) if self.sums is None else (self.counts, self.sums)
+        return zip(self.keys.tolist(), *(column.tolist() for column in columns), strict=True)
+
+    def ranked(self, first: int) -> StringGroupTable:
+        """Return the groups with these ranks: `first` and those that follow."""
+        ranks = np.arange(first, first + len(self), dtype=np.int64)
+        return StringGroupTable(self.keys, self.counts, self.sums, ranks)
+
+    def rows(self, chosen: NDArray[Any]) -> StringGroupTable:
+        """Return some of the groups."""
+        sums = None if self.sums is None else self.sums[chosen]
+        return StringGroupTable(self.keys.taken(chosen), self.counts[chosen], sums, self.ranks[chosen])
+
+    def parts(self, most: int) -> Iterator[StringGroupTable]:
+        """Give the groups in parts of so many, or fewer with long keys, in order."""
+        most = min(most, self.rows_of_part())
+        return iter((self,)) if len(self) <= most else (self.rows(each) for each in stretches_of(len(self), most))
+
+    def rows_of_part(self) -> int:
+        """Return how many groups have few megabytes of keys."""
+        return max(1, _MOST_BYTES * len(self) // max(self.keys.nbytes(), 1))
+
+    def hashes(self) -> Int64s:
+        """Return the `stable_hash` of each key."""
+        parts = (stable_hashes(part.keys.tolist()) for part in self.parts(len(self)))
+        return np.fromiter(chain.from_iterable(parts), np.int64, len(self))
+
+
+def groups_of_texts(keys: Strings, numbers: Ints | ConstantColumn | None) -> StringGroupTable:
+    """Group rows; the ranks are those in this table.
+
+    Args:
+        keys: of the rows.
+        numbers: that are added up, or the one number that each row has; None if the rows are only counted.
+
+    Raises:
+        NotColumnar: a sum may need more than 64 bits.
+    """
+    if not isinstance(numbers, Ints):
+        found = keys.values.value_counts()
+        counts, distinct = found.field("counts").to_numpy(), found.field("values")
+        sums = None if numbers is None else counts * np.int64(numbers.value)
+    else:
+        encoded = keys.values.dictionary_encode()
+        distinct, numbered = encoded.dictionary, encoded.indices.to_numpy()
+        counts = np.bincount(numbered, minlength=len(distinct))
+        sums = sums_of_groups(numbered, len(distinct), numbers)
+    ranks = np.arange(len(distinct), dtype=np.int64)
+    return StringGroupTable(Strings(distinct, is_ascii=keys.is_ascii), counts, sums, ranks)
+
+
+def merged_text_tables(tables: Sequence[StringGroupTable]) -> StringGroupTable:
+    """Return the groups of several tables, in the order of their first ranks where the tables come in that order.
+
+    Raises:
+        NotColumnar: a sum may need more than 64 bits.
+    """
+    if len(tables) == 1:
+        return tables[0]
+    import pyarrow as pa
+
+    # In chunks, since all keys in one array would be there twice; each chunk knows the keys of all (pyarrow 26).
+    chunks = pa.chunked_array([table.keys.values for table in tables], pa.string()).dictionary_encode().chunks
+    distinct = chunks[0].dictionary
+    numbered = np.concatenate([chunk.indices.to_numpy() for chunk in chunks])
+    first = np.full(len(distinct), len(numbered), np.intp)
+    first[numbered[::-1]] = np.arange(len(numbered) - 1, -1, -1)  # Of several rows the one that is written last stays.
+    ranks = np.concatenate([table.ranks for table in tables])[first]
+    counts = _added_by_number(numbered, len(distinct), [table.counts for table in tables])
+    sums = [table.sums for table in tables if table.sums is not None]
+    keys = Strings(distinct, is_ascii=all(table.keys.is_ascii for table in tables))
+    return StringGroupTable(keys, counts, _added_by_number(numbered, len(distinct), sums) if sums else None, ranks)
+
+
+def _added_by_number(numbered: NDArray[Any], groups: int, columns: Sequence[Int64s]) -> Int64s:
+    return sums_of_groups(numbered, groups, tight(Ints(np.concatenate(columns), LEAST, GREATEST)))
+
+
+def with_texts_together(tables: Iterator[T | StringGroupTable], bound: Bound) -> Iterator[T | StringGroupTable]:
+    """Give the same in order, with neighbouring groups by texts put together as long as they take few megabytes.
+
+    And as long as the process has room for that.
+    """
+    held: list[StringGroupTable] = []
+    groups = size = costs = 0
+    for each in tables:
+        if not isinstance(each, StringGroupTable):
+            yield from _merged_strings(held)
+            groups = size = costs = 0
+            yield each
+            continue
+        if not len(each):
+            continue
+        held.append(each)
+        groups, size, costs = groups + len(each), size + each.key_bytes(), costs + each.cost()
+        is_exceeded = bound.exceeded(costs)
+        if is_exceeded or groups > _MOST_STRING_GROUPS or size > _MOST_HELD_BYTES:
+            del each
+            yield from _merged_strings(held)
+            groups = size = costs = 0
+            if is_exceeded:
+                bound.spilled()
+    yield from _merged_strings(held)
+
+
+_MOST_STRING_GROUPS = 2**20
+_MOST_HELD_BYTES = 64 * 2**20
+
+
+def _merged_strings(held: list[StringGroupTable]) -> Iterator[StringGroupTable]:
+    """Put together all tables of a list, and leave none of them."""
+    try:
+        found = [merged_text_tables(held)] if held else []
+    except NotColumnar:
+        found = list(held)
+    held.clear()
+    return iter(found)
+
+
+def parts_by_target(
+    table: GroupTable | StringGroupTable, targets: int
+) -> Iterator[tuple[int, GroupTable | StringGroupTable]]:
+    """Give each target that equal keys meet at, with its groups."""
+    return _parts_at(table, table.hashes() % targets, targets)
+
+
+def parts_by_bucket(
+    table: GroupTable | StringGroupTable, buckets: int, level: int
+) -> Iterator[tuple[int, GroupTable | StringGroupTable]]:
+    """Give each bucket of at most 16, with its groups: by other bits of the hashes at each level."""
+    # The upper bits of a product depend on all bits of a hash, those of one target agree in their remainder.
+    mixed = table.hashes().view(np.uint64) * _MIXER >> np.uint64(60 - 4 * level)
+    return _parts_at(table, mixed % np.uint64(buckets), buckets)
+
+
+_MIXER = np.uint64(0x9E3779B97F4A7C15)
+
+
+def _parts_at(
+    table: GroupTable | StringGroupTable, places: NDArray[Any], count: int
+) -> Iterator[tuple[int, GroupTable | StringGroupTable]]:
+    rows = table.rows_of_part()
+    for place in range(count):
+        chosen = np.flatnonzero(places == place)
+        for start in range(0, len(chosen), rows):
+            yield place, table.rows(chosen[start : start + rows])

@@ -1,0 +1,204 @@
+"""`Records`: lazy rows of Arrow, such as those of Parquet, decoded column by column on demand.
+
+A part becomes a column when an expression asks for it, and an item an object when somebody needs it. What no step looks
+at is never decoded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from dstream.failures import naming
+from dstream.operators.columns.entries import Entries
+from dstream.operators.columns.strings import Strings, offsets_and_bytes
+from dstream.operators.columns.values import GREATEST, Bools, Column, Floats, Ints, NotColumnar, Objects, rows_at
+from dstream.operators.rows.blocks import Block, LazyRows
+from dstream.spi import ArrowRows
+
+__all__ = ["Records", "attribute_of", "blocks_of_rows", "column_of_array", "member_of"]
+
+
+class Records(LazyRows):
+    """Rows of Arrow.
+
+    Args:
+        rows: all of them.
+        step: how their source names itself.
+        places: which of them these are, in order; None for all.
+        known: the parts that have been asked for; it is filled.
+    """
+
+    def __init__(
+        self, rows: ArrowRows, step: Any, places: Any = None, known: dict[str, tuple[Any, Column | None]] | None = None
+    ) -> None:
+        self.size = rows.size if places is None else len(places)
+        self.rows = rows
+        self._step = step
+        self._places = places
+        self._known = {} if known is None else known
+
+    def at(self, places: Any) -> Records:
+        return Records(self.rows, self._step, places if self._places is None else self._places[places], self._known)
+
+    def portions(self) -> Iterator[Iterable[Any]]:
+        with naming(self._step):
+            for start in range(0, self.size, self.rows.most):
+                few = slice(start, min(start + self.rows.most, self.size))
+                yield self.rows.items(few if self._places is None else self._places[few])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # What they are made of may be an open file, or far more rows than these.
+        return Objects, (list(chain.from_iterable(self.portions())),)
+
+    def part(self, name: str) -> Column:
+        """Return the column of a part.
+
+        Raises:
+            NotColumnar: there is no such part, or it is of a type that stands in no column.
+        """
+        if name not in self.rows.parts:
+            raise NotColumnar(f"a part {name} that is not there")
+        array, column = self._found(name)
+        if array is None:
+            raise NotColumnar(f"a part {name} that stands in no column")
+        if column is not None:
+            return column if self._places is None else rows_at(column, self._places)
+        if self._places is not None:
+            array = ArrowRows.chosen(array, self._places)
+        return column_of_array(array)
+
+    def _found(self, name: str) -> tuple[Any, Column | None]:
+        """Return a part as its source gives it, and as a column if it is one of records, or of numbers in all rows."""
+        if name not in self._known:
+            with naming(self._step):
+                array = self.rows.parts[name]()
+            column: Column | None = None
+            if isinstance(array, ArrowRows):
+                column = Records(array, self._step)
+            elif array is not None and not array.null_count and _is_number(array.type):
+                column = _numbers(array)
+            self._known[name] = array, column
+        return self._known[name]
+
+
+def blocks_of_rows(given: Iterator[ArrowRows | Iterator[Any]], step: Any) -> Iterator[Block]:
+    """Give what a split gives as blocks."""
+    for each in given:
+        if not isinstance(each, ArrowRows):
+            yield _named(each, step)
+        elif each.reached_by or len(each.parts) > 1:
+            yield Records(each, step)
+        else:
+            yield _only_part(Records(each, step))
+
+
+def _named(items: Iterator[Any], step: Any) -> Iterator[Any]:
+    with naming(step):
+        yield from items
+
+
+def _only_part(records: Records) -> Block:
+    (name,) = records.rows.parts
+    try:
+        return records.part(name)
+    except NotColumnar:
+        return chain.from_iterable(records.portions())
+
+
+def attribute_of(column: Column, name: str) -> Column:
+    """Return `item.name` of each row.
+
+    Raises:
+        NotColumnar: the items have no such part, or get it in a way of their own.
+    """
+    if isinstance(column, Entries):
+        return column.part(name)
+    if not isinstance(column, Records) or "attribute" not in column.rows.reached_by:
+        raise NotColumnar("an attribute of something else than a record")
+    return column.part(name)
+
+
+def member_of(records: Records, index: Any) -> Column:
+    """Return `item[index]` of each row, where the index is the same in all.
+
+    Raises:
+        NotColumnar: the items have no such key or place, or no such things at all.
+    """
+    if type(index) is str and "key" in records.rows.reached_by:
+        return records.part(index)
+    names = list(records.rows.parts)
+    if type(index) is int and "place" in records.rows.reached_by and -len(names) <= index < len(names):
+        return records.part(names[index])
+    raise NotColumnar("a key or a place that is not there")
+
+
+def column_of_array(array: Any) -> Column:
+    """Return an array of Arrow as a column.
+
+    Raises:
+        NotColumnar: its values are neither numbers of 64 bits, nor bools, texts or bytes; or one of them is no text.
+    """
+    if not array.null_count and _is_number(array.type):
+        return _numbers(array)
+    if _is_one_of(array.type, "is_string", "is_large_string") and not array.null_count:
+        texts = _texts(array)
+        if texts is not None:
+            return texts
+    if _is_number(array.type) or _is_text(array.type):
+        try:
+            return Objects(array.to_pylist())
+        except UnicodeDecodeError:  # Whoever makes the items says where they stand.
+            raise NotColumnar("bytes that are no text") from None
+    raise NotColumnar(f"a column of {array.type}")
+
+
+def _is_number(kind: Any) -> bool:
+    return _is_one_of(kind, "is_float32", "is_float64", "is_integer", "is_boolean")
+
+
+def _is_text(kind: Any) -> bool:
+    return _is_one_of(kind, "is_string", "is_large_string", "is_binary", "is_large_binary")
+
+
+def _is_one_of(kind: Any, *tests: str) -> bool:
+    return any(getattr(pa.types, test)(kind) for test in tests)
+
+
+def _numbers(array: Any) -> Column:
+    """Return numbers without nulls; unsigned ints of 64 bits may be too long."""
+    values = array.to_numpy() if isinstance(array, pa.ChunkedArray) else array.to_numpy(zero_copy_only=False)
+    if pa.types.is_boolean(array.type):
+        return Bools(values)
+    if pa.types.is_floating(array.type):
+        return Floats(values.astype(np.float64, copy=False))
+    if not len(values):
+        return Ints(np.empty(0, np.int64), 0, 0)
+    least, greatest = int(values.min()), int(values.max())
+    if greatest > GREATEST:
+        raise NotColumnar("ints of more than 64 bits")
+    return Ints(values.astype(np.int64, copy=False), least, greatest)
+
+
+def _texts(array: Any) -> Strings | None:
+    """Return texts without nulls; None if they have too many bytes for one array, or are no UTF-8."""
+    if array.nbytes > _MOST_BYTES:
+        return None
+    whole = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+    whole = whole.cast(pa.string()) if pa.types.is_large_string(whole.type) else whole
+    is_ascii = not np.any(offsets_and_bytes(whole)[1] > _LAST_OF_ASCII)
+    if not is_ascii:
+        try:
+            whole.validate(full=True)
+        except pa.ArrowInvalid:
+            return None
+    return Strings(whole, is_ascii=is_ascii)
+
+
+_LAST_OF_ASCII = 127
+_MOST_BYTES = 2**30
+"""An Arrow array of texts has places of 32 bits."""

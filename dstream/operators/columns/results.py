@@ -1,0 +1,117 @@
+"""Finished results of the tables of groups that one task receives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from dstream.failures import naming
+from dstream.failures.attribution import in_group
+from dstream.operators.columns.arithmetic import quotient_of_ints
+from dstream.operators.columns.entries import Entries
+from dstream.operators.columns.groups import GroupTable, StringGroupTable, merged_tables, merged_text_tables
+from dstream.operators.columns.values import Column, Floats, Ints, NotColumnar, Tuples, tight
+from dstream.operators.rows.blocks import Block, given
+from dstream.operators.rows.group_tables import Table, table_as_lists
+from dstream.plan.steps import Step
+from dstream.spi import Collector, identity
+from dstream.values import Entry
+
+__all__ = ["finished_entries", "finished_tables"]
+
+
+_MOST_GROUPS = 131_072
+"""So many groups go on at a time, or fewer with long keys."""
+
+
+def finished_tables(downstream: Collector[Any, Any, Any], tables: Sequence[Table]) -> Iterator[Block] | None:
+    """Return (first rank, key, finished value) of each group of the tables; None if sums need more than 64 bits."""
+    try:
+        table = _merged(tables)
+    except NotColumnar:
+        return None
+    return (_finished_part(downstream, part) for part in table.parts(_MOST_GROUPS))
+
+
+def _finished_part(downstream: Collector[Any, Any, Any], table: Table) -> Block:
+    try:
+        values = _finished(downstream, table)
+    except NotColumnar:
+        return _lines(downstream, table)
+    keys = table.keys if isinstance(table, StringGroupTable) else _ints(table.keys)
+    return Tuples((_ints(table.ranks), keys, values), len(table))
+
+
+def finished_entries(
+    downstream: Collector[Any, Any, Any],
+    to: Callable[[Any, Any], Any] | None,
+    step: Step,
+    tables: Sequence[Table],
+) -> Iterator[Block] | None:
+    """Return the entry of the key and the finished value of each group, or what `to` makes of the two.
+
+    None if sums need more than 64 bits.
+    """
+    found = finished_tables(downstream, tables)
+    return None if found is None else (_entries(to, step, block) for block in found)
+
+
+def _entries(to: Callable[[Any, Any], Any] | None, step: Step, found: Block) -> Block:
+    if isinstance(found, Tuples) and to is None:
+        _, keys, values = found.members
+        return Entries((keys, values))
+    return _each(step, to or Entry, given(found))
+
+
+def _each(step: Step, to: Callable[[Any, Any], Any], groups: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
+    with naming(step):
+        for _, key, value in groups:
+            try:
+                result = to(key, value)
+            except Exception as error:
+                in_group(error, key)
+                raise
+            yield result
+
+
+def _merged(tables: Sequence[Table]) -> Table:
+    """Return the groups of several tables.
+
+    Raises:
+        NotColumnar: a sum needs more than 64 bits, or keys are of several types.
+    """
+    of_texts = [table for table in tables if isinstance(table, StringGroupTable)]
+    of_ints = [table for table in tables if isinstance(table, GroupTable)]
+    if of_texts and of_ints:
+        raise NotColumnar("keys of several types")
+    if not of_texts:
+        return merged_tables(of_ints)
+    return merged_text_tables(of_texts)
+
+
+def _finished(downstream: Collector[Any, Any, Any], table: Table) -> Column:
+    known = downstream.on_columns()
+    if known is not None and downstream.finisher is identity and known.finds == "count":
+        return _ints(table.counts)
+    if known is not None and table.sums is not None:
+        if downstream.finisher == known.total:
+            return _ints(table.sums)
+        if downstream.finisher == known.average:
+            found: Floats = quotient_of_ints(_ints(table.sums), _ints(table.counts))
+            return found
+    raise NotColumnar("a finisher that Python runs")
+
+
+def _ints(values: Any) -> Ints:
+    return tight(Ints(values, 0, 0))
+
+
+def _lines(downstream: Collector[Any, Any, Any], table: Table) -> Iterator[Any]:
+    keys, ranks, containers = table_as_lists(downstream, table)
+    for rank, key, container in zip(ranks, keys, containers, strict=True):
+        try:
+            value = downstream.finisher(container)
+        except Exception as error:
+            in_group(error, key)
+            raise
+        yield rank, key, value

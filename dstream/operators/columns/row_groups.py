@@ -1,0 +1,386 @@
+"""Groups of rows by any columns, and the reduction of their values by an operator of Python.
+
+Rows of one group stand side by side first, in order. Of ints their container gets counts, sums and ends; floats it gets
+as they are, since it adds them up exactly.
+
+Ints give the same in any order, floats do not: `0.1 + 1 + 2` has other digits than `0.1 + 3`. So each key has one
+container for tables and items that come by turns, as it would without columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain, pairwise
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dstream.base.memory import Bound, pieces
+from dstream.keys import canonical_all
+from dstream.operators.columns.groups import (
+    GroupTable,
+    StringGroupTable,
+    merged_tables,
+    merged_text_tables,
+    places_of,
+    sums_of_groups,
+)
+from dstream.operators.columns.strings import Strings
+from dstream.operators.columns.values import (
+    GREATEST,
+    LEAST,
+    Bools,
+    Column,
+    ConstantColumn,
+    Floats,
+    Ints,
+    NotColumnar,
+    Tuples,
+    bytes_of_texts,
+    items_of,
+    rows_at,
+    size_of_column,
+    stacked,
+    tight,
+)
+from dstream.operators.rows.blocks import Block, given
+from dstream.spi import Collector, InColumns
+
+__all__ = ["FoldedGroups", "GroupedRows", "RowBuffer", "RowGroups", "Table", "folded", "groups_of_rows", "shape_of"]
+
+
+Int64s = NDArray[np.int64]
+Values = Ints | Floats | None
+
+_MOST_WEIGHT = 2**18
+"""So many rows are grouped at once, or fewer of long texts."""
+_FEWEST_ROWS = 3
+"""With fewer rows for each group, on average, it costs less to take one item after another."""
+_COST = 160
+"""What a group takes in a dictionary, about."""
+
+_MANY_ROWS = 16
+"""With fewer rows for each group, on average, a list of their ints costs less than an object that has their ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroups:
+    """Groups, in the order in which their keys were first seen.
+
+    Attributes:
+        keys: each of them once, as a dictionary has them.
+        lists: the numbers of each group, in order: floats, or few ints; None if there are `ints`.
+        ints: the count, and the sum, the least and the greatest number, as far as they are needed, of each group.
+        rows: how many there are in all groups.
+    """
+
+    keys: list[Any]
+    lists: list[list[Any]] | None
+    ints: list[tuple[int, ...]]
+    rows: int
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def cost(self) -> int:
+        """Return how many bytes it takes to put the groups into a dictionary, about."""
+        return _COST * len(self)
+
+    @property
+    def are_many(self) -> bool:
+        """Whether there are so many groups that their items cost less one by one."""
+        return len(self.keys) * _FEWEST_ROWS > self.rows
+
+    def taken(self, known: InColumns, supplier: Callable[[], Any], groups: dict[Any, Any]) -> dict[Any, Any]:
+        """Take the groups into those that are there; return these."""
+        take, take_all = known.take, known.take_all
+        if self.lists is None:
+            assert take is not None, "only groups have none"
+            for key, found in zip(self.keys, self.ints, strict=True):
+                groups[key] = take(groups[key] if key in groups else supplier(), *found)
+            return groups
+        assert take_all is not None, "what takes numbers takes lists of them"
+        for key, values in zip(self.keys, self.lists, strict=True):
+            groups[key] = take_all(groups[key] if key in groups else supplier(), values)
+        return groups
+
+
+class RowBuffer:
+    """Keys and numbers of rows, until they are grouped together.
+
+    Args:
+        known: what becomes of the numbers of a key.
+    """
+
+    def __init__(self, known: InColumns) -> None:
+        self._known = known
+        self._held: list[tuple[Column, Values]] = []
+        self._shape: Any = None
+        self._weight = self._most = 0
+
+    def take(self, keys: Column, values: Values, shape: Any) -> Iterator[RowGroups]:
+        """Take the rows of a block; give the groups of those before them, if they cannot be grouped together."""
+        shape, weight = (shape, type(values)), size_of_column(keys) + bytes_of_texts(keys) // 64
+        most = max(-values.least, values.greatest, 0) if isinstance(values, Ints) else 0
+        total = self._weight + weight
+        if shape != self._shape or total > _MOST_WEIGHT or max(self._most, most) * total > GREATEST:
+            yield from self.rest()
+        self._shape, self._weight, self._most = shape, self._weight + weight, max(self._most, most)
+        if size_of_column(keys):
+            self._held.append((keys, values))
+
+    def rest(self) -> Iterator[RowGroups]:
+        """Give the groups of the rows that are held."""
+        held, self._held, self._weight, self._most = self._held, [], 0, 0
+        if held:
+            values = [values for _, values in held if values is not None]
+            keys = _merged_columns([keys for keys, _ in held])
+            yield groups_of_rows(self._known, keys, cast(Values, stacked(values)) if values else None)
+
+
+def shape_of(keys: Column) -> Any:
+    """Return what tells which keys can be put together.
+
+    Raises:
+        NotColumnar: the keys are no numbers, texts or tuples of these.
+    """
+    if isinstance(keys, Tuples):
+        return Tuples, *map(shape_of, keys.members)
+    if isinstance(keys, ConstantColumn) and type(keys.value) in (int, float, bool, str):
+        return ConstantColumn, type(keys.value), repr(keys.value)
+    if isinstance(keys, Ints | Floats | Bools | Strings):
+        return type(keys)
+    raise NotColumnar("keys that are no numbers, texts or tuples of these")
+
+
+def _merged_columns(columns: list[Any]) -> Column:
+    """Return columns of one shape as one."""
+    first = columns[0]
+    if isinstance(first, ConstantColumn):
+        return ConstantColumn(first.value, sum(each.size for each in columns))
+    if isinstance(first, Tuples):
+        members = zip(*(each.members for each in columns), strict=True)
+        return Tuples(tuple(_merged_columns(list(each)) for each in members), sum(each.size for each in columns))
+    if isinstance(first, Strings) and len(columns) > 1:
+        import pyarrow as pa
+
+        array = pa.concat_arrays([each.values for each in columns])
+        return Strings(array, is_ascii=all(each.is_ascii for each in columns))
+    return stacked(columns)
+
+
+def groups_of_rows(known: InColumns, keys: Column, values: Values) -> RowGroups:
+    """Group rows.
+
+    Args:
+        known: what becomes of the numbers of a key.
+        keys: of the rows, of which there is one or more; they have a shape.
+        values: their numbers, whose sums need no more than 64 bits; None if the rows are only counted.
+    """
+    rows = GroupedRows.of(keys)
+    found = canonical_all(items_of(rows_at(keys, rows.firsts)))
+    if isinstance(values, Floats) or (
+        values is not None and known.finds == "statistics" and len(found) * _MANY_ROWS > len(rows.numbers)
+    ):
+        return RowGroups(found, rows.lists(values), [], len(rows.numbers))
+    columns: list[Int64s] = [rows.counts]
+    if values is not None:
+        columns.append(sums_of_groups(rows.numbers, len(found), values))
+    if values is not None and known.finds == "statistics":
+        side_by_side = values.values.take(rows.order)
+        columns += (each.reduceat(side_by_side, rows.starts) for each in (np.minimum, np.maximum))
+    lines = list(zip(*(column.tolist() for column in columns), strict=True))
+    return RowGroups(found, None, lines, len(rows.numbers))
+
+
+@dataclass(frozen=True, slots=True)
+class GroupedRows:
+    """Which group each row is of.
+
+    Attributes:
+        numbers: of the group of each row: the first one that is seen has 0.
+        firsts: the first row of each group.
+        order: the rows of the first group, then those of the next, each in order.
+        counts: how many rows each group has.
+    """
+
+    numbers: NDArray[Any]
+    firsts: NDArray[np.intp]
+    order: NDArray[np.intp]
+    counts: Int64s
+
+    @classmethod
+    def of(cls, keys: Column) -> GroupedRows:
+        """Return the groups of rows, of which there is one or more, by keys that have a shape."""
+        places = places_of(tight(Ints(_codes(keys), LEAST, GREATEST)))
+        groups = len(places.firsts)
+        # NumPy sorts ints of 16 bits several times as fast as longer ones.
+        number_of_code = np.zeros(places.width, np.uint16 if groups <= _OF_16_BITS else np.int64)
+        number_of_code[places.order] = np.arange(groups)
+        numbers = number_of_code[places.numbers]
+        return cls(numbers, places.firsts, np.argsort(numbers, kind="stable"), places.counts())
+
+    @property
+    def starts(self) -> Int64s:
+        """Where the rows of each group start in `order`."""
+        return np.cumsum(self.counts) - self.counts
+
+    def lists(self, values: Ints | Floats) -> list[list[Any]]:
+        """Return the numbers of each group."""
+        side_by_side = values.values.take(self.order).tolist()
+        return [side_by_side[start:end] for start, end in pairwise((0, *np.cumsum(self.counts).tolist()))]
+
+
+_OF_16_BITS = 2**16
+
+
+def _codes(keys: Column) -> Int64s:
+    """Return an int for each key, the same for keys that are one in a dictionary: 0.0 and -0.0, and all NaN."""
+    if isinstance(keys, Ints):
+        return keys.values
+    if isinstance(keys, Bools):
+        return keys.values.astype(np.int64)
+    if isinstance(keys, Floats):
+        with np.errstate(invalid="ignore"):
+            return np.where(keys.values == keys.values, keys.values + 0.0, np.nan).view(np.int64)
+    if isinstance(keys, Strings):
+        return _numbered(keys.values)[0]
+    codes, width = np.zeros(size_of_column(keys), np.int64), 1
+    for member in keys.members if isinstance(keys, Tuples) else ():
+        numbers, different = _numbered(_codes(member))
+        if width * different > GREATEST:
+            codes, width = _numbered(codes)
+        codes, width = codes * different + numbers, width * different
+    return codes
+
+
+def _numbered(values: Any) -> tuple[Int64s, int]:
+    """Return a number for each value of an array, and how many different ones there are."""
+    import pyarrow as pa
+
+    encoded = pa.array(values).dictionary_encode()
+    return encoded.indices.to_numpy().astype(np.int64), len(encoded.dictionary)
+
+
+Table: TypeAlias = GroupTable | StringGroupTable | RowGroups
+Taking: TypeAlias = Callable[[Any, Table], Any]
+"""Takes a table into the container of all groups; returns this."""
+
+_PIECE = 512
+_MOST_BYTES = 2**30
+"""Keys of one array need places of 32 bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoldedGroups:
+    """Groups, as their collector holds them.
+
+    Attributes:
+        groups: the container of all of them.
+    """
+
+    groups: Any
+
+
+def folded(
+    collector: Collector[Any, Any, Any],
+    take: Taking,
+    found: Iterator[Table | Iterable[Any]],
+    blocks: Iterator[Block],
+    bound: Bound,
+) -> Iterator[Table | FoldedGroups]:
+    """Give the groups of tables of ints, and of the items between them; past the memory bound in several rounds.
+
+    A collector of such groups begins with a container for ints, and makes one of another type from the first value on
+    that is none. From there on no block is looked at in columns.
+
+    Args:
+        collector: makes the groups.
+        take: takes a table into its container.
+        found: tables, and in their places the items of blocks that make none, in order.
+        blocks: what `found` reads; where it gives items, it has read no block behind them.
+        bound: asks for rounds.
+    """
+    fold = _Fold(collector, take, bound)
+    for each in found:
+        if isinstance(each, Table):
+            yield from fold.with_table(each)
+            continue
+        yield from fold.with_items(each)
+        if not fold.is_of_ints:
+            yield from fold.with_items(chain.from_iterable(map(given, blocks)))
+    yield from fold.rest()
+
+
+class _Fold:
+    """The groups of one round, of which those of the last tables are not in the container yet."""
+
+    def __init__(self, collector: Collector[Any, Any, Any], take: Taking, bound: Bound) -> None:
+        self._collector = collector
+        self._take = take
+        self._bound = bound
+        self._begin()
+
+    def _begin(self) -> None:
+        self._groups = self._collector.supplier()
+        self._of_ints = type(self._groups)
+        self._tables: list[Table] = []
+        self._costs = 0
+
+    @property
+    def is_of_ints(self) -> bool:
+        """Whether no other values are among the groups."""
+        return type(self._groups) is self._of_ints
+
+    def with_table(self, table: Table) -> Iterator[Table | FoldedGroups]:
+        """Take a table; give the groups if they are too many."""
+        self._tables.append(table)
+        self._costs += table.cost()
+        return self._round() if self._bound.exceeded(self._costs) else iter(())
+
+    def with_items(self, items: Iterable[Any]) -> Iterator[Table | FoldedGroups]:
+        """Take items; give the groups whenever they are too many."""
+        self._take_tables()
+        for piece in pieces(items, _PIECE):
+            self._groups = self._collector.accumulated(self._groups, piece)
+            del piece
+            if self._bound.exceeded():
+                yield from self._round()
+
+    def _round(self) -> Iterator[Table | FoldedGroups]:
+        yield from self.rest()
+        self._begin()
+        self._bound.spilled()
+
+    def _take_tables(self) -> None:
+        for table in self._tables:
+            self._groups = self._take(self._groups, table)
+        self._tables, self._costs = [], 0
+
+    def rest(self) -> Iterator[Table | FoldedGroups]:
+        """Give the groups: as a table if they are tables alone."""
+        table = None if self._groups or not self._tables else _merged_tables(self._tables)
+        if table is not None:
+            yield table
+            return
+        self._take_tables()
+        if self._groups:
+            yield FoldedGroups(self._groups)
+
+
+def _merged_tables(tables: list[Table]) -> Table | None:
+    """Return tables as one that has each key once; None if that is none."""
+    if len(tables) == 1:
+        return tables[0]
+    ints = [each for each in tables if isinstance(each, GroupTable)]
+    texts = [each for each in tables if isinstance(each, StringGroupTable)]
+    try:
+        if len(ints) == len(tables):
+            return merged_tables(ints)
+        if len(texts) == len(tables) and sum(each.key_bytes() for each in texts) <= _MOST_BYTES:
+            return merged_text_tables(texts)
+    except NotColumnar:  # Sums of more than 64 bits are ints of Python.
+        pass
+    return None

@@ -1,0 +1,297 @@
+"""Steps of a chain on columns: filtered blocks, counts, fallback, and `columns="verify"`.
+
+A loop takes an item when somebody asks for its next result. So a block that is used up counts as a whole; of the last
+one count the rows up to the one that the last result came from, since whoever asks may stop there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from datetime import date, time
+from decimal import Decimal
+from functools import partial
+from itertools import chain, compress, count, takewhile, zip_longest
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from dstream.errors import ColumnsDifferError
+from dstream.failures import shown
+from dstream.operators.columns.arithmetic import truth
+from dstream.operators.columns.evaluation import evaluated
+from dstream.operators.columns.strings import StringLists
+from dstream.operators.columns.support import expression_of_step, is_in_columns, work_of
+from dstream.operators.columns.values import (
+    Bools,
+    Column,
+    NotColumnar,
+    NotYet,
+    column_of,
+    items_of,
+    rows_of,
+    size_of_column,
+    typed,
+)
+from dstream.operators.rows.blocks import Block, ColumnItems, given, stretches
+from dstream.operators.rows.loops import converted, run_chain
+from dstream.operators.rows.operations import ItemCount, one_by_one
+from dstream.plan.steps import Op, Step
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = [
+    "OpenBlock",
+    "Passed",
+    "as_column",
+    "column_chain",
+    "compare_results",
+    "compare_step",
+    "counted_items",
+    "is_same",
+]
+
+
+def compare_step(op: Op, before: Column, found: Column) -> None:
+    """Call the function of a step for each row, and compare.
+
+    Args:
+        op: a `map` or a `filter`.
+        before: the items of the step.
+        found: what columns gave for each of them: a result, or whether it passes.
+
+    Raises:
+        ColumnsDifferError: one of them differs in value or type, or Python raises.
+    """
+    for item, value in zip(items_of(before), items_of(found), strict=True):
+        try:
+            result = op.fn(item)
+            expected = converted(result, op.kind) if op.action == "map" else bool(result)
+        except Exception as error:
+            raise _different(op.step, value, f"raises {error!r}", item) from error
+        if not is_same(value, expected):
+            raise _different(op.step, value, f"gives {shown(expected)}", item)
+
+
+def compare_results(step: str, found: Sequence[Any], expected: Sequence[Any], of: Callable[[], str]) -> None:
+    """Compare what columns made of a block with what functions made of it, in order.
+
+    Raises:
+        ColumnsDifferError: a value, a type or the order differs.
+    """
+    for one, other in zip_longest(found, expected, fillvalue=_NOTHING):
+        if not is_same(one, other):
+            raise ColumnsDifferError(f"{step}: columns give {shown(one)} where Python gives {shown(other)} for {of()}")
+
+
+_NOTHING = object()
+
+
+def _different(step: Step, value: Any, other: str, item: Any) -> ColumnsDifferError:
+    return ColumnsDifferError(f"{step}: columns give {shown(value)} where Python {other} for {shown(item)}")
+
+
+def is_same(one: Any, other: Any) -> bool:
+    """Say whether two values have one type and hold the same, down to the digits: -0.0 is not 0.0, and NaN is NaN.
+
+    Objects are alike if what they keep is. They may have been made twice of one row, of a class that compares by
+    identity; and `==` of another class takes a 1 for a 1.0, and no NaN for another one.
+    """
+    if one is other:
+        return True
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, tuple | list):
+        return len(one) == len(other) and all(map(is_same, one, other))
+    if isinstance(one, dict):
+        return len(one) == len(other) and all(map(is_same, one.items(), other.items()))
+    if isinstance(one, _TOLD_BY_DIGITS):
+        return repr(one) == repr(other)
+    state = None if isinstance(one, str | bytes) else one.__getstate__()
+    return is_same(state, other.__getstate__()) if state else bool(one == other)
+
+
+_TOLD_BY_DIGITS = (int, float, Decimal, date, time)
+"""Types of which two equal values may be of different forms, as 1.0 and 1.00 or moments with different zones are."""
+
+
+Passed: TypeAlias = "int | NDArray[np.bool_] | StringLists"
+"""What a step did to a block: how many rows it counted, which a filter let pass, or the lists that it took apart."""
+
+
+class OpenBlock:
+    """The block that is being used, and what counts of it.
+
+    Args:
+        ops: the steps; those that count have an `ItemCount`.
+    """
+
+    def __init__(self, ops: Sequence[Op]) -> None:
+        self._counts: list[ItemCount] = [op.fn for op in ops if isinstance(op.fn, ItemCount)]
+        self._passed: Sequence[Passed] = ()
+        self._taken: Iterator[int] | None = None
+        for place, each in enumerate(self._counts):
+            each.of_open_block = partial(self._counted, place)
+
+    def begin(self, passed: Sequence[Passed]) -> None:
+        """Take what the steps did to a block, before it is given on."""
+        self._passed = passed
+
+    def end(self) -> None:
+        """Count all of it: whoever uses it wants the next one."""
+        for each, rows in zip(self._counts, _whole(self._passed), strict=False):
+            each.add(rows)
+        self._passed = ()
+
+    def items(self, block: Block) -> Iterable[Any]:
+        """Return the items of the block, and count how many are taken, in C code."""
+        self._taken = taken = count(1)
+        return compress(given(block), taken)
+
+    def _counted(self, place: int) -> int:
+        """Return how many items one of those who count has counted, by its place."""
+        if self._taken is not None:  # Otherwise somebody has all of the block.
+            self._passed, self._taken = _up_to(self._passed, next(self._taken) - 1), None
+        rows = _whole(self._passed)
+        return rows[place] if place < len(rows) else 0
+
+
+def _whole(passed: Sequence[Passed]) -> list[int]:
+    """Return how many rows of all were counted, step by step; behind one that leaves none nobody counted."""
+    return [each for each in passed if isinstance(each, int)]
+
+
+def _up_to(passed: Sequence[Passed], taken: int) -> list[int]:
+    """Return how many rows were counted at each step when so many results had been taken."""
+    import numpy as np
+
+    last = taken - 1
+    rows = []
+    for each in reversed(passed):
+        if isinstance(each, int):
+            rows.append(last + 1)
+        elif taken and isinstance(each, np.ndarray):
+            last = int(np.flatnonzero(each)[last])
+        elif taken:
+            last = int(np.searchsorted(each.ends(), last, side="right"))  # type: ignore[union-attr]
+    return rows[::-1]
+
+
+def counted_items(ops: Sequence[Op], items: ColumnItems) -> ColumnItems:
+    """Return items to which steps do nothing but count them."""
+    open_block = OpenBlock(ops)
+    blocks = _counted_blocks(ops, items.blocks(), open_block)
+    if not items.is_read:
+        return ColumnItems(blocks, taking=open_block.items)
+    # The items are asked for when the first one is: until then the blocks may be.
+    return ColumnItems(blocks, chain.from_iterable(run_chain(one_by_one(ops), each) for each in (items,)))
+
+
+def _counted_blocks(ops: Sequence[Op], blocks: Iterator[Block], open_block: OpenBlock) -> Iterator[Block]:
+    for block in blocks:
+        if isinstance(block, Iterator):
+            yield run_chain(one_by_one(ops), block)
+            continue
+        open_block.begin([size_of_block(block)] * len(ops))
+        yield block
+        open_block.end()
+
+
+def size_of_block(block: Column | Sequence[Any]) -> int:
+    """Return how many items a block has."""
+    if isinstance(block, Sequence):
+        return len(block)
+    from dstream.operators.columns.values import size_of_column  # NumPy made the column
+
+    return size_of_column(block)
+
+
+_MOST_WITHHELD = 3
+"""After so many blocks in a row that were withheld, the rest is no longer tried."""
+
+
+def column_chain(ops: Sequence[Op], items: Iterator[Any]) -> Iterator[Any] | None:
+    """Return what steps make of items, in columns as far as these go; None if they do not go at all."""
+    first = list(takewhile(is_in_columns, ops))
+    if all(op.action == "count" for op in ops):
+        return counted_items(ops, items) if isinstance(items, ColumnItems) else None
+    if all(op.expression is None for op in first):
+        return None
+    blocks = items.blocks() if isinstance(items, ColumnItems) else stretches(items, work_of(first))
+    if blocks is None:
+        return None
+    open_block = OpenBlock(first) if any(op.action == "count" for op in first) else None
+    made = ColumnItems(_through(first, blocks, open_block), taking=None if open_block is None else open_block.items)
+    if len(first) < len(ops):
+        return run_chain(one_by_one(ops[len(first) :]), made)
+    return made
+
+
+def _through(ops: Sequence[Op], blocks: Iterator[Block], open_block: OpenBlock | None) -> Iterator[Block]:
+    """Give each block as a column, or its items; it is used up before the next one is made."""
+    withheld = 0
+    by_items = partial(run_chain, one_by_one(ops))
+    for block in blocks:
+        passed: list[Passed] = []
+        try:
+            made: Block = _passed(ops, block, passed)
+            withheld = 0
+        except NotYet:
+            made, passed = by_items(given(block)), []
+        except NotColumnar:
+            made, passed = by_items(given(block)), []
+            withheld += 1
+        if open_block is not None:
+            open_block.begin(passed)
+        yield made
+        if open_block is not None:
+            open_block.end()
+        if withheld == _MOST_WITHHELD:
+            yield by_items(chain.from_iterable(map(given, blocks)))
+
+
+def _passed(ops: Sequence[Op], block: Block, passed: list[Passed]) -> Column:
+    """Return what steps make of a block, and append what those did that give another number of rows, or count."""
+    column = as_column(block)
+    for op in ops:
+        if (size := size_of_column(column)) == 0:  # Python never reaches the step, nor what it does for any item.
+            break
+        if op.action == "count":
+            passed.append(size)
+            continue
+        expression = expression_of_step(op)
+        assert expression is not None, "only such steps are taken"
+        found = evaluated(expression, (column,))
+        if op.action == "flat_map":
+            passed.append(lists := _lists(op, column, found))
+            column = lists.members
+            continue
+        found = typed(found, op.kind) if op.action == "map" else Bools(truth(found))
+        if op.is_verified:
+            compare_step(op, column, found)
+        if op.action == "map":
+            column = found
+            continue
+        passed.append(rows := truth(found))
+        column = rows_of(column, rows)
+    return column
+
+
+def _lists(op: Op, column: Column, found: Column) -> StringLists:
+    """Return the lists that a `flat_map` takes apart."""
+    if not isinstance(found, StringLists):
+        raise NotColumnar("items that are no lists")
+    if op.is_verified:
+        compare_step(replace(op, action="map"), column, found)
+    return found
+
+
+def as_column(block: Block) -> Column:
+    """Return a block as a column.
+
+    Raises:
+        NotColumnar: it is none, and its items make none.
+    """
+    if isinstance(block, Iterator):
+        raise NotColumnar("the items before did not stand in columns")
+    return column_of(block) if isinstance(block, Sequence) else block

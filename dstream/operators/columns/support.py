@@ -1,0 +1,220 @@
+"""Support of steps, expressions and patterns by columns, for the compiler. Loads no NumPy."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from dstream.expressions import (
+    Applied,
+    Argument,
+    Attribute,
+    Called,
+    Choice,
+    Constant,
+    Expression,
+    Formatted,
+    ForTuples,
+    Indexed,
+    Let,
+    Local,
+    Method,
+    Text,
+    Together,
+)
+from dstream.plan.steps import Op, unchanged
+
+__all__ = [
+    "CALLED",
+    "EACH_BY_PYTHON",
+    "expression_of_step",
+    "gives_lists",
+    "is_in_columns",
+    "is_run_of_one_class",
+    "is_same_beyond_ascii",
+    "obstacle_to_columns",
+    "unsupported",
+    "unsupported_in_flat_map",
+    "work_of",
+]
+
+
+_ONE_CLASS = re.compile(r"(?:\\[wWdDsS]|\[(\^?)((?:[^\\\[\]^]|\\[wWdDsS\\\]\[^.-])+)\])\+")
+"""One class with a plus behind it; inside of brackets no other bracket that is not escaped."""
+
+_FLAGS = re.UNICODE | re.ASCII | re.IGNORECASE
+"""Other flags change nothing in such a pattern, or are seldom seen beside one."""
+
+
+def is_run_of_one_class(pattern: object) -> bool:
+    """Say whether what a pattern finds are the longest runs of characters of one class."""
+    if type(pattern) is not re.Pattern or type(pattern.pattern) is not str or pattern.flags & ~_FLAGS:
+        return False
+    return _ONE_CLASS.fullmatch(pattern.pattern) is not None
+
+
+def is_same_beyond_ascii(pattern: re.Pattern[str]) -> bool | None:
+    """Say whether a class has all characters beyond ASCII, or none; None if it has some of them."""
+    found = _ONE_CLASS.fullmatch(pattern.pattern)
+    assert found is not None, "only such patterns are asked for"
+    if (
+        found[2] is None
+        or re.search(r"\\[wWdDsS]", found[2])
+        or not found[2].isascii()
+        or pattern.flags & re.IGNORECASE
+    ):
+        return None
+    return found[1] == "^"
+
+
+EACH_BY_PYTHON = frozenset(
+    f"math.{name}"
+    for name in (
+        *("acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "copysign", "cos", "cosh"),
+        *("degrees", "dist", "erf", "erfc", "exp", "exp2", "expm1", "fabs", "floor", "fmod", "gamma", "hypot"),
+        *("isfinite", "isinf", "isnan", "lgamma", "log", "log10", "log1p", "log2", "nextafter", "pow", "radians"),
+        *("remainder", "sin", "sinh", "tan", "tanh", "trunc", "ulp"),
+    )
+)
+"""Functions whose digits differ elsewhere: Python calls them for each row, between steps that stay columns."""
+
+_METHODS_OF_TEXTS: dict[str, tuple[int, int]] = {
+    "endswith": (1, 1),
+    "findall": (1, 1),
+    "lower": (0, 0),
+    "lstrip": (0, 1),
+    "replace": (2, 2),
+    "rstrip": (0, 1),
+    "split": (0, 1),
+    "startswith": (1, 1),
+    "strip": (0, 1),
+    "upper": (0, 0),
+}
+"""Methods that take columns of texts, with the least and the most of their arguments: constants, but of `findall`."""
+
+_OF_STR = frozenset(f"str.{name}" for name in _METHODS_OF_TEXTS if name != "findall")
+
+CALLED = (
+    EACH_BY_PYTHON | _OF_STR | {"abs", "bool", "float", "int", "len", "math.sqrt", "max", "min", "round", "str", "sum"}
+)
+"""Functions that take columns."""
+
+
+def unsupported(expression: Expression) -> str | None:
+    """Return why an expression cannot be evaluated over columns, in words that follow "since"; None if it can be."""
+    if gives_lists(expression):
+        return "columns hold no lists"
+    return next(_obstacles(expression), None)
+
+
+def unsupported_in_flat_map(expression: Expression) -> str | None:
+    """Return why the members of what an expression gives cannot be found over columns; None if they can be."""
+    if not gives_lists(expression):
+        return "columns divide items by split() and findall() alone"
+    return next(_obstacles(expression), None)
+
+
+def gives_lists(expression: Expression) -> bool:
+    """Say whether each value is a list of texts."""
+    match expression:
+        case Method(_, name, _):
+            return name in _GIVING_LISTS
+        case Called(function, _):
+            return function.removeprefix("str.") in _GIVING_LISTS
+    return False
+
+
+_GIVING_LISTS = ("findall", "split")
+
+
+def _obstacles(expression: Expression) -> Iterator[str]:
+    for each in expression.walk():
+        match each:
+            case Method(of, name, arguments):
+                yield from _of_method(name, of, arguments)
+            case Called("slice" | "str" | "dstream.Entry", _):
+                pass
+            case Called(function, (of, *arguments)) if function in _OF_STR:
+                yield from _of_method(function.removeprefix("str."), of, arguments)
+            case Called(function, _) if function not in CALLED:
+                yield f"columns have no {function}()"
+            case Applied(operator, _) if any(map(_is_no_number, _compared(each))):
+                yield f"{operator} has an operand that is no number"
+            case Formatted(_, conversion, spec) if conversion not in ("", "s") or spec:
+                yield "columns format no values"
+        if not isinstance(each, _EVALUATED):
+            yield f"columns do not work on what is {_WORDS.get(type(each).__name__, 'something else')}"
+
+
+def _of_method(name: str, of: Expression, arguments: Sequence[Expression]) -> Iterator[str]:
+    if name not in _METHODS_OF_TEXTS:
+        yield f"columns have no .{name}()"
+        return
+    fewest, most = _METHODS_OF_TEXTS[name]
+    if not fewest <= len(arguments) <= most:
+        yield f"columns have no .{name}() with {len(arguments)} arguments"
+    elif name == "findall":
+        if not isinstance(of, Constant) or not is_run_of_one_class(of.value):
+            yield "columns find runs of one class of characters alone, such as [a-z]+"
+    elif not all(isinstance(each, Constant) and type(each.value) is str for each in arguments):
+        yield f".{name}() has an argument that is no constant text"
+
+
+_EVALUATED = (
+    Applied,
+    Argument,
+    Attribute,
+    Called,
+    Choice,
+    Constant,
+    ForTuples,
+    Indexed,
+    Let,
+    Local,
+    Together,
+    Text,
+    Formatted,
+    Method,
+)
+_WORDS = {"Built": "an object of a class"}
+
+
+def _compared(applied: Applied) -> tuple[Expression, ...]:
+    """Return the operands that have to be numbers or texts."""
+    if applied.operator in ("and", "or", "not", "is", "is not"):
+        return ()
+    return applied.operands[:1] if applied.operator in ("in", "not in") else applied.operands
+
+
+def _is_no_number(operand: Expression) -> bool:
+    return isinstance(operand, Constant) and type(operand.value) not in (int, float, bool, str)
+
+
+def is_in_columns(op: Op) -> bool:
+    """Say whether a step takes columns and gives some; one that counts does."""
+    return obstacle_to_columns(op) is None
+
+
+def obstacle_to_columns(op: Op) -> str | None:
+    """Return why a step does not run over columns, in words that follow "since"; None if it may."""
+    if op.action == "count":
+        return None
+    if op.action not in ("map", "filter", "flat_map") or op.guards:
+        return f"a {op.action} takes one item at a time"
+    expression = expression_of_step(op)
+    if expression is None:
+        return "its function is called"
+    if op.action != "flat_map":
+        return unsupported(expression)
+    return unsupported_in_flat_map(expression) if op.kind is None else "a flat_map to numbers takes one item at a time"
+
+
+def expression_of_step(op: Op) -> Expression | None:
+    """Return what the function of a step gives, if that is known."""
+    return Argument(0) if op.fn is unchanged else op.expression
+
+
+def work_of(ops: Sequence[Op]) -> int:
+    """Return how many operators steps apply to each item."""
+    expressions = [op.expression for op in ops if op.expression is not None]
+    return sum(isinstance(each, Applied | Called) for expression in expressions for each in expression.walk())

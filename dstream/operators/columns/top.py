@@ -1,0 +1,187 @@
+"""The first items in the order of their keys, of items in columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dstream.expressions import Expression
+from dstream.failures.attribution import each
+from dstream.operators.columns.evaluation import evaluated
+from dstream.operators.columns.ranks import ranks_of_column, ranks_of_items
+from dstream.operators.columns.steps import compare_results
+from dstream.operators.columns.strings import Strings
+from dstream.operators.columns.values import Column, NotColumnar, column_of, items_of, rows_at, size_of_column
+from dstream.operators.rows.blocks import Block, given
+from dstream.operators.rows.spill import taken_first
+from dstream.plan.steps import KeyInColumns
+from dstream.spi import Collector, InColumns
+from dstream.values.records import EncodedLines
+
+__all__ = ["first_of_blocks", "top_of_blocks"]
+
+
+def top_of_blocks(
+    blocks: Iterator[Block],
+    count: int,
+    key: Callable[[Any], Any] | None,
+    reverse: bool,
+    columns: KeyInColumns,
+    step: str,
+) -> list[Any]:
+    """Return the first `count` items in the order of their keys, stable.
+
+    Args:
+        blocks: of all items.
+        count: one or more.
+        key: gives the key of an item; None if the item is it.
+        reverse: the greatest key comes first.
+        columns: what is known of the key function.
+        step: the call of the user's, for messages.
+
+    Raises:
+        EngineError: what is verified is not what Python gives.
+    """
+    held: list[Any] = []
+    for block in blocks:
+        found = _candidates(block, held, count, key, reverse, columns)
+        if found is None:
+            found = given(block)
+        elif columns.is_verified:
+            expected = taken_first([*held], given(block), count, key, reverse)
+            compare_results(step, taken_first([*held], found, count, key, reverse), expected, lambda: "a block")
+        held = taken_first(held, found, count, key, reverse)
+    return held
+
+
+def _candidates(
+    block: Block,
+    held: list[Any],
+    count: int,
+    key: Callable[[Any], Any] | None,
+    reverse: bool,
+    columns: KeyInColumns,
+) -> Iterable[Any] | None:
+    """Return the rows that may be among the first; None if their keys have no order in columns beside those held."""
+    try:
+        column = _column_of(block)
+        keys = _keys_of(columns.expression, column)
+        last = held[-1:] if len(held) == count else []
+        places = _first_places(keys, count, reverse, last if key is None else each(key, last))
+    except NotColumnar:
+        return None
+    return items_of(rows_at(column, places))
+
+
+def _column_of(block: Block) -> Column:
+    """Return a block as a column, if that costs less than to look at its items.
+
+    Raises:
+        NotColumnar: it does not.
+    """
+    if not isinstance(block, Sequence | Iterator):
+        return block
+    if type(block) is not EncodedLines:
+        raise NotColumnar("items that stand in no column")
+    return column_of(block)
+
+
+def _keys_of(expression: Expression | None, column: Column) -> Column:
+    if expression is None:
+        raise NotColumnar("a key function that Python runs")
+    return evaluated(expression, (column,))
+
+
+def _first_places(keys: Column, count: int, reverse: bool, before: Sequence[Any]) -> NDArray[np.intp]:
+    """Return the rows of the first keys, of equal ones the earlier.
+
+    Args:
+        keys: of all rows.
+        count: how many rows, at most.
+        reverse: the greatest key comes first.
+        before: one key, if only those matter that come before it.
+
+    Raises:
+        NotColumnar: the keys are no numbers and no texts, or not of the type of that one.
+    """
+    if isinstance(keys, Strings):
+        return _first_texts(keys.values, count, reverse, before)
+    ranks = ranks_of_column(keys, reverse)
+    values, places = ranks.values, np.arange(0)
+    if before:
+        limit = ranks_of_items([*before], None, reverse)
+        if limit is None or limit.kind != ranks.kind:
+            raise NotColumnar("keys of several types")
+        places = np.flatnonzero(values < limit.values[0])
+        values = values.take(places)
+    first = np.array([np.argmin(values)]) if count == 1 and len(values) else _least(values, count)
+    return places.take(first) if before else first
+
+
+def _least(ranks: NDArray[np.int64], count: int) -> NDArray[np.intp]:
+    return np.argsort(ranks, kind="stable")[:count]
+
+
+def _first_texts(texts: Any, count: int, reverse: bool, before: Sequence[Any]) -> NDArray[np.intp]:
+    """Return the rows of the first of some texts, which have the order of their bytes in UTF-8."""
+    from pyarrow.compute import SelectKOptions, call_function
+
+    comes_before = "greater" if reverse else "less"
+    places: NDArray[np.intp] = np.arange(len(texts))
+    if before:
+        places = _rows_where(comes_before, texts, _text_of_arrow(before[0]))
+        texts = texts.take(places)
+    if len(texts) <= count:
+        return places
+    options = SelectKOptions(count, [("", "descending" if reverse else "ascending")])
+    last: Any = texts[call_function("select_k_unstable", [texts], options)[-1].as_py()]
+    chosen = _rows_where(comes_before, texts, last)
+    equal = _rows_where("equal", texts, last)
+    return places.take(np.sort(np.concatenate((chosen, equal[: count - len(chosen)]))))
+
+
+def _text_of_arrow(key: Any) -> Any:
+    import pyarrow as pa
+
+    if type(key) is not str:
+        raise NotColumnar("keys of several types")
+    try:
+        return pa.scalar(key, pa.string())
+    except UnicodeEncodeError as error:
+        raise NotColumnar("a text with a surrogate") from error
+
+
+def _rows_where(relation: str, texts: Any, other: Any) -> NDArray[np.intp]:
+    from pyarrow.compute import call_function
+
+    found: Any = call_function(relation, [texts, other])
+    return np.flatnonzero(found.to_numpy(zero_copy_only=False))
+
+
+def first_of_blocks(collector: Collector[Any, Any, Any], known: InColumns, blocks: Iterator[Block]) -> Iterator[Any]:
+    """Give the items that a collector of first ones needs, in order: of blocks with keys in columns no others.
+
+    Raises:
+        EngineError: what is verified is not what Python gives.
+    """
+    return chain.from_iterable(_needed(collector, known, block) for block in blocks)
+
+
+def _needed(collector: Collector[Any, Any, Any], known: InColumns, block: Block) -> Iterable[Any]:
+    try:
+        column = _column_of(block)
+        keys = _keys_of(known.expression, column)
+        places = np.sort(_first_places(keys, known.first, known.reverse, ()))
+    except NotColumnar:
+        return given(block)
+    found = items_of(rows_at(column, places))
+    if known.is_verified:
+        one, other = (
+            collector.finisher(collector.accumulated(collector.supplier(), each)) for each in (found, given(block))
+        )
+        compare_results(repr(collector), [one], [other], lambda: f"a block of {size_of_column(column):,} items")
+    return found

@@ -1,0 +1,416 @@
+"""Joins by integers or strings in columns: rows match by number and become items last. Loads NumPy."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import compress
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dstream.base.pickling import dumps
+from dstream.keys import stable_hashes
+from dstream.operators.columns.groups import stable_hashes_of_ints
+from dstream.operators.columns.strings import Strings
+from dstream.operators.columns.values import Column, Ints, NotColumnar, Objects, Tuples, column_of, items_of, rows_at
+from dstream.operators.rows.batches import dumps_items, loads_items
+from dstream.operators.rows.blocks import Block, LazyRows
+from dstream.plan.steps import unchanged
+from dstream.values.entries import as_entry, key_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from dstream.operators.joins.hash import Index, Matching, Membership, Pair
+
+__all__ = [
+    "MOST_BYTES",
+    "Int64s",
+    "JoinBatch",
+    "JoinRows",
+    "JoinTable",
+    "JoinedRows",
+    "KeyTable",
+    "Keys",
+    "SideTable",
+    "are_of_one_type",
+    "bytes_of",
+    "each_key_once",
+    "each_once",
+    "hashes_of",
+    "keys_at",
+    "keys_in",
+    "rows_of_block",
+    "rows_of_items",
+    "sent_to_targets",
+    "together",
+]
+
+
+Int64s = NDArray[np.int64]
+Keys: TypeAlias = Int64s | Strings
+"""Exact ints of 64 bits, or exact texts."""
+
+MOST_BYTES = 2**30
+"""An Arrow array of texts has places of 32 bits: so many bytes of keys, or one batch of them, are put together."""
+
+
+def keys_in(column: Any) -> Keys | None:
+    """Return the values of a column as keys; None if they are no ints and no texts."""
+    if isinstance(column, Ints):
+        return column.values
+    return column if isinstance(column, Strings) else None
+
+
+def keys_at(keys: Keys, places: Int64s) -> Keys:
+    """Return the keys at these places, in their order."""
+    return keys.taken(places) if isinstance(keys, Strings) else keys.take(places)
+
+
+def each_once(keys: Keys) -> Keys:
+    """Return each key once, in any order."""
+    return Strings(keys.values.unique(), is_ascii=keys.is_ascii) if isinstance(keys, Strings) else np.unique(keys)
+
+
+def bytes_of(keys: Keys) -> int:
+    """Return how many bytes the keys have, about."""
+    return keys.nbytes() if isinstance(keys, Strings) else int(keys.nbytes)
+
+
+def hashes_of(keys: Keys) -> Int64s:
+    """Return the `stable_hash` of each key."""
+    if isinstance(keys, Strings):
+        return np.array(stable_hashes(keys.tolist()), np.int64)
+    return stable_hashes_of_ints(keys)
+
+
+def together(keys: Sequence[Keys]) -> pa.Array[Any]:
+    """Return keys of one type one after another, as Arrow has them; there is at least one batch of them."""
+    import pyarrow as pa
+
+    return pa.concat_arrays([each.values if isinstance(each, Strings) else pa.array(each) for each in keys])
+
+
+_MOST_ENTRIES = 131_072
+"""So many pairs of rows are found at a time, as long as no row alone has more."""
+_FEWEST_LOOKED_UP = 65_536
+"""So many rows, or as many as there are keys, are looked up at a time: each time a hash table is made of the keys."""
+
+
+@dataclass(frozen=True, slots=True)
+class JoinBatch:
+    """Some rows of one side.
+
+    Attributes:
+        keys: of the rows.
+        data: their values, pickled: a list or a column.
+    """
+
+    keys: Keys
+    data: bytes
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def unpacked(self) -> list[Any] | Column:
+        """Return the values as they travelled."""
+        found: list[Any] | Column = loads_items(self.data)
+        return found
+
+    def values(self) -> list[Any]:
+        """Return the values."""
+        values = self.unpacked()
+        return values if isinstance(values, list) else items_of(values)
+
+    def lists(self) -> tuple[list[Any], list[Any]]:
+        """Return the keys and the values."""
+        return self.keys.tolist(), self.values()
+
+
+Values: TypeAlias = "list[Any] | Column | JoinBatch"
+JoinRows: TypeAlias = "tuple[Keys, Values]"
+"""The keys of some rows, and their values."""
+
+
+def rows_of_items(keys: list[Any], values: list[Any]) -> JoinRows | None:
+    """Return rows; None if their keys are not all exact ints of 64 bits."""
+    if not keys or type(keys[0]) is not int:
+        return None
+    try:
+        column = column_of(keys)
+    except NotColumnar:
+        return None
+    return (column.values, values) if isinstance(column, Ints) else None
+
+
+def rows_of_block(block: Any, key: Callable[[Any], Any] | None) -> JoinRows | None:
+    """Return the rows of a block, whose items are not made; None if their keys are no ints and no texts.
+
+    Args:
+        block: a column, or something else.
+        key: None: the items are pairs of a key and a value; `key_of`: the values are the pairs; `unchanged`: the items
+            are keys and values.
+    """
+    if key is unchanged:
+        keys = keys_in(block)
+        return None if keys is None else (keys, block)
+    if not isinstance(block, Tuples) or len(block.members) != 2:
+        return None
+    keys = keys_in(block.members[0])
+    return None if keys is None else (keys, block if key is key_of else block.members[1])
+
+
+def each_key_once(rows: JoinRows) -> JoinRows:
+    """Return the keys of some rows without their values."""
+    keys = each_once(rows[0])
+    return keys, [None] * len(keys)
+
+
+def are_of_one_type(batches: Sequence[JoinBatch]) -> bool:
+    """Whether the keys of these batches can be put together."""
+    are_texts = [isinstance(batch.keys, Strings) for batch in batches]
+    return not any(are_texts) or (all(are_texts) and sum(bytes_of(batch.keys) for batch in batches) <= MOST_BYTES)
+
+
+def sent_to_targets(rows: JoinRows, targets: int) -> Iterator[tuple[int, int, bytes]]:
+    """Give (target, number of rows, pickled `JoinBatch`) of the rows that go to each target, in order."""
+    keys, values = rows
+    places = hashes_of(keys) % targets
+    for target in range(targets):
+        chosen = np.flatnonzero(places == target)
+        if not len(chosen):
+            continue
+        assert not isinstance(values, JoinBatch), "it is sent already"
+        if isinstance(values, list):
+            data = dumps_items(list(map(values.__getitem__, chosen.tolist())))
+        else:
+            data = dumps(rows_at(values, chosen))
+        yield target, len(chosen), dumps(JoinBatch(keys_at(keys, chosen), data))
+
+
+class JoinTable(ABC):
+    """The keys of the side that is held. Rows that pass by are looked up in them, and become items."""
+
+    _keys: pa.Array[Any]
+    """Each key once."""
+
+    def takes(self, rows: JoinBatch | JoinRows) -> bool:
+        """Whether the keys of these rows are of the type of those held."""
+        import pyarrow as pa
+
+        keys = rows[0] if isinstance(rows, tuple) else rows.keys
+        return isinstance(keys, Strings) == isinstance(self._keys, pa.StringArray)
+
+    def blocks(self, passing: Iterable[JoinBatch | JoinRows], *, are_collected: bool) -> Iterator[Block]:
+        """Give blocks of items of rows that pass by, in order; if these are collected, many are looked up at a time."""
+        least = max(_FEWEST_LOOKED_UP, len(self._keys)) if are_collected else 0
+        held: list[JoinRows] = []
+        waiting = size = 0
+        for each in passing:
+            rows = each if isinstance(each, tuple) else (each.keys, each)
+            if size + bytes_of(rows[0]) > MOST_BYTES and held:
+                yield from self._looked_up(held)
+                held, waiting, size = [], 0, 0
+            held.append(rows)
+            waiting, size = waiting + len(rows[0]), size + bytes_of(rows[0])
+            if waiting >= least:
+                yield from self._looked_up(held)
+                held, waiting, size = [], 0, 0
+        if held:
+            yield from self._looked_up(held)
+
+    def _looked_up(self, passing: Sequence[JoinRows]) -> Iterator[Block]:
+        numbers = self._numbers(together([keys for keys, _ in passing]))
+        start = 0
+        for keys, values in passing:
+            unpacked = values.unpacked() if isinstance(values, JoinBatch) else values
+            yield from self._blocks_of(keys, unpacked, numbers[start : start + len(keys)])
+            start += len(keys)
+
+    def _numbers(self, keys: pa.Array[Any]) -> Int64s:
+        """Return the number of each key among those held; -1 if it is none of them."""
+        import pyarrow.compute as pc
+
+        options = pc.SetLookupOptions(value_set=self._keys)
+        found: Any = pc.call_function("index_in", [keys], options).fill_null(-1)
+        numbers: Int64s = found.to_numpy(zero_copy_only=False).astype(np.int64)
+        return numbers
+
+    @abstractmethod
+    def _blocks_of(self, keys: Keys, values: list[Any] | Column, numbers: Int64s) -> Iterator[Block]:
+        """Give the items of rows whose keys have these numbers."""
+
+    @abstractmethod
+    def ending(self) -> Iterator[Any]:
+        """Give what comes behind all rows that pass by."""
+
+    @abstractmethod
+    def going_on(self, index: Index, passing: Iterable[Pair]) -> Iterator[Any]:
+        """Do the rest by items, the first of which has a key of another type, or an int of more than 64 bits.
+
+        Args:
+            index: the pairs that are held, by their keys.
+            passing: the pairs that still pass by.
+        """
+
+
+class _Passing:
+    """Keys and values of rows that pass by: values become objects once, when somebody asks for the first one."""
+
+    def __init__(self, keys: Keys, values: list[Any] | Column) -> None:
+        self._keys = keys
+        self._values = values
+        self._texts: list[str] | None = None
+
+    def keys_at(self, rows: Int64s) -> Iterable[Any]:
+        """Return the keys of some rows, of which one may be there many times: each text is made once."""
+        if not isinstance(self._keys, Strings):
+            ints: list[int] = self._keys.take(rows).tolist()
+            return ints
+        if self._texts is None:
+            self._texts = self._keys.tolist()
+        return map(self._texts.__getitem__, rows.tolist())
+
+    def values(self) -> list[Any]:
+        if not isinstance(self._values, list):
+            self._values = items_of(self._values)
+        return self._values
+
+
+class JoinedRows(LazyRows):
+    """Pairs of a row that passes by and one that is held, which become entries when somebody needs them.
+
+    Args:
+        passing: the rows that pass by.
+        rows: which of them each pair has.
+        held: values of rows that are held.
+        held_rows: which of them each pair has.
+        holds_left: whether the one that is held comes first in a pair.
+    """
+
+    is_evaluated = False
+
+    def __init__(self, passing: _Passing, rows: Int64s, held: list[Any], held_rows: Int64s, holds_left: bool) -> None:
+        self.size = len(rows)
+        self._passing, self._rows = passing, rows
+        self._held, self._held_rows = held, held_rows
+        self._holds_left = holds_left
+
+    def at(self, places: Any) -> JoinedRows:
+        rows, held_rows = self._rows.take(places), self._held_rows.take(places)
+        return JoinedRows(self._passing, rows, self._held, held_rows, self._holds_left)
+
+    def portions(self) -> Iterator[Iterable[Any]]:
+        others = map(self._held.__getitem__, self._held_rows.tolist())
+        own = map(self._passing.values().__getitem__, self._rows.tolist())
+        pairs = zip(others, own, strict=True) if self._holds_left else zip(own, others, strict=True)
+        yield map(as_entry, zip(self._passing.keys_at(self._rows), pairs, strict=True))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Objects, (items_of(self),)
+
+
+class KeyTable(JoinTable):
+    """The side of which only the keys matter: items that pass by are given, or are not.
+
+    Args:
+        batches: of the side, with keys of one type; there is at least one.
+        membership: which items are given.
+    """
+
+    def __init__(self, batches: Iterable[JoinBatch], membership: Membership) -> None:
+        self._membership = membership
+        self._keys = together([each.keys for each in batches]).unique()
+
+    def _blocks_of(self, keys: Keys, values: list[Any] | Column, numbers: Int64s) -> Iterator[Block]:
+        is_held = numbers >= 0
+        is_given = is_held if self._membership.is_wanted else ~is_held
+        if isinstance(values, list):
+            yield compress(values, is_given.tolist())
+        else:
+            yield rows_at(values, np.flatnonzero(is_given))
+
+    def ending(self) -> Iterator[Any]:
+        return iter(())
+
+    def going_on(self, index: Index, passing: Iterable[Pair]) -> Iterator[Any]:
+        return self._membership.entries(index, passing)
+
+
+class SideTable(JoinTable):
+    """The side that is held: its rows by their keys.
+
+    Args:
+        batches: of the side, in order, with keys of one type; there is at least one.
+        matching: what becomes of the rows of both sides.
+    """
+
+    def __init__(self, batches: Iterable[JoinBatch], matching: Matching) -> None:
+        held = list(batches)
+        self._values: list[Any] = []
+        for each in held:
+            self._values += each.values()
+        self._values.append(None)  # The row -1, which those have that match nothing.
+        self._matching = matching
+        encoded = together([each.keys for each in held]).dictionary_encode()
+        self._keys = encoded.dictionary
+        numbers = encoded.indices.to_numpy()
+        self._counts = np.bincount(numbers, minlength=len(self._keys))
+        self._starts = np.cumsum(self._counts) - self._counts
+        self._rows = np.argsort(numbers, kind="stable")
+        self._is_matched = np.zeros(len(self._keys), np.bool_)
+
+    def _blocks_of(self, keys: Keys, values: list[Any] | Column, numbers: Int64s) -> Iterator[Block]:
+        is_found = numbers >= 0
+        if self._matching.keeps_held:
+            self._is_matched[numbers[is_found]] = True
+        alone = 1 if self._matching.keeps_passing else 0
+        counts = np.where(is_found, self._counts[numbers] if len(self._keys) else 0, alone)
+        ends = np.cumsum(counts)
+        passing = _Passing(keys, values)
+        start = 0
+        while start < len(keys):
+            before = ends[start] - counts[start]
+            end = max(start + 1, int(np.searchsorted(ends, before + _MOST_ENTRIES, side="right")))
+            rows = np.repeat(np.arange(start, end), counts[start:end])
+            held = self._held_rows(numbers.take(rows), counts[start:end])
+            yield JoinedRows(passing, rows, self._values, held, self._matching.holds_left)
+            start = end
+
+    def _held_rows(self, numbers: Int64s, counts: Int64s) -> Int64s:
+        """Return which row is held, -1 for none, of each pair of rows.
+
+        Args:
+            numbers: of the key of each pair.
+            counts: how many pairs stand side by side that have one row that passes by.
+        """
+        inside = np.arange(len(numbers)) - np.repeat(np.cumsum(counts) - counts, counts)
+        held = np.full(len(numbers), -1, np.int64)
+        is_found = numbers >= 0
+        held[is_found] = self._rows[self._starts[numbers[is_found]] + inside[is_found]]
+        return held
+
+    def going_on(self, index: Index, passing: Iterable[Pair]) -> Iterator[Any]:
+        return self._matching.entries(index, passing, set(self._held_at(np.flatnonzero(self._is_matched))))
+
+    def ending(self) -> Iterator[Any]:
+        """Give the entries of rows that matched nothing, if they are kept: key by key, as these were first seen."""
+        if not self._matching.keeps_held:
+            return
+        numbers = np.flatnonzero(~self._is_matched)
+        counts = self._counts[numbers]
+        inside = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+        rows = self._rows[np.repeat(self._starts[numbers], counts) + inside]
+        keys = self._held_at(np.repeat(numbers, counts))
+        for key, row in zip(keys, rows.tolist(), strict=True):
+            item = self._values[row]
+            yield as_entry((key, (item, None) if self._matching.holds_left else (None, item)))
+
+    def _held_at(self, numbers: Int64s) -> list[Any]:
+        import pyarrow as pa
+
+        keys: list[Any] = self._keys.take(pa.array(numbers)).to_pylist()
+        return keys

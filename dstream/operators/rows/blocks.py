@@ -1,0 +1,186 @@
+"""Blocks: items in columns or as lazy rows, and `ColumnItems`, their iterator. Loads no NumPy."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from dstream.operators.columns.values import Column
+
+__all__ = [
+    "SEQUENCES",
+    "Block",
+    "ColumnItems",
+    "LazyRows",
+    "blocks_of_range",
+    "fewest_items",
+    "given",
+    "is_worth_columns",
+    "may_stand_in_columns",
+    "one_after_another",
+    "stretches",
+]
+
+
+class LazyRows(ABC):
+    """Rows whose items are not made yet.
+
+    Attributes:
+        size: how many rows there are.
+        is_evaluated: expressions take the rows; otherwise functions get the items, also those that look at none.
+    """
+
+    size: int
+    is_evaluated = True
+
+    @abstractmethod
+    def portions(self) -> Iterator[Iterable[Any]]:
+        """Give the items, so many at a time that they fit into memory."""
+
+    @abstractmethod
+    def at(self, places: Any) -> LazyRows:
+        """Return the rows at these places, an array of ints, in their order."""
+
+
+Block: TypeAlias = "Column | Sequence[Any] | Iterator[Any]"
+"""A column; a range or list that may become one; or items that did not, each made when it is asked for."""
+
+_FEWEST = 4096
+_ROWS = 32_768
+"""Of so many rows a column of numbers stays in the cache of a core: 65,536 took half as long again (NumPy 2.4)."""
+
+
+class ColumnItems(Iterator[Any]):
+    """Items, of which some stand in columns.
+
+    Attributes:
+        is_read: no step has been applied to them: who needs objects alone asks for the items.
+
+    Args:
+        blocks: they are, in order; each is used up before the next one is asked for.
+        items: gives the same items to who asks for these, if that is faster than by blocks.
+        taking: gives the items of a block to who asks for these; None: `given` does.
+    """
+
+    def __init__(
+        self,
+        blocks: Iterator[Block],
+        items: Iterator[Any] | None = None,
+        taking: Callable[[Block], Iterable[Any]] | None = None,
+    ) -> None:
+        self._blocks = blocks
+        self._items = chain.from_iterable(map(taking or given, blocks)) if items is None else items
+        self._is_begun = False
+        self.is_read = items is not None
+
+    def __iter__(self) -> Iterator[Any]:
+        # The chain itself, so that loops ask C code for each item.
+        self._is_begun = True
+        return self._items
+
+    def __next__(self) -> Any:
+        self._is_begun = True
+        return next(self._items)
+
+    def blocks(self) -> Iterator[Block]:
+        """Give the blocks, in place of the items."""
+        return iter((self._items,)) if self._is_begun else self._blocks
+
+
+def given(block: Block) -> Iterable[Any]:
+    """Return the items of a block."""
+    if isinstance(block, Sequence | Iterator):
+        return block
+    if isinstance(block, LazyRows):
+        return chain.from_iterable(block.portions())
+    from dstream.operators.columns.values import Tuples, items_of, windows_of  # NumPy made the column
+
+    # Windows come one by one: each of them is let go of before many others are there.
+    return windows_of(block) if isinstance(block, Tuples) and block.whole is not None else items_of(block)
+
+
+def one_after_another(parts: Iterator[Iterator[Any]]) -> Iterator[Any]:
+    """Return the items of several parts, each opened when the one before it is used up: in columns if the first is.
+
+    Numbers of lists stay items: whether columns are faster for them depends on steps that are not known here.
+    """
+    first = next(parts, iter(()))
+    parts = chain((first,), parts)
+    if type(first) is not ColumnItems and type(first) is not _OF_RANGE:
+        return chain.from_iterable(parts)
+    is_read = type(first) is not ColumnItems or first.is_read
+    return ColumnItems(chain.from_iterable(map(_blocks_of, parts)), chain.from_iterable(parts) if is_read else None)
+
+
+def _blocks_of(part: Iterator[Any]) -> Iterator[Block]:
+    if type(part) is ColumnItems:
+        return part.blocks()
+    return blocks_of_range(part) or iter((part,))
+
+
+def blocks_of_range(items: Iterator[Any]) -> Iterator[Block] | None:
+    """Return what is left of a range as columns; None if it is none, or a short one."""
+    parts = stretches(items, 0) if type(items) is _OF_RANGE else None
+    return None if parts is None else _columns_of(parts)
+
+
+def _columns_of(parts: Iterator[Sequence[Any]]) -> Iterator[Block]:
+    from dstream.operators.columns.values import NotColumnar, column_of  # loads NumPy
+
+    for part in parts:
+        try:
+            yield column_of(part)
+        except NotColumnar:
+            yield part
+
+
+_OF_RANGE = type(iter(range(0)))
+
+
+def stretches(items: Iterator[Any], work: int) -> Iterator[Sequence[Any]] | None:
+    """Return what is left of a range or a list in stretches, a short one first; None if columns would not be faster.
+
+    Args:
+        items: an iterator over a range or a list, of which none is taken.
+        work: how many operators the steps apply to each item.
+    """
+    if type(items) not in SEQUENCES or items.__length_hint__() < _FEWEST:  # type: ignore[attr-defined]
+        return None
+    parts: Any = items.__reduce__()
+    (sequence,), start = parts[1], parts[2] if len(parts) > 2 else 0
+    return _stretches(sequence, start or 0) if is_worth_columns(sequence, work) else None
+
+
+def is_worth_columns(items: Any, work: int) -> bool:
+    """Say whether so many operators on each item take longer than to make columns of a range or a list."""
+    if type(items) is list:
+        return work >= _WORTH_A_LIST and bool(items) and may_stand_in_columns(items[0])
+    return type(items) is range
+
+
+def may_stand_in_columns(item: Any) -> bool:
+    """Say whether items of a list may become a column if they are all like this one."""
+    return type(item) in _NUMBERS
+
+
+def fewest_items() -> int:
+    """Return how many items a range or a list needs to become columns."""
+    return _FEWEST
+
+
+_WORTH_A_LIST = 6
+"""So many operators cost as much in a loop as a column of a list's numbers, 40 ns each (CPython 3.11)."""
+_NUMBERS = frozenset({int, float, bool})
+"""Items of lists that may stand in columns. Of tuples the columns cost 400 ns each, ten times what a step takes."""
+SEQUENCES = frozenset({type(iter(range(0))), type(iter([]))})
+"""The iterators over ranges and lists."""
+
+
+def _stretches(sequence: Sequence[Any], start: int) -> Iterator[Sequence[Any]]:
+    rows = _FEWEST
+    while stretch := sequence[start : start + rows]:
+        yield stretch
+        start, rows = start + rows, _ROWS

@@ -1,0 +1,165 @@
+"""Gatherers on one partition: folding, lookahead into the next partitions, concurrent calls."""
+
+from __future__ import annotations
+
+import functools
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing
+from dataclasses import replace
+from itertools import chain
+from typing import Any, cast
+
+from dstream.failures import blame, naming
+from dstream.operators.rows.blocks import ColumnItems
+from dstream.operators.rows.guards import Handler
+from dstream.operators.rows.operations import Operation, Task, operation
+from dstream.operators.rows.spill import in_batches, merged
+from dstream.plan.operations.streams import CallResults, Gather
+from dstream.plan.steps import Step
+from dstream.spi import AtEnd, ByPlace, Gatherer, Outcome
+
+__all__ = ["called_once", "calls_of", "finish", "gathered", "gathered_ahead", "state_of_part"]
+
+
+@operation.register
+def _(node: Gather) -> Operation:
+    return functools.partial(gathered, node.gatherer, node.step)
+
+
+def gathered(gatherer: Gatherer[Any, Any, Any], step: Step, items: Iterator[Any], task: Task) -> Iterator[Any]:
+    """Give what `gatherer` makes of the items."""
+    gathered_items = gatherer.gather(items)
+    # Those that go by places run nothing of the user's: what fails in them has failed before.
+    return gathered_items if isinstance(gatherer.parallel, ByPlace) else _named(step, gathered_items)
+
+
+def _named(step: Step, items: Iterator[Any]) -> Iterator[Any]:
+    with naming(step):
+        yield from items
+
+
+def state_of_part(kind: AtEnd[Any, Any], step: Step, items: Iterator[Any], task: Task) -> Iterator[Any]:
+    """Give the state of one partition; none if it has no items."""
+    with naming(step):
+        for first in items:
+            yield kind.state_of(chain((first,), items))
+
+
+def finish(gatherer: Gatherer[Any, Any, Any], step: Step, states: Iterator[Any], task: Task) -> Iterator[Any]:
+    """Combine the states of all partitions, in order, and give what the finisher pushes."""
+    with naming(step):
+        yield from gatherer.finished(states)
+
+
+def gathered_ahead(
+    kind: ByPlace[Any, Any], own: Iterator[Any], behind: Iterable[Any], is_first: Callable[[], bool]
+) -> Iterator[Any]:
+    """Give what begins in `own`; see `ByPlace.gather_ahead`."""
+    if kind.window is not None and type(own) is ColumnItems:
+        from dstream.operators.columns.windows import sliding_windows  # loads NumPy
+
+        return ColumnItems(sliding_windows(kind, own.blocks(), behind, is_first))
+    assert kind.gather_ahead is not None, "whoever reads ahead has asked for it"
+    return kind.gather_ahead(own, behind, is_first)
+
+
+Place = tuple[int, int]
+_PLACES = 1
+
+
+@operation.register
+def _(node: CallResults) -> Operation:
+    return functools.partial(_called, calls_of(node))
+
+
+def calls_of(node: CallResults) -> CallResults:
+    """Return `node` as it travels: without what it reads from, and what stays in the driver."""
+    guards = tuple(guard.on_a_worker() for guard in node.guards)
+    return replace(node, upstream=cast(Any, None), calling=replace(node.calling, into=None), guards=guards)
+
+
+def _called(node: CallResults, items: Iterator[Any], task: Task) -> Iterator[Any]:
+    results = _timed_results(node, items, task) if node.is_timed else _results(node, items, task)
+    # An exception from further down may keep the generator alive, and so its threads.
+    task.at_end(results.close)
+    return results
+
+
+def _results(node: CallResults, items: Iterator[Any], task: Task) -> Generator[Any, None, None]:
+    settle = _Settling(node, task)
+    with naming(node.step), closing(_outcomes(node, items, task)) as outcomes:
+        for outcome in outcomes:
+            yield from settle(outcome)
+
+
+def _timed_results(node: CallResults, pairs: Iterator[Any], task: Task) -> Generator[Any, None, None]:
+    """Do the same with pairs `(timestamp, item)`: calls are given the item, and what they give has its timestamp."""
+    settle, timestamps = _Settling(node, task), deque[Any]()
+    with naming(node.step), closing(_outcomes(node, _items_of(pairs, timestamps), task)) as outcomes:
+        for outcome in outcomes:
+            timestamp = timestamps.popleft()
+            for result in settle(outcome):
+                yield timestamp, result
+
+
+def _items_of(pairs: Iterator[Any], timestamps: deque[Any]) -> Iterator[Any]:
+    for timestamp, each in pairs:
+        timestamps.append(timestamp)
+        yield each
+
+
+def called_once(node: CallResults, pairs: Iterator[tuple[Place, Any]], task: Task) -> Iterator[tuple[Place, Any]]:
+    """Call once for equal items of (place, item) pairs; give (place, result) for each of them.
+
+    Past the memory bound the items wait on disk.
+    """
+    results = _results_once(node, pairs, task)
+    task.at_end(results.close)
+    return results
+
+
+def _results_once(
+    node: CallResults, pairs: Iterator[tuple[Place, Any]], task: Task
+) -> Generator[tuple[Place, Any], None, None]:
+    settle = _Settling(node, task)
+    places: deque[list[Place]] = deque()
+    with naming(node.step), closing(_outcomes(node, _distinct(pairs, places, task), task)) as outcomes:
+        for outcome in outcomes:
+            for place in places.popleft():
+                for result in settle(outcome):
+                    yield place, result
+
+
+def _distinct(pairs: Iterator[tuple[Place, Any]], places: deque[list[Place]], task: Task) -> Iterator[Any]:
+    """Give the first of equal items, and let `places` know where they all stand."""
+    entries = ((each, (each, [place])) for place, each in pairs)
+    for _, (first, stands) in merged(in_batches(entries, _together), _together, task.bound):
+        places.append(stands)
+        yield first
+
+
+def _together(left: tuple[Any, list[Place]], right: tuple[Any, list[Place]]) -> tuple[Any, list[Place]]:
+    left[_PLACES].extend(right[_PLACES])
+    return left
+
+
+def _outcomes(node: CallResults, items: Iterable[Any], task: Task) -> Any:
+    return node.calling.outcomes(items, task.partition % node.slots, node.slots)
+
+
+class _Settling:
+    """Makes results of outcomes: those of calls that failed are what a guard makes of them, or raised."""
+
+    def __init__(self, node: CallResults, task: Task) -> None:
+        self._step = node.step
+        self._handle = Handler(node.guards, task)
+
+    def __call__(self, outcome: Outcome) -> Iterable[Any]:
+        if outcome.error is None:
+            return (outcome.result,)
+        handled = self._handle(outcome.item, outcome.error)
+        if handled is None:
+            blame(outcome.error, self._step, outcome.item)
+            raise outcome.error
+        return handled

@@ -1,0 +1,130 @@
+"""Tables of groups in columns, from collectors and from disk. Loads NumPy for the first table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, Union
+
+from dstream.base.memory import Bound
+from dstream.operators.rows.blocks import ColumnItems
+from dstream.operators.rows.spill import DEEPEST, FAN_OUT, Run
+from dstream.spi import Collector, InColumns
+
+if TYPE_CHECKING:
+    from dstream.operators.columns.collectors import Groups
+    from dstream.operators.columns.groups import GroupTable, StringGroupTable
+
+__all__ = ["Table", "collected", "groups_of_table", "is_table", "table_as_lists", "tables_by_key", "tables_of_groups"]
+
+
+_MOST_GROUPS = 65_536
+"""So many groups become objects of Python at a time."""
+
+
+def collected(collector: Collector[Any, Any, Any], items: Iterable[Any]) -> Any:
+    """Return the container of the items."""
+    known = _on_columns(collector, items)
+    if known is None or not isinstance(items, ColumnItems):
+        return collector.accumulated(collector.supplier(), items)
+    if known.finds == "first":
+        from dstream.operators.columns.top import first_of_blocks  # loads NumPy, which made the columns
+
+        return collector.accumulated(collector.supplier(), first_of_blocks(collector, known, items.blocks()))
+    from dstream.operators.columns.collectors import accumulated_blocks
+
+    return accumulated_blocks(collector, known, collector.supplier(), items.blocks())
+
+
+def tables_of_groups(
+    collector: Collector[Any, Any, Any], items: Iterator[Any], bound: Bound
+) -> Iterator[Groups | Iterable[Any]] | None:
+    """Give the groups of items in columns, and in their places the items that make none; None if no items do.
+
+    Groups of many blocks are put together as far as the memory bound allows it.
+    """
+    known = _on_columns(collector, items)
+    if known is None or known.finds != "groups" or not isinstance(items, ColumnItems):
+        return None
+    from dstream.operators.columns.collectors import group_tables
+
+    return group_tables(collector, known, items.blocks(), bound)
+
+
+def is_table(groups: Groups) -> TypeGuard[GroupTable | StringGroupTable]:
+    """Say whether groups stand in columns, as which they can travel."""
+    from dstream.operators.columns.groups import GroupTable  # loads NumPy, which made the groups
+    from dstream.operators.columns.groups import StringGroupTable as StringGroupTable
+
+    return isinstance(groups, GroupTable | StringGroupTable)
+
+
+def groups_of_table(collector: Collector[Any, Any, Any], table: Groups) -> Iterator[dict[Any, Any]]:
+    """Give containers that hold the groups of a table, each of them some of the groups, in order."""
+    from dstream.operators.columns.collectors import added_table
+
+    known = collector.on_columns()
+    assert known is not None, "the table was made by it"
+    for part in table.parts(_MOST_GROUPS) if is_table(table) else (table,):
+        yield added_table(collector, known, collector.supplier(), part)
+
+
+def table_as_lists(downstream: Collector[Any, Any, Any], table: GroupTable | StringGroupTable) -> list[list[Any]]:
+    """Return groups as the keys, ranks and containers that they are where no columns are."""
+    known = downstream.on_columns()
+    assert known is not None, "the table was made by it"
+    take = known.take
+    assert take is not None, "it takes numbers"
+    supplier = known.supplier or downstream.supplier
+    containers = [take(supplier(), *found) for _, *found in table.lines()]
+    return [table.keys.tolist(), table.ranks.tolist(), containers]
+
+
+def _on_columns(collector: Collector[Any, Any, Any], items: Iterable[Any]) -> InColumns | None:
+    if type(items) is not ColumnItems:
+        return None
+    known = collector.on_columns()
+    return None if known is None or known.expression is None else known
+
+
+Table: TypeAlias = Union["GroupTable", "StringGroupTable"]
+"""Groups that stand in columns."""
+
+_MOST_BYTES = 2**30
+"""Keys of one array need places of 32 bits, whatever fits into memory."""
+
+
+def tables_by_key(
+    batches: Iterator[Any], bound: Bound, level: int = 0
+) -> tuple[Iterator[Sequence[Table]], Iterator[Any]]:
+    """Return the tables of groups that batches are, those with equal keys together, if all batches are tables.
+
+    Otherwise return none of them, and all batches again; equal keys come in the order in which they came.
+    """
+    held: list[Table] = []
+    buckets: list[Run] = []
+    costs = size = 0
+    for batch in batches:
+        if isinstance(batch, Sequence):
+            return iter(()), chain(chain.from_iterable(buckets), held, (batch,), batches)
+        held.append(batch)
+        costs, size = costs + batch.cost(), size + batch.key_bytes()
+        if level < DEEPEST and (size > _MOST_BYTES or bound.exceeded(costs)):
+            buckets = buckets or [Run() for _ in range(FAN_OUT)]
+            _to_disk(held, buckets, level)
+            costs = size = 0
+            bound.spilled()
+    if not buckets:
+        return iter((held,) if held else ()), iter(())
+    _to_disk(held, buckets, level)
+    return chain.from_iterable(tables_by_key(iter(bucket), bound, level + 1)[0] for bucket in buckets), iter(())
+
+
+def _to_disk(held: list[Table], buckets: Sequence[Run], level: int) -> None:
+    """Put tables on disk, each group into the bucket of its key, and leave none of them."""
+    from dstream.operators.columns.groups import parts_by_bucket  # loads NumPy, which made the tables
+
+    for table in held:
+        for bucket, part in parts_by_bucket(table, len(buckets), level):
+            buckets[bucket].extend((part,))
+    held.clear()

@@ -1,0 +1,186 @@
+"""Guards: recovery from failed items in tasks, and attribution of the failures of sources.
+
+A task notes one value for each such item on the channel of its guard: a dead letter, or the name of the exception.
+`dstream.engine.recovery` takes these notes in the driver.
+
+The generator that attributes the failures of a source costs a tenth of an item-wise step, so only sources that run code
+for each item have one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, Any, cast
+
+from dstream.base.functions import checked_result, many
+from dstream.base.pickling import dumps
+from dstream.errors import SourceError
+from dstream.failures import blame, naming, shown
+from dstream.operators.rows.blocks import Block, ColumnItems, blocks_of_range
+from dstream.operators.rows.loops import converted
+from dstream.plan.steps import Guard, Op, Step
+from dstream.spi import ArrowRows, Split, SplitOfRecords
+from dstream.spi.source import Misread
+from dstream.values import DeadLetter
+
+if TYPE_CHECKING:
+    from dstream.operators.rows.operations import Task
+
+__all__ = ["Action", "Handler", "HandlerOfMisread", "items_of", "recovering", "shipped"]
+
+
+Action = tuple[Step, Callable[[Any], object]]
+"""A step, and what to call in the caller's process for what it saw or noted."""
+
+
+def recovering(op: Op, task: Task) -> Op:
+    """Return a guarded step as one that gives from no item to many, and catches what its guards are for."""
+    return Op("flat_map", _Recovering(op, Handler(op.guards, task)), None, op.step)
+
+
+def shipped(op: Op) -> Op:
+    """Return a step without what its guards keep in the driver."""
+    return dataclasses.replace(op, guards=tuple(guard.on_a_worker() for guard in op.guards))
+
+
+class _Recovering:
+    """A step on one item: a list of what it gives, which is nothing of it if it fails half-way."""
+
+    def __init__(self, op: Op, handle: Handler) -> None:
+        self._op = op
+        self._handle = handle
+
+    def __call__(self, item: Any) -> Sequence[Any]:
+        try:
+            return self._results(item)
+        except Exception as error:
+            handled = self._handle(item, error)
+            if handled is None:
+                raise
+            return handled
+
+    def _results(self, item: Any) -> Sequence[Any]:
+        result = checked_result(self._op.fn(item))
+        if self._op.action == "filter":
+            return (item,) if result else ()
+        if self._op.action == "flat_map":
+            return [converted(each, self._op.kind) for each in many(result)]
+        return (converted(result, self._op.kind),)
+
+
+class Handler:
+    """Decides what becomes of an item on which a step failed: the first guard that is for the exception does."""
+
+    def __init__(self, guards: Iterable[Guard], task: Task) -> None:
+        self._guards = [(guard, task.noting(guard)) for guard in guards]
+
+    def __call__(self, item: Any, error: Exception) -> tuple[Any, ...] | None:
+        """Return what takes the place of the item, maybe nothing; None if no guard is for this exception."""
+        for guard, note in self._guards:
+            if isinstance(error, guard.kinds):
+                return _treated(guard, note, item, error)
+        return None
+
+
+class HandlerOfMisread:
+    """Decides what takes the place of a bad record of a source.
+
+    A guard may be for the `SourceError` that says where the record stands, or for what the parser raised.
+    """
+
+    def __init__(self, guards: Iterable[Guard], task: Task) -> None:
+        self._guards = [(guard, task.noting(guard)) for guard in guards]
+
+    def __call__(self, misread: Misread) -> tuple[Any, ...]:
+        """Return what takes its place, maybe nothing.
+
+        Raises:
+            SourceError: no guard is for it.
+        """
+        for guard, note in self._guards:
+            is_for_all = issubclass(SourceError, guard.kinds)
+            if is_for_all or isinstance(misread.problem, guard.kinds):
+                kind = SourceError if is_for_all else type(misread.problem)
+                if guard.treatment == "ignored":  # Nobody asks where it stands, which may take reading.
+                    note(kind.__name__)
+                    return ()
+                return _treated(guard, note, misread.record(), misread.error() if is_for_all else misread.problem)
+        raise misread.error()
+
+
+def _treated(guard: Guard, note: Callable[[Any], object], item: Any, error: Exception) -> tuple[Any, ...]:
+    note(_letter(item, error, guard.of) if guard.treatment == "sent" else type(error).__name__)
+    return _resolved(guard, item, error) if guard.treatment == "resolved" else ()
+
+
+def _resolved(guard: Guard, item: Any, error: Exception) -> tuple[Any]:
+    assert guard.fn is not None, "what resolves has a function"
+    try:
+        return (converted(checked_result(guard.fn(item, error)), guard.kind),)
+    except Exception as problem:
+        # A function may raise what it was given: then the step that resolves is to blame, too.
+        blame(problem, guard.step, item)
+        raise
+
+
+def _letter(item: Any, error: Exception, step: Step) -> DeadLetter:
+    try:
+        dumps(item)
+    except Exception:
+        item = shown(item)
+    return DeadLetter(item, type(error).__name__, _message(error), step.label, str(step.where or ""))
+
+
+def _message(error: Exception) -> str:
+    try:
+        return str(error)
+    except Exception:
+        return shown(error)
+
+
+_NEVER_FAIL = frozenset(map(type, map(iter, ([], (), range(0), range(2**70), ""))))
+
+
+def items_of(
+    split: Split[Any],
+    step: Any,
+    misread: Callable[[Misread], Iterable[Any]] | None = None,
+    *,
+    may_be_columns: bool = False,
+) -> Iterator[Any]:
+    """Open a split and give its items; an exception meanwhile names `step`.
+
+    Args:
+        split: of any source; one of records if there is a `misread`.
+        step: how the source names itself.
+        misread: says what takes the place of a bad record.
+        may_be_columns: who asks takes `ColumnItems`, too.
+    """
+    if misread is not None:
+        return _named(cast("SplitOfRecords[Any]", split).read_past(misread), step)
+    with naming(step):
+        read_blocks = getattr(split, "read_blocks", None)  # Asking for `InBlocks` takes as long as a small job.
+        if read_blocks is not None:
+            blocks = _named(read_blocks(), step)
+            return ColumnItems(blocks) if getattr(split, "gives_texts", False) else chain.from_iterable(blocks)
+        items = split.read()
+        arrow_rows = getattr(split, "arrow_rows", None) if may_be_columns else None
+        rows = None if arrow_rows is None else arrow_rows()
+    items = items if type(items) in _NEVER_FAIL else _named(items, step)
+    if rows is not None:
+        return ColumnItems(_blocks(rows, step), items)
+    of_range = blocks_of_range(items) if may_be_columns else None
+    return items if of_range is None else ColumnItems(of_range, items)
+
+
+def _blocks(rows: Iterator[ArrowRows | Iterator[Any]], step: Any) -> Iterator[Block]:
+    from dstream.operators.columns.records import blocks_of_rows  # loads NumPy and pyarrow
+
+    yield from blocks_of_rows(_named(rows, step), step)
+
+
+def _named(items: Iterator[Any], step: Any) -> Iterator[Any]:
+    with naming(step):
+        yield from items

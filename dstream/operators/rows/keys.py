@@ -1,0 +1,128 @@
+"""Keys and values of the items of a side, for operations by key."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dstream.failures import naming, shown
+from dstream.keys import canonical, canonical_keys
+from dstream.operators.rows.operations import Operation, Task, operation
+from dstream.plan.operations.pairs import Pairing, SemiJoin
+from dstream.plan.operations.streams import PartitionBy
+from dstream.plan.steps import Step, unchanged
+from dstream.values import Entry
+from dstream.values.entries import key_of
+
+if TYPE_CHECKING:
+    from dstream.operators.joins.columns import JoinRows
+
+__all__ = ["Side", "item_key", "results", "sides_of"]
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side of a join.
+
+    Attributes:
+        key: gives the key of an item; None: the items are entries.
+        step: the join.
+    """
+
+    key: Callable[[Any], Any] | None
+    step: Step
+
+    @property
+    def has_keys_in_columns(self) -> bool:
+        """Whether the keys of items that stand in columns are one of these: the user gave no function."""
+        return self.key is None or self.key is key_of or self.key is unchanged
+
+    def rows(self, block: Any) -> JoinRows | None:
+        """Return the keys and the items or values of a block whose keys are a column of ints; None if they are not."""
+        from dstream.operators.joins.columns import rows_of_block  # loads NumPy, which made the column
+
+        return rows_of_block(block, self.key)
+
+    def pairs(self, items: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
+        """Give (canonical key, item or value of an entry) of each item, reading nothing ahead."""
+        key_of = self.key
+        with naming(self.step):
+            for item in items:
+                if key_of is None:
+                    key, value = _parts(item)
+                    yield canonical(key), value
+                else:
+                    yield canonical(key_of(item)), item
+
+    def columns(self, items: list[Any]) -> tuple[list[Any], list[Any]]:
+        """Return the canonical keys of some items, and the items or values, as two lists."""
+        if self.key is not None:
+            return canonical_keys(results(self.key, items), items), items
+        if not _ENTRIES.issuperset(map(type, items)) or set(map(len, items)) != {2}:
+            for item in items:
+                _parts(item)
+        # `zip(*items)` would make an iterator for each item, which wakes the garbage collector.
+        return canonical_keys([key for key, _ in items], items), [value for _, value in items]
+
+
+class KeysAlone(Side):
+    """A side of which only the keys matter: each goes once, as far as that costs nothing, without its item."""
+
+    def rows(self, block: Any) -> JoinRows | None:
+        from dstream.operators.joins.columns import each_key_once  # loads NumPy, which made the column
+
+        rows = super().rows(block)
+        return None if rows is None else each_key_once(rows)
+
+    def pairs(self, items: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
+        return ((key, None) for key, _ in super().pairs(items))
+
+    def columns(self, items: list[Any]) -> tuple[list[Any], list[Any]]:
+        keys, _ = super().columns(items)
+        found = list(dict.fromkeys(keys))
+        return found, [None] * len(found)
+
+
+_ENTRIES = frozenset({Entry, tuple})
+
+
+def results(fn: Callable[[Any], Any], items: list[Any]) -> list[Any]:
+    """Return what `fn` gives for each item; its failure can be told with the item."""
+    found = []
+    for item in items:  # A failure finds the item by this name.
+        found.append(fn(item))  # noqa: PERF401 - inside a comprehension Python 3.12 would forget the name
+    return found
+
+
+def _parts(item: Any) -> tuple[Any, Any]:
+    if isinstance(item, tuple) and len(item) == 2:
+        return item
+    raise TypeError(f"without `on` the items of both streams are entries, (key, value), not {shown(item)}")
+
+
+def sides_of(node: Pairing) -> tuple[Side, Side]:
+    """Return the left and the right side of a join."""
+    right = KeysAlone if isinstance(node, SemiJoin) else Side
+    return Side(node.left_key, node.step), right(node.right_key, node.step)
+
+
+@operation.register
+def _(node: PartitionBy) -> Operation:
+    return functools.partial(_checked, node.key, node.step)
+
+
+def _checked(key: Callable[[Any], Any] | None, step: Step, items: Iterator[Any], task: Task) -> Iterator[Any]:
+    """Give the items, which stand in one partition; refuse a key that could not be routed."""
+    with naming(step):
+        for item in items:
+            item_key(key, item)
+            yield item
+
+
+def item_key(key: Callable[[Any], Any] | None, item: Any) -> Any:
+    """Return the canonical key of an item: what `key` gives, that of an entry, or itself."""
+    if key is not None:
+        return canonical(key(item))
+    return canonical(item.key if isinstance(item, Entry) else item)

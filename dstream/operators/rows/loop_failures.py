@@ -1,0 +1,101 @@
+"""Attribution of the failures of a generated loop: the step, the item, and the user's exception.
+
+A loop has each step on a line of its own, and calls these with its variables.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from itertools import takewhile
+from types import FrameType, TracebackType
+from typing import Any
+
+from dstream.base.functions import many
+from dstream.failures import blame
+from dstream.plan.steps import Op
+from dstream.values.numbers import exact_float, exact_int
+
+__all__ = ["blame_step", "call_again"]
+
+
+def blame_step(error: Exception, ops: Sequence[Op | None], variables: Mapping[str, Any], first_line: int) -> bool:
+    """Note the failing step and its item on `error`; the line for the source of the items is no step.
+
+    Returns:
+        Whether it was an expression that failed, in the place of the step's function.
+    """
+    place = _place(error.__traceback__, sys._getframe(1))
+    op, item = _failed(place, ops, variables, first_line)
+    if place is None or op is None:
+        return False
+    blame(error, op.step, item)
+    if op.expression is None:
+        return False
+    from dstream.operators.rows.syntax import is_inlined  # The loop has loaded it, if it evaluates expressions.
+
+    inner = place.tb_next
+    return is_inlined(op) and (inner is None or inner.tb_frame.f_code not in _OF_RESULTS)
+
+
+_OF_RESULTS = frozenset({exact_int.__code__, exact_float.__code__, many.__code__})
+"""What takes the result of a function."""
+
+
+def call_again(
+    failed: list[Exception], ops: Sequence[Op | None], variables: Mapping[str, Any], first_line: int
+) -> None:
+    """Call the function of the user's whose expression has failed, on the same item; raise what it raises.
+
+    Where it does not fail in that way again, as on an iterator, which is used up, the first failure counts.
+
+    Args:
+        failed: holds the failure, which it gives away: the loop must not keep it.
+        ops: the steps of the loop.
+        variables: those of the loop.
+        first_line: that of the first step.
+    """
+    first = failed.pop()
+    traceback, context = first.__traceback__, first.__context__
+    op, item = _failed(_place(traceback, sys._getframe(1)), ops, variables, first_line)
+    assert op is not None, "a step has failed"
+    BaseException.with_traceback(first, None)
+    try:
+        op.fn(item)
+    except Exception as error:
+        if _are_alike(error, first):
+            blame(error, op.step, item)
+            raise
+    BaseException.with_traceback(first, traceback)
+    blame(first, op.step, item)
+    try:
+        raise first
+    finally:
+        BaseException.__setattr__(first, "__context__", context)
+
+
+def _are_alike(error: Exception, other: Exception) -> bool:
+    try:
+        return type(error) is type(other) and str(error) == str(other)
+    except Exception:  # Classes of the user's may say nothing.
+        return False
+
+
+def _failed(
+    place: TracebackType | None, ops: Sequence[Op | None], variables: Mapping[str, Any], first_line: int
+) -> tuple[Op | None, Any]:
+    """Return the step that failed at a place of a loop, and its item."""
+    index = -1 if place is None else place.tb_lineno - first_line
+    op = ops[index] if 0 <= index < len(ops) else None
+    if op is None:
+        return None, None
+    of_branch = takewhile(lambda each: each is not None, reversed(ops[:index]))
+    level = sum(each is not None and each.action == "flat_map" for each in of_branch)
+    return op, variables[f"v{level}"]
+
+
+def _place(traceback: TracebackType | None, loop: FrameType) -> TracebackType | None:
+    """Return where the loop failed; threads that raise one object put their frames into one traceback."""
+    while traceback is not None and traceback.tb_frame is not loop:
+        traceback = traceback.tb_next
+    return traceback

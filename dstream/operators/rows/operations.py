@@ -1,0 +1,433 @@
+"""The core operations on the items of one partition, with item counts and watermarks of tasks.
+
+`operation(node)` returns an operation as a function without the node's inputs, so that it can travel to a worker. The
+local engine runs nothing else; Spark runs the same functions inside its stages.
+
+A task that reads a partition to its end knows its watermark, which follows the items to the tasks behind. So a task
+that has read all its input knows the watermarks of all partitions that lead to it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import sys
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain, count, dropwhile, groupby, islice, takewhile
+from operator import itemgetter
+from typing import Any, Protocol
+
+from dstream.base.memory import Bound, holding, pieces
+from dstream.errors import UnsupportedError
+from dstream.failures import naming
+from dstream.operators.rows.blocks import SEQUENCES, ColumnItems
+from dstream.operators.rows.guards import recovering
+from dstream.operators.rows.loops import run_chain
+from dstream.operators.rows.spill import FEWER_THAN_COLLECTED, distinct_items, merged, sorted_items, top_items
+from dstream.operators.rows.stack import Depth
+from dstream.plan.operations.stages import ServiceFunction
+from dstream.plan.operations.streams import Chain, Core, Distinct, DropWhile, Limit, Skip, Sorted, TakeWhile, Top
+from dstream.plan.steps import EarlyCheck, Guard, KeyInColumns, Op, Step, unchanged
+from dstream.spi.collector import Collector, identity
+from dstream.spi.sink import MapWriter, Writer
+from dstream.values.time import END_OF_TIME
+
+__all__ = [
+    "ItemCount",
+    "OfPartitions",
+    "Operation",
+    "Task",
+    "Watermarks",
+    "by_bucket",
+    "in_chain",
+    "one_by_one",
+    "operated",
+    "operation",
+    "ops_in_task",
+    "partial_groups",
+    "some",
+    "written",
+    "written_entries",
+    "written_results",
+]
+
+
+class ItemCount:
+    """A number that grows.
+
+    Attributes:
+        each: counts one item, in C code.
+        of_open_block: says how much of a block that is still being used counts.
+    """
+
+    __slots__ = ("_many", "_ones", "each", "of_open_block")
+
+    def __init__(self) -> None:
+        self._ones = count()
+        self._many = 0
+        self.each: Callable[[Any], object] = functools.partial(next, self._ones)
+        self.of_open_block: Callable[[], int] | None = None
+
+    def __call__(self, item: Any) -> object:
+        return self.each(item)
+
+    def add(self, items: int) -> None:
+        """Count many items."""
+        self._many += items
+
+    def total(self) -> int:
+        """Return the number, once."""
+        return next(self._ones) + self._many + (self.of_open_block() if self.of_open_block else 0)
+
+
+def one_by_one(ops: Sequence[Op]) -> Sequence[Op]:
+    """Return the steps for a loop over items: what counts is called for each of them."""
+    if all(op.action != "count" for op in ops):
+        return ops
+    return [replace(op, action="peek", fn=op.fn.each) if isinstance(op.fn, ItemCount) else op for op in ops]
+
+
+OfPartitions = dict[tuple[str, tuple[str, str]], int]
+"""By the stage that gives timestamps, and the partition of the source."""
+
+
+class Watermarks:
+    """The watermarks that have reached a task."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known: OfPartitions = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._known)
+
+    def take(self, of_partitions: Mapping[tuple[str, tuple[str, str]], int]) -> None:
+        """Learn some; a partition that was read in parts is as far as the one that is furthest behind."""
+        known = self._known
+        for partition, watermark in of_partitions.items():
+            known[partition] = min(watermark, known.get(partition, watermark))
+
+    def all(self) -> OfPartitions:
+        """Return all that are known."""
+        return dict(self._known)
+
+    def least(self, stamps: Collection[str]) -> int:
+        """Return the least of the partitions whose timestamps these stages give; `END_OF_TIME` if none is known."""
+        of_these = (watermark for (stamp, _), watermark in self._known.items() if stamp in stamps)
+        return min(of_these, default=END_OF_TIME)
+
+
+class Task(Protocol):
+    """Where an operation runs.
+
+    Attributes:
+        partition: its number among all that run the same.
+        bound: how much memory it may hold.
+        watermarks: those that it knows: all that lead to it, when all of its input is read.
+        reads_all: also what a writer leaves is read: the range of an epoch counts as read.
+    """
+
+    partition: int
+    bound: Bound
+    watermarks: Watermarks
+    reads_all: bool
+
+    def noting(self, guard: Guard) -> Callable[[Any], object]:
+        """Return what takes a note of each item that a step failed on."""
+        ...
+
+    def at_end(self, close: Callable[[], object]) -> None:
+        """Call `close` when the task ends, however it ends."""
+        ...
+
+    def at_end_with(self, close: Callable[[BaseException | None], object]) -> None:
+        """Call `close` when the task ends, with what it failed with; None if it did not, also if it was left early."""
+        ...
+
+    def peeking(self, op: Op) -> Callable[[Any], object]:
+        """Return what a `peek` step calls for each item."""
+        ...
+
+    def counting(self, op: Op) -> ItemCount:
+        """Return what counts the items; the function of `op` gets the number at the end."""
+        ...
+
+    def service(self, served: ServiceFunction, step: Step) -> Any:
+        """Return what the service of a step gives: made now, or for an earlier step or task that shares it."""
+        ...
+
+
+Operation = Callable[[Iterator[Any], Task], Iterator[Any]]
+
+
+def operated(operations: Iterable[Operation], items: Iterator[Any], task: Task) -> Iterator[Any]:
+    """Return what operations make of items, one after another, however many they are."""
+    depth = Depth()
+    for each in operations:
+        items = depth.add(each(items, task))
+    return items
+
+
+@functools.singledispatch
+def operation(node: Core) -> Operation:
+    """Return what `node` does to the items of its input, as a function that can be pickled."""
+    raise UnsupportedError(f"neither the local engine nor a task of Spark runs {node.label()} on its items")
+
+
+@operation.register
+def _(node: Chain) -> Operation:
+    return functools.partial(_chain, node.ops)
+
+
+def _chain(ops: Sequence[Op], items: Iterator[Any], task: Task) -> Iterator[Any]:
+    if any(op.guards or op.action in ("peek", "count") or isinstance(op.fn, ServiceFunction) for op in ops):
+        if any(isinstance(op.fn, ServiceFunction) for op in ops):
+            return _served(ops, items, task)
+        ops = [_in_task(op, task) for op in ops]
+    return in_chain(ops, items)
+
+
+def in_chain(ops: Sequence[Op], items: Iterator[Any]) -> Iterator[Any]:
+    """Return what steps make of items, which need nothing of a task any more: in columns, if they may."""
+    return _in_columns(ops, items) or run_chain(one_by_one(ops), items)
+
+
+def _in_columns(ops: Sequence[Op], items: Iterator[Any]) -> Iterator[Any] | None:
+    """Return what steps make of items in columns, if the first step is an expression and the items may become some.
+
+    Steps that count are no such step: they take columns and items alike.
+    """
+    first = next((op for op in ops if op.action != "count"), None)
+    if type(items) is not ColumnItems and (first is None or type(items) not in SEQUENCES):
+        return None
+    if first is not None and first.expression is None and first.fn is not unchanged:
+        return None
+    from dstream.operators.columns.steps import column_chain  # loads NumPy
+
+    return column_chain(ops, items)
+
+
+def _served(ops: Sequence[Op], items: Iterator[Any], task: Task) -> Iterator[Any]:
+    """Bind services when the first item is there; a task without items needs none."""
+    for first in items:
+        bound = [_bound(op, task) for op in ops]
+        yield from _chain(bound, chain((first,), items), task)
+
+
+def _bound(op: Op, task: Task) -> Op:
+    if not isinstance(op.fn, ServiceFunction):
+        return op
+    return dataclasses.replace(op, fn=op.fn.bound(task.service(op.fn, op.step)))
+
+
+def ops_in_task(ops: Iterable[Op], task: Task) -> list[Op]:
+    """Return steps with the services and the channels of a task, which has an item."""
+    return [*one_by_one([_in_task(_bound(op, task), task) for op in ops])]
+
+
+def _in_task(op: Op, task: Task) -> Op:
+    if op.action == "peek":
+        return dataclasses.replace(op, fn=task.peeking(op))
+    if op.action == "count":
+        return dataclasses.replace(op, fn=task.counting(op))
+    return recovering(op, task) if op.guards else op
+
+
+@operation.register
+def _(node: Limit) -> Operation:
+    return functools.partial(_limit, node.count)
+
+
+def _limit(count: int, items: Iterator[Any], task: Task) -> Iterator[Any]:
+    return some(items, 0, count)
+
+
+def some(items: Iterator[Any], start: int, stop: int | None) -> Iterator[Any]:
+    """Give the items of these places, whose numbers may be larger than `islice` takes, and than anybody counts to."""
+    return islice(items, min(start, sys.maxsize), None if stop is None else min(stop, sys.maxsize))
+
+
+@operation.register
+def _(node: Skip) -> Operation:
+    return functools.partial(_skip, node.count)
+
+
+def _skip(count: int, items: Iterator[Any], task: Task) -> Iterator[Any]:
+    return some(items, count, None)
+
+
+@operation.register
+def _(node: TakeWhile) -> Operation:
+    return functools.partial(_take_while, node.step.guard(node.predicate))
+
+
+def _take_while(predicate: Callable[[Any], object], items: Iterator[Any], task: Task) -> Iterator[Any]:
+    return takewhile(predicate, items)
+
+
+@operation.register
+def _(node: DropWhile) -> Operation:
+    return functools.partial(_drop_while, node.step.guard(node.predicate))
+
+
+def _drop_while(predicate: Callable[[Any], object], items: Iterator[Any], task: Task) -> Iterator[Any]:
+    return dropwhile(predicate, items)
+
+
+@operation.register
+def _(node: Distinct) -> Operation:
+    return functools.partial(_distinct, node.step, guarded(node))
+
+
+def _distinct(step: Step, key: Callable[[Any], Any] | None, items: Iterator[Any], task: Task) -> Iterator[Any]:
+    with naming(step):
+        yield from distinct_items(items, key, task.bound)
+
+
+@operation.register
+def _(node: Sorted) -> Operation:
+    return functools.partial(_sorted, node.step, node.key, node.reverse, node.looks)
+
+
+def _sorted(
+    step: Step,
+    key: Callable[[Any], Any] | None,
+    reverse: bool,
+    looks: Sequence[EarlyCheck],
+    items: Iterator[Any],
+    task: Task,
+) -> Iterator[Any]:
+    items = _looked_at(items, looks)
+    with naming(step):
+        yield from sorted_items(items, key, reverse, task.bound)
+
+
+def _looked_at(items: Iterator[Any], looks: Sequence[EarlyCheck]) -> Iterator[Any]:
+    """Return the items, of which the first one was looked at."""
+    if not looks:
+        return items
+    first = list(zip(range(1), items, strict=False))
+    for _, item in first:
+        for look in looks:
+            look.at(item)
+    return chain((item for _, item in first), items)
+
+
+@operation.register
+def _(node: Top) -> Operation:
+    return functools.partial(_top, node.step, node.count, node.key, node.reverse, node.columns)
+
+
+def _top(
+    step: Step,
+    count: int,
+    key: Callable[[Any], Any] | None,
+    reverse: bool,
+    columns: KeyInColumns | None,
+    items: Iterator[Any],
+    task: Task,
+) -> Iterator[Any]:
+    with naming(step):
+        if columns is not None and columns.expression is not None and type(items) is ColumnItems and count:
+            from dstream.operators.columns.top import top_of_blocks  # loads NumPy, which made the columns
+
+            yield from top_of_blocks(items.blocks(), count, key, reverse, columns, step.label)
+        else:
+            yield from top_items(items, count, key, reverse)
+
+
+def partial_groups(
+    items: Iterable[Any],
+    collector: Collector[Any, Any, Any],
+    bound: Bound,
+    placed: Callable[[Any], object] | None = None,
+) -> Iterator[dict[Any, Any]]:
+    """Give the groups of `items` as {key: container}; past the bound in several rounds.
+
+    A round is emptied when the next one is asked for, so that the memory of one is in use at a time.
+
+    Args:
+        items: of one task.
+        collector: one that groups by a key.
+        bound: of the memory.
+        placed: returns where the group of a key is sent. The first key is tried at once, so that one which is refused
+            there is refused before all items are read.
+    """
+    is_tried = False
+    with holding():
+        groups = collector.supplier()
+        for piece in pieces(items, FEWER_THAN_COLLECTED):
+            groups = collector.accumulated(groups, piece)
+            del piece
+            if placed is not None and groups and not is_tried:
+                is_tried = True
+                placed(next(iter(groups)))
+            if bound.exceeded():
+                yield groups
+                groups.clear()
+                groups = collector.supplier()
+                bound.spilled()
+        yield groups
+
+
+def written(writer: Writer, step: Step, items: Iterator[Any], task: Task) -> Iterator[Any]:
+    """Let `writer` take the items; give its receipts."""
+    with naming(step):
+        yield from writer.write(items)
+        if task.reads_all:
+            deque(items, maxlen=0)
+
+
+def by_bucket(writer: MapWriter, groups: Mapping[Any, Any]) -> list[tuple[int, tuple[list[Any], list[Any]]]]:
+    """Return (bucket, (keys, containers)) of {key: container}, in the order of the buckets.
+
+    Two lists travel and are put together faster than as many pairs.
+    """
+    buckets: dict[int, tuple[list[Any], list[Any]]] = {}
+    for bucket, key, container in zip(map(writer.bucket_of, groups), groups, groups.values(), strict=True):
+        if bucket not in buckets:
+            buckets[bucket] = ([], [])
+        keys, containers = buckets[bucket]
+        keys.append(key)
+        containers.append(container)
+    return sorted(buckets.items(), key=itemgetter(0))
+
+
+def written_entries(
+    writer: MapWriter, downstream: Collector[Any, Any, Any], step: Step, batches: Iterator[Any], task: Task
+) -> Iterator[Any]:
+    """Combine (bucket, (keys, containers)), sorted by bucket; let `writer` take the entries; give its receipts."""
+    with naming(step):
+        for bucket, parts in groupby(batches, key=itemgetter(0)):
+            entries = merged((batch for _, batch in parts), downstream.combined, task.bound)
+            if downstream.finisher is not identity:
+                entries = downstream.finished(entries)
+            yield from writer.write_bucket(bucket, entries)
+
+
+def written_results(
+    writer: MapWriter,
+    collector: Collector[Any, Any, Any],
+    downstream: Collector[Any, Any, Any],
+    step: Step,
+    batches: Iterator[Any],
+    task: Task,
+) -> Iterator[Any]:
+    """Do the same with the containers of an aggregate; what it makes of each goes through `collector` as an entry."""
+    with naming(step):
+        for bucket, parts in groupby(batches, key=itemgetter(0)):
+            merging = merged((batch for _, batch in parts), downstream.combined, task.bound)
+            results: Iterator[tuple[Any, Any]] = downstream.finished((key, container) for key, container in merging)
+            groups = (collector.accumulated(collector.supplier(), some) for some in pieces(results, _CHUNK))
+            yield from writer.write_bucket(bucket, chain.from_iterable(each.items() for each in groups))
+
+
+_CHUNK = 512
+
+
+def guarded(node: Distinct) -> Callable[[Any], Any] | None:
+    """Return the key function of `node` so that its exceptions name the step and the item."""
+    return None if node.key is None else node.step.guard(node.key)

@@ -1,0 +1,88 @@
+"""Services of a task: created at its first item, destroyed once, and the steps that call them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import Any
+
+from dstream.base.memory import pieces
+from dstream.failures import naming
+from dstream.operators.rows.operations import Operation, Task, operation
+from dstream.plan.operations.stages import ServiceFunction, UsingBatches
+from dstream.plan.steps import Step
+
+__all__ = ["TaskServices", "closing"]
+
+
+class TaskServices:
+    """What the services of a plan have made in one task, or in one process: each once."""
+
+    def __init__(self) -> None:
+        self._made: dict[int, tuple[ServiceFunction, Step, Any]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._made)
+
+    def get(self, served: ServiceFunction, step: Step) -> Any:
+        """Return what the service of a step gives, made if it was not."""
+        if served.number not in self._made:
+            with naming(step):
+                self._made[served.number] = served, step, served.opened().create()
+        return self._made[served.number][2]
+
+    def destroy(self) -> None:
+        """Destroy all of them, the last one first; a failure is raised when all have had their turn."""
+        failures: list[Exception] = []
+        while self._made:
+            try:
+                _destroy(*self._made.popitem()[1])
+            except Exception as error:
+                failures.append(error)
+        if failures:
+            raise failures[0]
+
+
+def _destroy(served: ServiceFunction, step: Step, made: Any) -> None:
+    destroy = served.opened().destroy
+    if destroy is not None:
+        with naming(step):
+            destroy(made)
+
+
+Leave = Callable[[type[BaseException] | None, BaseException | None, TracebackType | None], None]
+
+
+def closing(close: Callable[[], object]) -> Leave:
+    """Return what an `ExitStack` calls to close something, whose failure does not hide one that came before."""
+
+    def leave(kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        try:
+            close()
+        except Exception:
+            if error is None or isinstance(error, GeneratorExit):
+                raise
+
+    return leave
+
+
+def closing_with(close: Callable[[BaseException | None], object]) -> Leave:
+    """Return what an `ExitStack` calls to close something, which is told of a failure, and raises nothing."""
+
+    def leave(kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        close(None if isinstance(error, GeneratorExit) else error)
+
+    return leave
+
+
+@operation.register
+def _(node: UsingBatches) -> Operation:
+    return functools.partial(_in_batches, node.served, node.size, node.step)
+
+
+def _in_batches(served: ServiceFunction, size: int, step: Step, items: Iterator[Any], task: Task) -> Iterator[Any]:
+    for some in pieces(items, size):
+        results = served.bound(task.service(served, step))
+        with naming(step):
+            yield from results(some)

@@ -1,0 +1,416 @@
+"""Aggregates and stateful steps of one partition: partial containers, merged and finished groups.
+
+Between the first part of an aggregate and its last travel (keys, containers) for an aggregate by key, or a table of
+groups that stand in columns, and containers alone for any other aggregate. Where hardly a key comes twice, a container
+combines nothing and takes more than its item: then (keys, items, numbers of their input) travel. Inputs come one after
+another, so that the containers of earlier inputs are combined before those of later ones.
+
+The states of all keys of a stateful step are held in memory.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, count, islice
+from operator import itemgetter
+from typing import Any, TypeAlias
+
+from dstream.base.functions import many, refuse_awaitable
+from dstream.base.memory import holding, pieces, size_of
+from dstream.failures import blame, naming
+from dstream.failures.attribution import in_group, stopped
+from dstream.keys import canonical_all, canonical_keys
+from dstream.operators.rows.blocks import Block, ColumnItems
+from dstream.operators.rows.group_tables import (
+    Table,
+    collected,
+    groups_of_table,
+    is_table,
+    table_as_lists,
+    tables_by_key,
+    tables_of_groups,
+)
+from dstream.operators.rows.keys import item_key, results
+from dstream.operators.rows.operations import Operation, Task, operation
+from dstream.operators.rows.spill import Columns, Groups, merged_as, sorted_items
+from dstream.plan.operations.stages import Aggregate, Stateful
+from dstream.plan.steps import Step
+from dstream.spi import AggregateOperation, Collector
+from dstream.values.entries import Pairs, PairsOfOneValue, as_entry
+
+__all__ = ["StatefulCalls", "at_places", "finishing", "groups_of_partition", "partial"]
+
+
+def partial(node: Aggregate, number: int, items_may_travel: bool = True) -> Operation:
+    """Return what a partition of one input does with its items; by key, whether it may give some as they are."""
+    reduction = node.reductions[number]
+    if node.is_keyed:
+        tables_may_travel = items_may_travel and len(node.reductions) == 1
+        return functools.partial(groups_of_partition, reduction, number, node.step, items_may_travel, tables_may_travel)
+    if not node.combines:
+        return functools.partial(_numbered, number)
+    return functools.partial(_containers, reduction, node.step)
+
+
+def groups_of_partition(
+    reduction: Collector[Any, Any, Any],
+    number: int,
+    step: Step,
+    items_may_travel: bool,
+    tables_may_travel: bool,
+    items: Iterator[Any],
+    task: Task,
+) -> Iterator[Columns | Table]:
+    """Give the groups of a partition as (keys, containers), past the memory bound in several rounds; or its items.
+
+    Groups that stand in columns are given as tables, if these may travel.
+    """
+    tables = tables_of_groups(reduction, items, task.bound)
+    if tables is None:
+        yield from _groups_of_items(reduction, number, step, items_may_travel, items, task)
+        return
+    with naming(step):
+        for each in _with_items_together(tables):
+            if isinstance(each, Iterable):
+                yield from _groups_of_items(reduction, number, step, items_may_travel, iter(each), task)
+            elif tables_may_travel and is_table(each):
+                yield each
+            else:
+                for groups in groups_of_table(reduction, each):
+                    yield list(groups), list(groups.values())
+
+
+def _with_items_together(tables: Iterator[Any]) -> Iterator[Any]:
+    """Give the items of neighbouring blocks that make no tables as those of one: they are grouped together."""
+    for each in tables:
+        if not isinstance(each, Iterable):
+            yield each
+            continue
+        behind: list[Any] = []
+        yield _until_a_table(each, tables, behind)
+        yield from behind
+
+
+def _until_a_table(items: Iterable[Any], tables: Iterator[Any], behind: list[Any]) -> Iterator[Any]:
+    """Give items, and those of the blocks that follow; the first table goes to `behind`."""
+    yield from items
+    for each in tables:
+        if not isinstance(each, Iterable):
+            behind.append(each)
+            return
+        yield from each
+
+
+def _groups_of_items(
+    reduction: Collector[Any, Any, Any], number: int, step: Step, may_travel: bool, items: Iterator[Any], task: Task
+) -> Iterator[Columns]:
+    with naming(step), holding():
+        groups, seen, items_travel = reduction.supplier(), 0, False
+        for piece in _pieces(items):
+            if items_travel:
+                piece = list(piece)
+                keys = _keys_of(reduction, piece)
+                if _hardly_repeat(len(set(keys)), len(keys)):
+                    yield keys, piece, [number] * len(piece)
+                    continue
+                items_travel = False
+            groups = reduction.accumulated(groups, piece)
+            is_looked_at = may_travel and seen < _ENOUGH <= seen + len(piece)
+            seen += len(piece)
+            items_travel = is_looked_at and _hardly_repeat(len(groups), seen) and _are_smaller(piece, groups)
+            if items_travel or task.bound.exceeded():
+                yield list(groups), list(groups.values())
+                groups.clear()
+                groups, seen = reduction.supplier(), 0
+                task.bound.spilled()
+        if groups:
+            yield list(groups), list(groups.values())
+
+
+def _pieces(items: Iterator[Any]) -> Iterator[Sequence[Any]]:
+    """Give the items in lists; pairs that share their value as their keys and the value."""
+    if type(items) is PairsOfOneValue:
+        return (Pairs(keys, items.value) for keys in pieces(items.keys, _PIECE))
+    return pieces(items, _PIECE)
+
+
+_PIECE = 512
+_ENOUGH = 16_384
+"""So many items show whether their keys repeat."""
+
+
+def _keys_of(reduction: Collector[Any, Any, Any], items: list[Any]) -> list[Any]:
+    assert reduction.keyed is not None, "only what groups by key is asked"
+    return canonical_keys(results(reduction.keyed.classifier, items), items)
+
+
+def _hardly_repeat(keys: int, items: int) -> bool:
+    """Say whether one item in 256, or fewer, has the key of an earlier one.
+
+    Of 16,384 items whose keys are drawn evenly from 500,000 that many more have.
+    """
+    return items - keys <= items >> 8
+
+
+def _are_smaller(items: Sequence[Any], groups: dict[Any, Any]) -> bool:
+    """Say whether the items take no more bytes than the containers of the last ones."""
+    containers = list(islice(reversed(groups.values()), len(items)))
+    return size_of(list(items)) <= size_of(containers)
+
+
+def _containers(reduction: Collector[Any, Any, Any], step: Step, items: Iterator[Any], task: Task) -> Iterator[Any]:
+    """Give the container of a partition, or its parts; of no items nothing, or an empty one."""
+    with naming(step):
+        if type(items) is ColumnItems:
+            yield from _sent(reduction, collected(reduction, items))
+            return
+        for first in items:
+            yield from _sent(reduction, reduction.accumulated(reduction.supplier(), chain((first,), items)))
+
+
+def _sent(reduction: Collector[Any, Any, Any], container: Any) -> Iterable[Any]:
+    return (container,) if reduction.parts is None else reduction.parts(container)
+
+
+def _numbered(number: int, items: Iterator[Any], task: Task) -> Iterator[tuple[int, Any]]:
+    """Give each item with the number of its input: an operation that cannot combine takes them all in one task."""
+    return ((number, item) for item in items)
+
+
+def finishing(node: Aggregate) -> Operation:
+    """Return what makes results of all that `partial` gave; those of keys come in no order, if some went to disk."""
+    if node.is_keyed:
+        return functools.partial(_finished_groups, _downstreams(node), node.to, node.step)
+    if not node.combines:
+        return functools.partial(_accumulated, node.operation, node.step)
+    return functools.partial(_finished, node.reductions[0], node.step)
+
+
+def _downstreams(node: Aggregate) -> list[Collector[Any, Any, Any]]:
+    """Return what reduces the items of a key, for each input."""
+    return [reduction.keyed.downstream for reduction in node.reductions if reduction.keyed is not None]
+
+
+def _finished_groups(
+    downstreams: list[Collector[Any, Any, Any]],
+    to: Callable[[Any, Any], Any] | None,
+    step: Step,
+    batches: Iterator[Columns | Table],
+    task: Task,
+) -> Iterator[Any]:
+    return ColumnItems(_finished_blocks(downstreams, to, step, batches, task))
+
+
+def _finished_blocks(
+    downstreams: list[Collector[Any, Any, Any]],
+    to: Callable[[Any, Any], Any] | None,
+    step: Step,
+    batches: Iterator[Columns | Table],
+    task: Task,
+) -> Iterator[Block]:
+    parts, rest = tables_by_key(batches, task.bound)
+    for tables in parts:
+        from dstream.operators.columns.results import finished_entries  # loads NumPy, as the tables did
+
+        finished = finished_entries(downstreams[0], to, step, tables)
+        if finished is None:
+            yield _finished_lists(downstreams, to, step, iter(tables), task)
+        else:
+            yield from finished
+    yield _finished_lists(downstreams, to, step, rest, task)
+
+
+def _finished_lists(
+    downstreams: list[Collector[Any, Any, Any]],
+    to: Callable[[Any, Any], Any] | None,
+    step: Step,
+    batches: Iterator[Columns | Table],
+    task: Task,
+) -> Iterator[Any]:
+    with naming(step):
+        arrived = ((columns, ()) for columns in _in_lists(downstreams, batches))
+        yield from _results(downstreams[0].finisher, to, _merged(downstreams, arrived, task))
+
+
+def _in_lists(downstreams: list[Collector[Any, Any, Any]], batches: Iterator[Columns | Table]) -> Iterator[Columns]:
+    """Give tables of groups as (keys, containers), too."""
+    for batch in batches:
+        if isinstance(batch, Sequence):
+            yield batch
+        else:
+            keys, _, containers = table_as_lists(downstreams[0], batch)
+            yield keys, containers
+
+
+Arrived: TypeAlias = tuple[Columns, Sequence[list[Any]]]
+"""A batch, and columns of what stands beside its keys."""
+
+
+def _merged(
+    downstreams: list[Collector[Any, Any, Any]], arrived: Iterator[Arrived], task: Task
+) -> Iterator[tuple[Any, ...]]:
+    """Give (key, container, ...) of the groups of which containers or items have arrived."""
+    combine = downstreams[0].combined
+
+    def take(groups: Groups, batch: Arrived) -> None:
+        (keys, values, *numbers), beside = batch
+        if numbers:
+            groups.accumulate(keys, values, map(downstreams.__getitem__, *numbers), beside)
+        else:
+            groups.take(keys, [values, *beside], combine)
+
+    return merged_as(arrived, take, combine, task.bound)
+
+
+def _results(
+    finish: Callable[[Any], Any], to: Callable[[Any, Any], Any] | None, groups: Iterator[tuple[Any, ...]]
+) -> Iterator[Any]:
+    """Give what goes on of each (key, container, ...)."""
+    for key, container, *_ in groups:
+        try:
+            result = finish(container)
+            each = as_entry((key, result)) if to is None else to(key, result)
+        except Exception as error:
+            in_group(error, key)
+            raise
+        yield each
+
+
+def _groups_in_order(
+    downstreams: list[Collector[Any, Any, Any]],
+    to: Callable[[Any, Any], Any] | None,
+    step: Step,
+    batches: Iterator[Columns | Table],
+    task: Task,
+) -> Iterator[Any]:
+    """Do the same in the order in which the keys were first seen."""
+    with naming(step):
+        ranks = count()
+        lists = _in_lists(downstreams, batches)
+        arrived = ((columns, [list(islice(ranks, len(columns[0])))]) for columns in lists)
+        in_order = sorted_items(_merged(downstreams, arrived, task), itemgetter(2), False, task.bound)
+        yield from _results(downstreams[0].finisher, to, in_order)
+
+
+def _finished(reduction: Collector[Any, Any, Any], step: Step, containers: Iterator[Any], task: Task) -> Iterator[Any]:
+    """Give the one result, also of no containers."""
+    with naming(step):
+        first = next(containers, _NONE)
+        held = reduction.supplier() if first is _NONE else first
+        yield reduction.finisher(functools.reduce(reduction.combined, containers, held))
+
+
+_NONE = object()
+
+
+def _accumulated(
+    operation: AggregateOperation[Any, Any, Any], step: Step, items: Iterator[tuple[int, Any]], task: Task
+) -> Iterator[Any]:
+    with naming(step):
+        yield operation.result_of(items)
+
+
+@operation.register
+def _(node: Aggregate) -> Operation:
+    """Return what makes results of what `partial` gave for all items there are, which stand in one place."""
+    if not node.is_keyed:
+        return finishing(node)
+    return functools.partial(_groups_in_order, _downstreams(node), node.to, node.step)
+
+
+class StatefulCalls:
+    """The calls of a stateful function, with the states that it has made.
+
+    Args:
+        create: makes a state, when the first item of a key comes.
+        fn: takes (state, item), or (state, key, item) if it `is_keyed`.
+        action: what becomes of its result.
+        step: names a failure, which has the item too.
+    """
+
+    def __init__(self, create: Callable[[], Any], fn: Callable[..., Any], action: str, is_keyed: bool, step: Step):
+        self._create, self._fn, self._is_keyed, self._step = create, fn, is_keyed, step
+        self._made = {"map": _one, "filter": _kept, "flat_map": self._all}[action]
+        self._states: dict[Any, Any] = {}
+
+    def of(self, key: Any, item: Any) -> Iterable[Any]:
+        """Return what becomes of an item."""
+        try:
+            is_first = key not in self._states
+            if is_first:
+                self._states[key] = self._create()
+            state = self._states[key]
+            result = self._fn(state, key, item) if self._is_keyed else self._fn(state, item)
+            if is_first:
+                refuse_awaitable(result)
+            return self._made(result, item)
+        except StopIteration as error:
+            failed = stopped(getattr(self._fn, "__qualname__", type(self._fn).__qualname__))
+            blame(failed, self._step, item)
+            raise failed from error
+        except Exception as error:
+            blame(error, self._step, item)
+            raise
+
+    def _all(self, result: Any, item: Any) -> Iterable[Any]:
+        items = many(result)
+        return items if type(items) in _AT_HAND else self._named(items, item)
+
+    def _named(self, items: Iterable[Any], item: Any) -> Iterator[Any]:
+        """Give what is made while it is asked for, such as by a function that yields."""
+        try:
+            yield from items
+        except Exception as error:
+            blame(error, self._step, item)
+            raise
+
+
+_AT_HAND = frozenset({list, tuple, str, range})
+
+
+def _one(result: Any, item: Any) -> Iterable[Any]:
+    return (result,)
+
+
+def _kept(result: Any, item: Any) -> Iterable[Any]:
+    return (item,) if result else ()
+
+
+@operation.register
+def _(node: Stateful) -> Operation:
+    return functools.partial(_in_order, calls_of(node), node.key, node.step)
+
+
+def calls_of(node: Stateful) -> Callable[[], StatefulCalls]:
+    """Return what makes the calls of a task."""
+    return functools.partial(StatefulCalls, node.create, node.fn, node.action, node.key is not None, node.step)
+
+
+def _in_order(
+    calls: Callable[[], StatefulCalls], key: Callable[[Any], Any] | None, step: Step, items: Iterator[Any], task: Task
+) -> Iterator[Any]:
+    """Let the items pass their states one after another."""
+    made, key_of = calls(), step.guard(functools.partial(item_key, key)) if key is not None else None
+    for item in items:
+        yield from made.of(None if key_of is None else key_of(item), item)
+
+
+def at_places(
+    calls: Callable[[], StatefulCalls],
+    batches: Iterator[tuple[int, tuple[list[Any], list[int], list[Any]]]],
+    task: Task,
+) -> Iterator[tuple[tuple[int, int], Any]]:
+    """Let items pass the states of their keys; give ((source, position), what became of it).
+
+    Args:
+        calls: makes the calls of this task.
+        batches: (source, (keys, positions, items)).
+        task: where it runs.
+    """
+    made = calls()
+    for source, (keys, positions, items) in batches:
+        # A NaN that travelled is no longer the one that a dict finds by its identity.
+        for key, position, item in zip(canonical_all(keys), positions, items, strict=True):
+            for each in made.of(key, item):
+                yield (source, position), each

@@ -1,0 +1,325 @@
+"""Expressions as syntax of generated loops, and their forms without constants, which share one loop.
+
+Python evaluates an expression as it would in the user's function: the same operators on the same operands, in the same
+order. What a user wrote as a constant stays an object that the loop is given, so that one loop serves all constants.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from operator import attrgetter, itemgetter, methodcaller
+from types import FunctionType
+from typing import Any
+
+from dstream.expressions.effects import KNOWN
+from dstream.expressions.tree import (
+    Applied,
+    Argument,
+    Attribute,
+    Built,
+    Called,
+    Choice,
+    Constant,
+    Expression,
+    Formatted,
+    ForTuples,
+    Indexed,
+    Let,
+    Local,
+    Method,
+    Text,
+    Together,
+)
+from dstream.plan.steps import Op
+from dstream.values.entries import Entry
+
+__all__ = ["FUNCTIONS", "Compared", "Form", "FormattedBy", "Made", "form_of", "is_inlined", "syntax_of", "with_syntax"]
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """An expression without its constants: further arguments stand for them.
+
+    Attributes:
+        constants: how many there are.
+    """
+
+    expression: Expression
+    constants: int
+
+
+@dataclass(frozen=True, slots=True)
+class Compared(Expression):
+    """`a < b < c`: each operand is evaluated once, as far as the comparisons before it are true."""
+
+    operators: tuple[str, ...]
+    operands: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Made(Expression):
+    """A call of a class.
+
+    Attributes:
+        names: of the fields; none if they are in the order of the class.
+    """
+
+    kind: Expression
+    names: tuple[str, ...]
+    values: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FormattedBy(Expression):
+    """A `Formatted` whose spec is a constant, too."""
+
+    of: Expression
+    conversion: str
+    spec: Expression | None
+
+
+def form_of(expression: Expression) -> tuple[Form, list[Any]]:
+    """Return an expression without its constants, and these."""
+    constants: list[Any] = []
+    form = _without_constants(expression, constants)
+    return Form(form, len(constants)), constants
+
+
+def _without_constants(each: Expression, constants: list[Any]) -> Expression:
+    def inner(part: Expression) -> Expression:
+        return _without_constants(part, constants)
+
+    def held(value: Any) -> Argument:
+        constants.append(value)
+        return Argument(len(constants))
+
+    def all_of(parts: Sequence[Expression]) -> tuple[Expression, ...]:
+        return tuple(map(inner, parts))
+
+    match each:
+        case Constant(value):
+            return held(value)
+        case Applied("and", operands) if _is_one_comparison(operands):
+            comparisons = [operand for operand in operands if isinstance(operand, Applied)]
+            compared = [comparisons[0].operands[0], *(comparison.operands[1] for comparison in comparisons)]
+            return Compared(tuple(comparison.operator for comparison in comparisons), all_of(compared))
+        case Applied(operator, operands):
+            return Applied(operator, all_of(operands))
+        case Choice(condition, chosen, otherwise):
+            return Choice(inner(condition), inner(chosen), inner(otherwise))
+        case Indexed(of, index):
+            return Indexed(inner(of), inner(index))
+        case Attribute(of, name):
+            return Attribute(inner(of), name)
+        case Called(function, arguments):
+            return Called(function, all_of(arguments))
+        case Method(of, name, arguments):
+            return Method(inner(of), name, all_of(arguments))
+        case Together(members):
+            return Together(all_of(members))
+        case Built(kind, names, values):
+            return Made(held(kind), () if _are_in_order(kind, names) else names, all_of(values))
+        case Formatted(of, conversion, spec):
+            return FormattedBy(inner(of), conversion, held(spec) if spec else None)
+        case Text(members):
+            return Text(all_of(members))
+        case Let(value, number, within):
+            return Let(inner(value), number, inner(within))
+        case ForTuples(size, within):
+            return ForTuples(size, inner(within))
+    return each
+
+
+def _are_in_order(kind: Any, names: tuple[str, ...]) -> bool:
+    fields = getattr(kind, "_fields", ()) if issubclass(kind, tuple) else tuple(kind.__dataclass_fields__)
+    return bool(fields[: len(names)] == names)
+
+
+def _is_one_comparison(operands: Sequence[Expression]) -> bool:
+    """Say whether comparisons share their operands, and not only equal ones."""
+    if not all(isinstance(each, Applied) and each.operator in _COMPARISONS for each in operands):
+        return False
+    pairs = [each.operands for each in operands if isinstance(each, Applied)]
+    return all(left[1] is right[0] for left, right in pairwise(pairs))
+
+
+_COMPARISONS = frozenset({"==", "!=", "<", "<=", ">", ">=", "in", "not in", "is", "is not"})
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    name.replace(".", "_of_"): function for name, function in KNOWN.items() if "." in name
+} | {"Entry": Entry}
+"""The functions of modules and classes, by the names that loops have for them."""
+
+
+def is_inlined(op: Op) -> bool:
+    """Say whether the expression of a step takes the place of its function, which Python code would have to call."""
+    return op.expression is not None and (type(op.fn) in _WORTH_IT or hasattr(type(op.fn), "around"))
+
+
+_WORTH_IT = frozenset({FunctionType, functools.partial, itemgetter, attrgetter, methodcaller})
+"""A function written in C is called as fast as it could be named."""
+
+
+def with_syntax(source: str, values: dict[str, tuple[ast.expr, bool]]) -> ast.Module:
+    """Parse a loop, with expressions in the place of calls.
+
+    Args:
+        source: the loop.
+        values: by the name of a function what takes the place of its only call, and whether only its truth is asked.
+    """
+    tree = ast.parse(source)
+    replacing = _Replacing(values)
+    replacing.visit(tree)
+    return ast.fix_missing_locations(tree)
+
+
+class _Replacing(ast.NodeTransformer):
+    def __init__(self, values: dict[str, tuple[ast.expr, bool]]) -> None:
+        self._values = values
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        if not isinstance(node.func, ast.Name) or node.func.id not in self._values:
+            return node
+        value, is_tested = self._values[node.func.id]
+        if is_tested and any(map(_asks_for_truth, ast.walk(value))):
+            # Python would take a test of `a and b` apart, and ask `a` once for its truth where the function's result
+            # is asked again.
+            value = ast.NamedExpr(ast.Name("r", ast.Store()), value)
+        return ast.copy_location(value, node)
+
+
+def _asks_for_truth(node: ast.AST) -> bool:
+    return isinstance(node, ast.BoolOp) or (isinstance(node, ast.Compare) and len(node.ops) > 1)
+
+
+def syntax_of(form: Form, function: str, names: Sequence[str]) -> ast.expr:
+    """Return the syntax of a form.
+
+    Args:
+        form: of the expression.
+        function: the name of the variable that holds the function which it stands for.
+        names: those of the variables that hold its arguments and constants.
+    """
+    writing = _Writing(names)
+    match form.expression:
+        case ForTuples(size, within):
+            called = ast.Call(_name(function), [_name(names[0])], [])
+            return ast.IfExp(_is_tuple(names[0], size), writing.syntax(within), called)
+    return writing.syntax(form.expression)
+
+
+def _is_tuple(name: str, size: int) -> ast.expr:
+    kind = f"type({name}) is "
+    of_size = f"{kind}tuple and len({name}) == {size}"
+    return ast.parse(f"{kind}Entry or {of_size}" if size == 2 else of_size, mode="eval").body
+
+
+_BINARY: dict[str, ast.operator] = {
+    "+": ast.Add(),
+    "-": ast.Sub(),
+    "*": ast.Mult(),
+    "/": ast.Div(),
+    "//": ast.FloorDiv(),
+    "%": ast.Mod(),
+    "**": ast.Pow(),
+    "<<": ast.LShift(),
+    ">>": ast.RShift(),
+    "&": ast.BitAnd(),
+    "|": ast.BitOr(),
+    "^": ast.BitXor(),
+}
+_UNARY: dict[str, ast.unaryop] = {"neg": ast.USub(), "pos": ast.UAdd(), "invert": ast.Invert(), "not": ast.Not()}
+_COMPARISON_NODES: dict[str, ast.cmpop] = {
+    "==": ast.Eq(),
+    "!=": ast.NotEq(),
+    "<": ast.Lt(),
+    "<=": ast.LtE(),
+    ">": ast.Gt(),
+    ">=": ast.GtE(),
+    "in": ast.In(),
+    "not in": ast.NotIn(),
+    "is": ast.Is(),
+    "is not": ast.IsNot(),
+}
+
+
+class _Writing:
+    """Writes expressions in which variables have names."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = names
+
+    def syntax(self, each: Expression) -> ast.expr:
+        match each:
+            case Argument(place):
+                return _name(self._names[place])
+            case Local(number):
+                return _name(f"l{number}")
+            case Let(value, number, within):
+                given = ast.NamedExpr(ast.Name(f"l{number}", ast.Store()), self.syntax(value))
+                return _indexed(_together([given, self.syntax(within)]), ast.Constant(1))
+            case Applied(operator, operands):
+                return self._applied(operator, self._all(operands))
+            case Compared(operators, operands):
+                left, *others = self._all(operands)
+                return ast.Compare(left, [_COMPARISON_NODES[operator] for operator in operators], others)
+            case Choice(condition, chosen, otherwise):
+                return ast.IfExp(self.syntax(condition), self.syntax(chosen), self.syntax(otherwise))
+            case Indexed(of, Called("slice", (_, _, _) as bounds)):
+                return _indexed(self.syntax(of), ast.Slice(*self._all(bounds)))
+            case Indexed(of, index):
+                return _indexed(self.syntax(of), self.syntax(index))
+            case Attribute(of, name):
+                return ast.Attribute(self.syntax(of), name, ast.Load())
+            case Called(function, arguments):
+                return ast.Call(_name(function.replace(".", "_of_")), self._all(arguments), [])
+            case Method(of, name, arguments):
+                return ast.Call(ast.Attribute(self.syntax(of), name, ast.Load()), self._all(arguments), [])
+            case Made(kind, (), values):
+                return ast.Call(self.syntax(kind), self._all(values), [])
+            case Made(kind, names, values):
+                keywords = [ast.keyword(name, value) for name, value in zip(names, self._all(values), strict=True)]
+                return ast.Call(self.syntax(kind), [], keywords)
+            case Together(members):
+                return _together(self._all(members))
+            case Text(members):
+                return ast.JoinedStr([self._formatted(member) for member in members])
+        raise AssertionError(f"no loop can evaluate {each!r}")
+
+    def _all(self, expressions: Sequence[Expression]) -> list[ast.expr]:
+        return [self.syntax(each) for each in expressions]
+
+    def _applied(self, operator: str, operands: list[ast.expr]) -> ast.expr:
+        if operator in ("and", "or"):
+            return ast.BoolOp(ast.And() if operator == "and" else ast.Or(), operands)
+        if operator in _UNARY:
+            return ast.UnaryOp(_UNARY[operator], *operands)
+        left, right = operands
+        if operator in _COMPARISON_NODES:
+            return ast.Compare(left, [_COMPARISON_NODES[operator]], [right])
+        return ast.BinOp(left, _BINARY[operator], right)
+
+    def _formatted(self, member: Expression) -> ast.FormattedValue:
+        if not isinstance(member, FormattedBy):  # It is a text between braces.
+            return ast.FormattedValue(self.syntax(member), -1, None)
+        conversion = ord(member.conversion) if member.conversion else -1
+        spec = None if member.spec is None else ast.JoinedStr([ast.FormattedValue(self.syntax(member.spec), -1, None)])
+        return ast.FormattedValue(self.syntax(member.of), conversion, spec)
+
+
+def _name(name: str) -> ast.Name:
+    return ast.Name(name, ast.Load())
+
+
+def _together(members: list[ast.expr]) -> ast.Tuple:
+    return ast.Tuple(members, ast.Load())
+
+
+def _indexed(of: ast.expr, index: ast.expr) -> ast.Subscript:
+    return ast.Subscript(of, index, ast.Load())

@@ -1,0 +1,221 @@
+"""`ShardIndex`: the parts of files that shards consist of, and the rules of their compaction.
+
+A change is a new part. Sixteen parts of one size become one, as in a counter with the base 16, so that each change is
+copied once for each power of 16, and a shard has some dozens of parts at most. No state is read for that. A snapshot is
+written when the changes outweigh the last one, or are thousands: a lower limit would write millions of idle keys again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, TypeVar
+
+from dstream.errors import IllegalStateError
+from dstream.keys.hashing import SHARDING_VERSION
+from dstream.spi.epochs import OfFixedShards, ShardChange, StateOperator
+
+__all__ = ["NO_PARTS", "Part", "Shard", "ShardIndex", "is_outweighed", "parts_to_merge"]
+
+
+class Part(NamedTuple):
+    """A piece of a file that has a snapshot of a shard, or changes of it.
+
+    Attributes:
+        file: its name; each file has at most one part of a shard, so the name says which state of it this leads to.
+        offset: where the part begins.
+        length: how many bytes it has.
+        changes: of how many epochs it has the changes; 1 for a snapshot.
+    """
+
+    file: str
+    offset: int
+    length: int
+    changes: int
+
+
+class Shard(NamedTuple):
+    """What is known of a shard.
+
+    Attributes:
+        parts: a snapshot, then changes, in their order; none if nothing ever came to it.
+        keys: how many keys have a state in it.
+        deadline: when the watermark next does something in it.
+        clock_deadline: when the clock does.
+    """
+
+    parts: tuple[Part, ...] = ()
+    keys: int = 0
+    deadline: int | None = None
+    clock_deadline: float | None = None
+
+    @property
+    def token(self) -> str:
+        """What names this state of the shard: no other one ends with a part of that file."""
+        return self.parts[-1].file if self.parts else ""
+
+    def is_due(self, watermark: int, now: float) -> bool:
+        """Say whether time alone does something in it."""
+        by_time = self.deadline is not None and self.deadline <= watermark
+        return by_time or (self.clock_deadline is not None and self.clock_deadline <= now)
+
+    def changed(self, change: ShardChange) -> Shard:
+        """Return what is known after an epoch."""
+        return Shard(self._parts_after(change), change.keys, change.deadline, change.clock_deadline)
+
+    def _parts_after(self, change: ShardChange) -> tuple[Part, ...]:
+        if not change.length:
+            return self.parts
+        if change.is_snapshot:
+            return (Part(change.file, change.offset, change.length, 1),)
+        kept = len(self.parts) - change.merges
+        if kept < 1:
+            raise IllegalStateError(f"shard {change.shard}: a change has come that stands on a state that is not there")
+        changes = 1 + sum(part.changes for part in self.parts[kept:])
+        return (*self.parts[:kept], Part(change.file, change.offset, change.length, changes))
+
+
+NO_PARTS = Shard()
+
+
+@dataclass(frozen=True, slots=True)
+class ShardIndex:
+    """Where the state of a step is. It never changes: each epoch that is committed makes another one.
+
+    Attributes:
+        stage: the name of the step.
+        kind: that of its operator.
+        signature: that of its operator.
+        shards: what is known of each, by number.
+        sharding: the version of the function from keys to shards by which they were written.
+    """
+
+    stage: str
+    kind: str
+    signature: tuple[Any, ...]
+    shards: tuple[Shard, ...]
+    sharding: int = SHARDING_VERSION
+
+    @staticmethod
+    def new(stage: str, operator: StateOperator, shards: int) -> ShardIndex:
+        """Return that of a step that has seen nothing, with so many shards unless its operator says how many."""
+        first = NO_PARTS
+        if isinstance(operator, OfFixedShards):
+            shards, first = operator.shards, Shard(clock_deadline=0.0 if operator.ticks else None)
+        return ShardIndex(stage, operator.kind, tuple(operator.signature), (first,) * shards)
+
+    def applied(self, changes: Iterable[ShardChange]) -> ShardIndex:
+        """Return what is known after an epoch that was committed with these changes, of all its tasks.
+
+        Raises:
+            IllegalStateError: they do not belong to the state after the epoch before.
+        """
+        shards = list(self.shards)
+        for change in changes:
+            if not 0 <= change.shard < len(shards):
+                raise IllegalStateError(f"step {self.stage!r} has {len(shards)} shards, and none with {change.shard}")
+            shards[change.shard] = shards[change.shard].changed(change)
+        return replace(self, shards=tuple(shards))
+
+    def check_fits(self, operator: StateOperator) -> None:
+        """Refuse an operator that made nothing of this.
+
+        Raises:
+            IllegalStateError: it is of another kind, or its state depends on something else; or this version of
+                `dstream` would look for keys in other shards.
+        """
+        if self.sharding != SHARDING_VERSION:
+            raise IllegalStateError(
+                f"the state of step {self.stage!r} was written by another version of dstream: it divides keys among "
+                f"shards by version {self.sharding} of that function, and this dstream by version {SHARDING_VERSION}, "
+                "so keys would not be found: continue the job with the dstream that wrote it, or give the step another "
+                "name to start it without state"
+            )
+        theirs = (operator.kind, tuple(operator.signature))
+        if (self.kind, self.signature) != theirs:
+            raise IllegalStateError(
+                f"the state of step {self.stage!r} is that of a {_shown(self.kind, self.signature)}, and the step is "
+                f"now a {_shown(*theirs)}: give the step another name to start it without state"
+            )
+
+    @property
+    def keys(self) -> int:
+        """How many keys have a state."""
+        return sum(shard.keys for shard in self.shards)
+
+    @property
+    def size_in_bytes(self) -> int:
+        """How large the parts are of which it consists, as they stand in their files."""
+        return sum(part.length for shard in self.shards for part in shard.parts)
+
+    @property
+    def deadline(self) -> int | None:
+        """The least watermark at which something happens without an item; None: nothing waits for it."""
+        return _least(shard.deadline for shard in self.shards)
+
+    @property
+    def clock_deadline(self) -> float | None:
+        """The earliest time of the clock at which something happens without an item."""
+        return _least(shard.clock_deadline for shard in self.shards)
+
+    def files(self) -> set[str]:
+        """Return the names of the files of which it consists."""
+        return {part.file for shard in self.shards for part in shard.parts}
+
+
+N = TypeVar("N", int, float)
+
+
+def _least(deadlines: Iterable[N | None]) -> N | None:
+    return min((each for each in deadlines if each is not None), default=None)
+
+
+def _shown(kind: str, signature: tuple[Any, ...]) -> str:
+    return f"{kind} of {', '.join(map(repr, signature))}" if signature else kind
+
+
+_BASE = 16
+_SPREAD = 8
+_GOLDEN = 0.6180339887498949
+_MOST_CHANGES = 1000
+"""Each is applied when a shard is loaded, however small; after so many, a snapshot costs little for each."""
+
+
+def is_outweighed(parts: Sequence[Part], added: int, shard: int, patience: int = 1) -> bool:
+    """Say whether the changes of a shard outweigh its snapshot.
+
+    Shards grow alike, so each has a limit of its own, from one to two times the snapshot: they are not written at once.
+
+    Args:
+        parts: the snapshot and what came after it.
+        added: how many bytes come now.
+        shard: its number.
+        patience: multiplies the limit, for a task that has written a snapshot in this epoch already.
+    """
+    if not parts:
+        return True
+    limit = (1.0 + shard * _GOLDEN % 1.0) * patience
+    added += sum([part.length for part in parts]) - parts[0].length
+    return added > limit * parts[0].length or sum([part.changes for part in parts]) > limit * _MOST_CHANGES
+
+
+def parts_to_merge(parts: Sequence[Part], shard: int) -> int:
+    """Return how many of the last parts become one with the change that comes now; 0 as a rule.
+
+    Args:
+        parts: the snapshot, which is no part to merge, and what came after it.
+        shard: its number; shards differ in when they are merged as they do in when they are written.
+    """
+    taken, most = 0, _BASE
+    while (run := _run(parts, len(parts) - taken, most)) >= _BASE - 1 + shard % _SPREAD:
+        taken += run
+        most *= _BASE
+    return taken
+
+
+def _run(parts: Sequence[Part], end: int, most: int) -> int:
+    """Count the parts before an end that have less than `most` changes; the first part does not count."""
+    start = end
+    while start > 1 and parts[start - 1].changes < most:
+        start -= 1
+    return end - start

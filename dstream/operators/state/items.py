@@ -1,0 +1,174 @@
+"""`ItemsByKey`: the ordered items for a shard as columns, and the search for one that fails to pickle.
+
+Where the items are, late ones are set apart, the others get their keys, and each goes to the shard of its key. A key is
+canonical when it leaves; who receives it asks `canonical_keys` again, since a NaN that was pickled is another object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from dstream.keys import canonical_all
+from dstream.keys.hashing import keys_of, shard_numbers
+from dstream.spi.epochs import TaskPartials
+from dstream.values.time import Late, Timed
+
+__all__ = ["Culprit", "ItemsByKey", "culprit", "late_ones", "partials_by_key", "rows"]
+
+
+class ItemsByKey(NamedTuple):
+    """Items of one task for one shard, in order.
+
+    Attributes:
+        keys: one for each item; None where the operator has no key.
+        timestamps: one for each item.
+        items: as they came.
+        late: those that are wanted elsewhere, with their timestamps.
+    """
+
+    keys: list[Any]
+    timestamps: list[int | None]
+    items: list[Any]
+    late: list[Timed]
+
+
+def rows(partial: ItemsByKey) -> Iterator[tuple[Any, Any, Any]]:
+    """Give (key, timestamp, item) of each item, the keys as a dict of this process finds them."""
+    return zip(canonical_all(partial.keys), partial.timestamps, partial.items, strict=True)
+
+
+def late_ones(partial: ItemsByKey) -> list[Timed]:
+    """Return the late items as an operator gives them."""
+    return [(timestamp, Late(item)) for timestamp, item in partial.late]
+
+
+def partials_by_key(
+    key: Callable[[Any], Any] | None,
+    items: Iterator[Timed],
+    shards: int,
+    late_before: int | None = None,
+    gives_late: bool = False,
+    firsts: bool = False,
+) -> TaskPartials:
+    """Send each item to the shard of its key.
+
+    Args:
+        key: gives the key of an item; None: all items go to shard 0.
+        items: of one task.
+        shards: how many there are.
+        late_before: an item is late if its timestamp is below; then every item has to have one. None: none is late.
+        gives_late: late items travel on. Nobody asks for their keys: they are spread by their timestamps.
+        firsts: of each key, only the first item is sent.
+
+    Raises:
+        ValueError: an item has no timestamp where it has to have one.
+        UnstableKeyError: a key cannot be routed.
+    """
+    every = list(items)
+    kept, late = (every, []) if late_before is None else _apart(every, late_before)
+    timestamps, given = [timestamp for timestamp, _ in kept], [item for _, item in kept]
+    columns = ([None] * len(given) if key is None else keys_of(key, given), timestamps, given)
+    found = _spread(*(_firsts(*columns) if firsts else columns), 1 if key is None else shards)
+    if gives_late:
+        _add_late(found, late, 1 if key is None else shards)
+    return TaskPartials(found, len(every), len(late))
+
+
+def _apart(every: list[Timed], late_before: int) -> tuple[list[Timed], list[Timed]]:
+    """Return the items that are not late, and those that are."""
+    on_time: list[Timed] = []
+    late: list[Timed] = []
+    for timestamp, item in every:  # A failure finds the item by this name.
+        if timestamp is None:
+            raise ValueError("an item without a timestamp is never over; add_timestamps(...) gives each item one")
+        (late if timestamp < late_before else on_time).append((timestamp, item))
+    return on_time, late
+
+
+def _firsts(
+    keys: list[Any], timestamps: list[int | None], items: list[Any]
+) -> tuple[list[Any], list[int | None], list[Any]]:
+    """Return the same columns with the first item of each key alone."""
+    positions: dict[Any, int] = {}
+    for position, key in enumerate(keys):
+        positions.setdefault(key, position)
+    places = positions.values()
+    return list(positions), [timestamps[place] for place in places], [items[place] for place in places]
+
+
+def _spread(keys: list[Any], timestamps: list[int | None], items: list[Any], shards: int) -> dict[int, ItemsByKey]:
+    """Return the items of each shard that has some."""
+    if shards == 1:
+        return {0: ItemsByKey(keys, timestamps, items, [])} if items else {}
+    found: dict[int, ItemsByKey] = {}
+    for shard, key, timestamp, item in zip(_shards_of(keys, shards), keys, timestamps, items, strict=True):
+        columns = _of_shard(found, shard)
+        columns.keys.append(key)
+        columns.timestamps.append(timestamp)
+        columns.items.append(item)
+    return found
+
+
+def _shards_of(keys: list[Any], shards: int) -> list[int]:
+    """Return the shard of each item; each key is looked at once."""
+    different = list(dict.fromkeys(keys))
+    shard_of = dict(zip(different, shard_numbers(different, shards), strict=True))
+    return [shard_of[key] for key in keys]
+
+
+def _of_shard(found: dict[int, ItemsByKey], shard: int) -> ItemsByKey:
+    columns = found.get(shard)
+    if columns is None:
+        columns = found[shard] = ItemsByKey([], [], [], [])
+    return columns
+
+
+def _add_late(found: dict[int, ItemsByKey], late: list[Timed], shards: int) -> None:
+    for timestamp, item in late:
+        assert timestamp is not None, "an item without a timestamp is never late"
+        _of_shard(found, timestamp % shards).late.append((timestamp, item))
+
+
+class Culprit(NamedTuple):
+    """What cannot be pickled, and why.
+
+    Attributes:
+        value: an item, or what there is of a group.
+        key: that of the group; None of an item.
+        is_item: `value` is an item.
+        error: what pickling it has raised.
+    """
+
+    value: Any
+    key: Any
+    is_item: bool
+    error: Exception
+
+
+def culprit(partial: Any, dumps: Callable[[Any], object]) -> Culprit | None:
+    """Return what of a partial of an operator cannot be pickled; None if it is not found."""
+    for value, key, is_item in _pieces(partial):
+        try:
+            dumps(value)
+        except Exception as error:
+            return Culprit(value, key, is_item, error)
+    return None
+
+
+def _pieces(partial: Any) -> Iterator[tuple[Any, Any, bool]]:
+    """Give (value, key, whether it is an item) of all that a partial has."""
+    match partial:
+        case ItemsByKey():
+            for item in (*partial.items, *(late for _, late in partial.late)):
+                yield item, None, True
+            for key in partial.keys:
+                yield key, key, False
+        case (dict() as groups, list() as late):
+            for _, item in late:
+                yield item, None, True
+            for key, held in groups.items():
+                # Frames have groups inside, by the ends of frames; sessions belong to keys themselves.
+                frame = held.items() if isinstance(held, dict) else [(key, container) for _, _, container in held]
+                for of_key, container in frame:
+                    yield container, of_key, False

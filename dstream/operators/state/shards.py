@@ -1,0 +1,365 @@
+"""Shards of a state: their files, their parts, and their cache in this process.
+
+A task takes a shard out, applies what came, and puts it back with the token that it has if the epoch is committed. If
+it is not, no plan ever names that token, and the shard is loaded anew. So nobody has to be told what was committed.
+
+A name is used once, by one attempt of one task, and what stands under it never changes: nothing here can be old.
+
+<crc32, 4 bytes> <1 byte: compressed or not> <8 bytes: the length before that> <changes>
+
+The changes are pairs (token, pickle) as msgpack packs them. A token is the name of the file that the change was first
+written to. The checksum is also over the name of the file and the number of the shard, so that no part stands for
+another one.
+"""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, NoReturn
+from zlib import crc32
+
+from dstream.base.threads import RenewedLock
+from dstream.errors import IllegalStateError
+from dstream.operators.state.index import Part, Shard, ShardIndex
+from dstream.spi.epochs import ClosesProcessors, ShardState, StateOperator
+from dstream.spi.records import StateFiles
+
+__all__ = [
+    "Blob",
+    "CachedShard",
+    "RecentFiles",
+    "ShardCache",
+    "ShardFiles",
+    "ShardLocation",
+    "entries",
+    "kept_shards",
+    "opened",
+    "recent_files",
+    "sealed",
+]
+
+
+_IDLE = 600.0
+"""Seconds after which the shards of a job are dropped when another job needs some: it has ended, or gone elsewhere."""
+
+
+class ShardLocation(NamedTuple):
+    """Which shard of which step.
+
+    Attributes:
+        stage: the name of the step.
+        shard: its number.
+    """
+
+    stage: str
+    shard: int
+
+
+class CachedShard(NamedTuple):
+    """A shard in the memory of this process.
+
+    Attributes:
+        token: names the state that it is in.
+        state: the shard itself; whoever has taken it out has it alone.
+    """
+
+    token: str
+    state: ShardState
+
+
+@dataclass(slots=True)
+class _OfJob:
+    version: str
+    used_at: float
+    shards: dict[ShardLocation, CachedShard] = field(default_factory=dict)
+
+
+class ShardCache:
+    """The shards of all jobs in one process. Tasks in several threads may use them.
+
+    A shard holds the functions of the operator that made it, so those of another version of the plan are dropped.
+    """
+
+    def __init__(self) -> None:
+        self._jobs: dict[str, _OfJob] = {}
+
+    def take(self, job: str, version: str, place: ShardLocation) -> CachedShard | None:
+        """Take a shard out; None if it is not there."""
+        found = self._jobs.get(job)
+        return None if found is None or found.version != version else found.shards.pop(place, None)
+
+    def put(self, job: str, version: str, place: ShardLocation, kept: CachedShard) -> None:
+        """Keep a shard until its job asks for it, has ended, or has been idle for long."""
+        now = time.monotonic()
+        found = self._jobs.get(job)
+        if found is None or found.version != version:
+            self._drop_idle(now)
+            found = self._jobs[job] = _OfJob(version, now)
+        found.used_at = now
+        found.shards[place] = kept
+
+    def visit(self, job: str, version: str, look: Callable[[ShardState], bool]) -> bool:
+        """Show the shards of a job, each of which nobody else has meanwhile; say whether any of them said yes."""
+        found = self._jobs.get(job)
+        said = [False]
+        for place in [] if found is None else list(found.shards):
+            kept = self.take(job, version, place)
+            if kept is not None:
+                said.append(look(kept.state))
+                self.put(job, version, place, kept)
+        return any(said)
+
+    def _drop_idle(self, now: float) -> None:
+        for job, kept in list(self._jobs.items()):
+            if now - kept.used_at > _IDLE:
+                self.forget(job)
+
+    def forget(self, job: str, error: BaseException | None = None) -> None:
+        """Drop the shards of a job.
+
+        Args:
+            job: its id.
+            error: why it does not go on here; None if it has ended, or nobody knows.
+        """
+        dropped = self._jobs.pop(job, None)
+        for kept in () if dropped is None else dropped.shards.values():
+            if isinstance(kept.state, ClosesProcessors):
+                kept.state.close_processors(error)
+
+
+kept_shards = ShardCache()
+"""Those of this process."""
+
+
+_SMALL_FILE = 256 << 10
+_MOST_RECENT = 16 << 20
+"""In bytes. An epoch that touches 1,000 keys writes 20,000, and changes are put together after some twenty epochs."""
+
+
+class RecentFiles:
+    """The first bytes of files, by name; those that came first go first. Threads may share it."""
+
+    def __init__(self) -> None:
+        self._heads: dict[str, bytes] = {}
+        self._size = 0
+        self._lock = RenewedLock()
+
+    def read(self, files: StateFiles, name: str, offset: int, length: int) -> bytes:
+        """Return a part of a file; a small file is read as a whole, since its other parts will be wanted as well.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+        """
+        end = offset + length
+        head = self._heads.get(name)
+        if head is None and end <= _SMALL_FILE:
+            head = files.read(name, 0, _SMALL_FILE)
+            self.put(name, head)
+        return head[offset:end] if head is not None and end <= len(head) else files.read(name, offset, length)
+
+    def put(self, name: str, data: bytes) -> None:
+        """Keep what was written to a file, if that is small."""
+        if len(data) > _SMALL_FILE:
+            return
+        with self._lock:
+            self._size += len(data) - len(self._heads.pop(name, b""))
+            self._heads[name] = data
+            while self._size > _MOST_RECENT:
+                self._size -= len(self._heads.pop(next(iter(self._heads))))
+
+
+recent_files = RecentFiles()
+"""Those of this process."""
+
+
+_HEAD = struct.Struct(">I?Q")
+_SUM_BYTES = 4
+_COMPRESSED_FROM = 4096
+"""In bytes: below, what compression saves is less than the other costs of a file."""
+_MOST_UNPACKED = 1 << 40
+
+
+class Blob(NamedTuple):
+    """A pickled change of one epoch, or a pickled snapshot.
+
+    Attributes:
+        token: which state of the shard it leads to.
+        data: the pickle.
+    """
+
+    token: str
+    data: bytes
+
+
+def sealed(blobs: list[Blob], file: str, shard: int) -> bytes:
+    """Return what a part holds."""
+    packed = _packed([value for blob in blobs for value in blob])
+    body = _compressed(packed)
+    head = _HEAD.pack(0, body is not packed, len(packed))[_SUM_BYTES:]
+    return _sum(head, body, file, shard).to_bytes(_SUM_BYTES, "big") + head + body
+
+
+def opened(data: bytes, file: str, shard: int) -> list[Blob]:
+    """Return what was sealed.
+
+    Raises:
+        IllegalStateError: it is not what was written there.
+    """
+    if len(data) < _HEAD.size:
+        raise IllegalStateError("it is cut off")
+    checksum, is_compressed, length = _HEAD.unpack_from(data)
+    body = memoryview(data)[_HEAD.size :]
+    if checksum != _sum(data[_SUM_BYTES : _HEAD.size], body, file, shard) or length > _MOST_UNPACKED:
+        raise IllegalStateError("it does not hold what was written there")
+    found = iter(_unpacked(_decompressed(body, length) if is_compressed else body))
+    return [Blob(token, blob) for token, blob in zip(found, found, strict=True)]
+
+
+def _sum(head: bytes, body: Any, file: str, shard: int) -> int:
+    return crc32(body, crc32(head, crc32(f"{file}/{shard}".encode())))
+
+
+def _compressed(data: bytes) -> bytes:
+    """Compress by LZ4 what gets smaller by that: half as large, at a sixth of the time that pickling took."""
+    if len(data) < _COMPRESSED_FROM:
+        return data
+    import pyarrow as pa  # here, and where it is used, since it takes long to load
+
+    smaller: bytes = pa.compress(data, codec="lz4", asbytes=True)
+    return smaller if len(smaller) < len(data) * 7 // 8 else data
+
+
+def _decompressed(data: Any, length: int) -> Any:
+    import pyarrow as pa
+
+    return pa.decompress(data, decompressed_size=length, codec="lz4", asbytes=True)
+
+
+def _packed(values: list[Any]) -> bytes:
+    import msgpack  # here: `import dstream` must not load it
+
+    data: Any = msgpack.packb(values)
+    return bytes(data)
+
+
+def _unpacked(data: Any) -> list[Any]:
+    import msgpack
+
+    found: list[Any] = msgpack.unpackb(data)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class ShardFiles:
+    """The files of one step, from which shards are loaded.
+
+    Attributes:
+        files: where they stand.
+        stage: the name of the step, for messages.
+    """
+
+    files: StateFiles
+    stage: str
+
+    def state(self, number: int, shard: Shard, operator: StateOperator, known: CachedShard | None) -> ShardState:
+        """Return the state that the parts of a shard make up.
+
+        Args:
+            number: that of the shard.
+            shard: its parts.
+            operator: makes an empty state.
+            known: what this process has of it, in whatever state; it is used up.
+
+        Raises:
+            IllegalStateError: a part is missing or damaged.
+        """
+        if known is not None and known.token == shard.token:
+            return known.state
+        missed = None if known is None else self._missed(number, shard.parts, known.token)
+        if known is None or missed is None:
+            return self._loaded(number, shard.parts, operator)
+        return self._patched(number, known.state, missed)
+
+    def blobs(self, number: int, parts: Sequence[Part]) -> Iterator[Blob]:
+        """Give the changes that some parts hold, in order."""
+        for part in parts:
+            yield from self._read(number, part)
+
+    def _missed(self, number: int, parts: Sequence[Part], token: str) -> list[Blob] | None:
+        """Return the changes since a state; None if it is none that led here, or a snapshot was written since.
+
+        The state may be one whose change has been put together with later ones, and so stand inside a part.
+        """
+        missed: list[Blob] = []
+        for part in reversed(parts):
+            if part.file == token:
+                return missed
+            if part is parts[0]:
+                break
+            blobs = self._read(number, part)
+            inside = next((place for place, blob in enumerate(blobs) if blob.token == token), None)
+            if inside is not None:
+                return blobs[inside + 1 :] + missed
+            missed = blobs + missed
+        return None
+
+    def _loaded(self, number: int, parts: Sequence[Part], operator: StateOperator) -> ShardState:
+        state = operator.new()
+        if parts:
+            (snapshot,) = self._read(number, parts[0])
+            state.load(self._unpickled(number, snapshot))
+            self._patched(number, state, self.blobs(number, parts[1:]))
+        return state
+
+    def _patched(self, number: int, state: ShardState, blobs: Iterator[Blob] | list[Blob]) -> ShardState:
+        for blob in blobs:
+            state.patch(self._unpickled(number, blob))
+        return state
+
+    def _unpickled(self, number: int, blob: Blob) -> Any:
+        try:
+            return self.files.load(blob.data)
+        except Exception as error:
+            error.add_note(f"while shard {number} of the state of step {self.stage!r} was loaded from {blob.token}")
+            raise
+
+    def _read(self, number: int, part: Part) -> list[Blob]:
+        try:
+            data = recent_files.read(self.files, part.file, part.offset, part.length)
+            return opened(data, part.file, number)
+        except FileNotFoundError as error:
+            self._refuse(number, part, "it is missing", error)
+        except IllegalStateError as error:
+            self._refuse(number, part, str(error), error)
+
+    def _refuse(self, number: int, part: Part, why: str, error: Exception) -> NoReturn:
+        raise IllegalStateError(
+            f"{self.files.title} is damaged: step {self.stage!r} needs the file {part.file} for shard {number}, and "
+            f"{why}; restore it from a backup, or let the job start at an earlier epoch with JobConfig(start_at=...)"
+        ) from error
+
+
+def entries(
+    index: ShardIndex, files: StateFiles, operator: StateOperator, shards: Iterable[int] | None = None
+) -> Iterator[tuple[Any, Any]]:
+    """Give the keys of a step with their states, as of the epoch of the index, one shard in memory at a time.
+
+    They are copies: nothing that is done to them comes back to the job.
+
+    Args:
+        index: where the state is.
+        files: of the job.
+        operator: of the step; another one that fits does as well.
+        shards: the numbers of those that are asked for, so that several tasks share the work; None: all.
+
+    Raises:
+        IllegalStateError: the operator does not fit; or a file is damaged, or missing since the job has gone on and
+            has removed it.
+    """
+    index.check_fits(operator)
+    shard_files = ShardFiles(files, index.stage)
+    for number in range(len(index.shards)) if shards is None else shards:
+        yield from shard_files.state(number, index.shards[number], operator, None).entries()

@@ -1,0 +1,143 @@
+"""Windows over bounded input: one container of all windows of a key, finished at the end.
+
+Definitions, containers and results are those of windows over unbounded data, whose watermark has come to the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
+
+from dstream.operators.windows.buffers import EMPTY, FrameBuffer, Session, Slide, inside_of, joined
+from dstream.operators.windows.results import WindowOutput, copies_of
+from dstream.spi import AggregateOperation
+from dstream.values.time import END_OF_TIME
+from dstream.windows import FrameWindow, SessionWindow, Window
+
+__all__ = ["BoundedFrames", "BoundedSessions", "bounded_windows"]
+
+
+Timestamp: TypeAlias = Callable[[Any], int]
+Frames: TypeAlias = dict[int, Any]
+"""Containers of one key by the end of their frame."""
+
+_MISSING: Any = object()
+
+
+def bounded_windows(
+    window: Window, operation: AggregateOperation[Any, Any, Any], timestamp: Timestamp, is_keyed: bool
+) -> BoundedFrames | BoundedSessions:
+    """Return the windows of one key.
+
+    Args:
+        window: their definition.
+        operation: takes the items of a window; it has one input.
+        timestamp: gives the milliseconds of an item.
+        is_keyed: results have their key.
+
+    Raises:
+        TypeError: the operation has no `combine`, and sessions become one when an item joins them.
+        ValueError: the window gives early results.
+    """
+    if window.early is not None:
+        raise ValueError(f"{window!r}: early results are of windows that are open, and items that end leave none open")
+    output = WindowOutput(operation, None, is_keyed)
+    if isinstance(window, FrameWindow):
+        return BoundedFrames(window, operation, timestamp, output)
+    if operation.combine is None:
+        raise TypeError(f"{operation!r} has no combine, and sessions become one when an item joins them")
+    return BoundedSessions(window, operation, timestamp, output)
+
+
+class BoundedFrames:
+    """Tumbling and sliding windows of one key.
+
+    Attributes:
+        operation: makes the container of a key.
+    """
+
+    def __init__(
+        self,
+        window: FrameWindow,
+        operation: AggregateOperation[Any, Any, Any],
+        timestamp: Timestamp,
+        output: WindowOutput,
+    ) -> None:
+        self._window = window
+        self._inner = operation
+        self._collector = operation.on_input(0)
+        self._timestamp = timestamp
+        self._output = output
+        self.operation: AggregateOperation[Any, Frames, Frames] = AggregateOperation(
+            dict, self._accumulate, self._combine
+        )
+
+    def results(self, key: Any, frames: Frames) -> list[Any]:
+        """Return the results of a key, in the order of time."""
+        size = self._window.size
+        if self._window.is_tumbling:
+            return [self._output.last(end - size, end, key, frames[end]) for end in sorted(frames)]
+        return list(self._sliding(key, frames))
+
+    def _accumulate(self, frames: Frames, item: Any) -> None:
+        collector, end = self._collector, self._window.higher_frame(self._timestamp(item))
+        container = frames.get(end, _MISSING)
+        if container is _MISSING:
+            container = frames[end] = collector.create()
+        following = collector.accumulates[0](container, item)
+        if following is not None:
+            frames[end] = following
+
+    def _combine(self, frames: Frames, later: Frames) -> None:
+        for end, container in later.items():
+            before = frames.get(end, _MISSING)
+            frames[end] = container if before is _MISSING else self._collector.combined(before, container)
+
+    def _sliding(self, key: Any, frames: Frames) -> Iterator[Any]:
+        window, held = self._window, FrameBuffer(self._collector)
+        held.load({end: {key: container} for end, container in frames.items()})
+        slide = Slide(window.size, window.by, inside_of(False, self._collector, copies_of(self._inner)))
+        for end, groups in slide.windows(held, held.ends[0], END_OF_TIME):
+            yield self._output.passing(end - window.size, end, key, groups[key])
+
+
+class BoundedSessions:
+    """The sessions of one key.
+
+    Attributes:
+        operation: makes the container of a key.
+    """
+
+    def __init__(
+        self,
+        window: SessionWindow,
+        operation: AggregateOperation[Any, Any, Any],
+        timestamp: Timestamp,
+        output: WindowOutput,
+    ) -> None:
+        self._timeout = window.timeout
+        self._collector = operation.on_input(0)
+        self._timestamp = timestamp
+        self._output = output
+        self.operation: AggregateOperation[Any, list[Session], list[Session]] = AggregateOperation(
+            list, self._accumulate, self._combine
+        )
+
+    def results(self, key: Any, sessions: list[Session]) -> list[Any]:
+        """Return the results of a key, in the order of time."""
+        return [self._output.last(start, end, key, container) for start, end, container in sessions]
+
+    def _accumulate(self, sessions: list[Session], item: Any) -> None:
+        collector, start = self._collector, self._timestamp(item)
+        session = joined(sessions, start, start + self._timeout, collector.combined)
+        if session[2] is EMPTY:
+            session[2] = collector.create()
+        following = collector.accumulates[0](session[2], item)
+        if following is not None:
+            session[2] = following
+
+    def _combine(self, sessions: list[Session], later: list[Session]) -> None:
+        combined = self._collector.combined
+        for start, end, container in later:
+            session = joined(sessions, start, end, combined)
+            session[2] = container if session[2] is EMPTY else combined(session[2], container)

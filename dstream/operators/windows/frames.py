@@ -1,0 +1,194 @@
+"""`FrameWindows`: aggregation of tumbling and sliding windows, and the state that a watermark closes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+from dstream.keys.hashing import with_keys_of_this_process
+from dstream.operators.windows.arrivals import Arrivals, LateItems, late_outputs
+from dstream.operators.windows.buffers import FrameBuffer, FramePartial, Slide, inside_of, partial_frames
+from dstream.operators.windows.results import Copies, EarlyPeriod, WindowOutput, check_keys, copies_of, signature_of
+from dstream.spi import AggregateOperation, Collector
+from dstream.spi.epochs import EpochTime, ShardOutput, TaskPartials
+from dstream.values.time import END_OF_TIME, NO_WATERMARK, Timed
+from dstream.windows import FrameWindow
+
+__all__ = ["FrameState", "FrameWindows"]
+
+
+class FrameState:
+    """The frames of one shard.
+
+    A delta holds the containers that were touched and are still needed; what was closed follows from the watermark. It
+    shares them with the state, so it is to be pickled before more items come.
+
+    Args:
+        window: which frames make a window.
+        collector: what a container is.
+        output: makes the results.
+        copies: of containers.
+    """
+
+    def __init__(
+        self, window: FrameWindow, collector: Collector[Any, Any, Any], output: WindowOutput, copies: Copies
+    ) -> None:
+        self._window = window
+        self._collector = collector
+        self._output = output
+        self._copies = copies
+        self._frames = FrameBuffer(collector)
+        self._slide = self._new_slide()
+        self._early = EarlyPeriod(window.early)
+        self._watermark = NO_WATERMARK
+        self._has_changed = False
+
+    def apply(self, partials: Sequence[tuple[int, FramePartial]], moment: EpochTime) -> ShardOutput:
+        """Take the frames of an epoch; windows are closed and finished while the outputs are consumed."""
+        late: LateItems = []
+        for _, (frames, late_items) in partials:
+            for end, groups in frames.items():
+                self._frames.take(end, with_keys_of_this_process(groups))
+                self._has_changed = True
+            late += late_items
+        if self._frames.ends:
+            self._early.begin(moment.now)
+        return ShardOutput(chain(late_outputs(late), self._outputs(moment)))
+
+    def delta(self) -> Any | None:
+        """Return (watermark, next early results, touched containers by frame and key)."""
+        if not self._has_changed:
+            return None
+        self._has_changed = False
+        return self._watermark, self._early.next, self._frames.touched()
+
+    def dump(self) -> Any:
+        """Return (watermark, next early results, containers by frame and key)."""
+        copies = self._copies
+        frames = {end: dict(zip(groups, copies(groups.values()), strict=True)) for end, groups in self._frames.items()}
+        return self._watermark, self._early.next, frames
+
+    def load(self, dumped: Any) -> None:
+        """Become the state that was dumped."""
+        self._watermark, self._early.next, frames = dumped
+        self._frames.load({end: with_keys_of_this_process(groups) for end, groups in frames.items()})
+
+    def patch(self, delta: Any) -> None:
+        """Become the state after an epoch."""
+        self._watermark, self._early.next, frames = delta
+        for end, groups in frames.items():
+            self._frames.put(end, with_keys_of_this_process(groups))
+        self._frames.drop(self._last_left())
+        self._slide = self._new_slide()
+
+    def deadline(self) -> int | None:
+        """Return the end of the next window that has items."""
+        ends = self._frames.ends
+        return self._first_window(self._watermark) if ends else None
+
+    def clock_deadline(self) -> float | None:
+        """Return when early results are due."""
+        return self._early.next
+
+    def entries(self) -> Iterator[tuple[Any, Any]]:
+        """Give each key with its containers by the ends of their frames."""
+        return self._frames.of_keys()
+
+    def __len__(self) -> int:
+        return len(self._frames)
+
+    def _outputs(self, moment: EpochTime) -> Iterator[Timed]:
+        yield from self._closing(moment.old, moment.new)
+        self._watermark = moment.new
+        self._slide.leave(self._frames, self._last_left())
+        self._frames.drop(self._last_left())
+        if self._early.passes(moment) and self._frames.ends:
+            self._has_changed = True
+            yield from self._still_open()
+        if not self._frames.ends:
+            self._early.next = None
+
+    def _closing(self, old: int, new: int) -> Iterator[Timed]:
+        if not self._frames.ends:
+            return
+        give = self._output.last if self._window.is_tumbling else self._output.passing
+        for end, groups in self._slide.windows(self._frames, self._first_window(old), new):
+            self._has_changed = True
+            start = end - self._window.size
+            for key, container in groups.items():
+                yield end - 1, give(start, end, key, container)
+
+    def _still_open(self) -> Iterator[Timed]:
+        """Give the early results of all windows that have items."""
+        first = self._first_window(self._watermark)
+        for end, groups in self._new_slide().windows(self._frames, first, END_OF_TIME):
+            start = end - self._window.size
+            for key, container in groups.items():
+                yield end - 1, self._output.passing(start, end, key, container, True)
+
+    def _first_window(self, watermark: int) -> int:
+        """Return the end of the first window that is open at a watermark and has items."""
+        return max(self._frames.ends[0], self._window.higher_frame(watermark))
+
+    def _last_left(self) -> int:
+        """Return the end of the last frame that is in no open window."""
+        return self._window.higher_frame(self._watermark) - self._window.size
+
+    def _new_slide(self) -> Slide:
+        window = self._window
+        return Slide(window.size, window.by, inside_of(window.is_tumbling, self._collector, self._copies))
+
+
+@dataclass(frozen=True, slots=True)
+class FrameWindows:
+    """The result of the items of each window, when the watermark reaches its end, for each key that has any.
+
+    Results have the last instant of their window as timestamp. An item is late when the watermark at the start of its
+    epoch has reached the end of its frame, also where windows that hold it are still open.
+
+    Args:
+        window: which windows.
+        keys: gives the key of an item, one function for each input; None: all items are one group.
+        operation: takes the items of each input. Without `combine`, all items are kept until their windows close.
+        to: takes (start, end, result), or (start, end, key, result) where there are keys, and makes what goes on;
+            None: a `WindowResult` or `KeyedWindowResult`.
+        gives_late: late items go on, as `(timestamp, Late(item))`.
+
+    Raises:
+        TypeError: there is not one key function for each input.
+    """
+
+    window: FrameWindow
+    keys: tuple[Callable[[Any], Any], ...] | None
+    operation: AggregateOperation[Any, Any, Any]
+    to: Callable[..., Any] | None = None
+    gives_late: bool = False
+
+    kind = "window"
+
+    def __post_init__(self) -> None:
+        check_keys(self.keys, self.operation)
+
+    @property
+    def signature(self) -> tuple[Any, ...]:
+        """What state depends on."""
+        offset = (self.window.offset,) if self.window.offset else ()
+        return (self.window.size, self.window.by, *offset, *signature_of(self.keys, self.operation))
+
+    @property
+    def inputs(self) -> int:
+        """One for each input of the operation."""
+        return self.operation.arity
+
+    def partial(self, number: int, items: Iterator[Timed], moment: EpochTime, shards: int) -> TaskPartials:
+        """Accumulate the items of one task by shard, frame and key."""
+        key = None if self.keys is None else self.keys[number]
+        arrivals = Arrivals(items, key, self.window.floor_frame(moment.old), self.gives_late)
+        return partial_frames(arrivals, self.window, self.operation.on_input(number), shards, key is not None)
+
+    def new(self) -> FrameState:
+        """Return the state of a shard without items."""
+        output = WindowOutput(self.operation, self.to, self.keys is not None)
+        return FrameState(self.window, self.operation.on_input(0), output, copies_of(self.operation))

@@ -1,0 +1,183 @@
+"""Results of windows: finished containers, independent copies, early results, checked arguments."""
+
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+from collections.abc import Callable, Collection
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from types import NoneType
+from typing import Any, TypeAlias
+
+from dstream.base.showing import shown
+from dstream.failures.attribution import MISSING_ITEM, given, given_to, item_failed_on
+from dstream.spi import AggregateOperation, identity
+from dstream.spi.epochs import EpochTime
+from dstream.values.time import KeyedWindowResult, WindowResult
+
+__all__ = ["Copies", "EarlyPeriod", "WindowOutput", "check_keys", "copies_of", "copy_of_results", "signature_of"]
+
+
+class EarlyPeriod:
+    """When the windows of one shard give early results next.
+
+    A step that was empty begins with the period that its first item falls into. All shards give early results in the
+    same epochs, also one that was empty before: what comes of a key does not depend on the shard that it is in.
+
+    Args:
+        every: the length of a period in seconds; None: there are no early results.
+
+    Attributes:
+        next: the reading of the clock at which they are due; None: not at all, since nothing is there.
+    """
+
+    def __init__(self, every: float | None) -> None:
+        self._every = every
+        self.next: float | None = None
+
+    def begin(self, now: float) -> None:
+        """Something is there since `now`; no matter if it was before."""
+        if self._every is not None and self.next is None:
+            self.next = _end_of_period(now, self._every)
+
+    def passes(self, moment: EpochTime) -> bool:
+        """Say whether early results are due, here or in another shard of the step, and wait for the next period."""
+        if self._every is None or self.next is None:
+            return False
+        of_step = self.next if moment.clock_deadline is None else moment.clock_deadline
+        if moment.now < min(self.next, of_step):
+            return False
+        self.next = _end_of_period(moment.now, self._every)
+        return True
+
+
+def _end_of_period(now: float, every: float) -> float:
+    """Return the least multiple of `every` that is greater than `now`."""
+    if every <= math.ulp(now):
+        return math.nextafter(now, math.inf)
+    number = math.floor(now / every) - 1
+    # 1.0 // 0.1 is 9, and 10 * 0.1 is 1.0: the product alone says on which side of the reading a period ends.
+    while number * every <= now:
+        number += 1
+    return number * every
+
+
+Copies: TypeAlias = Callable[[Collection[Any]], Collection[Any]]
+"""Takes containers and gives copies of them, in order; those that nothing can change stand for themselves."""
+
+_UNCHANGING = frozenset({int, float, complex, str, bytes, bool, NoneType, Decimal, Fraction, date, datetime, timedelta})
+
+
+def copies_of(operation: AggregateOperation[Any, Any, Any]) -> Copies:
+    """Return what copies containers of an operation, as `operation.on_input` has them."""
+    return _shallow if operation.combine is None or _gathers(operation) else _deep
+
+
+def copy_of_results(operation: AggregateOperation[Any, Any, Any]) -> Callable[[Any], Any]:
+    """Return what makes a result that shares nothing with the container that it was made of.
+
+    A finisher may hand out the container, or parts of it, such as the list in the tuple of `all_of(to_list(), ...)`.
+    """
+    if operation.combine is None:
+        return identity  # Its container was made for this result alone.
+    return copy.copy if operation.finish is identity and _gathers(operation) else _copied
+
+
+def _copied(result: Any) -> Any:
+    return result if type(result) in _UNCHANGING else next(iter(_deep([result])))
+
+
+def _gathers(operation: AggregateOperation[Any, Any, Any]) -> bool:
+    """Say whether a container is a collection of items, which nobody changes."""
+    return all(accumulate in (list.append, set.add) for accumulate in operation.accumulates)
+
+
+def _shallow(containers: Collection[Any]) -> Collection[Any]:
+    return list(map(copy.copy, containers))
+
+
+def _deep(containers: Collection[Any]) -> Collection[Any]:
+    if _UNCHANGING.issuperset(map(type, containers)):
+        return containers
+    try:  # A quarter of the time of `deepcopy`: one call for all of them.
+        found: list[Any] = pickle.loads(pickle.dumps(list(containers), pickle.HIGHEST_PROTOCOL))
+    except Exception:  # A class that the user's script made has no name that pickle finds again in a worker.
+        return [copy.deepcopy(container) for container in containers]
+    return found
+
+
+Keys = tuple[Callable[[Any], Any], ...]
+
+
+def check_keys(keys: Keys | None, operation: AggregateOperation[Any, Any, Any]) -> None:
+    """Make sure that each input of the operation has a key function, or none has.
+
+    Raises:
+        TypeError: there are more of them, or fewer.
+    """
+    if keys is not None and len(keys) != operation.arity:
+        raise TypeError(f"{operation!r} has {operation.arity} inputs, and there are {len(keys)} key functions")
+
+
+def signature_of(keys: Keys | None, operation: AggregateOperation[Any, Any, Any]) -> tuple[Any, ...]:
+    """Return what of keys and operation decides what state looks like.
+
+    Functions of the user's may change between two versions of a program, and state stays what it is. So of an operation
+    only its name counts.
+    """
+    return keys is not None, operation.arity, repr(operation).partition("(")[0]
+
+
+class WindowOutput:
+    """Makes the results of windows.
+
+    Args:
+        operation: finishes containers.
+        to: takes (start, end, result), or (start, end, key, result) where there are keys; None: the usual results.
+        is_keyed: there are keys.
+    """
+
+    def __init__(
+        self, operation: AggregateOperation[Any, Any, Any], to: Callable[..., Any] | None, is_keyed: bool
+    ) -> None:
+        self._finish = operation.on_input(0).finish
+        self._apart = copy_of_results(operation)
+        self._make = (_keyed(to) if is_keyed else _unkeyed(to)) if to else (KeyedWindowResult if is_keyed else _plain)
+        self._is_keyed = is_keyed
+
+    def last(self, start: int, end: int, key: Any, container: Any) -> Any:
+        """Return the result of a container that nobody needs any more."""
+        try:
+            return self._make(start, end, key, self._finish(container), False)
+        except Exception as error:
+            self._blame(error, start, end, key)
+            raise
+
+    def passing(self, start: int, end: int, key: Any, container: Any, is_early: bool = False) -> Any:
+        """Return the result of a container that goes on to change: it shares nothing with that."""
+        try:
+            return self._make(start, end, key, self._apart(self._finish(container)), is_early)
+        except Exception as error:
+            self._blame(error, start, end, key)
+            raise
+
+    def _blame(self, error: Exception, start: int, end: int, key: Any) -> None:
+        if item_failed_on(error) is MISSING_ITEM:
+            group = f" of the key {shown(key)}" if self._is_keyed else ""
+            inner = given_to(error)
+            given(error, f"in the window from {start} to {end}{group}" + (f", {inner}" if inner else ""))
+
+
+def _plain(start: int, end: int, key: Any, result: Any, is_early: bool) -> WindowResult[Any]:
+    return WindowResult(start, end, result, is_early)
+
+
+def _keyed(to: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda start, end, key, result, is_early: to(start, end, key, result)
+
+
+def _unkeyed(to: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda start, end, key, result, is_early: to(start, end, result)

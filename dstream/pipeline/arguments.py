@@ -1,0 +1,200 @@
+"""Arguments of the methods of stages: their checks, and the default action of `peek`."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn
+
+from dstream.arguments import hint_of_a_collector, kind_of
+from dstream.base.logging import is_heard, tell
+from dstream.errors import UnsupportedError
+from dstream.plan import Node, Peek, call_site, shown_function
+from dstream.spi import AggregateOperation, OpenedLater, Service
+from dstream.stream.arguments import is_sink, running
+from dstream.stream.base import BaseStream
+
+__all__ = [
+    "Logged",
+    "named_source",
+    "needs_time",
+    "not_of_streams",
+    "operation_of",
+    "peeked",
+    "refuse_time",
+    "service_of",
+    "sink_of",
+    "under_the_name",
+]
+
+
+_WINDOW = "window(...).aggregate(op)"
+_BY_KEY = "grouping_key(fn).window(...).aggregate(op), grouping_key(fn).rolling_aggregate(op)"
+_STATE = "map_stateful(create, fn)"
+_NEAR = "join_within(other, on=..., before=..., after=...)"
+_BESIDE = "inner_hash_join(right, on=...) with a side that ends"
+
+_INSTEAD = {
+    **dict.fromkeys(("aggregate", "aggregate_by_window", "chunked", "limit", "top"), _WINDOW),
+    **dict.fromkeys(("aggregate_by_key", "count_by_key", "group_by_key", "reduce_by_key", "top_by_key"), _BY_KEY),
+    **dict.fromkeys(("enumerate", "pairwise", "skip", "drop_while", "take_while", "zip_with_index"), _STATE),
+    **dict.fromkeys(("asof_join", "cogroup", "interleave", "join", "zip", "zip_longest"), _NEAR),
+    **dict.fromkeys(("anti_join", "cross", "intersection", "semi_join", "subtract"), _BESIDE),
+    "cache": "write_to(sink), and a job that reads what was written",
+    "co_aggregate": "window(...).co_aggregate(*others, op=...)",
+    "distinct": "grouping_key(fn).distinct(within=...)",
+    "partition_by": "grouping_key(fn)",
+    "sample": "filter(fn)",
+    "sorted": "window(...).aggregate(sorting(key))",
+    "shuffle": "rebalance()",
+    "to_stream_stage": "this stage, which is one",
+    "unordered": "this stage, whose items have no order",
+}
+"""What to do in place of a method of a stage that ends."""
+
+
+def not_of_streams(cls: type[Any], name: str) -> Callable[..., NoReturn]:
+    """Return what a call of a method does that stages have whose items end, and other ones have not.
+
+    Raises:
+        AttributeError: there is no such method at all.
+    """
+    if name not in _INSTEAD:
+        from dstream.names.stages import no_such_name  # here: only who mistakes a name needs it
+
+        raise AttributeError(no_such_name(cls, name))
+
+    def refuse(*args: Any, **named: Any) -> NoReturn:
+        raise UnsupportedError(f"{name}() needs all items, and a {cls.__name__} has no end: use {_INSTEAD[name]}")
+
+    return refuse
+
+
+def operation_of(op: Any, inputs: int, call: str) -> AggregateOperation[Any, Any, Any]:
+    """Return `op` if it is an aggregate operation with so many inputs.
+
+    Raises:
+        TypeError: it is something else, or has another number of inputs.
+    """
+    if not isinstance(op, AggregateOperation):
+        raise TypeError(f"op must be an aggregate operation or a collector, not {kind_of(op)}{hint_of_a_collector(op)}")
+    if op.arity != inputs:
+        has = f"{op!r} has {_counted(op.arity, 'input')}"
+        if inputs == 1:
+            raise TypeError(f"{has}, and {call}() gives it one: co_aggregate(*others, op=...) takes as many stages")
+        raise TypeError(f"{has}, and {call}() gives it {_counted(inputs, 'stage')}: one stage for each input")
+    return op
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def service_of(service: Any) -> Service[Any] | OpenedLater:
+    """Return `service` if it is one, or stands for one.
+
+    Raises:
+        TypeError: it is something else.
+    """
+    if isinstance(service, Service | OpenedLater) and not isinstance(service, type):
+        return service
+    hint = f": Service({getattr(service, '__name__', '...')}) makes one of a function" if callable(service) else ""
+    raise TypeError(f"service must be a Service, not {kind_of(service)}{hint}")
+
+
+def sink_of(sink: Any) -> Any:
+    """Return `sink` if it is one.
+
+    Raises:
+        TypeError: it is something else; the message says what is probably meant.
+    """
+    if is_sink(sink) and not isinstance(sink, type):
+        return sink
+    if isinstance(sink, AggregateOperation):
+        raise TypeError(f"write_to() takes a sink, such as to_imap(...): {sink!r} reduces items, with aggregate(...)")
+    called = getattr(sink, "__name__", "")
+    if getattr(sink, "__module__", "").partition(".")[0] == "reducers" and called:
+        raise TypeError(f"write_to() takes a sink; {called} is a function that makes one, so call it: {called}(...)")
+    raise TypeError(f"write_to() takes a sink, such as to_imap(...), not {kind_of(sink)}")
+
+
+def named_source(value: Any) -> str:
+    """Return what somebody gave for a source, and what is probably meant."""
+    kind = kind_of(value)
+    if isinstance(value, BaseStream):
+        return f"{kind}, which belongs to a context: give the source that it reads"
+    if kind.startswith("IStream"):
+        return f"{kind}, which belongs to a context: {kind.replace('Stream', '').lower()}({value.name!r}) names it"
+    if isinstance(value, Iterable) and not isinstance(value, str | type):
+        return f"{kind}: Items(...) makes one of it"
+    return kind
+
+
+def refuse_time(call: str, **given: object) -> None:
+    """Refuse arguments that make sense only where items have timestamps.
+
+    Raises:
+        UnsupportedError: one of them is not None.
+    """
+    for name, value in given.items():
+        if value is not None:
+            raise needs_time(f"{name}= of {call}(...)")
+
+
+def needs_time(what: str) -> UnsupportedError:
+    """Return the error for what needs the time of items, on a stage that has none."""
+    return UnsupportedError(f"{what} is for items with timestamps: add_timestamps(fn) of this stage gives them")
+
+
+def peeked(upstream: Node, action: Any, to_string: Any, should_log: Any) -> Peek:
+    """Return the node of a `peek`, as stages have it.
+
+    Raises:
+        TypeError: an action stands beside what is logged, or one of them does not run.
+    """
+    if action is not None and (to_string is not None or should_log is not None):
+        raise TypeError("peek() takes an action, or to_string= and should_log= of what it logs itself, not both")
+    if action is not None:
+        return Peek(upstream, running(action, "action"), where=call_site())
+    text = str if to_string is None else running(to_string, "to_string")
+    logged = Logged(text, None if should_log is None else running(should_log, "should_log"))
+    return Peek(upstream, logged, logged.given(), where=call_site())
+
+
+@dataclass(frozen=True)
+class Logged:
+    """Logs items, in the caller's process, to a logger that bears the name of their stage.
+
+    Attributes:
+        to_string: makes the text of an item.
+        should_log: says which items are meant; None: all.
+        stage: the name of the stage whose items are seen, once a plan is made.
+    """
+
+    to_string: Callable[[Any], object]
+    should_log: Callable[[Any], object] | None = None
+    stage: str = ""
+
+    def __post_init__(self) -> None:
+        # What a failure tells the user to look at: a function of the user's, where there is one.
+        meant = self.should_log if self.to_string is str and self.should_log is not None else self.to_string
+        object.__setattr__(self, "__qualname__", shown_function(meant))
+
+    def given(self) -> str:
+        """Return the arguments of the call that made it, as the user wrote them."""
+        functions = {"to_string": None if self.to_string is str else self.to_string, "should_log": self.should_log}
+        return ", ".join(f"{name}={shown_function(fn)}" for name, fn in functions.items() if fn is not None)
+
+    def __call__(self, item: Any) -> None:
+        """Log one item, if anybody listens."""
+        logger = logging.getLogger(f"dstream.peek.{self.stage}")
+        if is_heard(logger) and (self.should_log is None or self.should_log(item)):
+            tell(logger, self.to_string(item))
+
+
+def under_the_name(node: Node, stage: str) -> Node:
+    """Return a node that logs what a stage gives under the name of that stage; any other node as it is."""
+    if isinstance(node, Peek) and isinstance(node.action, Logged):
+        return replace(node, action=replace(node.action, stage=stage))
+    return node

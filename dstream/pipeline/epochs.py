@@ -1,0 +1,207 @@
+"""Nodes of steps over epochs: windows, states, joins in time, and rolling aggregates.
+
+Operators are imported where they are made: few pipelines need any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from dstream.arguments import checked_function, kind_of
+from dstream.operators.state.steps import RunningResult
+from dstream.pipeline.timestamps import check_timestamps
+from dstream.plan import Node, call_site, shown_function
+from dstream.plan.pipeline_nodes import OverEpochs
+from dstream.plan.stage_nodes import Action
+from dstream.spi import AggregateOperation
+from dstream.spi.epochs import StateOperator
+from dstream.stream.arguments import optional_function, running
+from dstream.values import Entry
+from dstream.values.time import milliseconds
+
+__all__ = [
+    "EmptyContainer",
+    "ResultSoFar",
+    "ResultSoFarOfKey",
+    "distinct",
+    "joined_within",
+    "rolling",
+    "stateful",
+    "windowed",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class EmptyContainer:
+    """Makes the state: a list with one container, since an operation may put another one in its place."""
+
+    operation: AggregateOperation[Any, Any, Any]
+
+    def __call__(self) -> list[Any]:
+        """Return the state before the first item."""
+        return [self.operation.create()]
+
+
+@dataclass(frozen=True, slots=True)
+class ResultSoFar:
+    """Takes an item into the container, and gives the result of all items until now."""
+
+    operation: AggregateOperation[Any, Any, Any]
+    running: RunningResult = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "running", RunningResult(self.operation))
+
+    def __call__(self, state: list[Any], item: Any) -> Any:
+        """Return the result of all items until and with `item`."""
+        return self.running.after(state, item)
+
+
+@dataclass(frozen=True, slots=True)
+class ResultSoFarOfKey:
+    """The same of the items of one key, as an entry."""
+
+    operation: AggregateOperation[Any, Any, Any]
+    running: RunningResult = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "running", RunningResult(self.operation))
+
+    def __call__(self, state: list[Any], key: Any, item: Any) -> Entry[Any, Any]:
+        """Return the key with the result of its items until and with `item`."""
+        return Entry(key, self.running.after(state, item))
+
+
+Key = Callable[[Any], Any]
+Duration = int | timedelta
+
+
+def windowed(
+    upstreams: Sequence[Node],
+    window: Any,
+    keys: Sequence[Key] | None,
+    operation: AggregateOperation[Any, Any, Any],
+    to: Any,
+    *,
+    call: str,
+    late_to: Any,
+) -> OverEpochs:
+    """Return the node of what an operation makes of the items in each window.
+
+    Args:
+        upstreams: as many as the operation has inputs.
+        window: which windows.
+        keys: one for each input, or None.
+        operation: what is made.
+        to: makes what goes on of a result; None: a `WindowResult` or `KeyedWindowResult`.
+        call: the method of the user's.
+        late_to: the sink for items that come too late, or None.
+
+    Raises:
+        IllegalStateError: an input has no timestamps.
+    """
+    optional_function(to, "to")
+    for each in upstreams:
+        check_timestamps(each, f"window({window!r})")
+    by_key = "" if keys is None else f"grouping_key({shown_function(keys[0])})."
+    late = "" if late_to is None else f", late_to={late_to.label}"
+    given = repr(operation) + ("" if to is None else f", to={shown_function(to)}")
+    operator = _window_operator(window, None if keys is None else tuple(keys), operation, to, late_to is not None)
+    return _node(upstreams, operator, f"{by_key}window({window!r}{late}).{call}", given)
+
+
+def _window_operator(window: Any, keys: Any, operation: Any, to: Any, gives_late: bool) -> StateOperator:
+    from dstream.windows import FrameWindow
+
+    if isinstance(window, FrameWindow):
+        from dstream.operators.windows.frames import FrameWindows
+
+        return FrameWindows(window, keys, operation, to, gives_late)
+    from dstream.operators.windows.sessions import SessionWindows
+
+    return SessionWindows(window, keys, operation, to, gives_late)
+
+
+def rolling(upstream: Node, key: Key | None, operation: AggregateOperation[Any, Any, Any]) -> OverEpochs:
+    """Return the node of the result so far for each item."""
+    from dstream.operators.state.steps import RollingAggregate
+
+    operator = RollingAggregate(key, operation)
+    return _node([upstream], operator, _by_key(key, "rolling_aggregate"), repr(operation))
+
+
+def stateful(
+    upstream: Node, key: Key | None, action: Action, create: Any, fn: Any, ttl: Duration | None, on_evict: Any
+) -> OverEpochs:
+    """Return the node of what a function makes of each item and of a state.
+
+    Raises:
+        IllegalStateError: states have an end, and items no timestamps.
+        TypeError: an argument is of another kind, or something is to happen at the end of states that have none.
+    """
+    from dstream.operators.state.steps import StatefulMapping
+
+    name = f"{action}_stateful"
+    checked_function(create, "create")
+    checked = (running if action == "filter" else checked_function)(fn, "fn")
+    lives = None if ttl is None else milliseconds(ttl, "ttl")
+    if lives is not None:
+        check_timestamps(upstream, f"{name}(ttl=...)")
+    elif optional_function(on_evict, "on_evict") is not None:
+        raise TypeError(f"{name}: on_evict= is for states that have an end, which ttl= gives them")
+    given = [shown_function(create), shown_function(fn), *(() if ttl is None else (f"ttl={ttl!r}",))]
+    given += [] if on_evict is None else [f"on_evict={shown_function(checked_function(on_evict, 'on_evict'))}"]
+    operator = StatefulMapping(key, create, checked, action, lives, on_evict)
+    return _node([upstream], operator, _by_key(key, name), ", ".join(given))
+
+
+def distinct(upstream: Node, key: Key, within: Duration | None) -> OverEpochs:
+    """Return the node of the first item of each key.
+
+    Raises:
+        IllegalStateError: it is the first one in some time, and items have no timestamps.
+    """
+    from dstream.operators.state.steps import KeyedDistinct
+
+    if within is not None:
+        check_timestamps(upstream, "distinct(within=...)")
+    operator = KeyedDistinct(key, None if within is None else milliseconds(within, "within"))
+    return _node([upstream], operator, _by_key(key, "distinct"), "" if within is None else f"within={within!r}")
+
+
+def joined_within(left: Node, right: Node, on: Any, before: Duration, after: Duration) -> OverEpochs:
+    """Return the node of pairs of items that have equal keys and are not far from each other in time.
+
+    Raises:
+        IllegalStateError: a side has no timestamps.
+        TypeError: `on` is neither a function nor a pair of functions.
+    """
+    from dstream.operators.joins.intervals import IntervalJoin
+
+    left_key, right_key = _both_keys(on)
+    for each in (left, right):
+        check_timestamps(each, "join_within(...)")
+    operator = IntervalJoin(left_key, right_key, milliseconds(before, "before"), milliseconds(after, "after"))
+    shown = shown_function(left_key)
+    keys = shown if left_key is right_key else f"({shown}, {shown_function(right_key)})"
+    given = f"..., on={keys}, before={before!r}, after={after!r}"
+    return _node([left, right], operator, "join_within", given)
+
+
+def _both_keys(on: Any) -> tuple[Key, Key]:
+    if callable(on):
+        return checked_function(on, "on"), on
+    if isinstance(on, tuple) and len(on) == 2:
+        return checked_function(on[0], "on[0]"), checked_function(on[1], "on[1]")
+    raise TypeError(f"on must be a key function of both sides, or one for each: (of_left, of_right), not {kind_of(on)}")
+
+
+def _by_key(key: Key | None, name: str) -> str:
+    return name if key is None else f"grouping_key({shown_function(key)}).{name}"
+
+
+def _node(upstreams: Sequence[Node], operator: StateOperator, name: str, given: str) -> OverEpochs:
+    return OverEpochs(tuple(upstreams), operator, name, given, where=call_site())

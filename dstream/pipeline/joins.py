@@ -1,0 +1,204 @@
+"""`JoinClause`: the keys and values of a join of two stages, and the nodes of hash joins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any, Generic, Never, TypeVar, cast
+
+from dstream.arguments import checked_function, kind_of
+from dstream.plan import Map, Node, call_site, shown_function
+from dstream.plan.stage_nodes import HashJoin
+from dstream.stream.arguments import optional_function, partition_count
+from dstream.values.time import seconds
+
+__all__ = ["EntriesClause", "FirstOfPairs", "JoinClause", "Unnested", "clause_of", "hash_joined", "pairs_of"]
+
+
+K = TypeVar("K")
+L = TypeVar("L")
+R = TypeVar("R")
+V = TypeVar("V")
+K2 = TypeVar("K2")  # Those of a static method are not those of the class.
+L2 = TypeVar("L2")
+R2 = TypeVar("R2")
+W = TypeVar("W")
+
+
+@dataclass(frozen=True, repr=False)
+class JoinClause(Generic[K, L, R, V]):
+    """How a hash join finds the matches of an item; `hash_join(right, on=...)` takes one, or a pair of functions.
+
+    Attributes:
+        left_key: gives the key of an item.
+        right_key: gives the key of an item of the right stage.
+        projection: what of a right item is handed on; None: all of it.
+
+    Raises:
+        TypeError: one of them is no function.
+
+    Example:
+        >>> JoinClause.on_keys(str.lower, str.lower).projecting(len)
+        JoinClause.on_keys(str.lower, str.lower).projecting(len)
+    """
+
+    left_key: Callable[[L], K]
+    right_key: Callable[[R], K]
+    projection: Callable[[R], V] | None = None
+
+    def __post_init__(self) -> None:
+        checked_function(self.left_key, "left_key")
+        checked_function(self.right_key, "right_key")
+        optional_function(self.projection, "projection")
+
+    @staticmethod
+    def on_keys(left_key: Callable[[L2], K2], right_key: Callable[[R2], K2]) -> JoinClause[K2, L2, R2, R2]:
+        """Match items whose keys are equal."""
+        return JoinClause(left_key, right_key)
+
+    @staticmethod
+    def join_map_entries(left_key: Callable[[L2], K2]) -> EntriesClause[K2, L2]:
+        """Match the entries of a map, or other pairs, by their keys, and hand on their values.
+
+        Example:
+            >>> JoinClause.join_map_entries(len)
+            JoinClause.join_map_entries(len)
+        """
+        return EntriesClause(left_key, _key, _value)
+
+    def projecting(self, fn: Callable[[R], W]) -> JoinClause[K, L, R, W]:
+        """Return the same clause, which hands on `fn(right)` in place of each right item."""
+        return cast("JoinClause[K, L, R, W]", replace(self, projection=cast(Any, checked_function(fn, "fn"))))
+
+    def __repr__(self) -> str:
+        if self.right_key is _key and self.projection is _value:
+            return f"JoinClause.join_map_entries({shown_function(self.left_key)})"
+        keys = f"{shown_function(self.left_key)}, {shown_function(self.right_key)}"
+        projecting = "" if self.projection is None else f".projecting({shown_function(self.projection)})"
+        return f"JoinClause.on_keys({keys}){projecting}"
+
+
+class EntriesClause(JoinClause[K, L, Never, Never]):
+    """What `JoinClause.join_map_entries` returns.
+
+    It does not know the types of entries: a hash join takes them from its right stage. `Never` keeps checkers from
+    taking it for a clause that knows them.
+    """
+
+    def projecting(self, fn: Callable[[Any], W]) -> JoinClause[K, L, Any, W]:
+        """Return the same clause, which hands on `fn(entry)` in place of each value."""
+        return cast("JoinClause[K, L, Any, W]", super().projecting(fn))
+
+
+def _key(entry: Any) -> Any:
+    return entry[0]
+
+
+def _value(entry: Any) -> Any:
+    return entry[1]
+
+
+def clause_of(on: Any, name: str = "on") -> JoinClause[Any, Any, Any, Any]:
+    """Return what a user gave to a hash join as a clause.
+
+    Raises:
+        TypeError: it is neither a clause nor a pair of functions.
+    """
+    match on:
+        case JoinClause():
+            return on
+        case (left, right):
+            return JoinClause(checked_function(left, f"{name}[0]"), checked_function(right, f"{name}[1]"))
+        case tuple() | list():
+            raise TypeError(f"{name} must be a pair of key functions or a JoinClause, not {len(on)} functions")
+    raise TypeError(f"{name} must be a pair of key functions (of_left, of_right) or a JoinClause, not {kind_of(on)}")
+
+
+def hash_joined(
+    left: Node,
+    kind: str,
+    sides: Sequence[tuple[Node, Any]],
+    to: Any,
+    broadcast_limit: int | None,
+    refresh_every: float | timedelta | None = None,
+) -> Node:
+    """Return the last node of a hash join.
+
+    Args:
+        left: gives the items.
+        kind: the name of the method.
+        sides: the last node of each right side, and what the user gave for `on`.
+        to: makes an item of an item and its matches; None: a tuple.
+        broadcast_limit: how many bytes each right side may have; None: what the context says.
+        refresh_every: after how many seconds a job without an end reads them again; None: never.
+
+    Raises:
+        TypeError: an argument is of another kind.
+        ValueError: `refresh_every` is below 0.
+    """
+    every = None if refresh_every is None else seconds(refresh_every, "refresh_every")
+    limit = None if broadcast_limit is None else partition_count(broadcast_limit, "broadcast_limit")
+    where, is_one = call_site(), kind != "hash_join_all"
+    node = left
+    for depth, (right, on) in enumerate(sides):
+        clause = clause_of(on, "on" if is_one else f"joins[{depth}][1]")
+        left_key = clause.left_key if depth == 0 else FirstOfPairs(depth, clause.left_key)
+        others = (clause.right_key, clause.projection, kind == "inner_hash_join", limit, every)
+        node = HashJoin(node, right, left_key, *others, where=where)
+    return node if to is None and is_one else _unnested(node, kind, to, len(sides))
+
+
+def _unnested(node: Node, kind: str, to: Any, depth: int) -> Node:
+    given = "" if to is None else f"to={shown_function(checked_function(to, 'to'))}"
+    return Map(node, Unnested(depth, to), None, kind, given, where=node.where)
+
+
+def pairs_of(joins: Any) -> Sequence[tuple[Any, Any]]:
+    """Return what `hash_join_all` was given as pairs.
+
+    Raises:
+        TypeError: it is something else.
+        ValueError: there are none.
+    """
+    if not isinstance(joins, list | tuple):
+        raise TypeError(f"joins must be a list of (stage, on), not {kind_of(joins)}")
+    for each in joins:
+        if not isinstance(each, tuple) or len(each) != 2:
+            raise TypeError(f"joins must be a list of (stage, on), and one of them is {kind_of(each)}")
+    if not joins:
+        raise ValueError("joins must not be empty: hash_join_all([(stage, on), ...]) needs a right side")
+    return joins
+
+
+class FirstOfPairs:
+    """Applies a function to the item inside of nested pairs: `x` of `((x, match_0), match_1)`."""
+
+    def __init__(self, depth: int, fn: Callable[[Any], Any]) -> None:
+        self.depth = depth
+        self.fn = fn
+        self.__qualname__ = shown_function(fn)
+
+    def __call__(self, pair: Any) -> Any:
+        """Return what the function makes of the item inside."""
+        for _ in range(self.depth):
+            pair = pair[0]
+        return self.fn(pair)
+
+
+class Unnested:
+    """Gives an item and its matches to a function: `to(x, match_0, match_1)` of `((x, match_0), match_1)`."""
+
+    def __init__(self, depth: int, to: Callable[..., Any] | None) -> None:
+        self.depth = depth
+        self.to = to
+        self.__qualname__ = "hash_join_all" if to is None else shown_function(to)
+
+    def __call__(self, pair: Any) -> Any:
+        """Return what becomes of an item and its matches."""
+        matches = []
+        for _ in range(self.depth):
+            pair, match = pair
+            matches.append(match)
+        items = (pair, *reversed(matches))
+        return items if self.to is None else self.to(*items)

@@ -1,0 +1,288 @@
+"""`PipelinePlan`: the part of a pipeline that a job runs, as a copy, with its drawing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import TYPE_CHECKING, Any, cast
+
+from dstream.errors import UnsupportedError
+from dstream.pipeline.records import At, Flat, flat_nodes, nodes_again, with_inputs
+from dstream.plan import Node, Read, SourceLocation, inputs_first, topological
+from dstream.plan.ends import SeveralEnds, Write
+from dstream.plan.pipeline_nodes import AddTimestamps, OverEpochs, ProcessorGraph, StreamRead
+from dstream.plan.stage_nodes import Tally
+from dstream.spi import Collections, Counted, Held, MapWriter, OpenedLater, Sink, SizedSource, Source, Split, Writer
+from dstream.spi.epochs import EdgeCounts
+from dstream.stream.runtime import default_stages, writing
+
+if TYPE_CHECKING:
+    from dstream.explain.drawing import Drawing
+    from dstream.plan.stages import Stages
+
+__all__ = [
+    "PartitionedSource",
+    "PipelinePlan",
+    "PlannedStage",
+    "PlannedWrite",
+    "check_that_all_or_none_takes_epochs",
+    "explained_in",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionedSource:
+    """The items of a source, divided into about `parts` splits whatever the engine would suggest.
+
+    Attributes:
+        source: says in the end how many splits there are.
+        parts: how many it is asked for.
+    """
+
+    source: Source[Any]
+    parts: int
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the items have an encounter order."""
+        return self.source.ordered
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the items end."""
+        return self.source.bounded
+
+    @property
+    def in_caller(self) -> bool:
+        """Whether the splits hold their items themselves."""
+        return self.source.in_caller
+
+    @property
+    def on_bad(self) -> str:
+        """What becomes of bad records; a source without records has none."""
+        return getattr(self.source, "on_bad", "fail")
+
+    def splits(self, parallelism: int) -> Iterable[Split[Any]]:
+        """Divide the source into the parts that were asked for."""
+        return self.source.splits(self.parts)
+
+    def count_splits(self, parallelism: int) -> int | None:
+        """Return how many splits there would be, if the source can say it without reading."""
+        return self.source.count_splits(self.parts) if isinstance(self.source, Counted) else None
+
+    def size(self) -> int | None:
+        """Return how many items there are, if the source knows it without reading."""
+        return self.source.size() if isinstance(self.source, SizedSource) else None
+
+    def count_items(self) -> float | None:
+        """Return how many items this process holds at most; None if only workers should read them."""
+        return self.source.count_items() if isinstance(self.source, Held) else None
+
+    def opened(self, context: Collections) -> PartitionedSource:
+        """Return the same with the source that is there once a context is."""
+        if isinstance(self.source, OpenedLater):
+            return replace(self, source=self.source.opened(context))
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedStage:
+    """A stage, as far as jobs speak of it.
+
+    Attributes:
+        name: unique in its pipeline.
+        kind: what it does: the name of its method, such as `map` or `write_to`.
+        upstreams: the names of the stages that it reads from.
+        where: the place of the call that made it.
+    """
+
+    name: str
+    kind: str
+    upstreams: tuple[str, ...]
+    where: SourceLocation | None
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedWrite:
+    """One end of the plan.
+
+    Attributes:
+        stage: the name of the sink stage.
+        node: the last node before it.
+        sink: where the items go.
+        where: the place of `write_to`.
+        is_named: the user gave the stage its name.
+    """
+
+    stage: str
+    node: Node
+    sink: Sink[Any, Any]
+    where: SourceLocation | None
+    is_named: bool = False
+
+    @property
+    def is_unbounded(self) -> bool:
+        """Whether it is written epoch by epoch."""
+        return any(map(_takes_epochs, topological(self.node)))
+
+    def handed(self, writer: Writer | MapWriter | None) -> Write:
+        """Return the end that hands its items to a writer; None only explains."""
+        end = writing(self.node, self.sink, writer, "write_to", self.where)
+        return replace(end, stage=self.stage) if self.is_named else end
+
+
+@dataclass(frozen=True, slots=True)
+class PipelinePlan:
+    """Stages, and the ends that make them run.
+
+    Attributes:
+        stages: in the order in which they were made.
+        writes: in the order of their `write_to`.
+        last_nodes: of stages that give another number of items than they take: the name, and what gives them.
+    """
+
+    stages: tuple[PlannedStage, ...]
+    writes: tuple[PlannedWrite, ...]
+    last_nodes: tuple[tuple[str, Node], ...] = ()
+
+    @property
+    def is_unbounded(self) -> bool:
+        """Whether a job runs it epoch by epoch: it has a source without an end, timestamps, or states."""
+        return any(write.is_unbounded for write in self.writes)
+
+    def several(self, writers: Sequence[Writer | MapWriter | None]) -> SeveralEnds:
+        """Return the plan that hands items to these writers, one for each of `writes`; None only explains."""
+        return SeveralEnds(tuple(each.handed(writer) for each, writer in zip(self.writes, writers, strict=True)))
+
+    def counting(
+        self,
+        take: Callable[[str], Callable[[int], object]],
+        take_edges: Callable[[EdgeCounts], object] | None = None,
+    ) -> PipelinePlan:
+        """Return a plan that counts the items that stages give on.
+
+        Args:
+            take: gives what takes the counts of a stage, by the name of the stage: one for each of its tasks.
+            take_edges: takes the counts of the edges of a graph of processors: one for each of its tasks.
+        """
+        stage_of = {id(node): name for name, node in self.last_nodes}
+        became: dict[int, Node] = {}
+        for write in self.writes:
+            for node in inputs_first(write.node, lambda found: () if id(found) in became else found.inputs()):
+                if id(node) not in became:
+                    counted = with_inputs(node, [became[id(each)] for each in node.inputs()])
+                    if isinstance(counted, ProcessorGraph):
+                        counted = replace(counted, take=take_edges)
+                    stage = stage_of.get(id(node))
+                    became[id(node)] = counted if stage is None else Tally(counted, take(stage))
+        return replace(self, writes=tuple(replace(each, node=became[id(each.node)]) for each in self.writes))
+
+    def delivering(self, change: Callable[[str, Node, Any], Any]) -> PipelinePlan:
+        """Return a plan whose dead letters go elsewhere.
+
+        Args:
+            change: gives what takes those of a stage: of its name, its node, and what takes them now.
+        """
+        became: dict[int, Node] = {}
+        for write in self.writes:
+            for node in inputs_first(write.node, lambda found: () if id(found) in became else found.inputs()):
+                if id(node) not in became:
+                    made = with_inputs(node, [became[id(each)] for each in node.inputs()])
+                    if getattr(made, "delivery", None) is not None:
+                        taking = change(self._stage_of(node), made, cast(Any, made).delivery)
+                        made = replace(cast(Any, made), delivery=taking)
+                    became[id(node)] = made
+        writes = tuple(replace(each, node=became[id(each.node)]) for each in self.writes)
+        last_nodes = tuple((name, became.get(id(node), node)) for name, node in self.last_nodes)
+        return replace(self, writes=writes, last_nodes=last_nodes)
+
+    def _stage_of(self, node: Node) -> str:
+        names = [name for name, last in self.last_nodes if last is node]
+        return names[0] if names else next(each.name for each in self.stages if each.where == node.where)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        nodes, places = flat_nodes([*(each.node for each in self.writes), *(node for _, node in self.last_nodes)])
+        without = [(each.stage, each.sink, each.where, each.is_named) for each in self.writes]
+        return _again, (self.stages, nodes, places, without, [name for name, _ in self.last_nodes])
+
+    def shape(self) -> list[tuple[str, str, tuple[str, ...]]]:
+        """Return the names, kinds and inputs of all stages. Jobs take pipelines with equal ones for the same.
+
+        A kind says where items or dead letters go, if the stage sends them somewhere.
+        """
+        labels = {each.stage: each.sink.label for each in self.writes}
+        kinds = {each.name: each.kind for each in self.stages}
+        for node in chain.from_iterable(topological(write.node) for write in self.writes):
+            if (delivery := getattr(node, "delivery", None)) is not None:
+                stage = self._stage_of(node)
+                labels[stage] = f"{kinds[stage]}(into={delivery.label})"
+        return [(each.name, labels.get(each.name, each.kind), each.upstreams) for each in self.stages]
+
+    def with_writes(self, writes: Sequence[PlannedWrite]) -> PipelinePlan:
+        """Return the same stages with other ends."""
+        return replace(self, writes=tuple(writes))
+
+
+def check_that_all_or_none_takes_epochs(plan: PipelinePlan) -> None:
+    """Refuse a plan of which a part ends.
+
+    Raises:
+        UnsupportedError: some of what is written ends, and some is run in epochs.
+    """
+    for write in plan.writes if plan.is_unbounded else ():
+        if not write.is_unbounded:
+            place = f" at {write.where}" if write.where else ""
+            raise UnsupportedError(
+                f"the stage {write.stage!r}{place} writes items that end, and others of the pipeline have no end: "
+                "give it a pipeline of its own"
+            )
+
+
+def _takes_epochs(node: Node) -> bool:
+    match node:
+        case AddTimestamps() | OverEpochs():
+            return True
+        case ProcessorGraph(graph=graph):
+            return graph.is_endless
+        case Read(source=source):
+            return isinstance(source, StreamRead)
+    return False
+
+
+def _again(
+    stages: tuple[PlannedStage, ...],
+    flat: list[Flat],
+    places: list[At],
+    without: list[tuple[str, Sink[Any, Any], SourceLocation | None, bool]],
+    names: list[str],
+) -> PipelinePlan:
+    """Return the plan of which `__reduce__` made flat data: nodes, and writes without theirs."""
+    made = nodes_again(flat)
+    nodes = [made[at.place] for at in places]
+    writes = [
+        PlannedWrite(stage, node, sink, where, is_named)
+        for (stage, sink, where, is_named), node in zip(without, nodes, strict=False)
+    ]
+    return PipelinePlan(stages, tuple(writes), tuple(zip(names, nodes[len(writes) :], strict=True)))
+
+
+def explained_in(format: str, plan: Callable[[], PipelinePlan], *, routes: bool = False) -> Drawing | None:
+    """Return the drawing of a plan in the default context; or print it, if the format is text.
+
+    Args:
+        format: as `explain` takes it; looked at before the plan is made.
+        plan: makes it.
+        routes: whether to say why each function runs as it does.
+
+    Raises:
+        ValueError: there is no such format.
+    """
+    from dstream.explain.drawing import show
+
+    return show(lambda: _stages(plan()), format, routes=routes)
+
+
+def _stages(plan: PipelinePlan) -> Stages:
+    stages: Stages = default_stages(plan.several([None] * len(plan.writes)), None)
+    return stages

@@ -1,0 +1,237 @@
+"""`StageRecord`: the record of a stage in its pipeline, and records and nodes as flat data for pickling."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from dstream.plan import Node, Recover, SourceLocation, inputs_first
+from dstream.spi import Sink
+
+__all__ = [
+    "AS_MANY",
+    "At",
+    "Flat",
+    "StageRecord",
+    "copied",
+    "flat_nodes",
+    "flattened",
+    "names_of",
+    "names_of_late_sinks",
+    "nodes_again",
+    "relinked",
+    "restored",
+    "with_inputs",
+]
+
+
+def relinked(node: Node, instead: Mapping[int, Node]) -> Node:
+    """Return `node` as it is when other nodes stand where it reads from.
+
+    Args:
+        node: the last node of a stage.
+        instead: what takes the place of a node, by the `id` of that; nobody looks behind it.
+    """
+    became = dict(instead)
+    for each in inputs_first(node, lambda found: () if id(found) in instead else found.inputs()):
+        if id(each) not in became:
+            became[id(each)] = with_inputs(each, [became[id(upstream)] for upstream in each.inputs()])
+    return became[id(node)]
+
+
+def with_inputs(node: Node, inputs: Sequence[Node]) -> Node:
+    """Return the same node on other inputs, given in the order of `node.inputs()`."""
+    before = node.inputs()
+    if all(old is new for old, new in zip(before, inputs, strict=True)):
+        return node
+    became = {id(old): new for old, new in zip(before, inputs, strict=True)}
+    return dataclasses.replace(node, **fields_with_nodes(node, lambda old: became[id(old)]))
+
+
+def fields_with_nodes(node: Node, change: Any) -> dict[str, Any]:
+    """Return the fields of a node that hold nodes, by their names, with what `change` makes of each node."""
+    fields = {}
+    for field in dataclasses.fields(node):
+        value = getattr(node, field.name)
+        if isinstance(value, Node):
+            fields[field.name] = change(value)
+        elif isinstance(value, tuple) and value and all(isinstance(each, Node) for each in value):
+            fields[field.name] = tuple(map(change, value))
+    return fields
+
+
+class At(NamedTuple):
+    """Stands for a node, by its place in the list of all."""
+
+    place: int
+
+
+class Flat(NamedTuple):
+    """A node whose inputs are places."""
+
+    kind: type[Node]
+    fields: dict[str, Any]
+
+
+def flat_nodes(roots: Sequence[Node]) -> tuple[list[Flat], list[At]]:
+    """Return all nodes of some plans, each after those that it reads from, and the places of the last ones."""
+    places: dict[int, At] = {}
+    flat: list[Flat] = []
+    for root in roots:
+        for each in inputs_first(root, lambda found: () if id(found) in places else found.inputs()):
+            if id(each) not in places:
+                flat.append(_flat(each, places))
+                places[id(each)] = At(len(flat) - 1)
+    return flat, [places[id(root)] for root in roots]
+
+
+def _flat(node: Node, places: dict[int, At]) -> Flat:
+    fields = {field.name: getattr(node, field.name) for field in dataclasses.fields(node)}
+    return Flat(type(node), fields | fields_with_nodes(node, lambda each: places[id(each)]))
+
+
+def nodes_again(flat: Sequence[Flat]) -> list[Node]:
+    """Return the nodes of which `flat_nodes` made data."""
+    nodes: list[Node] = []
+    for kind, fields in flat:
+        nodes.append(kind(**{name: _with_nodes(value, nodes) for name, value in fields.items()}))
+    return nodes
+
+
+def _with_nodes(value: Any, nodes: Sequence[Node]) -> Any:
+    if isinstance(value, At):
+        return nodes[value.place]
+    if type(value) is tuple and value and all(isinstance(each, At) for each in value):
+        return tuple(nodes[each.place] for each in value)
+    return value
+
+
+AS_MANY = frozenset(
+    (
+        "add_timestamps",
+        "ingestion_timestamps",
+        "map",
+        "map_stateful",
+        "map_using",
+        "map_using_imap",
+        "native_timestamps",
+        "peek",
+        "rebalance",
+        "rolling_aggregate",
+        "sorted",
+    )
+)
+"""The kinds of stages that give as many items as they take."""
+
+
+@dataclass(eq=False, slots=True)
+class StageRecord:
+    """One stage, which its pipeline may go on to change.
+
+    Attributes:
+        kind: the name of the method that made it.
+        node: the last node of what it does; that of a stage which it reads stands somewhere below.
+        upstreams: the stages that it reads, once for each time.
+        where: the place of the call that made it.
+        given_name: what the user called it, or None.
+        parallelism: how many partitions the user wants, or -1.
+        sink: what the items go into, if it is an end.
+        late_to: what items go into that came too late for it, if the user wants them.
+    """
+
+    kind: str
+    node: Node
+    upstreams: tuple[StageRecord, ...] = ()
+    where: SourceLocation | None = None
+    given_name: str | None = None
+    parallelism: int = -1
+    sink: Sink[Any, Any] | None = None
+    late_to: Sink[Any, Any] | None = None
+
+    @property
+    def looks_after(self) -> StageRecord | None:
+        """The stage with whose failures this one deals, so that both are one step; None if it is a step itself."""
+        if isinstance(self.node, Recover) and self.node.upstream is self.upstreams[0].node:
+            return self.upstreams[0]
+        return None
+
+    @property
+    def step(self) -> StageRecord:
+        """The stage that runs: this one, or the one with whose failures it deals."""
+        found = self
+        while (before := found.looks_after) is not None:
+            found = before
+        return found
+
+
+def names_of(records: Sequence[StageRecord]) -> dict[int, str]:
+    """Return the name of each stage by its `id`: the given one, or that of its method with the first free number."""
+    taken = {each.given_name for each in records if each.given_name is not None}
+    numbers: dict[str, int] = {}
+    names = {}
+    for each in records:
+        name = each.given_name
+        if name is None:
+            name = _free(each.kind, taken, numbers)
+            taken.add(name)
+        names[id(each)] = name
+    return names
+
+
+def names_of_late_sinks(records: Sequence[StageRecord], names: Mapping[int, str]) -> dict[int, str]:
+    """Return the names under which a plan writes what came too late for a stage, by the `id` of the stage."""
+    taken, numbers = set(names.values()), dict[str, int]()
+    return {id(each): _free(f"{names[id(each)]}-late", taken, numbers) for each in records if each.late_to is not None}
+
+
+def _free(kind: str, taken: set[str], numbers: dict[str, int]) -> str:
+    number = numbers.get(kind, 1)
+    while (name := kind if number == 1 else f"{kind}-{number}") in taken:
+        number += 1
+    numbers[kind] = number + 1
+    return name
+
+
+def copied(records: Sequence[StageRecord]) -> list[StageRecord]:
+    """Return records that can be changed apart from these; their nodes are values, and the same."""
+    became: dict[int, StageRecord] = {}
+    for each in records:
+        upstreams = tuple(became[id(above)] for above in each.upstreams)
+        became[id(each)] = dataclasses.replace(each, upstreams=upstreams)
+    return list(became.values())
+
+
+class _FlatRecord(NamedTuple):
+    fields: dict[str, Any]
+    node: At
+    upstreams: tuple[int, ...]
+
+
+def flattened(records: Sequence[StageRecord]) -> tuple[list[Flat], list[_FlatRecord]]:
+    """Return stages as data in which nothing lies inside of a chain of other things."""
+    nodes, places = flat_nodes([each.node for each in records])
+    numbers = {id(each): number for number, each in enumerate(records)}
+    flat = [
+        _FlatRecord(
+            {name: getattr(each, name) for name in _PLAIN},
+            places[number],
+            tuple(numbers[id(above)] for above in each.upstreams),
+        )
+        for number, each in enumerate(records)
+    ]
+    return nodes, flat
+
+
+_PLAIN = tuple(field.name for field in dataclasses.fields(StageRecord) if field.name not in ("node", "upstreams"))
+
+
+def restored(state: tuple[list[Flat], list[_FlatRecord]]) -> list[StageRecord]:
+    """Return the stages of which `flattened` made data."""
+    nodes = nodes_again(state[0])
+    records: list[StageRecord] = []
+    for each in state[1]:
+        upstreams = tuple(records[number] for number in each.upstreams)
+        records.append(StageRecord(node=nodes[each.node.place], upstreams=upstreams, **each.fields))
+    return records

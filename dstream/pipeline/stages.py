@@ -1,0 +1,402 @@
+"""`AnyStage`, `FlowingStage`, `SinkStage`, `StageView`: the bases of all stages, and steps of processors."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, Self, TypeVar
+
+from dstream.arguments import checked_function, kind_of
+from dstream.errors import IllegalStateError, SerializationError
+from dstream.pipeline.arguments import service_of, sink_of
+from dstream.pipeline.records import StageRecord
+from dstream.plan import Node, call_site, describe
+from dstream.plan.graphs import GraphEdge, GraphVertex, Routing, VertexGraph
+from dstream.plan.pipeline_nodes import ItemsOfOutlet, ProcessorGraph
+from dstream.plan.stage_nodes import Action, WithService
+from dstream.plan.steps import SourceLocation, Step
+from dstream.processors.blocks import users_items
+from dstream.spi import ProcessorSink, Sink
+from dstream.spi.suppliers import AnySupplier, meta_supplier
+from dstream.stream import Stream
+from dstream.stream.arguments import whole
+from dstream.stream.base import BaseStream
+from dstream.stream.processors import OUTSIDE
+from dstream.stream.runtime import ended
+
+if TYPE_CHECKING:
+    from dstream.pipeline.builder import Pipeline
+
+__all__ = [
+    "AnyStage",
+    "FlowingStage",
+    "SinkStage",
+    "StageOf",
+    "StageView",
+    "before_sink",
+    "end_branch",
+    "known_as",
+    "placed",
+    "transformed",
+    "with_processors",
+]
+
+
+class AnyStage:
+    """A stage of a pipeline: a handle by which it is named, changed, and read by later stages. Nothing runs."""
+
+    __slots__ = ("_pipeline", "_record")
+
+    def __init__(self, pipeline: Pipeline, record: StageRecord) -> None:
+        self._pipeline = pipeline
+        self._record = record
+
+    @property
+    def pipeline(self) -> Pipeline:
+        """The pipeline that it is a stage of."""
+        return self._pipeline
+
+    @property
+    def name(self) -> str:
+        """Its name, unique in the pipeline: the one that was set, or that of its method, with `-2`, `-3` behind it."""
+        return self._pipeline._name_of(self._record)
+
+    def set_name(self, name: str) -> Self:
+        """Give the stage a name, under which plans, metrics and failures speak of it; return the same stage.
+
+        It also says which state belongs to it when a job is changed.
+
+        Raises:
+            IllegalStateError: another stage of the pipeline was given that name.
+            ValueError: the name is empty.
+        """
+        if not isinstance(name, str):
+            raise TypeError(f"name must be a str, not {kind_of(name)}")
+        if not name.strip():
+            raise ValueError("name must not be empty")
+        self._pipeline._rename(self._record, name)
+        return self
+
+    def set_local_parallelism(self, n: int) -> Self:
+        """Say in how many partitions the stage runs; return the same stage.
+
+        A source is asked for so many parts, and may have its own idea of them; other stages have their items
+        spread first, which costs a shuffle. The local engine has one partition.
+
+        Args:
+            n: how many; -1 leaves it to the data and the cores.
+
+        Raises:
+            ValueError: `n` is neither -1 nor at least 1.
+        """
+        number = whole(n, "n")
+        if number != -1 and number < 1:
+            raise ValueError(f"n must be at least 1, or -1 for the default: {number}")
+        self._record.step.parallelism = number
+        return self
+
+    def _check_same_pipeline(self, other: AnyStage, call: str) -> None:
+        """Refuse a stage of another pipeline.
+
+        Raises:
+            IllegalStateError: it is one.
+        """
+        if other._pipeline is not self._pipeline:
+            raise IllegalStateError(
+                f"{call}() takes stages of one pipeline: {placed(self.name, self._record)} and "
+                f"{placed(other.name, other._record)} belong to two; build both from one Pipeline()"
+            )
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name!r}: {describe(self._record.node)}>"
+
+    def _stays_in_the_driver(self) -> str:
+        """Say why a function that runs on the workers cannot take this along, and what to do instead."""
+        return (
+            "cannot be used inside a function that runs on the workers; join the stages, or let the function capture "
+            "plain values"
+        )
+
+    def __reduce__(self) -> NoReturn:
+        raise SerializationError(
+            f"a stage {self._stays_in_the_driver()}: {self!r}; what travels as a whole is its pipeline"
+        )
+
+    if not TYPE_CHECKING:  # A type checker would take it for every name.
+
+        def __getattr__(self, name: str) -> NoReturn:
+            from dstream.names.stages import no_such_name  # here: only who mistakes a name needs it
+
+            raise AttributeError(no_such_name(type(self), name))
+
+
+def placed(name: str, record: StageRecord) -> str:
+    """Return how a message speaks of a stage: its name and the place of the call that made it."""
+    return f"the stage {name!r}" + (f" at {record.where}" if record.where else "")
+
+
+class SinkStage(AnyStage):
+    """What `write_to(sink)` returns: a stage that has a name and a parallelism, and that no other stage reads."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        sink = self._record.sink
+        return f"<SinkStage {self.name!r}: {'' if sink is None else sink.label}>"
+
+
+def end_branch(pipeline: Pipeline, record: StageRecord) -> SinkStage:
+    """Return the stage that ends a branch; processors give it their name."""
+    stage = SinkStage(pipeline, record)
+    if isinstance(record.sink, ProcessorSink):
+        stage.set_name(record.sink.name)  # Before it is there: one with a name that is refused would have no other.
+    pipeline._add(record)
+    return stage
+
+
+class StageView:
+    """What `grouping_key` and `window` return. It is no stage: it has no name, and nothing runs for it."""
+
+    __slots__ = ("_stage",)
+
+    def __init__(self, stage: Any) -> None:
+        self._stage = stage
+
+    @property
+    def pipeline(self) -> Pipeline:
+        """The pipeline of its stage."""
+        pipeline: Pipeline = self._stage.pipeline
+        return pipeline
+
+    @property
+    def _node(self) -> Node:
+        node: Node = self._stage._record.node
+        return node
+
+    def _step(self, kind: str, node: Node, others: Iterable[AnyStage] = ()) -> Any:
+        return self._stage._step(kind, node, others)
+
+    def _other(self, other: Any, call: str) -> Self:
+        """Return what stands beside this one in an operation.
+
+        Raises:
+            IllegalStateError: it belongs to another pipeline.
+            TypeError: it is looked at in another way.
+        """
+        if not isinstance(other, type(self)):
+            raise TypeError(f"{call}() of {self._called_by()}, not {kind_of(other)}")
+        self._stage._check_same_pipeline(other._stage, call)
+        return other
+
+    def _called_by(self) -> str:
+        """Say what takes others of its kind, and which these are."""
+        return f"a {type(self).__name__} takes others of this kind"
+
+    def _stays_in_the_driver(self) -> str:
+        """Say why a function that runs on the workers cannot take this along, and what to do instead."""
+        stays: str = self._stage._stays_in_the_driver()
+        return stays
+
+    def __reduce__(self) -> NoReturn:
+        self._stage.__reduce__()
+        raise AssertionError("a stage refuses to be pickled")
+
+    if not TYPE_CHECKING:  # A type checker would take it for every name.
+
+        def __getattr__(self, name: str) -> NoReturn:
+            from dstream.names.stages import no_such_name  # here: only who mistakes a name needs it
+
+            raise AttributeError(no_such_name(type(self), name))
+
+
+def transformed(
+    upstream: Node, name: str, supplier: AnySupplier, called: str, key: Callable[[Any], Any] | None = None
+) -> Node:
+    """Return what processors of a supplier make of the items of a node.
+
+    Args:
+        upstream: the node.
+        name: that of the stage.
+        supplier: makes the processors.
+        called: the method, as the user wrote it up to its arguments.
+        key: items of equal keys come to one processor; None: each comes to any.
+
+    Raises:
+        TypeError: the name is no str, or the supplier none.
+        ValueError: the name is empty.
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"name must be a str, not {kind_of(name)}")
+    if not name.strip():
+        raise ValueError("name must not be empty")
+    where = call_site()
+    vertex = GraphVertex(name, meta_supplier(supplier), -1, Step(f"vertex {name!r}", where, 1, 1))
+    routing = Routing.UNICAST if key is None else Routing.PARTITIONED
+    edges = GraphEdge(OUTSIDE, 0, name, 0, routing=routing, key=key), GraphEdge(name, 0, OUTSIDE, 0)
+    graph = VertexGraph((vertex,), edges)
+    blocks = ProcessorGraph((upstream,), graph, called, repr(name), is_one_step=True, where=where)
+    return ItemsOfOutlet(blocks, users_items, where=where)
+
+
+def before_sink(node: Node, sink: Sink[Any, Any], where: SourceLocation | None) -> Node:
+    """Return what comes to a sink of the items of a node: nothing, where its processors take them before."""
+    return ended(node, sink, None, "write_to", where)[0]
+
+
+def known_as(node: ProcessorGraph, stage: str) -> ProcessorGraph:
+    """Return the same under the name of its stage, which its one vertex has then: what is counted goes by that."""
+    (vertex,) = node.graph.vertices
+    edges = (
+        dataclasses.replace(
+            each,
+            source=stage if each.source == vertex.name else each.source,
+            destination=stage if each.destination == vertex.name else each.destination,
+        )
+        for each in node.graph.edges
+    )
+    graph = VertexGraph((dataclasses.replace(vertex, name=stage),), tuple(edges))
+    return dataclasses.replace(node, graph=graph, known_as=stage)
+
+
+def with_processors(node: ProcessorGraph, count: int) -> ProcessorGraph:
+    """Return the same with so many processors."""
+    vertices = tuple(dataclasses.replace(each, parallelism=count) for each in node.graph.vertices)
+    return dataclasses.replace(node, graph=VertexGraph(vertices, node.graph.edges))
+
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+S = TypeVar("S", bound="AnyStage | StageView")
+
+
+class StageOf(Protocol[T_co]):
+    """A stage, for a type checker: one of tuples is one of entries too, where items are only read."""
+
+    def _gives(self) -> Iterator[T_co]: ...
+
+
+class FlowingStage(AnyStage, Generic[T]):
+    """A stage through which items flow."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        def _gives(self) -> Iterator[T]: ...
+
+    def apply(self, fn: Callable[[Self], S]) -> S:
+        """Return `fn(self)`: a part of a pipeline under a name of its own.
+
+        Args:
+            fn: takes this stage and returns one of the same pipeline.
+
+        Raises:
+            IllegalStateError: the stage that `fn` returns belongs to another pipeline.
+            TypeError: `fn` returns no stage.
+        """
+        made = checked_function(fn, "fn")(self)
+        if not isinstance(made, AnyStage | StageView):
+            raise TypeError(f"fn must return a stage, not {kind_of(made)}")
+        self._check_same_pipeline(made._stage if isinstance(made, StageView) else made, "apply")
+        return made
+
+    def write_to(self, sink: Sink[T, Any]) -> SinkStage:
+        """End this branch in a sink, such as `to_imap(...)`.
+
+        Items that end are there when the job has ended, those without an end epoch by epoch. A job of several sinks
+        writes all of them or none. Each sink object can be used once.
+
+        Args:
+            sink: what streams call a reducer.
+
+        Raises:
+            IllegalStateError: it is `to_processor(name, ...)`, and another stage has that name.
+            TypeError: `sink` is none.
+        """
+        where = call_site()
+        node = before_sink(self._record.node, sink_of(sink), where)
+        return end_branch(self._pipeline, StageRecord("write_to", node, (self._record,), where, sink=sink))
+
+    # How stages are made
+
+    def _stream(self) -> Stream[T]:
+        return Stream(self._record.node, None)
+
+    def _made(self, kind: str, stream: BaseStream[Any], *others: AnyStage) -> Any:
+        """Return the stage that reads this one, and others, and ends where `stream` does."""
+        return self._added(StageRecord(kind, stream._node, self._read_with(others), stream._node.where))
+
+    def _step(
+        self, kind: str, node: Node, others: Iterable[AnyStage] = (), late_to: Sink[Any, Any] | None = None
+    ) -> Any:
+        """Return the stage that reads this one, and others, and ends in `node`; what came too late goes to a sink."""
+        return self._added(StageRecord(kind, node, self._read_with(others), node.where, late_to=late_to))
+
+    def _using(self, action: Action, service: Any, fn: Any) -> Any:
+        name = f"{action}_using"
+        return self._step(
+            name, WithService(self._record.node, service_of(service), fn, action, name, where=call_site())
+        )
+
+    def _transformed(self, name: str, supplier: AnySupplier, called: str, key: Callable[[T], Any] | None = None) -> Any:
+        """Return the stage of what processors make of the items, by a name of its own."""
+        stage = self._step("custom_transform", transformed(self._record.node, name, supplier, called, key))
+        return stage.set_name(name)
+
+    def _added(self, record: StageRecord) -> Any:
+        """Return the stage of a record, of the same class as this one."""
+        self._pipeline._add(record)
+        return type(self)(self._pipeline, record)
+
+    def _read_with(self, others: Iterable[AnyStage]) -> tuple[StageRecord, ...]:
+        return (self._record, *(other._record for other in others))
+
+    def _others(self, others: Iterable[Any], call: str) -> list[Any]:
+        """Return the other stages of an operation.
+
+        Raises:
+            IllegalStateError: one of them belongs to another pipeline.
+            TypeError: one of them is no stage.
+        """
+        return [self._other(each, call) for each in others]
+
+    def _other(self, other: Any, call: str) -> Any:
+        if not isinstance(other, FlowingStage):
+            raise TypeError(f"{call}() takes stages of this pipeline, not {_kind(other)}")
+        self._check_same_pipeline(other, call)
+        return other
+
+    def _ending(self, other: Any, call: str) -> Any:
+        """Return the other stage of an operation, whose items end.
+
+        Raises:
+            IllegalStateError: its items have no end.
+        """
+        stage = FlowingStage._other(self, other, call)
+        if stage._has_no_end:
+            raise IllegalStateError(
+                f"{call}() takes stages whose items end beside it, and {stage.name!r} has no end: merge(...) of that "
+                "stage takes those that do, too, and its hash_join(...) reads one beside it"
+            )
+        return stage
+
+    def _unending(self, other: Any, call: str) -> Any:
+        """Return the other stage of an operation, whose items have no end.
+
+        Raises:
+            IllegalStateError: its items end.
+        """
+        stage = FlowingStage._other(self, other, call)
+        if not stage._has_no_end:
+            raise IllegalStateError(
+                f"{call}() takes stages without an end, and {stage.name!r} ends: add_timestamps(fn) runs it as one"
+            )
+        return stage
+
+    _has_no_end = False
+
+
+def _kind(other: object) -> str:
+    if isinstance(other, BaseStream):
+        return "a stream, which belongs to a context: pipeline.read_from(source) makes a stage"
+    return "None" if other is None else type(other).__name__

@@ -1,0 +1,76 @@
+"""`opened`: a plan whose sources and services are bound to the collections of a context.
+
+A pipeline is written without a context, and knows maps by their names. When a job starts, what holds a name is replaced
+by what reads the map of that name.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import operator
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from dstream.plan.graphs import GraphVertex, VertexGraph
+from dstream.plan.nodes import Node
+from dstream.plan.walk import topological
+from dstream.spi.runtime import OpenedLater
+from dstream.spi.sink import Collections
+
+__all__ = ["opened"]
+
+
+N = TypeVar("N", bound=Node)
+
+
+def opened(end: N, context: Collections) -> N:
+    """Return the same plan, with what `OpenedLater` values stand for in their place.
+
+    A value that several nodes hold is opened once. Nodes that are shared stay shared, and those that neither hold such
+    a value nor read from one that does are the same objects.
+
+    Args:
+        end: the last node, with all that it reads from.
+        context: has the collections of the storage.
+    """
+    found: dict[int, Any] = {}
+    became: dict[int, Node] = {}
+    for node in topological(end):
+        changes = {**_opened_values(node, context, found), **_moved_inputs(node, became)}
+        became[id(node)] = dataclasses.replace(node, **changes) if changes else node
+    return became[id(end)]  # type: ignore[return-value]  # a node becomes one of its own class
+
+
+def _opened_values(node: Node, context: Collections, found: dict[int, Any]) -> dict[str, Any]:
+    """Return the source or the service of a node, by the name of its field, if it has to be opened."""
+    changes: dict[str, Any] = {}
+    for name in ("source", "service", "delivery"):
+        value = getattr(node, name, None)
+        if isinstance(value, OpenedLater):
+            if id(value) not in found:
+                found[id(value)] = value.opened(context)
+            changes[name] = found[id(value)]
+    if isinstance(graph := getattr(node, "graph", None), VertexGraph):
+        vertices = tuple(_opened_vertex(each, context) for each in graph.vertices)
+        if any(map(operator.is_not, vertices, graph.vertices)):
+            changes["graph"] = VertexGraph(vertices, graph.edges)
+    return changes
+
+
+def _opened_vertex(vertex: GraphVertex, context: Collections) -> GraphVertex:
+    supplier = vertex.supplier.opened(context)
+    return vertex if supplier is vertex.supplier else dataclasses.replace(vertex, supplier=supplier)
+
+
+def _moved_inputs(node: Node, became: Mapping[int, Node]) -> dict[str, Any]:
+    """Return what a node reads from, by the name of the field, if that became something else."""
+    if all(became[id(each)] is each for each in node.inputs()):
+        return {}
+    changes: dict[str, Any] = {}
+    for field in dataclasses.fields(node):
+        value = getattr(node, field.name)
+        if isinstance(value, Node):
+            changes[field.name] = became[id(value)]
+        elif isinstance(value, tuple) and value and all(isinstance(each, Node) for each in value):
+            changes[field.name] = tuple(became[id(each)] for each in value)
+    return changes

@@ -1,0 +1,433 @@
+"""Captured variables of functions: their search, size, and obstacles to pickling.
+
+The search follows what cloudpickle would pickle, and judges by type: a str travels, a lock does not, a list
+travels if its items do. Only what no type answers for is pickled, into a sink that counts the bytes.
+"""
+
+from __future__ import annotations
+
+import copyreg
+import dataclasses
+import datetime
+import decimal
+import dis
+import enum
+import fractions
+import functools
+import itertools
+import pathlib
+import re
+import types
+import uuid
+import weakref
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dstream.base.by_value import ValuePickler, implementations_of, is_importable
+from dstream.failures import is_our_name, near, shown
+from dstream.values.functions import shown_function
+
+__all__ = [
+    "CONTAINERS",
+    "PLAIN",
+    "SCALARS",
+    "SCALAR_BYTES",
+    "TEXTS",
+    "Large",
+    "Obstacle",
+    "attributes_of",
+    "captures_of",
+    "look",
+    "pickled",
+    "plain_size",
+]
+
+
+SCALARS = frozenset({int, float, complex, bool, type(None)})
+TEXTS = frozenset({str, bytes, bytearray})
+PLAIN = SCALARS | TEXTS | {range, slice, type(...), type(NotImplemented)}
+SCALAR_BYTES = 9
+CONTAINERS = frozenset({list, tuple, set, frozenset, dict})
+
+
+def plain_size(container: Any) -> int | None:
+    """Return the size of a container of numbers and texts, at the speed of C; None if it holds anything else."""
+    parts = [container, container.values()] if isinstance(container, dict) else [container]
+    size = 0
+    for part in parts:
+        kinds = set(map(type, part))
+        if not kinds <= SCALARS | TEXTS:
+            return None
+        size += SCALAR_BYTES * len(part)
+        if kinds & TEXTS:
+            size += sum(len(item) for item in part if type(item) in TEXTS)
+    return size
+
+
+def captures_of(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
+    """Give the variables that a function takes from around it, by name."""
+    implementations = implementations_of(function)
+    if implementations is not None:
+        yield from ((kind.__name__, implementation) for kind, implementation in implementations.items())
+        return
+    code = function.__code__
+    for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            yield name, cell.cell_contents
+        except ValueError:  # The function may be defined before its variable is.
+            continue
+    defaults = function.__defaults__ or ()
+    if defaults:
+        yield from zip(code.co_varnames[: code.co_argcount][-len(defaults) :], defaults, strict=True)
+    yield from (function.__kwdefaults__ or {}).items()
+    yield from function.__dict__.items()
+    around = function.__globals__
+    suspects = {name for name in _names(code) if name in around and not _is_harmless(around[name])}
+    if suspects:
+        yield from ((name, around[name]) for name in _global_names(code) if name in suspects)
+
+
+def _is_harmless(value: Any) -> bool:
+    kind = type(value)
+    if kind in PLAIN:
+        return kind not in TEXTS
+    if kind is types.ModuleType or kind is types.BuiltinFunctionType:
+        return True
+    return isinstance(value, type | types.FunctionType) and is_importable(value)
+
+
+_cached_names: weakref.WeakKeyDictionary[types.CodeType, tuple[str, ...]] = weakref.WeakKeyDictionary()
+
+
+def _names(code: types.CodeType) -> Iterator[str]:
+    """Give all names in a function and those inside it: of globals, and of attributes."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _names(constant)
+
+
+def _global_names(code: types.CodeType) -> tuple[str, ...]:
+    """Return the names of globals among them; reading the bytecode takes some 50 microseconds, so it is kept."""
+    known = _cached_names.get(code)
+    if known is None:
+        found = dict.fromkeys(step.argval for step in dis.get_instructions(code) if step.opname in _GLOBAL)
+        for constant in code.co_consts:
+            if isinstance(constant, types.CodeType):
+                found.update(dict.fromkeys(_global_names(constant)))
+        known = _cached_names[code] = tuple(found)
+    return known
+
+
+_GLOBAL = frozenset({"LOAD_GLOBAL", "LOAD_NAME"})
+
+
+def attributes_of(value: Any) -> dict[str, Any] | None:
+    """Return the attributes of an object that pickles as its attributes; None if only pickling it can tell."""
+    kind = type(value)
+    if kind not in _special:
+        _special[kind] = _has_a_way_of_its_own(kind)
+    if _special[kind]:
+        return None
+    try:
+        _, _, state, items, pairs = value.__reduce_ex__(4)
+    except Exception:
+        return None
+    if items is not None or pairs is not None:
+        return None
+    if isinstance(state, list):  # That of a frozen dataclass with slots.
+        return dict(zip((each.name for each in dataclasses.fields(value)), state, strict=True))
+    return {
+        name: held for part in (state if isinstance(state, tuple) else (state,)) for name, held in (part or {}).items()
+    }
+
+
+_special: weakref.WeakKeyDictionary[type, bool] = weakref.WeakKeyDictionary()
+_REDUCING = ("__getstate__", "__reduce__", "__reduce_ex__")
+
+
+def _has_a_way_of_its_own(kind: type) -> bool:
+    """Say whether instances of a class decide themselves how they are pickled."""
+    return (
+        any(_is_own(getattr(kind, name), getattr(object, name)) for name in _REDUCING)
+        or hasattr(kind, "__getnewargs__")
+        or hasattr(kind, "__getnewargs_ex__")
+        or kind in copyreg.dispatch_table
+    )
+
+
+def _is_own(method: Any, of_object: Any) -> bool:
+    return method is not of_object and getattr(method, "__module__", None) != "dataclasses"
+
+
+def pickled(value: Any) -> tuple[str | None, int]:
+    """Return why `value` cannot be pickled, or None, and how many bytes it takes."""
+    sink = _Sink()
+    try:
+        ValuePickler(sink, 5, sink.count).dump(value)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}", 0
+    return None, sink.size
+
+
+class _Sink:
+    """Counts the bytes of a pickle and keeps none of them; large buffers are not even copied."""
+
+    def __init__(self) -> None:
+        self.size = 0
+
+    def write(self, data: Any) -> int:
+        self.size += len(data)
+        return len(data)
+
+    def count(self, buffer: Any) -> bool:
+        self.size += buffer.raw().nbytes
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """Something that cannot travel.
+
+    Attributes:
+        holder: the function that takes it along.
+        path: how it is reached: `("lock",)`, or `("self", ".client")`.
+        value: what it is.
+        reason: why it cannot, and what to do instead.
+    """
+
+    holder: str
+    path: tuple[str, ...]
+    value: Any
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.holder} captures {_variable(self.path)}{_kind(self.value)}, {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Large:
+    """Something that travels, and is large."""
+
+    holder: str
+    path: tuple[str, ...]
+    size: int
+
+    def __str__(self) -> str:
+        name = f"the variable {self.path[0]!r}" if self.path else "an object"
+        return f"{self.holder} captures {name}, of {self.size / 2**20:,.0f} MB"
+
+
+def look(function: Any, seen: dict[int, Any], large: int) -> Iterator[Obstacle | Large]:
+    """Give what `function` takes along that cannot travel, or is large.
+
+    Args:
+        function: what will be pickled.
+        seen: what was looked at already, by identity; shared between calls, so that nothing is told twice.
+        large: from how many bytes on.
+    """
+    walk = _Walk(seen, large)
+    walk.enter(function, _place(function), ())
+    yield from walk.found
+
+
+def _place(function: Any) -> str:
+    """Write which function it is: by its line, or by its name if it has none."""
+    if isinstance(function, functools.partial):
+        return _place(function.func)
+    function = getattr(function, "__func__", function)
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return shown_function(function)
+    return f"the function at {near(code.co_filename, code.co_firstlineno)}"
+
+
+def _variable(path: tuple[str, ...]) -> str:
+    if not path:
+        return ""
+    first, *others = path
+    whole = f", whose {''.join(path)} is " if others else ", "
+    return f"the variable {first!r}{whole}"
+
+
+def _kind(value: Any) -> str:
+    name = type(value).__name__
+    article = "an" if name[0].lower() in "aeiou" else "a"
+    return f"{article} {name}" if _stays(value) is not None else f"{article} {name} ({shown(value)})"
+
+
+_Cached = type(functools.cache(len))
+_WRAPPING = ("__func__", "fget", "func")
+"""Where class methods, properties and cached properties have their function."""
+_SMALL = (
+    datetime.date,
+    datetime.time,
+    datetime.timedelta,
+    datetime.tzinfo,
+    decimal.Decimal,
+    fractions.Fraction,
+    enum.Enum,
+    pathlib.PurePath,
+    re.Pattern,
+    uuid.UUID,
+)
+_FEW = 16
+_DEEPEST = 60
+
+
+class _Walk:
+    """One walk from a function, which counts bytes on its way."""
+
+    def __init__(self, seen: dict[int, Any], large: int) -> None:
+        self.found: list[Obstacle | Large] = []
+        self._seen = seen
+        self._large = large
+
+    def enter(self, value: Any, holder: str, path: tuple[str, ...]) -> int:
+        """Look at `value`; return about how many bytes it takes."""
+        kind = type(value)
+        if kind in SCALARS:
+            return SCALAR_BYTES
+        if kind in TEXTS:
+            return len(value)
+        if kind in PLAIN or isinstance(value, _SMALL) or id(value) in self._seen or len(path) > _DEEPEST:
+            return 0
+        self._seen[id(value)] = value
+        reason = _stays(value)
+        if reason is not None:
+            self.found.append(Obstacle(holder, path, value, reason))
+            return 0
+        return self._size(value, holder, path)
+
+    def _size(self, value: Any, holder: str, path: tuple[str, ...]) -> int:
+        match value:
+            case types.FunctionType():
+                return 0 if is_importable(value) else self._function(value, path)
+            case _Cached():
+                return 0 if is_importable(value) else self.enter(value.__wrapped__, holder, path)
+            case type():
+                return 0 if is_importable(value) else self._class(value, path)
+            case types.ModuleType():
+                return 0
+            case functools.partial():
+                return self._partial(value, holder, path)
+            case types.MethodType():
+                if path:
+                    return self.enter(value.__self__, holder, (*path, ".__self__"))
+                self._captured(value.__self__, holder, ("self",))
+                return self.enter(value.__func__, holder, path)
+            case types.BuiltinFunctionType() | types.MethodWrapperType():
+                owner = value.__self__
+                return 0 if isinstance(owner, types.ModuleType | type) else self.enter(owner, holder, path or ("self",))
+            case list() | tuple() | set() | frozenset() | dict() if type(value) in CONTAINERS:
+                return self._container(value, holder, path)
+        attributes = attributes_of(value)
+        return (
+            self._pickled(value, holder, path) if attributes is None else self._object(value, attributes, holder, path)
+        )
+
+    def _captured(self, value: Any, holder: str, path: tuple[str, ...]) -> int:
+        """Look at a variable; tell if it is large."""
+        size = self.enter(value, holder, path)
+        if size >= self._large:
+            self.found.append(Large(holder, path, size))
+            return 0
+        return size
+
+    def _function(self, function: types.FunctionType, path: tuple[str, ...]) -> int:
+        holder = _place(function)
+        for name, value in captures_of(function):
+            self._captured(value, holder, (name,))
+        return 0
+
+    def _class(self, kind: type, path: tuple[str, ...]) -> int:
+        for value in vars(kind).values():
+            function = next((found for name in _WRAPPING if (found := getattr(value, name, None)) is not None), value)
+            if isinstance(function, types.FunctionType | _Cached):
+                self.enter(function, _place(function), ())
+        return 0
+
+    def _partial(self, value: functools.partial[Any], holder: str, path: tuple[str, ...]) -> int:
+        self.enter(value.func, holder, path)
+        if is_our_name(getattr(value.func, "__module__", None) or ""):
+            self._functions_in((*value.args, *value.keywords.values()))
+        named = dict(zip(_parameters(value.func), value.args, strict=False)) | value.keywords
+        for name, argument in named.items():
+            if callable(argument):
+                self.enter(argument, _place(argument), ())
+            else:
+                self._captured(argument, holder, path or (name,))
+        return 0
+
+    def _container(self, value: Any, holder: str, path: tuple[str, ...]) -> int:
+        size = plain_size(value)
+        if size is not None:
+            return size
+        if len(value) > _FEW:
+            problem, size = pickled(value)
+            if problem is None:
+                return size
+        pairs: Iterable[tuple[Any, Any]] = enumerate(value)
+        if isinstance(value, dict):
+            pairs = value.items()
+            for key in value:
+                self.enter(key, holder, (*path, " key"))
+        return sum(self.enter(item, holder, (*path, f"[{_short(key)}]")) for key, item in pairs)
+
+    def _object(self, value: Any, attributes: Mapping[str, Any], holder: str, path: tuple[str, ...]) -> int:
+        if is_our_name(type(value).__module__):
+            self._functions_in(attributes.values())
+        if path:
+            size = sum(self.enter(held, holder, (*path, f".{name}")) for name, held in attributes.items())
+        else:
+            size = sum(self._captured(held, holder, ("self", f".{name}")) for name, held in attributes.items())
+        self.enter(type(value), holder, path)
+        return size
+
+    def _functions_in(self, values: Iterable[Any]) -> None:
+        """Look at functions in an object of ours first, each as the holder of what it takes along itself."""
+        for value in values:
+            if callable(value):
+                self.enter(value, _place(value), ())
+            elif type(value) in CONTAINERS:
+                self._functions_in(value.values() if isinstance(value, dict) else value)
+
+    def _pickled(self, value: Any, holder: str, path: tuple[str, ...]) -> int:
+        problem, size = pickled(value)
+        if problem is not None:
+            self.found.append(Obstacle(holder, path, value, f"which cannot be pickled: {problem}"))
+        return size
+
+
+def _parameters(function: Any) -> Iterator[str]:
+    """Give the names of the parameters of a function, and then numbers."""
+    code = getattr(function, "__code__", None)
+    if code is not None:
+        yield from code.co_varnames[: code.co_argcount]
+    yield from (f"argument {number}" for number in itertools.count(1))
+
+
+def _short(key: Any) -> str:
+    text = shown(key)
+    return text if len(text) <= _LONGEST_KEY else text[:_LONGEST_KEY] + "..."
+
+
+_LONGEST_KEY = 30
+
+
+def _stays(value: Any) -> str | None:
+    """Say why an object can only be used in the caller's process, and what to do instead; None if it can elsewhere."""
+    kind = type(value)
+    of_ours = getattr(kind, "_stays_in_the_driver", None)
+    if of_ours is not None:
+        return f"which {of_ours(value)}"
+    if kind.__module__.startswith("pyspark.") and kind.__name__ in _OF_SPARK:
+        return (
+            "which cannot be used inside a function that runs on the workers; "
+            "take the plain values out of it that the function needs, before"
+        )
+    return None
+
+
+_OF_SPARK = frozenset({"SparkSession", "SparkContext", "DataFrame", "RDD", "SQLContext", "StreamingContext"})

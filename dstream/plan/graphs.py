@@ -1,0 +1,266 @@
+"""`VertexGraph`: vertices and edges of a graph of processors, their parallelism and last vertices.
+
+An edge knows its vertices by their names. One whose source is not among the vertices is an *inlet*, one whose
+destination is not among them an *outlet*: so a part of a graph is a graph.
+
+The last vertices of a graph may be a grouping by key whose results go into a map: an engine may compute these where
+the map is written, as for a pipeline, without processors.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from dstream.failures import naming
+from dstream.plan.steps import Step
+from dstream.spi import identity
+from dstream.spi.suppliers import GroupsByKey, ProcessorMetaSupplier
+
+__all__ = [
+    "GraphEdge",
+    "GraphVertex",
+    "LastVertices",
+    "Routing",
+    "VertexGraph",
+    "groups_of",
+    "last_vertices",
+    "parallelism_of",
+    "with_parallelism",
+]
+
+
+class Routing(Enum):
+    """Which processors of the destination get an item.
+
+    `UNICAST`: any one, in turn. `ISOLATED`: one of those that belong to the processor that emitted it alone.
+    `PARTITIONED`: the one that has its key. `BROADCAST`: every one.
+    """
+
+    UNICAST = "unicast"
+    ISOLATED = "isolated"
+    PARTITIONED = "partitioned"
+    BROADCAST = "broadcast"
+
+
+@dataclass(frozen=True, slots=True)
+class GraphVertex:
+    """Processors that are alike.
+
+    Attributes:
+        name: unique in its graph.
+        supplier: makes the processors.
+        parallelism: how many there are; -1: as many as the engine suggests.
+        step: how it names itself when it fails.
+        is_endless: its processors may go on for ever.
+    """
+
+    name: str
+    supplier: ProcessorMetaSupplier
+    parallelism: int
+    step: Step
+    is_endless: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GraphEdge:
+    """A way from one vertex to another.
+
+    Attributes:
+        source: the name of the vertex that it leaves.
+        source_ordinal: its number among the edges that leave that vertex, from 0.
+        destination: the name of the vertex that it leads to.
+        destination_ordinal: its number among the edges that lead there.
+        priority: edges with a lower one are read to their end first.
+        routing: which processors get an item.
+        key: gives the key of an item, for `PARTITIONED`.
+        partitioner: takes a key and how many processors there are, and gives the number of one; None: the one that all
+            edges share.
+        order: gives the key by which the items of several processors are merged, each of which emits them in its order;
+            None: in any order.
+        is_distributed: the user said so; it changes nothing.
+        queue_size: how many items wait in the executor between two processors before the first of them has to.
+        carries_blocks: it connects two parts of one graph: what comes by it are blocks, with the number of the
+            processor that sends them.
+    """
+
+    source: str
+    source_ordinal: int
+    destination: str
+    destination_ordinal: int
+    priority: int = 0
+    routing: Routing = Routing.UNICAST
+    key: Callable[[Any], Any] | None = None
+    partitioner: Callable[[Any, int], int] | None = None
+    order: Callable[[Any], Any] | None = None
+    is_distributed: bool = False
+    queue_size: int = 1024
+    carries_blocks: bool = False
+
+    @property
+    def knows_senders(self) -> bool:
+        """Whether it matters which processor, or which part of a source, an item comes from."""
+        return self.order is not None or self.routing is Routing.ISOLATED
+
+    @property
+    def way(self) -> tuple[str, int, str, int]:
+        """What it is known by, also where parts of the graph have it."""
+        return self.source, self.source_ordinal, self.destination, self.destination_ordinal
+
+
+@dataclass(frozen=True, eq=False)
+class VertexGraph:
+    """Vertices and edges, without a cycle.
+
+    Attributes:
+        vertices: in topological order.
+        edges: those inside, and the inlets and outlets.
+    """
+
+    vertices: tuple[GraphVertex, ...]
+    edges: tuple[GraphEdge, ...]
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The names of the vertices."""
+        return frozenset(each.name for each in self.vertices)
+
+    @property
+    def is_endless(self) -> bool:
+        """Whether some of its processors may go on for ever."""
+        return any(each.is_endless for each in self.vertices)
+
+    @cached_property
+    def inlets(self) -> tuple[GraphEdge, ...]:
+        """The edges that come from outside, in the order of `edges`: an engine numbers its inputs so."""
+        return tuple(each for each in self.edges if each.source not in self.names)
+
+    @cached_property
+    def outlets(self) -> tuple[GraphEdge, ...]:
+        """The edges that lead outside, in the order of `edges`: an engine numbers what it gives so."""
+        return tuple(each for each in self.edges if each.destination not in self.names)
+
+    def into(self, vertex: str) -> list[GraphEdge]:
+        """Return the edges that lead to a vertex, by their ordinals."""
+        found = (each for each in self.edges if each.destination == vertex)
+        return sorted(found, key=lambda each: each.destination_ordinal)
+
+    def out_of(self, vertex: str) -> list[GraphEdge]:
+        """Return the edges that leave a vertex, by their ordinals."""
+        return sorted((each for each in self.edges if each.source == vertex), key=lambda each: each.source_ordinal)
+
+
+def with_parallelism(graph: VertexGraph, suggested: int) -> VertexGraph:
+    """Return the same graph, in which every vertex says how many processors it has.
+
+    Args:
+        graph: where a vertex may leave it to its supplier, or to the engine.
+        suggested: by the engine.
+
+    Raises:
+        ValueError: what a supplier prefers is no number of processors.
+    """
+    vertices = (
+        each if each.parallelism != -1 else dataclasses.replace(each, parallelism=_of(each, suggested))
+        for each in graph.vertices
+    )
+    return VertexGraph(tuple(vertices), graph.edges)
+
+
+def _of(vertex: GraphVertex, suggested: int) -> int:
+    preferred = vertex.supplier.preferred_local_parallelism
+    if preferred == -1:
+        return suggested
+    if type(preferred) is not int or preferred < 1:
+        with naming(vertex.step):
+            raise ValueError(f"preferred_local_parallelism of a supplier must be at least 1, or -1: {preferred!r}")
+    return preferred
+
+
+def parallelism_of(graph: VertexGraph) -> dict[str, int]:
+    """Return how many processors each vertex has, by its name; all say it themselves."""
+    return {each.name: each.parallelism for each in graph.vertices}
+
+
+class LastVertices(NamedTuple):
+    """What a graph ends with.
+
+    Attributes:
+        before: the graph without them; it may be empty.
+        first: accumulates what comes by the only edge out of that; it may be the last one.
+        last: combines and finishes.
+    """
+
+    before: VertexGraph
+    first: GraphVertex
+    last: GraphVertex
+
+
+def last_vertices(graph: VertexGraph) -> LastVertices | None:
+    """Return the vertices that nobody reads but the one outlet, and that give one entry for each key; None: others do.
+
+    Args:
+        graph: whose vertices say how many processors they have.
+    """
+    last = _last(graph)
+    if last is None:
+        return None
+    first = _first(graph, last) or last
+    before = _without(graph, {first.name, last.name})
+    if before.vertices and not before.outlets:
+        return None  # What is left does something else with what it reads.
+    return LastVertices(before, first, last)
+
+
+def _last(graph: VertexGraph) -> GraphVertex | None:
+    """Return the vertex that nobody but the write reads, if one edge brings all items of a key to one processor."""
+    if len(graph.outlets) != 1:
+        return None
+    (vertex,) = (each for each in graph.vertices if each.name == graph.outlets[0].source)
+    is_last = vertex.supplier.groups is not None and len(graph.out_of(vertex.name)) == 1
+    edge = _only_edge(graph, vertex) if is_last else None
+    return vertex if edge is not None and _gathers(edge, vertex) else None
+
+
+def _gathers(edge: GraphEdge, vertex: GraphVertex) -> bool:
+    if vertex.parallelism == 1:
+        return True
+    return edge.routing is Routing.PARTITIONED and edge.partitioner is None and edge.key is groups_of(vertex).key
+
+
+def _first(graph: VertexGraph, last: GraphVertex) -> GraphVertex | None:
+    """Return the vertex that accumulates for the last one alone; whoever has an item may do that."""
+    (edge,) = graph.into(last.name)
+    for vertex in graph.vertices if groups_of(last).of_containers else ():
+        if vertex.name == edge.source and len(graph.out_of(vertex.name)) == 1:
+            into, groups = _only_edge(graph, vertex), vertex.supplier.groups
+            is_first = groups is not None and groups.operation.finish is identity and not groups.of_containers
+            is_once = into is not None and (into.routing is not Routing.BROADCAST or vertex.parallelism == 1)
+            return vertex if is_first and is_once else None
+    return None
+
+
+def _only_edge(graph: VertexGraph, vertex: GraphVertex) -> GraphEdge | None:
+    """Return the edge into a vertex, if it is the only one, and merges nothing by an order."""
+    into = graph.into(vertex.name)
+    return into[0] if len(into) == 1 and into[0].order is None else None
+
+
+def _without(graph: VertexGraph, names: set[str]) -> VertexGraph:
+    """Return a graph that ends where some vertices began."""
+    vertices = tuple(each for each in graph.vertices if each.name not in names)
+    left = {each.name for each in vertices}
+    return VertexGraph(
+        vertices, tuple(each for each in graph.edges if not {each.source, each.destination}.isdisjoint(left))
+    )
+
+
+def groups_of(vertex: GraphVertex) -> GroupsByKey:
+    """Return what one of these vertices emits."""
+    groups = vertex.supplier.groups
+    assert groups is not None, "the vertex was chosen for them"
+    return groups

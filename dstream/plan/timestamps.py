@@ -1,0 +1,256 @@
+"""`timed`: the rewriting of a plan of unbounded items, which travel as pairs `(timestamp, item)`.
+
+From the operation that gives timestamps on, or from the first one over epochs, items travel as pairs. The user's
+functions see none of it: steps take the item out of its pair, and put what they give into one with its timestamp.
+Before that, and in what a hash join reads beside it, items are as they were.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar, cast
+
+from dstream.errors import UnsupportedError
+from dstream.failures.attribution import failed_on
+from dstream.keys import canonical
+from dstream.plan.operations.pairs import HashJoin
+from dstream.plan.operations.stages import AssignTimestamps, Fork, OverEpochs, Several, Spread, UsingBatches
+from dstream.plan.operations.streams import CallResults, Chain, Concat, Core, Hint, Read, Write
+from dstream.plan.pipeline_nodes import StreamRead
+from dstream.plan.steps import Op, Step, unchanged
+from dstream.plan.walk import fold, topological
+from dstream.values.time import Timed
+
+__all__ = ["BatchOfPairs", "KeyOfPair", "is_timed", "joined_again", "timed"]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyOfPair:
+    """The key function of a hash join.
+
+    Attributes:
+        key: gives the key of an item.
+    """
+
+    key: Callable[[Any], Any]
+
+    def __call__(self, pair: Timed) -> Any:
+        """Return the key of the item, canonical; what fails names the item and not the pair."""
+        try:
+            return canonical(self.key(pair[1]))
+        except Exception as error:
+            failed_on(error, pair[1])
+            raise
+
+
+@dataclass(frozen=True, slots=True)
+class BatchOfPairs:
+    """The function of a step that asks a service for several items at a time.
+
+    Attributes:
+        fn: takes (service, items); gives their results.
+    """
+
+    fn: Callable[[Any, list[Any]], Iterable[Any]]
+
+    def __call__(self, service: Any, pairs: Sequence[Timed]) -> Iterator[Timed]:
+        """Give the results, each with the timestamp of its item."""
+        results = self.fn(service, [item for _, item in pairs])
+        return zip((timestamp for timestamp, _ in pairs), results, strict=True)
+
+
+def joined_again(joined: tuple[Timed, Any]) -> Timed:
+    """Return a pair and its match as the pair of the item and its match."""
+    (timestamp, item), match = joined
+    return timestamp, (item, match)
+
+
+C = TypeVar("C", bound=Core)
+
+
+def timed(root: C) -> C:
+    """Return the same plan with timestamps beside the items; one without an operation over epochs needs none.
+
+    Items stay where they are: a watermark could not pass what spreads them, so `rebalance()` and
+    `set_local_parallelism(n)` have no effect on items without an end here.
+
+    Raises:
+        UnsupportedError: something is done to items without an end that needs all of them.
+    """
+    return cast(C, fold(root, lifted).core) if is_timed(root) else root
+
+
+def is_timed(root: Core) -> bool:
+    """Say whether a plan gives timestamps to items, or keeps a state of them."""
+    return any(isinstance(each, OverEpochs | AssignTimestamps) for each in topological(root))
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """What became of an operation.
+
+    Attributes:
+        core: the operation in its place.
+        is_endless: its items have no end.
+        is_timed: its items are pairs.
+    """
+
+    core: Core
+    is_endless: bool = False
+    is_timed: bool = False
+
+
+@functools.singledispatch
+def lifted(node: Core, inputs: Sequence[Flow]) -> Flow:
+    """Return what becomes of `node`, whose inputs became `inputs`; this one knows no operation without an end.
+
+    Raises:
+        UnsupportedError: an input has no end.
+    """
+    if any(each.is_endless for each in inputs):
+        place = f" at {node.step.where}" if node.step.where else ""
+        raise UnsupportedError(
+            f"{node.step.label}{place} needs all items, and these have no end: window(...) makes ends, and keeps what "
+            "is done inside of each window"
+        )
+    return _like(node, inputs)
+
+
+def _like(node: Core, inputs: Sequence[Flow]) -> Flow:
+    """Return the same operation, with items as those of its inputs."""
+    cores = [each.core for each in inputs]
+    is_same = all(new is old for new, old in zip(cores, node.inputs(), strict=True))
+    core = node if is_same else node.with_inputs(cores)
+    return Flow(core, any(each.is_endless for each in inputs), any(each.is_timed for each in inputs))
+
+
+@lifted.register
+def _(node: Read, inputs: Sequence[Flow]) -> Flow:
+    return Flow(node, is_endless=isinstance(node.source, StreamRead))
+
+
+@lifted.register(Fork)
+@lifted.register(Hint)
+@lifted.register(Several)
+def _(node: Core, inputs: Sequence[Flow]) -> Flow:
+    return _like(node, inputs)
+
+
+@lifted.register
+def _(node: Spread, inputs: Sequence[Flow]) -> Flow:
+    return inputs[0] if inputs[0].is_endless else _like(node, inputs)
+
+
+@lifted.register
+def _(node: Chain, inputs: Sequence[Flow]) -> Flow:
+    (before,) = inputs
+    if not before.is_timed:
+        return _like(node, inputs)
+    ops = (_unpair(node.step), *node.ops, _pair(node.step))
+    return dataclasses.replace(before, core=_then(before.core, ops, node.step))
+
+
+@lifted.register
+def _(node: CallResults, inputs: Sequence[Flow]) -> Flow:
+    (before,) = inputs
+    if before.is_endless and node.calling.is_shared:
+        place = f" at {node.step.where}" if node.step.where else ""
+        raise UnsupportedError(
+            f"{node.step.label}{place}: tasks share a rate or a cache by moving items, which watermarks cannot pass; "
+            "leave rate= and cache= out where windows or states follow"
+        )
+    return dataclasses.replace(before, core=dataclasses.replace(node, upstream=before.core, is_timed=before.is_timed))
+
+
+@lifted.register
+def _(node: UsingBatches, inputs: Sequence[Flow]) -> Flow:
+    (before,) = inputs
+    if not before.is_timed:
+        return _like(node, inputs)
+    served = dataclasses.replace(node.served, fn=BatchOfPairs(node.served.fn))
+    return dataclasses.replace(before, core=dataclasses.replace(node, upstream=before.core, served=served))
+
+
+@lifted.register
+def _(node: Concat, inputs: Sequence[Flow]) -> Flow:
+    if not any(each.is_timed for each in inputs):
+        return _like(node, inputs)
+    return _like(node, [_paired(each, node.step) for each in inputs])
+
+
+@lifted.register
+def _(node: HashJoin, inputs: Sequence[Flow]) -> Flow:
+    left, right = inputs
+    if right.is_endless:
+        place = f" at {node.step.where}" if node.step.where else ""
+        raise UnsupportedError(f"the right side of {node.step.label}{place} must end: every task holds all of it")
+    if not left.is_timed:
+        return dataclasses.replace(_like(node, inputs), is_endless=left.is_endless)
+    assert node.left_key is not None, "a hash join has two keys"
+    join = dataclasses.replace(node, left=left.core, right=right.core, left_key=KeyOfPair(node.left_key))
+    return dataclasses.replace(left, core=_then(join, (Op("map", joined_again, None, _unseen(node.step)),), node.step))
+
+
+@lifted.register
+def _(node: AssignTimestamps, inputs: Sequence[Flow]) -> Flow:
+    return dataclasses.replace(_over([_paired(each, node.step) for each in inputs], node), is_timed=True)
+
+
+@lifted.register
+def _(node: OverEpochs, inputs: Sequence[Flow]) -> Flow:
+    return _over([_paired(each, node.step) for each in inputs], node)
+
+
+def _over(inputs: Sequence[Flow], node: Core) -> Flow:
+    """Return an operation whose items have no end, whatever its inputs have: a source that ends is run as a stream."""
+    return dataclasses.replace(_like(node, inputs), is_endless=True, is_timed=True)
+
+
+@lifted.register
+def _(node: Write, inputs: Sequence[Flow]) -> Flow:
+    (before,) = inputs
+    return _like(node, [_unpaired(before, node.step)])
+
+
+def _paired(flow: Flow, step: Step) -> Flow:
+    """Return the items in pairs; those that had no timestamp have None for it."""
+    if flow.is_timed:
+        return flow
+    return dataclasses.replace(flow, core=_then(flow.core, (_pair(step),), step), is_timed=True)
+
+
+def _unpaired(flow: Flow, step: Step) -> Flow:
+    """Return the items without their timestamps; a chain that ends in pairs makes none then."""
+    if not flow.is_timed:
+        return flow
+    return dataclasses.replace(flow, core=_items_alone(flow.core, step), is_timed=False)
+
+
+def _items_alone(core: Core, step: Step) -> Core:
+    if isinstance(core, Chain) and core.ops[-1].action == "pair":
+        return dataclasses.replace(core, ops=core.ops[:-1])
+    return _then(core, (_unpair(step),), step)
+
+
+def _then(upstream: Core, ops: tuple[Op, ...], step: Step) -> Core:
+    """Return a chain behind `upstream`; one that stands there grows instead."""
+    if isinstance(upstream, Chain):
+        return _then(upstream.upstream, (*upstream.ops, *ops), step)
+    named = next((op.step for op in reversed(ops) if op.step.label), _unseen(step))
+    return Chain(upstream, ops, step=named)
+
+
+def _unpair(step: Step) -> Op:
+    return Op("unpair", unchanged, None, _unseen(step))
+
+
+def _pair(step: Step) -> Op:
+    return Op("pair", unchanged, None, _unseen(step))
+
+
+def _unseen(step: Step) -> Step:
+    """Return a step that no picture shows."""
+    return dataclasses.replace(step, label="")

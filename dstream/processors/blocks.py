@@ -1,0 +1,102 @@
+"""Blocks of items with watermarks and ends, between parts of a graph of processors."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from enum import Enum
+from typing import Any, NamedTuple
+
+from dstream.spi.processor import Watermark
+
+__all__ = [
+    "MARKS",
+    "GraphArrival",
+    "GraphBlock",
+    "Mark",
+    "MarkedBlock",
+    "block_of",
+    "has_marks",
+    "items_of_outlet",
+    "users_items",
+]
+
+
+class Mark(Enum):
+    """What a processor tells all that read from it, besides watermarks: it has ended, or nothing comes for a while."""
+
+    ENDED = "ended"
+    IDLE = "idle"
+
+
+MARKS: frozenset[type] = frozenset((Watermark, Mark))
+"""The kinds of what travels among items and is none."""
+
+
+class MarkedBlock(list[Any]):
+    """A block with marks or watermarks among its items. Inside a run, a plain list has none, and is not searched."""
+
+    __slots__ = ()
+
+
+def has_marks(kinds: Collection[type]) -> bool:
+    """Say whether marks or watermarks are among items of these types."""
+    return not MARKS.isdisjoint(kinds)
+
+
+def block_of(items: list[Any]) -> list[Any]:
+    """Return items of any origin as a block that tells whether there are marks among them."""
+    return MarkedBlock(items) if has_marks(set(map(type, items))) else items
+
+
+class GraphBlock(NamedTuple):
+    """What a run gives by one of its outlets.
+
+    Attributes:
+        outlet: its number.
+        sender: the number of the processor that it comes from.
+        items: one after another, with watermarks and marks among them.
+    """
+
+    outlet: int
+    sender: int
+    items: list[Any]
+
+    @property
+    def items_of_block(self) -> list[Any]:
+        """The items, for a message about one that cannot travel."""
+        return self.items
+
+
+class GraphArrival(NamedTuple):
+    """What comes to a run by one of its inlets.
+
+    Attributes:
+        inlet: its number.
+        sender: the number of the task, or of the processor, that it comes from.
+        target: the number of the processor that it is for; None: the run decides.
+        items: one after another, with watermarks and marks among them.
+    """
+
+    inlet: int
+    sender: int
+    target: int | None
+    items: list[Any]
+
+    @property
+    def items_of_block(self) -> list[Any]:
+        """The items, for a message about one that cannot travel."""
+        return self.items
+
+
+def items_of_outlet(outlet: int, blocks: Iterable[GraphBlock]) -> Iterator[Any]:
+    """Give the user's items of one outlet, without watermarks and marks."""
+    for block in blocks:
+        if block.outlet == outlet:
+            yield from users_items(block)
+
+
+def users_items(block: GraphBlock) -> list[Any]:
+    """Return the items of a block without watermarks and marks."""
+    if type(block.items) is not MarkedBlock:
+        return block.items
+    return [item for item in block.items if type(item) not in MARKS]

@@ -1,0 +1,238 @@
+"""The inbox and the outbox of a processor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Protocol
+
+from dstream.errors import IllegalStateError
+from dstream.failures import MISSING, shown
+from dstream.processors.blocks import Mark, MarkedBlock, has_marks
+from dstream.spi.processor import NamesOfJet, Targets, Watermark
+
+__all__ = ["BlockInbox", "EdgeOutbox", "OutboundEdge"]
+
+
+class BlockInbox(NamesOfJet):
+    """An inbox. Only when it is empty does another block come in.
+
+    Attributes:
+        drained: how many items `drain` gave in this call, and the first of them; None: it was not called, or gave none.
+    """
+
+    __slots__ = ("_at", "_items", "_last", "drained")
+
+    def __init__(self) -> None:
+        self._items: list[Any] = []
+        self._at = 0
+        self._last: Any = MISSING
+        self.drained: tuple[int, Any] | None = None
+
+    def fill(self, items: list[Any]) -> None:
+        """Take a block in; the list now belongs to the inbox, which is empty."""
+        self._items, self._at = items, 0
+
+    def forget_last(self) -> None:
+        """Let a failure of the next call be about nothing that an earlier one took."""
+        self._last, self.drained = MISSING, None
+
+    @property
+    def failing(self) -> Any:
+        """The item that a failure is about: the one that was taken last in this call, else the first; or `MISSING`."""
+        if self._last is not MISSING or self._at >= len(self._items):
+            return self._last
+        return self._items[self._at]
+
+    def peek(self) -> Any:
+        """Return the first item and leave it; None if there is none."""
+        return self._items[self._at] if self._at < len(self._items) else None
+
+    def poll(self) -> Any:
+        """Take the first item out; None if there is none."""
+        if self._at >= len(self._items):
+            return None
+        self._last = self._items[self._at]
+        self._items[self._at] = None  # It is not held longer than by the processor.
+        self._at += 1
+        return self._last
+
+    def remove(self) -> None:
+        """Take the first item out.
+
+        Raises:
+            IndexError: there is none.
+        """
+        if self._at >= len(self._items):
+            raise IndexError("the inbox is empty")
+        self.poll()
+        self._last = MISSING  # The processor is done with it.
+
+    def drain(self) -> list[Any]:
+        """Take all items out, in order."""
+        items = self._items[self._at :] if self._at else self._items
+        self._items, self._at = [], 0
+        self.drained = (len(items), items[0]) if items else None
+        return items
+
+    def drain_to(self, take: Callable[[Any], object]) -> int:
+        """Take all items out, hand each to a function, and return how many there were."""
+        count = 0
+        for item in self:
+            take(item)
+            count += 1
+        return count
+
+    def __iter__(self) -> Iterator[Any]:
+        """Take items out, one after another."""
+        while self._at < len(self._items):
+            yield self.poll()
+
+    def __len__(self) -> int:
+        return len(self._items) - self._at
+
+
+_FULL = 2048
+"""So many items a bucket takes in one call of the processor, as in Hazelcast Jet (OUTBOX_BATCH_SIZE)."""
+
+
+class OutboundEdge(Protocol):
+    """Sends by an edge."""
+
+    def send(self, items: list[Any]) -> None:
+        """Take items, when all that were taken before have gone; the list now belongs to the way."""
+        ...
+
+    def flush(self) -> bool:
+        """Let go what there is room for, and say whether all has gone."""
+        ...
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether all has gone."""
+        ...
+
+
+class EdgeOutbox(NamesOfJet):
+    """An outbox with a bucket for each outbound edge.
+
+    Args:
+        ways: send what is in the buckets, by the ordinals of their edges.
+
+    Attributes:
+        emitted: how many items and snapshot entries were taken.
+        sent: how many items were taken for each edge.
+        saved: the entries of the snapshot that is being taken; None: none is.
+    """
+
+    def __init__(self, ways: Sequence[OutboundEdge]) -> None:
+        self._ways = tuple(ways)
+        self._buckets: list[list[Any]] = [[] for _ in ways]
+        self._all = range(len(ways))
+        self._refused: Any = MISSING
+        self._has_refused_now = False
+        self._is_closed = False
+        self.emitted = 0
+        self.sent = [0] * len(self._ways)
+        self.saved: dict[Any, Any] | None = None
+
+    @property
+    def bucket_count(self) -> int:
+        """How many outbound edges there are."""
+        return len(self._buckets)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether all was sent."""
+        return not any(self._buckets) and all(each.is_empty for each in self._ways)
+
+    def begin_call(self) -> None:
+        """Let the processor offer again what was refused: it has returned, and is called once more."""
+        self._has_refused_now = False
+
+    def close(self) -> None:
+        """Take nothing any more: nobody would send it."""
+        self._is_closed = True
+
+    def offer(self, item: Any, to: Targets = None) -> bool:
+        """Put an item into buckets, or into none of them if one is full."""
+        return self.offer_all((item,), to) == 1
+
+    def offer_all(self, items: Sequence[Any], to: Targets = None) -> int:
+        """Put the first items of a block into buckets, as many as fit, and return how many those were."""
+        if not items:
+            return 0
+        kinds = set(map(type, items))
+        if type(None) in kinds:
+            raise TypeError("a processor emits no None: it stands for nothing in the protocol")
+        ordinals = self._all if to is None else self._checked(to)
+        if self._is_closed:
+            raise IllegalStateError(f"{shown(items[0])} was emitted in close(), where nothing is sent any more")
+        if self._refused is not MISSING:
+            self._check_again(items[0])
+        room = min((_FULL - len(self._buckets[each]) for each in ordinals), default=len(items))
+        fitting = items if room >= len(items) else items[: max(room, 0)]
+        if has_marks(kinds):
+            self._mark(ordinals)
+        for each in ordinals:
+            self._buckets[each].extend(fitting)
+            self.sent[each] += len(fitting)
+        self.emitted += len(fitting)
+        if len(fitting) < len(items):
+            self._refused, self._has_refused_now = items[len(fitting)], True
+        return len(fitting)
+
+    def offer_to_snapshot(self, key: Any, value: Any) -> bool:
+        """Put an entry into the snapshot."""
+        if self.saved is None:
+            raise IllegalStateError("a processor offers to the snapshot inside of save_to_snapshot() alone")
+        if key in self.saved:
+            raise ValueError(f"the key {shown(key)} is in this snapshot already: keys of one processor are unique")
+        self.saved[key] = value
+        self.emitted += 1
+        return True
+
+    def _checked(self, to: int | Iterable[int]) -> Sequence[int]:
+        ordinals = [to] if isinstance(to, int) else list(to)
+        for each in ordinals:
+            if not 0 <= each < len(self._buckets):
+                count = len(self._buckets)
+                raise ValueError(f"there is no outbound edge {each}: the vertex has {count}, counted from 0")
+        return ordinals
+
+    def _check_again(self, item: Any) -> None:
+        """Refuse an item that comes too early, or another one than that which was refused before."""
+        refused = self._refused
+        if self._has_refused_now:
+            raise IllegalStateError(
+                f"offer() got {shown(item)} after {shown(refused)} was refused, in the same call of the processor: "
+                "return from the method when offer() gives False, and go on when it is called again"
+            )
+        if item is not refused and item != refused:
+            raise IllegalStateError(
+                f"offer() refused {shown(refused)}, which is to be offered again first, and got {shown(item)}: return "
+                "from the method when offer() gives False, and go on with the same item when it is called again"
+            )
+        self._refused = MISSING
+
+    def forward(self, mark: Watermark | Mark) -> None:
+        """Send a mark by every edge, behind what was emitted."""
+        self._mark(self._all)
+        for bucket in self._buckets:
+            bucket.append(mark)
+
+    def _mark(self, ordinals: Sequence[int]) -> None:
+        """Let buckets tell that there are marks among their items."""
+        for each in ordinals:
+            self._buckets[each] = MarkedBlock(self._buckets[each])
+
+    def flush(self) -> bool:
+        """Send what is in the buckets as far as there is room; say whether all of it was sent."""
+        is_empty = True
+        for ordinal, way in enumerate(self._ways):
+            has_gone = way.flush()
+            if has_gone and (bucket := self._buckets[ordinal]):
+                self._buckets[ordinal] = []
+                way.send(bucket)
+                has_gone = way.flush()
+            is_empty = is_empty and has_gone
+        return is_empty

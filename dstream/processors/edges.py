@@ -1,0 +1,343 @@
+"""Edges of a running graph: routing, queues between processors, and cuts between tasks."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import deque
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import compress
+from typing import Any
+
+from dstream.failures import blame, naming
+from dstream.failures.attribution import each
+from dstream.keys import canonical_all
+from dstream.keys.hashing import shard_numbers
+from dstream.plan.graphs import GraphEdge, GraphVertex, Routing, VertexGraph
+from dstream.plan.steps import Step
+from dstream.processors.blocks import MARKS, GraphArrival, GraphBlock, Mark, MarkedBlock, has_marks
+from dstream.processors.inflows import EdgeInflow
+from dstream.spi.epochs import target_of
+from dstream.spi.processor import SHARDS
+from dstream.values.entries import keys_of
+
+__all__ = ["Door", "EdgeRouter", "Feed", "Giving", "Sending", "checked_items", "graph_groups", "router_of"]
+
+
+def graph_groups(graph: VertexGraph) -> list[VertexGraph]:
+    """Return the parts of a graph whose processors of one number can run in one task, in topological order.
+
+    A vertex belongs to the part of those before it, if all that leads to it comes from one part, from processors of the
+    same number. Edges between parts are outlets of one and inlets of another, and carry blocks; those that are inlets
+    or outlets of the graph stay as they are.
+    """
+    part_of: dict[str, int] = {}
+    parts: list[list[GraphVertex]] = []
+    by_name = {each.name: each for each in graph.vertices}
+    for vertex in graph.vertices:
+        before = {part_of.get(edge.source) for edge in graph.into(vertex.name)}
+        (only,) = before if len(before) == 1 else (None,)
+        if only is None or not all(_stays(edge, by_name) for edge in graph.into(vertex.name)):
+            only = len(parts)
+            parts.append([])
+        parts[only].append(vertex)
+        part_of[vertex.name] = only
+    return [_part(graph, vertices, part_of) for vertices in parts]
+
+
+def _stays(edge: GraphEdge, by_name: dict[str, GraphVertex]) -> bool:
+    """Say whether an item that a processor emits may go to the processor of the same number."""
+    is_near = edge.routing in (Routing.UNICAST, Routing.ISOLATED) and edge.order is None
+    return is_near and by_name[edge.source].parallelism == by_name[edge.destination].parallelism
+
+
+def _part(graph: VertexGraph, vertices: list[GraphVertex], part_of: dict[str, int]) -> VertexGraph:
+    names = {each.name for each in vertices}
+    edges = []
+    for edge in graph.edges:
+        if edge.source in names or edge.destination in names:
+            is_cut = edge.source in part_of and edge.destination in part_of
+            is_cut = is_cut and part_of[edge.source] != part_of[edge.destination]
+            edges.append(dataclasses.replace(edge, carries_blocks=True) if is_cut else edge)
+    return VertexGraph(tuple(vertices), tuple(edges))
+
+
+class EdgeRouter:
+    """Routes what one processor, or one task, sends by an edge: to the only processor that there is, or to any in turn.
+
+    Args:
+        edge: which one.
+        sender: the number of the processor.
+        targets: the processors that may get items.
+        all_targets: how many processors the destination has; every one gets the marks.
+    """
+
+    def __init__(self, edge: GraphEdge, sender: int, targets: range, all_targets: int) -> None:
+        self.edge = edge
+        self._targets = targets
+        self._all = all_targets
+        self._next = sender % len(targets)
+
+    def route(self, items: list[Any]) -> list[tuple[int, list[Any]]]:
+        """Return the items for each processor that gets some, in order; marks go to every one.
+
+        Raises:
+            Exception: what the key function of the edge, or its partitioner, raised.
+        """
+        if self._all == 1:
+            return [(0, items)]
+        if type(items) is not MarkedBlock:
+            return self._route(items)
+        found: list[tuple[int, list[Any]]] = []
+        run: list[Any] = []
+        for item in items:
+            if type(item) in MARKS:
+                found += self._route(run) if run else ()
+                found += [(target, MarkedBlock([item])) for target in range(self._all)]
+                run = []
+            else:
+                run.append(item)
+        return found + (self._route(run) if run else [])
+
+    def _route(self, items: list[Any]) -> list[tuple[int, list[Any]]]:
+        """Deal items out, one after another."""
+        targets, count = self._targets, len(self._targets)
+        if count == 1:
+            return [(targets[0], items)]
+        first, self._next = self._next, (self._next + len(items)) % count
+        dealt = ((targets[(first + place) % count], items[place::count]) for place in range(min(count, len(items))))
+        return list(dealt)
+
+
+class _ToAll(EdgeRouter):
+    """Routes to every processor."""
+
+    def _route(self, items: list[Any]) -> list[tuple[int, list[Any]]]:
+        return [(target, list(items)) for target in range(self._all)]
+
+
+class _ByKey(EdgeRouter):
+    """Routes to the processor that has the key of an item."""
+
+    def __init__(self, edge: GraphEdge, sender: int, targets: range, all_targets: int) -> None:
+        super().__init__(edge, sender, targets, all_targets)
+        self._target_of = [target_of(shard, SHARDS, all_targets) for shard in range(SHARDS)]
+
+    def _route(self, items: list[Any]) -> list[tuple[int, list[Any]]]:
+        numbers = self._numbers(items)
+        found = sorted(set(numbers))
+        if len(found) == 1:
+            return [(found[0], items)]
+        return [(target, list(compress(items, map(target.__eq__, numbers)))) for target in found]
+
+    def _numbers(self, items: list[Any]) -> list[int]:
+        key, partitioner, count = self.edge.key, self.edge.partitioner, self._all
+        assert key is not None, "a partitioned edge has a key"
+        keys = keys_of(key, items)
+        if partitioner is None:
+            return list(map(self._target_of.__getitem__, self._shards(keys, items)))
+        numbers = each(lambda one, item: partitioner(one, count), items, keys)
+        for number, item in zip(numbers, items, strict=True):
+            if not isinstance(number, int) or not 0 <= number < count:
+                raise ValueError(f"the partitioner gave {number!r} for {item!r}: it is to give 0 to {count - 1}")
+        return numbers
+
+    def _shards(self, keys: list[Any], items: list[Any]) -> list[int]:
+        try:
+            return shard_numbers(canonical_all(keys), SHARDS)
+        except Exception:  # The key that is refused can be told with its item.
+            return each(lambda key, item: shard_numbers(canonical_all([key]), SHARDS)[0], items, keys)
+
+
+def router_of(edge: GraphEdge, sender: int, senders: int, targets: int) -> EdgeRouter:
+    """Return what routes for one sender.
+
+    Args:
+        edge: which one.
+        sender: its number.
+        senders: how many there are.
+        targets: how many processors the destination has.
+    """
+    if edge.routing is Routing.PARTITIONED:
+        return _ByKey(edge, sender, range(targets), targets)
+    if edge.routing is Routing.BROADCAST:
+        return _ToAll(edge, sender, range(targets), targets)
+    if edge.routing is Routing.ISOLATED:
+        # A producer has its consumers for itself; where there are fewer of them, several share one.
+        own = range(sender, targets, senders) if senders <= targets else range(sender % targets, sender % targets + 1)
+        return EdgeRouter(edge, 0, own, targets)
+    return EdgeRouter(edge, sender, range(targets), targets)
+
+
+_AT_ONCE = 4
+"""So many blocks come in before the processors have their next turn; one for each inlet, if there are more."""
+
+
+class Sending:
+    """Sends the items of one processor by an edge.
+
+    Args:
+        router: says which processors get them; None: there is one.
+        inflows: of the processors that they may go to, by their numbers.
+        sender: the number of the processor among those that send to these.
+    """
+
+    def __init__(self, router: EdgeRouter | None, inflows: Sequence[EdgeInflow], sender: int) -> None:
+        self._router = router
+        self._inflows = inflows
+        self._sender = sender
+        self._left: list[tuple[int, list[Any]]] = []
+
+    def send(self, items: list[Any]) -> None:
+        """Route items; those that find no room wait here."""
+        self._left = [(0, items)] if self._router is None else self._router.route(items)
+
+    def flush(self) -> bool:
+        """Put what waits where it goes, as long as there is room, and say whether all has gone."""
+        left = self._left
+        while left:
+            target, block = left[0]
+            rest = self._inflows[target].put_some(self._sender, block)
+            if rest:
+                left[0] = target, rest
+                return False
+            del left[0]
+        return True
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing waits here."""
+        return not self._left
+
+
+@dataclass(frozen=True)
+class Giving:
+    """Gives the items of one processor out of the graph, by an outlet.
+
+    Attributes:
+        outlet: its number.
+        sender: the number of the processor.
+        given: takes the blocks; whoever runs the graph empties it.
+    """
+
+    outlet: int
+    sender: int
+    given: deque[GraphBlock]
+
+    is_empty = True
+
+    def send(self, items: list[Any]) -> None:
+        """Give items."""
+        self.given.append(GraphBlock(self.outlet, self.sender, items))
+
+    def flush(self) -> bool:
+        """Say that all has gone."""
+        return True
+
+
+@dataclass
+class Door:
+    """An inlet, and what takes in what comes by it.
+
+    Attributes:
+        edge: the inlet.
+        targets: how many processors its destination has.
+        inflows: of those that are here, by their numbers.
+        senders: how many send by it.
+        step: how the destination names itself.
+    """
+
+    edge: GraphEdge
+    targets: int
+    inflows: Mapping[int, EdgeInflow]
+    senders: int
+    step: Step
+    _routers: dict[int, EdgeRouter] = field(default_factory=dict)
+
+    def routed(self, arrival: GraphArrival) -> list[tuple[EdgeInflow, int, list[Any]]]:
+        """Return where the items of an arrival go.
+
+        Raises:
+            TypeError: one of them is None.
+            Exception: what the key function of the edge raised.
+        """
+        sender, items = arrival.sender, arrival.items
+        with naming(self.step):
+            items = checked_items(items, self.edge.destination, self.step)
+            if arrival.target is not None:
+                return [(self.inflows[arrival.target], sender, items)]
+            if sender not in self._routers:
+                self._routers[sender] = router_of(self.edge, sender, self.senders, self.targets)
+            return [(self.inflows[target], sender, block) for target, block in self._routers[sender].route(items)]
+
+
+def checked_items(items: list[Any], vertex: str, step: Step) -> list[Any]:
+    """Return the items as a block that tells whether there are marks among them.
+
+    None is refused: it stands for nothing in the protocol.
+
+    Raises:
+        TypeError: one of the items is None.
+    """
+    kinds = set(map(type, items))
+    if type(None) in kinds:
+        error = TypeError(f"None came to the vertex {vertex!r}: processors take items alone")
+        blame(error, step, None)
+        raise error
+    return MarkedBlock(items) if has_marks(kinds) else items
+
+
+class Feed:
+    """Lets in what arrives, as long as there is room where it goes.
+
+    Args:
+        arrivals: what comes.
+        doors: one for each inlet, in order.
+        ended: the numbers of the inlets that end with the arrivals.
+
+    Attributes:
+        is_done: all is in.
+    """
+
+    def __init__(self, arrivals: Iterator[GraphArrival], doors: Sequence[Door], ended: Collection[int]) -> None:
+        self._arrivals = arrivals
+        self._doors = doors
+        self._ended = ended
+        self._at_once = max(_AT_ONCE, len(doors))
+        self._left: list[tuple[EdgeInflow, int, list[Any]]] = []
+        self.is_done = False
+
+    def push(self) -> bool:
+        """Let some blocks in, and say whether there were any."""
+        is_any = False
+        for _ in range(self._at_once):
+            if self.is_done or not self._let_in():
+                break
+            is_any = True
+            arrival = next(self._arrivals, None)
+            if arrival is None:
+                self.is_done = True
+                self._end()
+            else:
+                self._left = self._doors[arrival.inlet].routed(arrival)
+        self._let_in()
+        return is_any
+
+    def _let_in(self) -> bool:
+        """Put what waits where it goes; say whether there was room for all of it."""
+        left = self._left
+        while left:
+            inflow, sender, items = left[0]
+            rest = inflow.put_some(sender, items)
+            if rest:
+                left[0] = inflow, sender, rest
+                return False
+            del left[0]
+        return True
+
+    def _end(self) -> None:
+        for door in (self._doors[number] for number in sorted(self._ended)):
+            for inflow in door.inflows.values():
+                for sender in range(door.senders):
+                    if sender not in inflow.ended:
+                        inflow.put(sender, MarkedBlock([Mark.ENDED]))

@@ -1,0 +1,138 @@
+"""Results by key of a vertex, computed by tasks without its processors, and the counts of its items."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import compress, count
+from typing import Any
+
+from dstream.base.memory import pieces
+from dstream.failures import naming
+from dstream.operators.rows.operations import Task, written_results
+from dstream.operators.rows.spill import Columns
+from dstream.plan.steps import Op, Step
+from dstream.processors.blocks import GraphBlock, users_items
+from dstream.processors.edges import checked_items
+from dstream.spi.collector import Collector
+from dstream.spi.sink import MapWriter, Receipt
+
+__all__ = ["GroupInput", "GroupOutput", "GroupShuffle", "WritingResults"]
+
+
+_PIECE = 1024
+
+
+@dataclass(frozen=True)
+class GroupInput:
+    """Gives the items that come by the only edge into a vertex, and counts them.
+
+    Attributes:
+        vertex: its name.
+        receipts: takes the counts of the edges.
+        step: how the vertex names itself.
+    """
+
+    vertex: str
+    receipts: Op
+    step: Step
+
+    def __call__(self, items: Iterator[Any], task: Task) -> Iterator[Any]:
+        came = 0
+        for piece in pieces(items, _PIECE):
+            with naming(self.step):
+                block = checked_items(piece, self.vertex, self.step)
+            found = users_items(GraphBlock(0, 0, block))
+            came += len(found)
+            yield from found
+        task.peeking(self.receipts)({self.vertex: ([came], [0])})
+
+
+@dataclass(frozen=True)
+class GroupShuffle:
+    """Counts the containers that one vertex sends to the one that combines them.
+
+    Attributes:
+        source: the name of the one.
+        destination: the name of the other.
+        receipts: takes the counts of the edges.
+    """
+
+    source: str
+    destination: str
+    receipts: Op
+
+    def __call__(self, parts: Iterator[Columns], task: Task) -> Iterator[Columns]:
+        sent = 0
+        for columns in parts:
+            sent += len(columns[0])
+            yield columns
+        task.peeking(self.receipts)({self.source: ([0], [sent]), self.destination: ([sent], [0])})
+
+
+@dataclass(frozen=True)
+class GroupOutput:
+    """Counts the results that a vertex sends by its only edge.
+
+    Attributes:
+        vertex: its name.
+        receipts: takes the counts of the edges.
+    """
+
+    vertex: str
+    receipts: Op
+
+    def __call__(self, results: Iterator[Any], task: Task) -> Iterator[Any]:
+        numbers = count(1)
+        yield from compress(results, numbers)
+        task.peeking(self.receipts)({self.vertex: ([0], [next(numbers) - 1])})
+
+
+@dataclass(frozen=True)
+class WritingResults:
+    """Combines and finishes the containers of each bucket, writes the results, and counts them.
+
+    Attributes:
+        vertex: the name of the one whose results they are.
+        receipts: takes the counts of the edges.
+        writer: writes the buckets.
+        collector: takes the results as entries.
+        downstream: combines and finishes the containers.
+        step: how the vertex names itself.
+    """
+
+    vertex: str
+    receipts: Op
+    writer: MapWriter
+    collector: Collector[Any, Any, Any]
+    downstream: Collector[Any, Any, Any]
+    step: Step
+
+    def __call__(self, batches: Iterator[Any], task: Task) -> Iterator[Receipt]:
+        counting = _Counting(self.writer)
+        yield from written_results(counting, self.collector, self.downstream, self.step, batches, task)
+        task.peeking(self.receipts)({self.vertex: ([0], [counting.entries])})
+
+
+@dataclass
+class _Counting:
+    """A writer that counts entries; one whose write stops early counts what was taken.
+
+    Attributes:
+        entries: how many there were.
+    """
+
+    writer: MapWriter
+    entries: int = 0
+
+    @property
+    def buckets(self) -> int:
+        return self.writer.buckets
+
+    def bucket_of(self, key: Any) -> int:
+        return self.writer.bucket_of(key)
+
+    def write_bucket(self, bucket: int, entries: Iterator[tuple[Any, Any]]) -> Iterator[Receipt]:
+        numbers = count(1)
+        yield from self.writer.write_bucket(bucket, compress(entries, numbers))
+        self.entries += next(numbers) - 1

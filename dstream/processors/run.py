@@ -1,0 +1,417 @@
+"""`GraphRun`: the processors of a graph in one process, with their suppliers and log.
+
+A worker of Spark's has no handlers, and hears of warnings alone: what `peek_input`, `write_logger` and the loggers of
+processors say there would be lost without a word. So a worker writes to its stderr, as functions that print do.
+
+Tasklets take turns in one thread; each call lets a processor do a little. What one emits waits in a queue of the next
+one, and while that is full, the first one has to wait. Processors that are not cooperative have threads of their own.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+from dstream.failures import naming
+from dstream.plan.graphs import GraphEdge, GraphVertex, VertexGraph
+from dstream.processors.blocks import GraphArrival, GraphBlock
+from dstream.processors.boxes import EdgeOutbox, OutboundEdge
+from dstream.processors.edges import Door, Feed, Giving, Sending, router_of
+from dstream.processors.inflows import EdgeInflow, inflow
+from dstream.processors.tasklets import OwnThread, ProcessorTasklet, TaskletState
+from dstream.spi.processor import Overflow, Processor, ProcessorContext
+from dstream.spi.suppliers import ProcessorSupplier, SupplierContext, checked_count, supplier_at
+
+__all__ = ["SLICE", "GraphRun", "ProcessorLogs", "Saved", "SharedSuppliers", "shared_suppliers"]
+
+
+@dataclass(slots=True)
+class _Used:
+    supplier: ProcessorSupplier
+    times: int = 0
+
+
+class SharedSuppliers:
+    """The suppliers that are in use. Runs in several threads may take them."""
+
+    def __init__(self) -> None:
+        self._used: dict[int, _Used] = {}
+        self._lock = threading.RLock()
+
+    def take(self, supplier: ProcessorSupplier, context: SupplierContext) -> None:
+        """Let a supplier get ready, unless another run has it already. It is to be given back, also after a failure.
+
+        Raises:
+            Exception: what its `init` raised.
+        """
+        with self._lock:
+            used = self._used.setdefault(id(supplier), _Used(supplier))
+            used.times += 1
+            if used.times == 1:
+                supplier.init(context)
+
+    def give_back(self, supplier: ProcessorSupplier, error: BaseException | None) -> None:
+        """Close a supplier if no other run has it.
+
+        Raises:
+            Exception: what its `close` raised.
+        """
+        with self._lock:
+            used = self._used[id(supplier)]
+            used.times -= 1
+            if used.times:
+                return
+            del self._used[id(supplier)]
+        supplier.close(error)
+
+
+shared_suppliers = SharedSuppliers()
+"""Those of this process."""
+
+
+_LOGGER = "dstream.core"
+
+
+class _ToStderr(logging.StreamHandler):  # type: ignore[type-arg]  # Generic for type checkers alone.
+    """Stands in a worker for the handlers of the caller."""
+
+
+def _level() -> int:
+    return logging.getLogger(_LOGGER).getEffectiveLevel()
+
+
+def _has_handlers() -> bool:
+    return logging.getLogger(_LOGGER).hasHandlers()
+
+
+@dataclass(frozen=True)
+class ProcessorLogs:
+    """Made in the caller, where it sees which lines are heard; it travels to the tasks.
+
+    Attributes:
+        level: the least that is heard of the loggers of processors.
+        has_handlers: the caller has set up logging; without, lines that were asked for are printed.
+        process: the caller's.
+    """
+
+    level: int = field(default_factory=_level)
+    has_handlers: bool = field(default_factory=_has_handlers)
+    process: int = field(default_factory=os.getpid)
+
+    def begin(self) -> None:
+        """Let processors be heard as in the caller; there, and where somebody has made a handler, none is added."""
+        if os.getpid() == self.process:
+            return
+        logger = logging.getLogger(_LOGGER)
+        for ours in [each for each in logger.handlers if isinstance(each, _ToStderr)]:
+            logger.removeHandler(ours)
+        logger.setLevel(self.level)
+        if self.has_handlers and not logger.hasHandlers():
+            handler = _ToStderr(sys.stderr)
+            handler.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
+            logger.addHandler(handler)
+
+
+_log = logging.getLogger("dstream.core")
+
+Place = tuple[str, int]
+"""A vertex, and the number of one of its processors."""
+
+Saved = dict[Place, tuple[dict[Any, Any], TaskletState]]
+"""What processors saved, and what the run knows of each of them."""
+
+SLICE = 0.05
+"""Seconds for processors without inputs in an epoch."""
+_FIRST_PAUSE = 0.0002
+_LONGEST_PAUSE = 0.005
+HERE = "here"
+"""The address of the one member."""
+
+
+class GraphRun:
+    """The processors of a graph that are in this process. They are made at once, and are to be closed.
+
+    Args:
+        graph: what runs; its suppliers are asked here.
+        parallelism: how many processors each vertex has, by its name.
+        here: the number of the processors that run here, one of each vertex; None: all of them.
+        guarantee: what processors are told.
+        senders: how many tasks or processors send by each inlet, in order; one, unless it is given.
+        check: is called in every turn, and raises what ends the run; None: nobody ends it.
+        overflow: makes what takes groups of a processor that do not fit into memory; None: nothing does.
+
+    Attributes:
+        saved: what was saved last.
+
+    Raises:
+        Exception: what a supplier, or `init` of a processor, raised.
+    """
+
+    def __init__(
+        self,
+        graph: VertexGraph,
+        parallelism: Mapping[str, int],
+        here: int | None = None,
+        guarantee: str = "none",
+        senders: Sequence[int] = (),
+        check: Callable[[], object] | None = None,
+        overflow: Callable[[], Overflow] | None = None,
+    ) -> None:
+        self._check = check
+        self._overflow = overflow
+        self._graph = graph
+        self._parallelism = parallelism
+        self._here = here
+        self._guarantee = guarantee
+        self._senders = dict(zip(map(id, graph.inlets), senders, strict=False))
+        self._suppliers: list[tuple[str, ProcessorSupplier]] = []
+        self._inflows: dict[tuple[int, int], EdgeInflow] = {}
+        self._given: deque[GraphBlock] = deque()
+        self._tasklets: list[ProcessorTasklet] = []
+        self._at_work = ExitStack()
+        self.saved: Saved = {}
+        try:
+            self._make()
+        except BaseException as error:
+            self.close(error)
+            raise
+
+    # ------------------------------------------------------------------------------------------------------- making
+
+    def _make(self) -> None:
+        for edge in self._graph.edges:
+            if edge.destination in self._graph.names:
+                self._make_inflows(edge)
+        for vertex in self._graph.vertices:
+            self._tasklets += self._made(vertex)
+        for tasklet in self._tasklets:
+            tasklet.start()
+
+    def _numbers(self, vertex: str) -> Sequence[int]:
+        return range(self._parallelism[vertex]) if self._here is None else (self._here,)
+
+    def _make_inflows(self, edge: GraphEdge) -> None:
+        is_inner = edge.source in self._graph.names
+        senders = len(self._numbers(edge.source)) if is_inner else self._senders.get(id(edge), 1)
+        waits = any(other.priority < edge.priority for other in self._graph.into(edge.destination))
+        for number in self._numbers(edge.destination):
+            self._inflows[id(edge), number] = inflow(edge, senders, is_bounded=not waits)
+
+    def _made(self, vertex: GraphVertex) -> list[ProcessorTasklet]:
+        numbers = self._numbers(vertex.name)
+        with naming(vertex.step):
+            supplier = supplier_at(HERE, vertex.supplier)
+            self._suppliers.append((vertex.name, supplier))
+            count = self._parallelism[vertex.name]
+            shared_suppliers.take(supplier, SupplierContext(vertex.name, count, self._guarantee))
+            if self._here is None:
+                made = checked_count(supplier.get(count), count)
+            else:
+                made = [supplier.get_one(self._here, count)]
+        return [self._tasklet(vertex, number, each) for number, each in zip(numbers, made, strict=True)]
+
+    def _tasklet(self, vertex: GraphVertex, number: int, processor: Processor) -> ProcessorTasklet:
+        logger = logging.getLogger(f"dstream.core.{vertex.name}.{number}")
+        count = self._parallelism[vertex.name]
+        context = ProcessorContext(vertex.name, number, count, self._guarantee, logger, self._overflow)
+        inflows = [self._inflows[id(edge), number] for edge in self._graph.into(vertex.name)]
+        outbox = EdgeOutbox([self._way(edge, number) for edge in self._graph.out_of(vertex.name)])
+        return ProcessorTasklet(processor, context, inflows, outbox, vertex.step)
+
+    def _way(self, edge: GraphEdge, number: int) -> OutboundEdge:
+        """Return what sends the items of one processor by an edge."""
+        if edge.destination not in self._graph.names:
+            return Giving(self._graph.outlets.index(edge), number, self._given)
+        if self._here is not None:
+            return Sending(None, [self._inflows[id(edge), number]], 0)
+        targets = self._parallelism[edge.destination]
+        router = router_of(edge, number, self._parallelism[edge.source], targets)
+        return Sending(router, [self._inflows[id(edge), target] for target in range(targets)], number)
+
+    def _doors(self) -> list[Door]:
+        """Return what takes in what comes by the inlets, in their order."""
+        steps = {each.name: each.step for each in self._graph.vertices}
+        return [
+            Door(
+                edge,
+                self._parallelism[edge.destination],
+                {n: self._inflows[id(edge), n] for n in self._numbers(edge.destination)},
+                self._senders.get(id(edge), 1),
+                steps[edge.destination],
+            )
+            for edge in self._graph.inlets
+        ]
+
+    # --------------------------------------------------------------------------------------------- between epochs
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether all processors have completed."""
+        return all(each.has_ended for each in self._tasklets)
+
+    @property
+    def has_sources(self) -> bool:
+        """Whether a processor to which nothing leads goes on."""
+        return any(each.is_source and not each.has_ended for each in self._tasklets)
+
+    @property
+    def has_own_work(self) -> bool:
+        """Whether a processor has something to do though nothing comes."""
+        return any(each.has_own_work for each in self._tasklets)
+
+    @property
+    def hears_time(self) -> bool:
+        """Whether something happens here when time moves."""
+        return any(each.hears_time for each in self._tasklets)
+
+    # ------------------------------------------------------------------------------------------------------ running
+
+    def restore(self, saved: Saved) -> None:
+        """Give processors what they saved; at most once, before anything runs.
+
+        Raises:
+            Exception: what a processor raised.
+        """
+        for tasklet in self._tasklets:
+            place = tasklet.context.vertex, tasklet.context.index
+            if place in saved:
+                entries, state = saved[place]
+                tasklet.restore(list(entries.items()), state)
+
+    def run(self, arrivals: Iterator[GraphArrival]) -> Iterator[GraphBlock]:
+        """Run until all processors have completed, and give what goes on.
+
+        Args:
+            arrivals: in any order of inlets, which end with them; what has to wait for an edge of an earlier priority
+                is kept, on disk if it is much.
+
+        Raises:
+            Exception: what a processor raised, with its vertex and item.
+        """
+        doors = self._doors()
+        return self._turns(Feed(arrivals, doors, range(len(doors))), lambda: True, self._have_all_ended)
+
+    def epoch(self, arrivals: Iterator[GraphArrival], ended: Collection[int] = ()) -> Iterator[GraphBlock]:
+        """Run until all that arrives has been processed, and give what goes on; sources get a slice of time.
+
+        Args:
+            arrivals: as for `run`.
+            ended: the numbers of the inlets that end with these. Where all that leads to a processor has ended, it
+                completes; the others stay as they are.
+
+        Raises:
+            UnsupportedError: something waits for an edge that did not end.
+            Exception: what a processor raised, with its vertex and item.
+        """
+        feed = Feed(arrivals, self._doors(), ended)
+        yield from self._turns(feed, _Slice().goes_on, self._are_all_quiet)
+        for each in self._tasklets:
+            each.check_that_nothing_waits()
+
+    def save(self) -> Iterator[GraphBlock]:
+        """Let every processor save, between two runs, and give what processors emit then; `saved` holds it afterwards.
+
+        What one emits while it saves is processed by those behind it before they save.
+        """
+        self.saved = {}
+        for tasklet in self._tasklets:
+            while not tasklet.save():
+                yield from self._settle()
+            yield from self._settle()
+            self.saved[tasklet.context.vertex, tasklet.context.index] = tasklet.saved, tasklet.state()
+
+    def _settle(self) -> Iterator[GraphBlock]:
+        """Let all that waits be processed; sources stand still."""
+        return self._turns(Feed(iter(()), [], ()), lambda: False, self._are_all_quiet)
+
+    def _have_all_ended(self, sources_go_on: bool) -> bool:
+        return all(each.has_ended and each.is_quiet for each in self._tasklets)
+
+    def _are_all_quiet(self, sources_go_on: bool) -> bool:
+        """Say whether nothing waits anywhere; in the order of the graph, so that nothing slips by."""
+        is_sourced = sources_go_on and any(each.is_source and not each.has_ended for each in self._tasklets)
+        return not is_sourced and all(each.is_quiet for each in self._tasklets)
+
+    def _turns(
+        self, feed: Feed, sources_go_on: Callable[[], bool], is_over: Callable[[bool], bool]
+    ) -> Iterator[GraphBlock]:
+        """Let tasklets take turns until there is nothing to do."""
+        given, pause = self._given, 0.0
+        with ExitStack() as stack:
+            self._at_work = stack
+            threads = self._threads(stack, sources_go_on)
+            in_turn = [each for each in self._tasklets if each.processor.is_cooperative]
+            while True:
+                if self._check is not None:
+                    self._check()
+                is_progress, goes_on = feed.push(), sources_go_on()
+                for each in in_turn:
+                    is_called = goes_on or not each.is_source
+                    is_progress = (each.call() if is_called else each.stand_still()) or is_progress
+                in_turn = [each for each in in_turn if not each.has_ended or not each.is_quiet]
+                for thread in threads:
+                    is_progress = thread.look() or is_progress
+                while given:
+                    yield given.popleft()
+                if not is_progress and feed.is_done and is_over(goes_on) and all(each.is_quiet for each in threads):
+                    break
+                pause = 0.0 if is_progress else min(_LONGEST_PAUSE, pause + _FIRST_PAUSE)
+                if pause and (threads or pause > _FIRST_PAUSE):
+                    time.sleep(pause)
+        while given:
+            yield given.popleft()
+
+    def _threads(self, stack: ExitStack, sources_go_on: Callable[[], bool]) -> list[OwnThread]:
+        """Start the threads of processors that are not cooperative; they stop with the stack."""
+        threads = []
+        for each in self._tasklets:
+            if not each.processor.is_cooperative:
+                threads.append(OwnThread(each, sources_go_on))
+                stack.callback(threads[-1].stop)
+        return threads
+
+    def counts(self) -> dict[str, tuple[list[int], list[int]]]:
+        """Return how many items came by each inbound edge and went by each outbound one, for each vertex."""
+        found: dict[str, tuple[list[int], list[int]]] = {}
+        for each in self._tasklets:
+            known = found.get(each.context.vertex)
+            received, sent = each.received, each.sent
+            if known is not None:
+                received = [a + b for a, b in zip(known[0], received, strict=True)]
+                sent = [a + b for a, b in zip(known[1], sent, strict=True)]
+            found[each.context.vertex] = list(received), list(sent)
+        return found
+
+    def close(self, error: BaseException | None = None) -> None:
+        """Close processors and suppliers, whose threads have stopped by then; what they raise is logged."""
+        self._at_work.close()
+        tasklets, self._tasklets = self._tasklets, []
+        for each in tasklets:
+            each.close(error)
+        suppliers, self._suppliers = self._suppliers, []
+        for vertex, supplier in suppliers:
+            try:
+                shared_suppliers.give_back(supplier, error)
+            except Exception:
+                _log.exception("close() of the supplier of the vertex %r failed", vertex)
+
+
+class _Slice:
+    """The time that sources have in an epoch: it begins when the first of them is about to be called."""
+
+    def __init__(self) -> None:
+        self._ends_at = 0.0
+
+    def goes_on(self) -> bool:
+        """Say whether it is not over."""
+        now = time.monotonic()
+        self._ends_at = self._ends_at or now + SLICE
+        return now < self._ends_at

@@ -1,0 +1,100 @@
+"""The meta-suppliers of the graphs of a plan in the driver, from `init` to `close`."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+from dstream.base.threads import contextmanager
+from dstream.failures import naming
+from dstream.plan.graphs import GraphVertex, VertexGraph, with_parallelism
+from dstream.plan.operations.stages import ProcessorGraph, Several
+from dstream.plan.operations.streams import Core, End
+from dstream.plan.walk import topological
+from dstream.processors.run import HERE
+from dstream.spi.suppliers import MetaSupplierContext, ProcessorMetaSupplier, supplier_at
+
+__all__ = ["ReadySuppliers", "supplied"]
+
+
+_log = logging.getLogger("dstream.core")
+
+
+class ReadySuppliers:
+    """Those that were asked, for as long as what they gave runs."""
+
+    def __init__(self) -> None:
+        self._ready: list[GraphVertex] = []
+
+    def graph(self, graph: VertexGraph, guarantee: str) -> VertexGraph:
+        """Return a graph whose suppliers may travel: those that its meta-suppliers give the one member.
+
+        Args:
+            graph: whose vertices say how many processors they have.
+            guarantee: what suppliers are told.
+
+        Raises:
+            Exception: what a meta-supplier raised, with its vertex.
+        """
+        return VertexGraph(tuple(self._asked(vertex, guarantee) for vertex in graph.vertices), graph.edges)
+
+    def _asked(self, vertex: GraphVertex, guarantee: str) -> GraphVertex:
+        with naming(vertex.step):
+            self._ready.append(vertex)
+            vertex.supplier.init(MetaSupplierContext(vertex.name, vertex.parallelism, guarantee))
+            supplier = supplier_at(HERE, vertex.supplier)
+            return dataclasses.replace(vertex, supplier=ProcessorMetaSupplier.of(supplier))
+
+    def close(self, error: BaseException | None) -> None:
+        """Close them; what they raise is logged.
+
+        Args:
+            error: why the run failed; None if it did not.
+        """
+        ready, self._ready = self._ready, []
+        for vertex in ready:
+            try:
+                vertex.supplier.close(error)
+            except Exception:
+                _log.exception("close() of the meta-supplier of the vertex %r failed", vertex.name)
+
+
+E = TypeVar("E", bound=End | Several)
+
+
+@contextmanager
+def supplied(end: E, cores: Callable[[], int]) -> Iterator[E]:
+    """Give a plan whose vertices have suppliers that may travel, for as long as it runs.
+
+    Args:
+        end: where the plan ends.
+        cores: says how many processors a vertex has that does not say it; asked if there is a graph.
+
+    Raises:
+        Exception: what a meta-supplier raised, with its vertex; what `close` raises is logged.
+    """
+    suppliers = ReadySuppliers()
+    failed: BaseException | None = None
+    try:
+        yield _supplied(end, cores, suppliers)
+    except BaseException as error:
+        failed = error
+        raise
+    finally:
+        suppliers.close(failed)
+
+
+def _supplied(end: E, cores: Callable[[], int], suppliers: ReadySuppliers) -> E:
+    if not any(isinstance(each, ProcessorGraph) for each in topological(end)):
+        return end
+    suggested = cores()
+    became: dict[int, Core] = {}
+    for each in topological(end):
+        made = each.with_inputs([became[id(upstream)] for upstream in each.inputs()]) if each.inputs() else each
+        if isinstance(made, ProcessorGraph):
+            graph = suppliers.graph(with_parallelism(made.graph, suggested), made.guarantee)
+            made = dataclasses.replace(made, graph=graph)
+        became[id(each)] = made
+    return became[id(end)]  # type: ignore[return-value]  # what ends a plan becomes the same with other inputs

@@ -1,0 +1,303 @@
+"""A graph of processors, or a part of it, in a task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain, groupby
+from typing import Any
+
+from dstream.base.memory import holding, pieces
+from dstream.failures import naming
+from dstream.operators.rows.operations import Task
+from dstream.operators.rows.spill import GroupsOnDisk, sorted_items
+from dstream.operators.state.epochs import telling
+from dstream.plan.graphs import GraphEdge, VertexGraph, parallelism_of, with_parallelism
+from dstream.plan.operations.stages import ProcessorGraph
+from dstream.plan.steps import Op, Step
+from dstream.processors.blocks import GraphArrival, GraphBlock, Mark, MarkedBlock
+from dstream.processors.edges import checked_items
+from dstream.processors.run import GraphRun, ProcessorLogs
+from dstream.spi.epochs import EdgeCounts
+
+__all__ = [
+    "BlocksOfTask",
+    "FirstStage",
+    "InOneTask",
+    "Inlet",
+    "OfWholeGraph",
+    "ProcessorNumbers",
+    "RunsGraph",
+    "RunsPart",
+    "ToProcessor",
+    "as_written",
+    "by_priority",
+    "in_turn",
+    "whole",
+]
+
+
+_BLOCK = 1024
+
+
+@dataclass(frozen=True)
+class RunsGraph:
+    """Runs a graph on what arrives; give blocks.
+
+    Attributes:
+        graph: whose vertices say how many processors they have.
+        receipts: takes the counts of the edges.
+        senders: how many tasks or processors send by each inlet.
+        logs: lets processors be heard where they run.
+        first_stages: vertices of the graph that the user did not write.
+        check: is called again and again, and raises what ends the run; None: nobody ends it from inside.
+    """
+
+    graph: VertexGraph
+    guarantee: str
+    receipts: Op
+    senders: Sequence[int] = ()
+    logs: ProcessorLogs = field(default_factory=ProcessorLogs)
+    first_stages: Sequence[FirstStage] = ()
+    check: Callable[[], object] | None = None
+
+    def __call__(self, arrivals: Iterator[GraphArrival], task: Task, here: int | None = None) -> Iterator[GraphBlock]:
+        """Give the blocks of all processors, or of those of one number."""
+        self.logs.begin()
+        overflow = partial(GroupsOnDisk, task.bound)
+        run = GraphRun(self.graph, parallelism_of(self.graph), here, self.guarantee, self.senders, self.check, overflow)
+        task.at_end_with(run.close)
+        try:
+            with holding():
+                yield from run.run(arrivals)
+            task.peeking(self.receipts)(as_written(run.counts(), self.first_stages))
+        except GeneratorExit:  # Whoever reads the blocks has failed, or wants no more: the end of the task tells.
+            raise
+        except BaseException as error:  # Also where the job was cancelled.
+            run.close(error)
+            raise
+        run.close()
+
+
+@dataclass(frozen=True)
+class FirstStage:
+    """A vertex that does a part of the work of another one, before its items are sent there.
+
+    Attributes:
+        name: its own.
+        vertex: the name of the other one.
+        edge: the number of the inbound edge of that, in front of which it stands.
+        inbound: how many inbound edges that has.
+        outbound: how many outbound ones.
+    """
+
+    name: str
+    vertex: str
+    edge: int
+    inbound: int
+    outbound: int
+
+
+def as_written(counts: EdgeCounts, first_stages: Sequence[FirstStage]) -> EdgeCounts:
+    """Return counts for the vertices that the user wrote: what came to a first stage came by that edge."""
+    found = {vertex: (list(received), list(sent)) for vertex, (received, sent) in counts.items()}
+    for first in first_stages:
+        ((came,), _) = found.pop(first.name, ([0], []))
+        if first.name in counts or first.vertex in found:
+            received, _ = found.setdefault(first.vertex, ([0] * first.inbound, [0] * first.outbound))
+            received[first.edge] = came
+    return found
+
+
+def whole(node: ProcessorGraph, cores: int, senders: Sequence[int], check: Callable[[], object]) -> RunsGraph:
+    """Return what runs all processors of a graph in this process.
+
+    Args:
+        node: has the graph.
+        cores: how many processors a vertex has that does not say it.
+        senders: how many send by each inlet.
+        check: raises what ends the run.
+    """
+    graph = with_parallelism(node.graph, cores)
+    return RunsGraph(graph, node.guarantee, telling(node.step, node.take), senders, check=check)
+
+
+@dataclass(frozen=True)
+class RunsPart:
+    """Runs the processors of one number of a part of a graph: the number comes first, then what arrives for them."""
+
+    runs: RunsGraph
+
+    def __call__(self, arrivals: Iterator[Any], task: Task) -> Iterator[GraphBlock]:
+        here = next(arrivals, None)
+        assert isinstance(here, int), "every target hears of every task that sends"
+        return self.runs(arrivals, task, here)
+
+
+@dataclass(frozen=True)
+class Inlet:
+    """Makes arrivals of the items that come by an inlet of a graph that one task runs.
+
+    Attributes:
+        number: that of the inlet.
+        sender: the number of what sends them.
+    """
+
+    number: int
+    sender: int = 0
+
+    def __call__(self, items: Iterator[Any], task: Task) -> Iterator[GraphArrival]:
+        for piece in pieces(items, _BLOCK):
+            yield GraphArrival(self.number, self.sender, None, piece)
+
+
+@dataclass(frozen=True)
+class BlocksOfTask:
+    """Makes blocks of the items that a task has for an inlet, as if a processor of its number had emitted them.
+
+    Attributes:
+        destination: the vertex to which the inlet leads.
+        first: the number of the task that is the sender 0.
+        step: of the destination.
+    """
+
+    destination: str
+    first: int
+    step: Step
+
+    def __call__(self, items: Iterator[Any], task: Task) -> Iterator[GraphBlock]:
+        sender = task.partition - self.first
+        for piece in pieces(items, _BLOCK):
+            with naming(self.step):
+                block = checked_items(piece, self.destination, self.step)
+            yield GraphBlock(0, sender, block)
+        yield GraphBlock(0, sender, MarkedBlock([Mark.ENDED]))
+
+
+@dataclass(frozen=True)
+class ToProcessor:
+    """Gives the number of the processors that run in a task, and then what arrives for them: all that the task reads.
+
+    Attributes:
+        number: that of the task.
+    """
+
+    number: int
+
+    def __call__(self, items: Iterator[Any], task: Task) -> Iterator[int | GraphArrival]:
+        yield self.number
+        for piece in pieces(items, _BLOCK):
+            yield GraphArrival(0, 0, self.number, piece)
+        yield GraphArrival(0, 0, self.number, [Mark.ENDED])
+
+
+@dataclass(frozen=True)
+class OfWholeGraph:
+    """Gives blocks the numbers that their outlets have in the whole graph.
+
+    Attributes:
+        outlets: those numbers, by the numbers of the outlets in the part.
+    """
+
+    outlets: Mapping[int, int]
+
+    def __call__(self, blocks: Iterator[GraphBlock], task: Task) -> Iterator[GraphBlock]:
+        for block in blocks:
+            yield block._replace(outlet=self.outlets[block.outlet])
+
+
+@dataclass(frozen=True)
+class ProcessorNumbers:
+    """A source of the numbers of processors, each in a split: for parts of a graph to which nothing leads."""
+
+    count: int
+
+    ordered = True
+    bounded = True
+    in_caller = False
+
+    def splits(self, parallelism: int) -> Iterable[ProcessorNumber]:
+        """Return one split for each."""
+        return map(ProcessorNumber, range(self.count))
+
+    def count_splits(self, parallelism: int) -> int:
+        """Return how many splits there are."""
+        return self.count
+
+
+@dataclass(frozen=True)
+class ProcessorNumber:
+    """The number of one processor as a split."""
+
+    number: int
+
+    def read(self) -> Iterator[int]:
+        """Give it."""
+        yield self.number
+
+
+def by_priority(inlets: Sequence[GraphEdge]) -> list[int]:
+    """Return the numbers of inlets in the order in which they are read."""
+    return sorted(range(len(inlets)), key=lambda number: inlets[number].priority)
+
+
+@dataclass(frozen=True)
+class InOneTask:
+    """Runs a whole graph in the task that reads all of its inlets, one after another."""
+
+    runs: RunsGraph
+
+    def __call__(self, arrivals: Iterator[GraphArrival], task: Task) -> Iterator[GraphBlock]:
+        return self.runs(_ended_in_turn(self.runs.graph, arrivals, task), task)
+
+
+def _ended_in_turn(graph: VertexGraph, arrivals: Iterator[GraphArrival], task: Task) -> Iterator[GraphArrival]:
+    """Give arrivals of which those of one inlet come together, and say after each inlet that it has ended."""
+    for number, some in groupby(arrivals, key=lambda arrival: arrival.inlet):
+        if graph.inlets[number].order is None:
+            yield from some
+        else:
+            yield from Inlet(number)(
+                _merged(graph, number, chain.from_iterable(each.items for each in some), task), task
+            )
+        yield GraphArrival(number, 0, None, [Mark.ENDED])
+
+
+def _merged(graph: VertexGraph, number: int, items: Iterator[Any], task: Task) -> Iterator[Any]:
+    """Give the items of partitions, each of which has them in the order of an inlet, in that order.
+
+    A stable sort puts those of equal keys as a merge of the partitions does.
+    """
+    inlet = graph.inlets[number]
+    with naming(next(each.step for each in graph.vertices if each.name == inlet.destination)):
+        yield from sorted_items(items, inlet.order, False, task.bound)
+
+
+def in_turn(
+    inlets: Sequence[GraphEdge], streams: Sequence[Sequence[Iterator[Any]]], task: Task
+) -> Iterator[GraphArrival]:
+    """Give what arrives by several inlets: those of one priority by turns, before those of a later one.
+
+    Args:
+        inlets: those of the graph.
+        streams: the items of each sender, for each inlet. What is merged in an order is read by turns, too.
+        task: that reads them.
+    """
+    for _, numbers in groupby(by_priority(inlets), key=lambda number: inlets[number].priority):
+        reading: list[Iterator[GraphArrival]] = []
+        for number in numbers:
+            sent = [_with_end(Inlet(number, sender), items, task) for sender, items in enumerate(streams[number])]
+            reading += sent if inlets[number].order is not None else [chain.from_iterable(sent)]
+        while reading:
+            for each in list(reading):
+                arrival = next(each, None)
+                if arrival is None:
+                    reading.remove(each)
+                else:
+                    yield arrival
+
+
+def _with_end(inlet: Inlet, items: Iterator[Any], task: Task) -> Iterator[GraphArrival]:
+    yield from inlet(items, task)
+    yield GraphArrival(inlet.number, inlet.sender, None, [Mark.ENDED])

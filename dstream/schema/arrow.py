@@ -1,0 +1,337 @@
+"""Arrow columns as Python items: values, rows that Python lacks, rows that may stay columns.
+
+Python lacks moments beyond the years 1 to 9999, long durations, nanoseconds, intervals and strings that are no UTF-8. A
+map that has a key twice is refused too, since a dictionary would keep one value.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal, Protocol
+
+from dstream.schema.decoders import (
+    Anything,
+    DecodeError,
+    Decoder,
+    ItemDecoder,
+    Made,
+    OptionalDecoder,
+    RecordDecoder,
+    ScalarDecoder,
+    UnionDecoder,
+    Whole,
+)
+from dstream.schema.factories import maker_of_rows
+from dstream.schema.times import has_nanoseconds, in_microseconds
+from dstream.spi import ArrowRows
+from dstream.values.fields import field_names, has_plain_fields, is_typed_dict
+
+__all__ = [
+    "Column",
+    "ColumnsOfRows",
+    "RowsMaker",
+    "UnreadPlace",
+    "UnreadRow",
+    "are_parts_plain",
+    "has_intervals",
+    "has_maps",
+    "names_read",
+    "rows_maker",
+    "rows_of_python",
+    "unread_place",
+    "values_of",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadRow:
+    """A row with a value that Python does not have, and what is wrong with it."""
+
+    row: dict[str, Any]
+    problem: DecodeError
+
+
+class UnreadPlace(Exception):
+    """Some rows become no items: the place of the first, and the row."""
+
+    def __init__(self, place: int, unread: UnreadRow) -> None:
+        super().__init__(f"row {place}: {unread.problem}")
+        self.place = place
+        self.unread = unread
+
+
+def values_of(column: Any, *, is_strict: bool = True) -> list[Any]:
+    """Return the values of a column without nanoseconds.
+
+    Args:
+        column: an array of Arrow.
+        is_strict: maps are dictionaries, and lists of pairs otherwise.
+
+    Raises:
+        Exception: one of them is none of Python: whatever pyarrow raises of it, of which there are many.
+    """
+    values: list[Any]
+    if is_strict and has_maps(column.type):
+        values = column.to_pylist(maps_as_pydicts="strict")
+    else:
+        values = column.to_pylist()
+    if has_intervals(column.type) and any(map(_is_interval, values)):
+        raise ValueError("months and days have no fixed length")
+    return values
+
+
+def has_maps(kind: Any) -> bool:
+    """Say whether values of a type are maps, or hold some."""
+    import pyarrow as pa
+
+    fields = range(kind.num_fields)
+    return pa.types.is_map(kind) or any(has_maps(kind.field(index).type) for index in fields)
+
+
+def has_intervals(kind: Any) -> bool:
+    """Say whether values of a type are intervals, or hold some."""
+    return "month_day_nano_interval" in str(kind)
+
+
+def _is_interval(value: Any) -> bool:
+    import pyarrow as pa
+
+    if isinstance(value, dict):
+        return any(map(_is_interval, value.values()))
+    return isinstance(value, pa.MonthDayNano) or (isinstance(value, list | tuple) and any(map(_is_interval, value)))
+
+
+def rows_of_python(batch: Any, *, is_strict: bool) -> Iterator[list[list[Any]] | UnreadRow]:
+    """Give the values of each column, of some rows of a batch after others; an `UnreadRow` for each that has none.
+
+    Args:
+        batch: the rows.
+        is_strict: as for `values_of`.
+    """
+    try:
+        found = [values_of(column, is_strict=is_strict) for column in in_microseconds(batch).columns]
+    except MemoryError:
+        raise
+    except Exception:
+        if batch.num_rows == 1:
+            yield _unread(batch, is_strict)
+        else:
+            half = batch.num_rows // 2
+            yield from rows_of_python(batch.slice(0, half), is_strict=is_strict)
+            yield from rows_of_python(batch.slice(half), is_strict=is_strict)
+    else:
+        yield found
+
+
+def _unread(row: Any, is_strict: bool) -> UnreadRow:
+    shown: dict[str, Any] = {}
+    problems: list[DecodeError] = []
+    for name, column in zip(row.schema.names, row.columns, strict=True):
+        try:
+            [shown[name]] = values_of(in_microseconds(column), is_strict=is_strict)
+        except Exception as error:
+            shown[name] = _text(column, error)
+            problems.append(DecodeError(_reason(column.type, error, shown[name]), name))
+            problems[-1].__cause__ = error
+    return UnreadRow(shown, problems[0])
+
+
+def _text(column: Any, error: Exception) -> Any:
+    """Return what stands in a row, as Arrow shows it."""
+    if isinstance(error, UnicodeDecodeError):
+        return error.object
+    if isinstance(error, KeyError) and has_maps(column.type):
+        return column.to_pylist()[0]
+    return " ".join(str(column).split()).removeprefix("[ ").removesuffix(" ]")
+
+
+def _reason(kind: Any, error: Exception, text: Any) -> str:
+    import pyarrow as pa
+
+    if isinstance(error, UnicodeDecodeError):
+        return f"a text that is no UTF-8 ({error.reason}), got {text!r}"
+    if isinstance(error, pa.ArrowInvalid) and has_nanoseconds(kind):
+        return f"times of Python have no nanoseconds, got {text}"
+    if isinstance(error, KeyError) and has_maps(kind):
+        return f"a map has a key twice: {text}"
+    return f"Python has no such {kind}, got {text} ({error})"
+
+
+def unread_place(columns: Iterable[Any], names: Iterable[str], places: Any, *, is_strict: bool) -> UnreadPlace | None:
+    """Return the first of some rows that holds a value which Python does not have, None if none does.
+
+    Args:
+        columns: the values at these places.
+        names: those of the columns.
+        places: where the rows are: a slice, or an array.
+        is_strict: as for `values_of`.
+    """
+    import pyarrow as pa
+
+    done = 0
+    for found in rows_of_python(pa.RecordBatch.from_arrays(list(columns), list(names)), is_strict=is_strict):
+        if isinstance(found, UnreadRow):
+            return UnreadPlace(places.start + done if isinstance(places, slice) else int(places[done]), found)
+        done += len(found[0])
+    return None
+
+
+Column = Callable[[str], Any]
+"""Gives the array of a column."""
+
+RowsMaker = Callable[[Column, int, int], ArrowRows]
+"""Gives rows in columns: of arrays, how many rows they are, and how many become items at a time."""
+
+
+class ColumnsOfRows(Protocol):
+    """What is known of columns before they are read."""
+
+    def type_of(self, name: str) -> Any:
+        """Return the type of a column."""
+        ...
+
+    def may_hold_nulls(self, name: str) -> bool:
+        """Say whether a column may hold nulls."""
+        ...
+
+
+def names_read(form: ItemDecoder | None, there: Sequence[str]) -> Sequence[str]:
+    """Return those of some columns that items are made of: the fields of a class, in its order, or all of them."""
+    return [name for name, *_ in form.fields if name in there] if isinstance(form, RecordDecoder) else there
+
+
+def are_parts_plain(form: ItemDecoder | None) -> bool:
+    """Say whether rows become items that hold the values of the columns, and run no code of a class."""
+    return form is None or (isinstance(form, RecordDecoder) and (is_typed_dict(form.kind) or _is_plain(form.kind)))
+
+
+def _is_plain(kind: Any) -> bool:
+    return isinstance(kind, type) and has_plain_fields(kind)
+
+
+def rows_maker(form: ItemDecoder | None, names: Sequence[str], columns: ColumnsOfRows) -> RowsMaker | None:
+    """Return what gives rows in columns; None if one of the rows may be no item, or there are no columns.
+
+    Args:
+        form: that of the items, whose parts are plain; None for dictionaries.
+        names: those of the columns that are read.
+        columns: what is known of these.
+    """
+    names = names_read(form, names)
+    ways = {} if form is None else _ways(form, names, columns)
+    if ways is None or not names or any(has_intervals(columns.type_of(name)) for name in names):
+        return None
+    reached_by, made = _reached_by(form, names), partial(_items, form is not None, names, _maker(names, form))
+
+    def rows(column: Column, size: int, most: int) -> ArrowRows:
+        parts = {name: partial(_floats if ways.get(name) == "as floats" else _as_it_is, column, name) for name in names}
+        return ArrowRows(size, parts, reached_by, partial(made, column), most)
+
+    return rows
+
+
+def _ways(form: ItemDecoder, names: Sequence[str], columns: ColumnsOfRows) -> Mapping[str, _Way] | None:
+    """Return what becomes of the values of each column; None if one of them may not fit."""
+    assert isinstance(form, RecordDecoder), "others have no parts"
+    forms = {name: each for name, _, each, _ in form.fields}
+    found: dict[str, _Way] = {}
+    for name in names:
+        way = _way(forms[name], columns.type_of(name), partial(columns.may_hold_nulls, name))
+        if way is None:
+            return None
+        found[name] = way
+    return found
+
+
+_Way = Literal["as it is", "as floats"]
+
+
+def _way(form: Decoder, kind: Any, may_hold_nulls: Callable[[], bool]) -> _Way | None:
+    if isinstance(form, Anything):
+        return None if has_maps(kind) else "as it is"  # A map that has a key twice is refused, with its row.
+    if isinstance(form, OptionalDecoder):
+        return _way(form.form, kind, may_hold_nulls)
+    if isinstance(form, UnionDecoder):
+        return _way(form.forms[0], kind, lambda: False) if form.forms[1:] == (ScalarDecoder(type(None)),) else None
+    import pyarrow as pa
+
+    if isinstance(form, Whole) and pa.types.is_integer(kind):
+        way: _Way | None = "as floats"
+    else:
+        own = float if isinstance(form, Whole) else form.kind if isinstance(form, ScalarDecoder | Made) else None
+        fits = _FITTING.get(own)
+        way = "as it is" if fits is not None and any(getattr(pa.types, each)(kind) for each in fits) else None
+    return None if way is None or may_hold_nulls() else way
+
+
+_FITTING: dict[type | None, tuple[str, ...]] = {
+    int: ("is_integer",),
+    float: ("is_float32", "is_float64"),
+    bool: ("is_boolean",),
+    str: ("is_string", "is_large_string"),
+    bytes: ("is_binary", "is_large_binary", "is_fixed_size_binary"),
+    decimal.Decimal: ("is_decimal",),
+    datetime.date: ("is_date32",),
+    datetime.datetime: ("is_timestamp",),
+    datetime.time: ("is_time",),
+    datetime.timedelta: ("is_duration",),
+}
+"""Which types of Arrow hold values of a class and no others, as functions of `pyarrow.types`."""
+
+
+def _as_it_is(column: Column, name: str) -> Any:
+    return column(name)
+
+
+def _floats(column: Column, name: str) -> Any:
+    """Return ints as floats; beyond 2**53 the nearest one is taken, as Python does."""
+    import pyarrow as pa
+
+    return column(name).cast(pa.float64(), safe=False)
+
+
+def _reached_by(form: ItemDecoder | None, names: Sequence[str]) -> frozenset[Literal["attribute", "key", "place"]]:
+    if form is None or is_typed_dict(form.kind):
+        return frozenset({"key"})
+    kind: Any = form.kind
+    are_all_there = issubclass(kind, tuple) and tuple(names) == field_names(kind)
+    return frozenset({"attribute", "place"} if are_all_there else {"attribute"})
+
+
+def _items(
+    is_strict: bool, names: Sequence[str], make: Callable[[list[Any]], Iterable[Any]], column: Column, places: Any
+) -> Iterable[Any]:
+    """Return the items at some places.
+
+    Raises:
+        UnreadPlace: one of them holds a value that Python does not have.
+    """
+    columns = [ArrowRows.chosen(column(name), places) for name in names]
+    try:
+        return make(columns)
+    except MemoryError:
+        raise
+    except Exception as error:
+        if unread := unread_place(columns, names, places, is_strict=is_strict):
+            raise unread from error
+        raise
+
+
+def _maker(names: Sequence[str], form: ItemDecoder | None) -> Callable[[list[Any]], Iterable[Any]]:
+    """Return what makes items of columns."""
+    return partial(_dictionaries, names) if form is None else partial(_made, maker_of_rows(form, names))
+
+
+def _dictionaries(names: Sequence[str], columns: list[Any]) -> list[Any]:
+    import pyarrow as pa
+
+    found: list[Any] = pa.RecordBatch.from_arrays(columns, list(names)).to_pylist()
+    return found
+
+
+def _made(make: Callable[[Sequence[Any]], Any], columns: list[Any]) -> Iterator[Any]:
+    return map(make, zip(*map(values_of, columns), strict=True))

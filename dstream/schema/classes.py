@@ -1,0 +1,198 @@
+"""Lookup of the classes that stored data name, as far as they may be loaded."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import importlib
+import typing
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol, cast
+
+from dstream.values.fields import hints_of
+
+__all__ = [
+    "ClassRefusedError",
+    "Classes",
+    "NotStorableError",
+    "build",
+    "builder",
+    "check_fields",
+    "field_names",
+    "find",
+    "hints_of_fields",
+    "is_frozen",
+    "parts_of",
+    "reference",
+]
+
+
+class ClassRefusedError(TypeError):
+    """Stored data name a class that cannot be found, has changed, or may not be loaded."""
+
+
+class NotStorableError(ClassRefusedError):
+    """A value cannot be pickled, whatever is allowed."""
+
+
+class Classes(Protocol):
+    """Decides which classes may be loaded by name; `Pickles` is one."""
+
+    def resolve(self, reference: str) -> type:
+        """Return the class that `reference` ("module:qualname") names.
+
+        Raises:
+            ClassRefusedError: there is none, or it may not be loaded; a `TypeError` that says what to do.
+        """
+        ...
+
+
+def reference(kind: type) -> str:
+    """Return the name under which stored data refer to a class."""
+    return f"{kind.__module__}:{kind.__qualname__}"
+
+
+def find(name: str) -> type:
+    """Import the class that a reference names.
+
+    Raises:
+        ClassRefusedError: there is no such class in this process.
+    """
+    module, _, path = name.partition(":")
+    try:
+        found: Any = importlib.import_module(module)
+        for part in path.split("."):
+            found = getattr(found, part)
+    except Exception as error:
+        raise ClassRefusedError(f"the class {name} cannot be found here: {error}") from error
+    if not isinstance(found, type):
+        raise ClassRefusedError(f"{name} is no class")
+    return found
+
+
+def field_names(kind: type) -> tuple[str, ...] | None:
+    """Return the fields of a class whose instances are their fields and nothing else; None for other classes."""
+    found: tuple[str, ...] | None = _field_names(cast(Any, kind))
+    return found
+
+
+@functools.lru_cache(maxsize=1024)
+def _field_names(kind: Any) -> tuple[str, ...] | None:
+    if issubclass(kind, tuple):
+        names = getattr(kind, "_fields", None)
+        return names if isinstance(names, tuple) and _is_copied_as(kind, tuple) else None
+    if not dataclasses.is_dataclass(kind) or kind.__new__ is not object.__new__ or not _is_copied_as(kind, object):
+        return None
+    return tuple(field.name for field in dataclasses.fields(kind))
+
+
+def parts_of(value: Any) -> Sequence[Any] | None:
+    """Return the values of the fields, or None if `value` holds something else than its fields."""
+    kind: Any = type(value)
+    names = field_names(kind)
+    if names is None:
+        return None
+    attributes = getattr(value, "__dict__", None)
+    if issubclass(kind, tuple):
+        return None if attributes or len(value) != len(names) else tuple(value)
+    if attributes is not None and not _has_slots(kind):
+        parts = list(map(attributes.get, names, [_UNSET] * len(names)))
+        return None if len(attributes) != len(names) or any(part is _UNSET for part in parts) else parts
+    if attributes or any(slot not in names for slot in _slots(kind)):
+        return None
+    parts = [getattr(value, name, _UNSET) for name in names]
+    return None if any(part is _UNSET for part in parts) else parts
+
+
+def hints_of_fields(kind: type) -> dict[str, Any]:
+    """Return the annotations of the fields, as far as they mean something here."""
+    try:
+        return hints_of(kind)
+    except Exception:  # an annotation names what exists only for type checkers
+        raw = {
+            name: hint
+            for base in reversed(kind.__mro__)
+            for name, hint in vars(base).get("__annotations__", {}).items()
+        }
+        return {name: hint for name, hint in raw.items() if not isinstance(hint, str | typing.ForwardRef)}
+
+
+def builder(kind: type) -> Callable[[Iterable[Any]], Any]:
+    """Return what makes an instance of the values of its fields, without running `__init__`, as pickle does."""
+    if issubclass(kind, tuple):
+        return functools.partial(tuple.__new__, kind)
+    names = field_names(kind) or ()
+    if not _has_slots(kind):
+        return functools.partial(_fill_attributes, kind, names)
+    return functools.partial(_fill_slots, kind, names)
+
+
+def build(kind: type, parts: Iterable[Any]) -> Any:
+    """Return an instance of the values of its fields."""
+    return builder(kind)(parts)
+
+
+def check_fields(kind: type, stored: Sequence[str]) -> None:
+    """Raise if the class has other fields than those that were stored.
+
+    Raises:
+        ClassRefusedError: it has; the message names both.
+    """
+    names = field_names(kind)
+    if names is None:
+        raise ClassRefusedError(f"the class {reference(kind)} is no dataclass or named tuple of its fields any more")
+    if tuple(names) != tuple(stored):
+        raise ClassRefusedError(
+            f"the class {reference(kind)} has the fields ({', '.join(names)}), but ({', '.join(stored)}) are stored"
+        )
+
+
+def is_frozen(kind: type) -> bool:
+    """Say whether the fields of an instance cannot be assigned."""
+    parameters = getattr(kind, "__dataclass_params__", None)
+    return issubclass(kind, tuple) or bool(parameters and parameters.frozen)
+
+
+_UNSET = object()
+_COPYING = ("__reduce__", "__reduce_ex__", "__getstate__", "__setstate__", "__getnewargs__", "__getnewargs_ex__")
+
+
+def _is_copied_as(kind: Any, base: type) -> bool:
+    """Say whether the class leaves it to Python how instances are copied and pickled."""
+    return all(
+        getattr(kind, name, None) is getattr(base, name, None) or _is_generated(getattr(kind, name), kind)
+        for name in _COPYING
+    )
+
+
+def _is_generated(method: Any, kind: type) -> bool:
+    # `dataclass(frozen=True, slots=True)` writes state methods, `NamedTuple` `__getnewargs__`; both say nothing new.
+    if issubclass(kind, tuple):
+        return getattr(method, "__qualname__", "").endswith("__getnewargs__") and (
+            getattr(method, "__module__", "") in ("collections", f"namedtuple_{kind.__name__}")
+        )
+    return getattr(method, "__module__", "") == "dataclasses"
+
+
+@functools.lru_cache(maxsize=1024)
+def _slots(kind: type) -> tuple[str, ...]:
+    declared = [base.__dict__.get("__slots__", ()) for base in kind.__mro__]
+    names = [name for slots in declared for name in ((slots,) if isinstance(slots, str) else slots)]
+    return tuple(name for name in names if name not in ("__dict__", "__weakref__"))
+
+
+def _has_slots(kind: type) -> bool:
+    return bool(_slots(kind)) or not getattr(kind, "__dictoffset__", 0)
+
+
+def _fill_attributes(kind: type, names: tuple[str, ...], parts: Iterable[Any]) -> Any:
+    made: Any = object.__new__(kind)
+    made.__dict__.update(zip(names, parts, strict=True))
+    return made
+
+
+def _fill_slots(kind: type, names: tuple[str, ...], parts: Iterable[Any]) -> Any:
+    made: Any = object.__new__(kind)
+    for name, part in zip(names, parts, strict=True):
+        object.__setattr__(made, name, part)
+    return made

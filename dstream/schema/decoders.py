@@ -1,0 +1,466 @@
+"""Decoders: the expected type of a value in a file, and its conversion to Python.
+
+`dstream.schema.records` makes them of annotations, also those of formats that hold strings only;
+`dstream.schema.factories` generates a function for what fits at once. They are values that hold classes and no
+annotations, so that they travel to workers, which may not know the module that an annotation refers to.
+"""
+
+from __future__ import annotations
+
+import collections
+import datetime
+import decimal
+import enum
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Protocol, cast
+
+from dstream.base.showing import shown
+
+__all__ = [
+    "MADE",
+    "Anything",
+    "DecodeError",
+    "Decoder",
+    "DictDecoder",
+    "Fixed",
+    "ItemDecoder",
+    "Keyed",
+    "ListDecoder",
+    "Made",
+    "ModelDecoder",
+    "OptionalDecoder",
+    "RecordDecoder",
+    "ScalarDecoder",
+    "UnionDecoder",
+    "Whole",
+    "checked_names",
+    "fitting",
+    "repeated",
+]
+
+
+class DecodeError(ValueError):
+    """A value does not fit.
+
+    Attributes:
+        reason: half a sentence.
+        place: where it stands, from the outside in: names of fields, and positions.
+    """
+
+    def __init__(self, reason: str, *place: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.place = place
+
+    def within(self, name: str) -> DecodeError:
+        """Return it as what is around sees it."""
+        return DecodeError(self.reason, name, *self.place)
+
+    def said(self, unit: str) -> str:
+        """Return the reason behind the place, which is one in a field or in a column."""
+        place = "".join(part if part.startswith("[") else f".{part}" for part in self.place).removeprefix(".")
+        return f"{unit} {place}: {self.reason}" if place else self.reason
+
+    def plain(self) -> ValueError:
+        """Return it as users see it, who know no class of this module."""
+        found = ValueError(self.said("field"))
+        found.__cause__ = self.__cause__
+        return found
+
+    def __str__(self) -> str:
+        return self.said("field")
+
+
+class Decoder(Protocol):
+    """Makes a value of one that stands in a file."""
+
+    @property
+    def expected(self) -> str:
+        """What is expected, in a word."""
+        ...
+
+    def made(self, value: Any) -> Any:
+        """Return the value.
+
+        Raises:
+            Unfit: it is none that can become one.
+        """
+        ...
+
+
+def unfit(form: Decoder, value: Any) -> DecodeError:
+    """Return that a value is not what is expected."""
+    return DecodeError(f"expected {form.expected}, got {_NAMES.get(type(value), type(value).__name__)} {shown(value)}")
+
+
+_NAMES: dict[type, str] = {dict: "object", list: "array"}
+
+
+@dataclass(frozen=True)
+class Anything:
+    """Takes everything as it is."""
+
+    expected = "anything"
+
+    def made(self, value: Any) -> Any:
+        """Return it."""
+        return value
+
+
+@dataclass(frozen=True)
+class ScalarDecoder:
+    """Takes values of one class, such as a text, None or an int, and nothing that only looks like one."""
+
+    kind: type
+
+    @property
+    def expected(self) -> str:
+        """The type."""
+        return "null" if self.kind is type(None) else self.kind.__name__
+
+    def made(self, value: Any) -> Any:
+        """Return it."""
+        if type(value) is not self.kind:
+            raise unfit(self, value)
+        return value
+
+
+@dataclass(frozen=True)
+class Whole:
+    """Takes any number as a float: `1` is one, too."""
+
+    expected = "float"
+
+    def made(self, value: Any) -> float:
+        """Return the float."""
+        if type(value) is float:
+            return value
+        if type(value) is not int:
+            raise unfit(self, value)
+        try:
+            return float(value)
+        except OverflowError as error:
+            raise DecodeError(f"{shown(value)} is too large for a float") from error
+
+
+def fitting(form: Decoder) -> type | None:
+    """Return the type whose values a form leaves as they are; None if it looks at each."""
+    if isinstance(form, ScalarDecoder):
+        return form.kind
+    return float if isinstance(form, Whole) else getattr(form, "fits", None)
+
+
+def _within(name: str, form: Decoder, value: Any) -> Any:
+    try:
+        return form.made(value)
+    except DecodeError as error:
+        raise error.within(name) from error.__cause__
+
+
+_MISSING: Any = object()
+
+
+@dataclass(frozen=True)
+class Made:
+    """Makes a value of a text, or of something else that stands for one.
+
+    Attributes:
+        kind: what is made; formats such as Parquet hold it already.
+        expected: of what, in words.
+        accepted: types of JSON.
+        make: makes it.
+    """
+
+    kind: type
+    expected: str
+    accepted: tuple[type, ...]
+    make: Callable[[Any], Any]
+
+    def made(self, value: Any) -> Any:
+        """Return what is made."""
+        if type(value) is self.kind:
+            return value
+        if type(value) not in self.accepted:
+            raise unfit(self, value)
+        try:
+            return self.make(value)
+        except (ValueError, TypeError, ArithmeticError) as error:
+            raise unfit(self, value) from error
+
+
+def _decimal(value: Any) -> decimal.Decimal:
+    # Of a float the shortest number that rounds to it, which is what stood in a file of JSON: it refuses others.
+    return decimal.Decimal(repr(value) if type(value) is float else value)
+
+
+MADE = {
+    decimal.Decimal: Made(decimal.Decimal, "a number, or a text with one", (str, int, float), _decimal),
+    datetime.date: Made(datetime.date, "a date such as '2026-01-31'", (str,), datetime.date.fromisoformat),
+    datetime.time: Made(datetime.time, "a time such as '23:59:00'", (str,), datetime.time.fromisoformat),
+    datetime.datetime: Made(
+        datetime.datetime, "a time such as '2026-01-31T23:59:00+00:00'", (str,), datetime.datetime.fromisoformat
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """Takes one of a few values, and gives what each stands for: itself, or a member of an enumeration."""
+
+    values: tuple[tuple[Any, Any], ...]
+
+    @property
+    def expected(self) -> str:
+        """The values."""
+        return "one of " + ", ".join(shown(value) for value, _ in self.values)
+
+    def made(self, value: Any) -> Any:
+        """Return what it stands for; `1` and `True` are not the same."""
+        for each, meant in self.values:
+            if type(value) is type(each) and value == each:
+                return meant
+        raise unfit(self, value)
+
+    @staticmethod
+    def of_enumeration(kind: type[enum.Enum]) -> Fixed:
+        """Return the form whose values are those of the members."""
+        return Fixed(tuple((each.value, each) for each in kind.__members__.values()))
+
+
+@dataclass(frozen=True)
+class UnionDecoder:
+    """Takes what one of several forms takes: the one of its own type if there is one, else the first."""
+
+    forms: tuple[Decoder, ...]
+
+    @property
+    def expected(self) -> str:
+        """All of them."""
+        return " or ".join(form.expected for form in self.forms)
+
+    def made(self, value: Any) -> Any:
+        """Return what the form makes."""
+        if any(isinstance(form, ScalarDecoder) and form.kind is type(value) for form in self.forms):
+            return value
+        inner: list[DecodeError] = []
+        for form in self.forms:
+            try:
+                return form.made(value)
+            except DecodeError as error:
+                inner.append(error)
+        deepest = max(inner, key=lambda error: len(error.place))
+        raise deepest if deepest.place else unfit(self, value)
+
+
+@dataclass(frozen=True)
+class ListDecoder:
+    """Takes an array: of items of one form, or of one form for each position.
+
+    Attributes:
+        kind: what is made of them, such as `list`.
+        each: the form of all, or one for each.
+    """
+
+    kind: Callable[[list[Any]], Any]
+    each: Decoder | tuple[Decoder, ...]
+
+    @property
+    def expected(self) -> str:
+        """An array, and how long it is if that is known."""
+        return f"array of {len(self.each)}" if isinstance(self.each, tuple) else "array"
+
+    def made(self, value: Any) -> Any:
+        """Return them."""
+        if type(value) is not list or (isinstance(self.each, tuple) and len(self.each) != len(value)):
+            raise unfit(self, value)
+        if not isinstance(self.each, tuple) and {fitting(self.each)}.issuperset(map(type, value)):
+            return self.kind(value)
+        forms = self.each if isinstance(self.each, tuple) else [self.each] * len(value)
+        made = [_within(f"[{place}]", form, part) for place, (form, part) in enumerate(zip(forms, value, strict=True))]
+        try:
+            return self.kind(made)
+        except TypeError as error:  # A set holds no arrays and objects.
+            raise DecodeError(str(error)) from error
+
+
+@dataclass(frozen=True)
+class DictDecoder:
+    """Takes an object as a dictionary whose values have one form."""
+
+    each: Decoder
+
+    expected = "object"
+
+    def made(self, value: Any) -> Any:
+        """Return the dictionary."""
+        if type(value) is not dict:
+            raise unfit(self, value)
+        if wrong := [key for key in value if type(key) is not str]:  # Parquet has other keys, too.
+            raise DecodeError(f"expected an object with names, got the key {shown(wrong[0])}")
+        return {key: _within(key, self.each, part) for key, part in value.items()}
+
+
+@dataclass(frozen=True)
+class OptionalDecoder:
+    """Says of a key that may be absent that None stands for that, in formats which have a value in every column.
+
+    Attributes:
+        form: that of the values, none of which is None.
+    """
+
+    form: Decoder
+
+    @property
+    def expected(self) -> str:
+        """What a value has to be."""
+        return self.form.expected
+
+    @property
+    def fits(self) -> type | None:
+        """The type whose values are left as they are."""
+        return fitting(self.form)
+
+    def made(self, value: Any) -> Any:
+        """Return a value that is there."""
+        return self.form.made(value)
+
+
+@dataclass(eq=False)
+class RecordDecoder:
+    """Takes an object as a dataclass, a named tuple or a typed dictionary.
+
+    Fields of the object that the class has not are left out. `fields` is filled later: a class may hold itself.
+
+    Attributes:
+        kind: makes it of its fields, by name.
+        expected: the name of the class.
+        fields: of each its name, the type that fits as it is, its form, and whether it has to be there.
+    """
+
+    kind: Callable[..., Any]
+    expected: str
+    fields: list[tuple[str, type | None, Decoder, bool]] = field(default_factory=list)
+
+    def add(self, name: str, form: Decoder, is_required: bool) -> None:
+        """Add a field."""
+        self.fields.append((name, fitting(form), form, is_required))
+
+    def made(self, value: Any) -> Any:
+        """Return it."""
+        if type(value) is not dict:
+            raise unfit(self, value)
+        values = {}
+        for name, kind, form, is_required in self.fields:
+            part = value.get(name, _MISSING)
+            if type(part) is kind:
+                values[name] = part
+            elif part is None and isinstance(form, OptionalDecoder):
+                continue
+            elif part is not _MISSING:
+                values[name] = _within(name, form, part)
+            elif is_required:
+                raise DecodeError("it is missing, and has no default", name)
+        try:
+            return self.kind(**values)
+        except Exception as error:
+            raise DecodeError(f"{self.expected} cannot be made of it ({type(error).__name__}: {error})") from error
+
+
+@dataclass(frozen=True)
+class ModelDecoder:
+    """Takes an object as a pydantic model, which checks and converts its fields by its own rules."""
+
+    kind: Any
+
+    @property
+    def expected(self) -> str:
+        """The name of the class."""
+        return str(self.kind.__name__)
+
+    def made(self, value: Any) -> Any:
+        """Return it."""
+        if type(value) is not dict:
+            raise unfit(self, value)
+        try:
+            return self.kind.model_validate(value)
+        except Exception as error:  # A validator of the user's may raise anything.
+            if not isinstance(error, sys.modules["pydantic"].ValidationError):
+                raise DecodeError(f"{self.expected} cannot be made of it ({type(error).__name__}: {error})") from error
+            raise _first_of(error) from error
+
+
+def _first_of(error: Any) -> DecodeError:
+    """Return what pydantic says of the first field that does not fit."""
+    first = error.errors(include_url=False)[0]
+    place = (f"[{part}]" if isinstance(part, int) else str(part) for part in first["loc"])
+    return DecodeError(f"{first['msg']}, got {shown(first['input'])}", *place)
+
+
+ItemDecoder = RecordDecoder | ModelDecoder
+"""What a whole line or row becomes."""
+
+
+@dataclass(frozen=True)
+class Keyed:
+    """Takes a dictionary whose keys have one form, and whose values have another one.
+
+    Attributes:
+        keys: the form of the keys.
+        each: the form of the values.
+    """
+
+    keys: Decoder
+    each: Decoder
+
+    expected = "object"
+
+    def made(self, value: Any) -> dict[Any, Any]:
+        """Return the dictionary."""
+        if type(value) is not dict:
+            raise unfit(self, value)
+        made = {self._key(key): self._part(key, part) for key, part in value.items()}
+        if len(made) < len(value):
+            raise DecodeError(f"two keys of {shown(value)} become one")
+        return made
+
+    def _key(self, key: Any) -> Any:
+        try:
+            return self.keys.made(key)
+        except DecodeError as error:
+            raise DecodeError(f"a key: {error.said('field')}") from error.__cause__
+
+    def _part(self, key: Any, part: Any) -> Any:
+        try:
+            return self.each.made(part)
+        except DecodeError as error:
+            raise error.within(f"[{shown(key)}]") from error.__cause__
+
+
+def checked_names(names: Iterable[str] | None, argument: str) -> tuple[str, ...] | None:
+    """Return the names as a tuple; None stays None.
+
+    Raises:
+        TypeError: `names` is one str, or one of them is no str.
+        ValueError: `names` is empty or holds one of them twice.
+    """
+    if names is None:
+        return None
+    if isinstance(names, str):
+        raise TypeError(f"{argument} must be several names: write {argument}=[{names!r}]")
+    if not isinstance(names, Iterable):
+        raise TypeError(f"{argument} must be several names, not {type(names).__name__}")
+    checked = tuple(names)
+    if not checked:
+        raise ValueError(f"{argument} is empty: leave it out or give at least one name")
+    if wrong := [name for name in cast("tuple[object, ...]", checked) if not isinstance(name, str)]:
+        raise TypeError(f"{argument} must hold names, not {wrong[0]!r}")
+    if twice := repeated(checked):
+        raise ValueError(f"{argument} holds {twice} more than once")
+    return checked
+
+
+def repeated(names: Iterable[str]) -> str:
+    """Return those names that occur more than once, as text; empty if there are none."""
+    return ", ".join(repr(name) for name, count in collections.Counter(names).items() if count > 1)

@@ -1,0 +1,396 @@
+"""Annotations of classes as decoders of records, for CSV, JSON and binary formats.
+
+Nothing is guessed: a string is read if it is written as the annotation says, and refused otherwise. An empty field is
+None, which only an annotation such as `int | None` takes.
+
+A `Vocabulary` says what a format holds: JSON has strings, numbers and more, CSV has strings, Parquet has dates, too.
+"""
+
+from __future__ import annotations
+
+import collections.abc
+import dataclasses
+import datetime
+import decimal
+import enum
+import math
+import re
+import sys
+import types
+import typing
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import (
+    Any,
+    Literal,
+    NotRequired,
+    Required,
+    TypeAlias,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+)
+
+from dstream.base.showing import shown
+from dstream.schema.decoders import (
+    MADE,
+    Anything,
+    DecodeError,
+    Decoder,
+    DictDecoder,
+    Fixed,
+    ItemDecoder,
+    Keyed,
+    ListDecoder,
+    ModelDecoder,
+    OptionalDecoder,
+    RecordDecoder,
+    ScalarDecoder,
+    UnionDecoder,
+    Whole,
+)
+from dstream.spi import Misread
+from dstream.values.fields import field_names, has_default, hints_of, is_required_key, is_typed_dict
+
+__all__ = [
+    "BINARY",
+    "JSON",
+    "PARSED",
+    "TEXTS",
+    "OnMisread",
+    "Parsed",
+    "Spelled",
+    "Vocabulary",
+    "form_of",
+    "kind_behind",
+    "missing_columns",
+]
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """Reads a text as a value of one class.
+
+    Attributes:
+        kind: the class.
+        expected: what is expected, with an example.
+        parse: makes the value, or raises a ValueError.
+    """
+
+    kind: type
+    expected: str
+    parse: Callable[[str], Any]
+
+    @property
+    def fits(self) -> type | None:
+        """The type whose values are left as they are."""
+        return str if self.kind is str else None
+
+    def made(self, value: Any) -> Any:
+        """Return the value."""
+        if type(value) is not str:
+            raise DecodeError(f"expected {self.expected}, got {_found(value)}")
+        try:
+            return self.parse(value)
+        except (ValueError, ArithmeticError) as error:
+            raise DecodeError(f"expected {self.expected}, got {shown(value)}") from error
+
+
+def _found(value: Any) -> str:
+    return "an empty field" if value is None else shown(value)
+
+
+def _int(text: str) -> int:
+    if _WHOLE.fullmatch(text) is None:
+        raise ValueError(text)
+    return int(text)
+
+
+_WHOLE = re.compile(r"[+-]?\d+")
+
+
+def _float(text: str) -> float:
+    value = float(_tight(text))
+    if math.isinf(value) and any(map(str.isdecimal, text)):
+        raise OverflowError(f"{text} is too large for a float")
+    return value
+
+
+def _decimal(text: str) -> decimal.Decimal:
+    return decimal.Decimal(_tight(text))
+
+
+def _tight(text: str) -> str:
+    """Refuse what only Python reads as a number: underscores, and spaces around it."""
+    if "_" in text or text != text.strip():
+        raise ValueError(text)
+    return text
+
+
+def _bool(text: str) -> bool:
+    if (found := _TRUTHS.get(text)) is None:
+        raise ValueError(text)
+    return found
+
+
+_TRUTHS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+
+PARSED: dict[type, Decoder] = {
+    str: Parsed(str, "a text", str),
+    int: Parsed(int, "an int such as 12", _int),
+    float: Parsed(float, "a float such as 1.5", _float),
+    bool: Parsed(bool, "true or false", _bool),
+    type(None): ScalarDecoder(type(None)),
+    decimal.Decimal: Parsed(decimal.Decimal, "a number such as 1.50", _decimal),
+    datetime.date: Parsed(datetime.date, "a date such as 2026-01-31", datetime.date.fromisoformat),
+    datetime.time: Parsed(datetime.time, "a time such as 23:59:00", datetime.time.fromisoformat),
+    datetime.datetime: Parsed(
+        datetime.datetime, "a time such as 2026-01-31T23:59:00+00:00", datetime.datetime.fromisoformat
+    ),
+}
+"""How a text is read as a value of each class."""
+
+
+@dataclass(frozen=True)
+class Spelled:
+    """Takes the text of one of a few values, each read as its own class is."""
+
+    fixed: Fixed
+
+    @property
+    def expected(self) -> str:
+        """The values."""
+        return self.fixed.expected
+
+    def made(self, value: Any) -> Any:
+        """Return what the value stands for."""
+        for kind in dict.fromkeys(type(each) for each, _ in self.fixed.values):
+            try:
+                return self.fixed.made(PARSED[kind].made(value))
+            except DecodeError:
+                continue
+        raise DecodeError(f"expected {self.expected}, got {_found(value)}")
+
+    @staticmethod
+    def of(fixed: Fixed) -> Spelled:
+        """Return the form for texts.
+
+        Raises:
+            TypeError: nobody knows how one of the values is written.
+        """
+        if unknown := [value for value, _ in fixed.values if type(value) not in PARSED]:
+            raise TypeError(f"no text becomes {shown(unknown[0])}")
+        return Spelled(fixed)
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """What the values of a format may become.
+
+    Attributes:
+        scalars: the form of each class that has no parts.
+        fixed: the form of a few values.
+        is_nested: the format has arrays and objects inside of records.
+        has_columns: a record has a value in every column, so that None stands for a key that is absent.
+    """
+
+    scalars: Mapping[type, Decoder]
+    fixed: Callable[[Fixed], Decoder]
+    is_nested: bool
+    has_columns: bool
+
+
+def _as_it_is(fixed: Fixed) -> Decoder:
+    return fixed
+
+
+_PLAIN: dict[type, Decoder] = {
+    **{kind: ScalarDecoder(kind) for kind in (str, int, bool, type(None))},
+    float: Whole(),
+    **MADE,
+}
+JSON = Vocabulary(_PLAIN, _as_it_is, is_nested=True, has_columns=False)
+BINARY = Vocabulary(
+    {**_PLAIN, **{kind: ScalarDecoder(kind) for kind in (bytes, datetime.timedelta, uuid.UUID)}},
+    _as_it_is,
+    is_nested=True,
+    has_columns=True,
+)
+TEXTS = Vocabulary(PARSED, Spelled.of, is_nested=False, has_columns=True)
+
+
+def kind_behind(paths: tuple[Any, ...], kind: Any) -> tuple[tuple[Any, ...], Any]:
+    """Return the paths and the kind of a call in which the kind may stand behind the paths without its name."""
+    if kind is None and len(paths) > 1 and isinstance(paths[-1], type):
+        return paths[:-1], paths[-1]
+    return paths, kind
+
+
+def form_of(kind: Any, vocabulary: Vocabulary) -> ItemDecoder:
+    """Return the form of records that become a `kind`.
+
+    Raises:
+        TypeError: it is no dataclass, named tuple, TypedDict or pydantic model, or one of its fields is of a type that
+            is not read.
+    """
+    if _is_model(kind):
+        return ModelDecoder(kind)
+    if not _is_record(kind):
+        raise TypeError(f"kind must be a dataclass, a named tuple, a TypedDict or a pydantic model, not {shown(kind)}")
+    return _Forms(vocabulary).record(kind)
+
+
+def missing_columns(form: ItemDecoder | None, names: Sequence[str]) -> list[str]:
+    """Return the fields that must have a column and have none; pydantic looks for those of a model itself."""
+    if not isinstance(form, RecordDecoder):
+        return []
+    return [name for name, _, _, is_required in form.fields if is_required and name not in names]
+
+
+def _is_model(kind: Any) -> bool:
+    pydantic: Any = sys.modules.get("pydantic")  # Who has a model has imported it.
+    return pydantic is not None and isinstance(kind, type) and issubclass(kind, pydantic.BaseModel)
+
+
+def _is_record(kind: Any) -> bool:
+    return isinstance(kind, type) and (is_typed_dict(kind) or dataclasses.is_dataclass(kind) or _is_named(kind))
+
+
+def _is_named(kind: type) -> bool:
+    return issubclass(kind, tuple) and hasattr(kind, "_fields")
+
+
+class _Forms:
+    """The forms of one call: those of classes each once, since a class may hold itself."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._vocabulary = vocabulary
+        self._known: dict[Any, RecordDecoder] = {}
+
+    def record(self, kind: Any) -> RecordDecoder:
+        if kind in self._known:
+            return self._known[kind]
+        record = self._known[kind] = RecordDecoder(kind, kind.__qualname__.rpartition("<locals>.")[2])
+        hints = _hints(kind)
+        for name, is_required in _fields(kind, hints).items():
+            try:
+                form = self._form(hints.get(name, Any))
+            except TypeError as error:
+                raise TypeError(f"the field {name} of {record.expected}: {error}") from None
+            may_be_absent = self._vocabulary.has_columns and not is_required and is_typed_dict(kind)
+            record.add(name, OptionalDecoder(form) if may_be_absent and not _takes_none(form) else form, is_required)
+        return record
+
+    def _form(self, hint: Any) -> Decoder:
+        """Return the form of an annotation.
+
+        Raises:
+            TypeError: nothing of this format becomes a value of this type.
+        """
+        if hint is Any or isinstance(hint, typing.TypeVar):  # `Any` is a class from Python 3.11 on.
+            return Anything()
+        if isinstance(hint, typing.NewType):
+            return self._form(hint.__supertype__)
+        if hint is None or (isinstance(hint, type) and get_origin(hint) is None):
+            return self._form_of_class(type(None) if hint is None else hint)
+        return self._form_of_generic(hint, get_origin(hint), get_args(hint))
+
+    def _form_of_class(self, kind: type) -> Decoder:
+        if kind is object:
+            return Anything()
+        if kind in self._vocabulary.scalars:
+            return self._vocabulary.scalars[kind]
+        if issubclass(kind, enum.Enum):
+            return self._vocabulary.fixed(Fixed.of_enumeration(kind))
+        if self._vocabulary.is_nested and _is_model(kind):
+            return ModelDecoder(kind)
+        if self._vocabulary.is_nested and _is_record(kind):
+            return self.record(kind)
+        if kind in _ARRAYS or kind in _OBJECTS:
+            return self._form_of_generic(kind, kind, ())
+        raise TypeError(f"nothing that stands in {self._where()} becomes a {kind.__qualname__}")
+
+    def _where(self) -> str:
+        return "a file" if self._vocabulary.is_nested else "a field of such a file, which is a text,"
+
+    def _form_of_generic(self, hint: Any, origin: Any, arguments: tuple[Any, ...]) -> Decoder:
+        if origin in (typing.Annotated, Required, NotRequired):
+            return self._form(arguments[0])
+        if origin in (Union, types.UnionType):
+            return UnionDecoder(tuple(self._form(each) for each in arguments))
+        if origin is Literal:
+            return self._vocabulary.fixed(Fixed(tuple((each, each) for each in arguments)))
+        if self._vocabulary.is_nested and (found := self._form_of_parts(origin, arguments)) is not None:
+            return found
+        raise TypeError(f"nothing that stands in {self._where()} becomes a {_text_of(hint)}")
+
+    def _form_of_parts(self, origin: Any, arguments: tuple[Any, ...]) -> Decoder | None:
+        if origin is tuple and arguments and arguments[-1] is not ...:
+            return ListDecoder(tuple, tuple(self._form(each) for each in arguments))
+        if origin in _ARRAYS:
+            return ListDecoder(_ARRAYS[origin], self._form(arguments[0] if arguments else Any))
+        if origin in _OBJECTS:
+            return self._form_of_objects(*(arguments or (Any, Any)))
+        if _is_record(origin):  # A generic class: its type variables are anything.
+            return self.record(cast(Any, origin))
+        return None
+
+    def _form_of_objects(self, key: Any, value: Any) -> Decoder | None:
+        if key is str:
+            return DictDecoder(self._form(value))
+        if self._vocabulary.has_columns:
+            return Keyed(self._form(key), self._form(value))
+        return DictDecoder(self._form(value)) if key is Any else None
+
+
+def _takes_none(form: Decoder) -> bool:
+    try:
+        form.made(None)
+    except DecodeError:
+        return False
+    return True
+
+
+def _text_of(hint: Any) -> str:
+    return (
+        hint.__qualname__ if isinstance(hint, type) and get_origin(hint) is None else str(hint).removeprefix("typing.")
+    )
+
+
+_ARRAYS: dict[Any, Any] = {
+    list: list,
+    tuple: tuple,
+    set: set,
+    frozenset: frozenset,
+    collections.abc.Iterable: list,
+    collections.abc.Collection: list,
+    collections.abc.Sequence: list,
+    collections.abc.MutableSequence: list,
+    collections.abc.Set: frozenset,
+}
+_OBJECTS = (dict, collections.abc.Mapping, collections.abc.MutableMapping)
+
+
+def _hints(kind: Any) -> dict[str, Any]:
+    try:
+        return hints_of(kind, include_extras=True)
+    except NameError as error:
+        raise TypeError(
+            f"an annotation of {kind.__qualname__} cannot be looked up ({error}): where annotations are texts, the "
+            "classes that they name must stand at the top of a module"
+        ) from error
+
+
+def _fields(kind: Any, hints: dict[str, Any]) -> dict[str, bool]:
+    """Return the names of the fields that are read, and whether each has to be there."""
+    if is_typed_dict(kind):
+        return {name: is_required_key(kind, name, hint) for name, hint in hints.items()}
+    if dataclasses.is_dataclass(kind):
+        given = [each for each in dataclasses.fields(kind) if each.init]
+        return {each.name: not has_default(each) for each in given}
+    return {name: name not in kind._field_defaults for name in field_names(kind)}
+
+
+OnMisread: TypeAlias = Callable[[Misread], Iterable[Any]]

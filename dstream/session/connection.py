@@ -1,0 +1,348 @@
+"""`connect()`: from arguments to a context with its engine and its explanations; the default context."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from dstream.arguments import hinting
+from dstream.base.environment import inside_a_worker
+from dstream.base.urls import shown_url
+from dstream.failures import shown
+from dstream.plan import CacheLookup, nothing_kept
+from dstream.session.configuration import Configuration, configured
+from dstream.session.context import Context
+from dstream.session.registry import contexts, refuse_on_a_worker
+from dstream.spi import Engine, Storage
+from dstream.storage import Settings, open_storage
+from dstream.stream.runtime import bind_default
+
+if TYPE_CHECKING:
+    from dstream.engine.compiler import ColumnMode
+    from dstream.jobs import JobConfig
+    from dstream.operators.rows.caches import Caches
+    from dstream.plan.stages import Stages
+
+__all__ = [
+    "Explain",
+    "auto_stages",
+    "connect",
+    "default_context",
+    "local_stages",
+    "set_default_context",
+    "spark_stages",
+    "stages_on",
+]
+
+
+Explain = Callable[[Any, Any], "Stages"]
+"""Takes the last node of a plan, and what it goes into or None."""
+
+
+def local_stages(found: CacheLookup, node: Any, into: Any) -> Stages:
+    """Return the stages of a plan on the local engine."""
+    from dstream.explain.stages import local_stages as stages
+    from dstream.plan import rewrite
+    from dstream.spi import Sink
+    from dstream.stream.runtime import ended
+
+    if isinstance(into, Sink):
+        node, into = ended(node, into)
+    return stages(rewrite(node), into, found)
+
+
+def spark_stages(
+    found: CacheLookup, master: str | None, config: Mapping[str, Any], columns: ColumnMode, node: Any, into: Any
+) -> Stages:
+    """Return the stages of a plan on Spark: on the one that runs, or on one that would start with these settings."""
+    from dstream.engine.spark.session.launch import known_cores
+
+    return stages_on(known_cores(master, config), node, into, found, columns)
+
+
+def stages_on(
+    cores: int | None, node: Any, into: Any, found: CacheLookup = nothing_kept, columns: ColumnMode = "auto"
+) -> Stages:
+    """Return the stages of a plan on Spark with so many cores; None if nobody knows yet how many."""
+    from dstream.engine.spark.run.execution import largest_small_side
+    from dstream.explain.stages import spark_stages as stages
+    from dstream.plan import configuration
+
+    plan = _plan(node, into)
+    return stages(plan, cores, largest_small_side(configuration(plan)), found, columns)
+
+
+def _plan(node: Any, into: Any) -> Any:
+    """Return the plan with the end that it is explained with, or its own; the target it writes into is not opened."""
+    from dstream.plan import Collect, Loop, ToList, is_bounded, rewrite
+    from dstream.plan.ends import SeveralEnds as Several
+    from dstream.spi import Collector, Sink
+    from dstream.stream.runtime import ended, writing
+
+    if isinstance(node, Several):
+        return rewrite(node)
+    match into:
+        case Collector():
+            return rewrite(Collect(node, into, given=into.name or "..."))
+        case Sink():
+            return rewrite(writing(*ended(node, into), None))
+    return rewrite(ToList(node) if is_bounded(rewrite(node)) else Loop(node))
+
+
+def auto_stages(
+    found: CacheLookup, master: str | None, config: Mapping[str, Any], columns: ColumnMode, node: Any, into: Any
+) -> Stages:
+    """Return the stages of a plan where it would run, with a note that says why there."""
+    from dstream.plan import rewrite
+    from dstream.plan.properties import place
+
+    placement = place(rewrite(node), found)
+    if placement.is_here:
+        stages = local_stages(found, node, into)
+    else:
+        stages = spark_stages(found, master, config, columns, node, into)
+    return replace(stages, notes=(placement.reason, *stages.notes))
+
+
+@hinting(
+    app_name='config={"spark.app.name": ...}',
+    conf="config=",
+    cores='connect("local[4]"), the master with a number of cores',
+    parallelism='connect("local[4]"), the master with a number of cores',
+    spark="nothing: a session that runs in this process is used",
+    threads='connect("local[4]"), the master with a number of cores',
+    url="master=",
+    workers='connect("local[4]"), the master with a number of cores',
+)
+def connect(
+    master: str | None = None,
+    engine: str | None = None,
+    config: Mapping[str, Any] | None = None,
+    *,
+    storage: str | os.PathLike[str] | None = None,
+    pickle: Literal["trusted", "restricted", "never"] | None = None,
+    allowed: Iterable[type] = (),
+    durability: Literal["process", "power"] | None = None,
+    worker_memory: int | str | None = None,
+    broadcast_limit: int | str | None = None,
+    columns: Literal["auto", "off", "verify"] | None = None,
+    class_archive: bool | None = None,
+    warm: bool | None = None,
+    log_level: str | None = None,
+    progress: bool | None = None,
+    job: JobConfig | None = None,
+    file: str | os.PathLike[str] | None = None,
+) -> Context:
+    """Return a context; it becomes the default one if no other is open.
+
+    What is not given here is looked up in the environment (`DSTREAM_MASTER`, `DSTREAM_ENGINE`, `DSTREAM_STORAGE`,
+    `DSTREAM_PICKLE`, `DSTREAM_DURABILITY`, `DSTREAM_WORKER_MEMORY`, `DSTREAM_BROADCAST_LIMIT`, `DSTREAM_COLUMNS`,
+    `DSTREAM_CLASS_ARCHIVE`, `DSTREAM_WARM`, `DSTREAM_LOG`, `DSTREAM_PROGRESS`), and then in the file `dstream.toml` of
+    the current folder or the nearest one above; `dstream docs configure` says more.
+
+    Args:
+        master: the Spark master, such as `"local[4]"` or `"spark://host:7077"`, or a server of Spark Connect, such as
+            `"sc://host:15002"`. Without one: a Spark session that runs in this process already, or all cores of this
+            machine.
+        engine: `"spark"`, the default, `"local"` for plain Python in this process, or `"auto"`: streams of at
+            most 4,096 items that this process holds run here, all others on Spark, which starts when the
+            first of them does. `dstream docs engines` says what decides.
+        config: settings of Spark by name, such as `{"spark.executor.memory": "4g"}`. They stand over those of
+            the table `[config]` of the file, one by one.
+        storage: where collections live: a folder, `"file:///..."`, `"s3://..."`, `"sqlite:data.db"`,
+            `"redis://..."`, or `"memory:"` for this process only. Without one: the folder `dstream-data`. Nothing is
+            made there before the first collection is.
+        pickle: which pickled values are loaded from the storage: all (`"trusted"`), those of plain types
+            and of `allowed` classes (`"restricted"`), or none (`"never"`). Without a word: `"trusted"` where only
+            this user can write, otherwise `"restricted"`; `dstream docs security` says why.
+        allowed: classes whose instances may be loaded in restricted mode.
+        durability: what a change that returned survives: the death of any process (`"process"`, the default), or
+            also that of the machine (`"power"`), which costs about ten times as much.
+        worker_memory: how much memory a worker process may occupy before sorting, grouping,
+            `distinct` and the states of keys in jobs move to disk, in bytes or as `"512m"`; 512 MB without a word.
+        broadcast_limit: how large the right side of a hash join may be, which every task holds, in bytes or as
+            `"64m"`; 256 MB without a word. A hash join may have a limit of its own.
+        columns: whether tasks may run what functions say without calling them: `"auto"` where that gives the same, the
+            default; `"off"` never; `"verify"` both ways, and an EngineError where they differ. A global counts as it is
+            when the plan runs: what a task does to the globals of a function in ways that no function of its module
+            shows, such as from another module, is not seen. `dstream docs columns` says more.
+        class_archive: whether Spark on this machine starts from a file of the classes that Java loads, which is made in
+            the user's folder of caches after the first use of Spark, if there is none; True without a word.
+            `dstream docs configure` says more.
+        warm: whether a Spark on this machine begins to start now, beside the caller, rather than when it is needed;
+            without a word at prompts and in notebooks, not in programs. Only for the engine `"spark"`.
+        log_level: the level of Spark's own messages, such as `"WARN"`; none at all without a word.
+        progress: whether jobs that take longer than a second show one line about how far they are; without a
+            word, only in terminals and notebooks.
+        job: how jobs run that do not say it themselves. What it says stands over the table `[job]` of the file,
+            value by value, and what a job says over both.
+        file: the file of settings to read in place of `dstream.toml`, also in place of the one that the variable
+            `DSTREAM_CONFIG` names; an empty text reads none.
+
+    Raises:
+        ConfigurationError: the environment or the file says what cannot be; the message names the place.
+        SetupError: Java is missing or too old.
+        TypeError: an argument is of another type.
+        ValueError: an argument is not one of its choices.
+
+    Example:
+        >>> with connect(engine="local") as ctx:
+        ...     ctx.stream("abc").map(str.upper).to_list()
+        ['A', 'B', 'C']
+    """
+    from dstream.operators.rows.caches import Caches
+
+    chosen = configured(
+        {
+            "master": master,
+            "engine": engine,
+            "config": config,
+            "storage": storage,
+            "pickle": pickle,
+            "durability": durability,
+            "worker_memory": worker_memory,
+            "broadcast_limit": broadcast_limit,
+            "columns": columns,
+            "class_archive": class_archive,
+            "warm": warm,
+            "log_level": log_level,
+            "progress": progress,
+            "job": job,
+        },
+        file,
+    )
+    opening = _storage_opener(chosen, allowed)
+    caches = Caches()
+    start = _STARTERS[chosen["engine"]](chosen, caches)
+    if chosen["engine"] == "spark" and (_is_at_a_prompt() if chosen["warm"] is None else chosen["warm"]):
+        start = _started_beside(start, chosen["master"])
+    stages, shown = _stages(chosen, caches.found), _shown_choices(chosen)
+    context = Context(
+        start,
+        chosen["engine"],
+        lambda: opening(chosen["storage"]),
+        stages,
+        shown,
+        opening,
+        chosen["job"],
+        getattr(start, "close", None),
+    )
+    contexts.add(context)
+    return context
+
+
+def _shown_choices(chosen: Configuration) -> str:
+    """Return the master and the storage as the `repr` of a context has them, without a password."""
+    master = "" if chosen["engine"] == "local" else f", master {chosen['master'] or 'any that runs, or local[*]'}"
+    return f"{master}, storage {shown_url(chosen['storage'])}"
+
+
+def default_context() -> Context:
+    """Return the context of streams that were made without one, connected if there is none yet."""
+    return contexts.default() or (connect(engine="local", progress=False) if inside_a_worker() else connect())
+
+
+def set_default_context(context: Context | None) -> None:
+    """Make `context` the default one; None leaves the choice to dstream again."""
+    if context is not None and not isinstance(context, Context):
+        raise TypeError(f"set_default_context() takes a context or None, not {type(context).__name__}")
+    contexts.choose(context)
+
+
+def _local_starter(chosen: Configuration, caches: Caches) -> Callable[[], Engine]:
+    def start() -> Engine:
+        from dstream.engine.local import LocalEngine
+        from dstream.engine.progress import Progress
+
+        return LocalEngine(chosen["worker_memory"], Progress(chosen["progress"]), caches, chosen["broadcast_limit"])
+
+    return start
+
+
+def _spark_starter(chosen: Configuration, caches: Caches) -> Callable[[], Engine]:
+    refuse_on_a_worker("connect()")
+    from dstream.engine.spark.session import launch
+    from dstream.engine.spark.session.settings import Settings
+
+    launch.check_machine(chosen["master"], chosen["config"])
+    settings = Settings(
+        chosen["master"],
+        chosen["config"],
+        chosen["log_level"],
+        chosen["worker_memory"],
+        chosen["progress"],
+        chosen["broadcast_limit"],
+        chosen["columns"],
+        chosen["class_archive"],
+    )
+    return lambda: launch.start(settings, caches)
+
+
+def _started_beside(start: Callable[[], Any], master: str | None) -> Callable[[], Engine]:
+    """Begin to start Spark, if it is this process that starts it, and return what waits for it."""
+    from dstream.engine.spark.session import launch
+
+    if not launch.starts_here(master):
+        return start
+    from dstream.session.warmup import WarmStart
+
+    return WarmStart(start, launch.activate, lambda engine: engine.warm_up())
+
+
+def _is_at_a_prompt() -> bool:
+    """Say whether somebody types what runs here: at a prompt of Python or IPython, or in a notebook."""
+    module = sys.modules.get("IPython")
+    return hasattr(sys, "ps1") or (module is not None and module.get_ipython() is not None)
+
+
+def _auto_starter(chosen: Configuration, caches: Caches) -> Callable[[], Engine]:
+    here, there = _local_starter(chosen, caches), _spark_starter(chosen, caches)
+
+    def start() -> Engine:
+        from dstream.engine.selection import AutoEngine
+
+        return AutoEngine(here(), there, caches.found)
+
+    return start
+
+
+_STARTERS = {"spark": _spark_starter, "local": _local_starter, "auto": _auto_starter}
+
+
+def _storage_opener(chosen: Configuration, allowed: Iterable[type]) -> Callable[[str], Storage]:
+    classes = tuple(allowed)
+    for each in classes:
+        if not isinstance(each, type):
+            raise TypeError(f"allowed must hold classes, not {shown(each)}")
+
+    def opened(url: str) -> Storage:
+        from dstream.collections.cache import Expiring  # here: a program of streams opens no storage
+
+        return open_storage(url, Settings(chosen["pickle"], (Expiring, *classes), chosen["durability"]))
+
+    return opened
+
+
+def _stages(chosen: Configuration, found: CacheLookup) -> Explain:
+    """Return what says which stages a plan runs in on the chosen engine, which need not run for that."""
+    if chosen["engine"] == "local":
+        return functools.partial(local_stages, found)
+    explain = auto_stages if chosen["engine"] == "auto" else spark_stages
+    return functools.partial(explain, found, chosen["master"], chosen["config"], chosen["columns"])
+
+
+def _default_stages(node: Any, into: Any) -> Any:
+    """Return the stages of a plan on the default context, or on the one that would be made for it."""
+    context = contexts.default()
+    if context is not None:
+        return context.stages(node, into)
+    if inside_a_worker():
+        return local_stages(nothing_kept, node, into)
+    return _stages(configured({}), nothing_kept)(node, into)
+
+
+bind_default(default_context, _default_stages)

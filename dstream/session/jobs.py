@@ -1,0 +1,57 @@
+"""Configuration of the jobs of a context: the argument `job` of `connect()`, the table `[job]` of the file."""
+
+from __future__ import annotations
+
+import dataclasses
+from difflib import get_close_matches
+from typing import Any
+
+from dstream.errors import ConfigurationError, UnsupportedError
+from dstream.failures import shown
+from dstream.jobs.config import JobConfig
+from dstream.session.configuration import ConfigurationFile
+
+__all__ = ["checked_job", "job_table"]
+
+
+def checked_job(place: str, value: Any) -> JobConfig:
+    """Return what a program says of all jobs.
+
+    Raises:
+        TypeError: it is no `JobConfig`.
+        ValueError: it says what belongs to one job.
+    """
+    if not isinstance(value, JobConfig):
+        raise TypeError(f"{place} must be a JobConfig, not {shown(value)}")
+    value.check_of_all_jobs()
+    return value
+
+
+def job_table(file: ConfigurationFile, table: Any) -> JobConfig:
+    """Return what a file says of all jobs.
+
+    Raises:
+        ConfigurationError: it is no table, or a value in it is not what it should be; the message names its line.
+    """
+    if not isinstance(table, dict):
+        raise ConfigurationError(f"{file.place('job')} must be a table, [job]")
+    names = [each.name for each in dataclasses.fields(JobConfig)]
+    said: dict[str, Any] = {}
+    for name, value in table.items():
+        if name not in names:
+            close = get_close_matches(name, names, n=1)
+            meant = f"did you mean {close[0]}?" if close else "JobConfig has those that are"
+            raise ConfigurationError(f"{file.place(name)} is no setting of jobs; {meant}")
+        said[name] = tuple(value) if isinstance(value, list) else value
+        try:
+            JobConfig(**{name: said[name]}).check_of_all_jobs()
+        except (TypeError, ValueError, UnsupportedError) as error:
+            raise ConfigurationError(_at(file.place(name), name, str(error))) from None
+    return JobConfig(**said)
+
+
+def _at(place: str, name: str, message: str) -> str:
+    """Say in a message about a value where it stands."""
+    said = message.removeprefix("JobConfig: ")
+    rest = said.removeprefix(f"{name} ")
+    return f"{place.removesuffix(',')}: {said}" if rest == said else f"{place} {rest}"

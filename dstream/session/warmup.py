@@ -1,0 +1,83 @@
+"""`WarmStart`: the start of an engine in the background of its first user."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import Generic, TypeVar
+
+from dstream.engine.spark.port.errors import forked
+from dstream.spi import Engine
+
+__all__ = ["WarmStart"]
+
+
+E = TypeVar("E", bound=Engine)
+
+
+class WarmStart(Generic[E]):
+    """Starts an engine in a thread; a call gives it, and starts another one if it has been given.
+
+    Args:
+        start: starts an engine.
+        activate: makes it known to the thread that asks for it first.
+        warm_up: lets it do once what its first job would wait for; the engine may be used meanwhile.
+    """
+
+    def __init__(self, start: Callable[[], E], activate: Callable[[E], object], warm_up: Callable[[E], object]) -> None:
+        self._start = start
+        self._activate = activate
+        self._warm_up = warm_up
+        self._started: Future[E] = Future()
+        self._is_given = self._is_closed = False
+        self._process = os.getpid()
+        # The end of a program waits for it, so that nothing of a half started engine is left.
+        self._thread = threading.Thread(target=self._run, name="dstream-warm-start")
+        self._thread.start()
+
+    def __call__(self) -> E:
+        """Return the engine once it is there; an error of its start is raised here, and the next call tries again.
+
+        Raises:
+            EngineError: this process was forked from the one in which the engine started.
+        """
+        if os.getpid() != self._process:
+            raise forked()
+        if self._is_given:
+            return self._start()
+        engine = self._result()
+        self._activate(engine)
+        return engine
+
+    def close(self) -> None:
+        """Wait for the end of what runs beside, and close an engine that nobody has asked for."""
+        if os.getpid() != self._process:
+            return
+        self._is_closed = True
+        self._thread.join()  # A Spark that stops while a job begins says so on stderr (4.3).
+        if not self._is_given:
+            with suppress(Exception):  # Nobody has asked for it, and so for its error.
+                self._result().close()
+
+    def _result(self) -> E:
+        try:
+            engine = self._started.result()
+        except Exception:
+            self._is_given = True
+            raise
+        self._is_given = True
+        return engine
+
+    def _run(self) -> None:
+        try:
+            engine = self._start()
+        except BaseException as error:  # It is raised where the engine is needed.
+            self._started.set_exception(error)
+            return
+        self._started.set_result(engine)
+        with suppress(Exception):  # The first job meets it, too, or the engine is closed.
+            if not self._is_closed:
+                self._warm_up(engine)

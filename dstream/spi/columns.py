@@ -1,0 +1,80 @@
+"""`InColumns`: a collector as data that engines run on columns of numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from dstream.expressions import Expression
+
+__all__ = ["Found", "InColumns", "added_ints"]
+
+
+Found = Literal["count", "sum", "statistics", "groups", "first"]
+
+
+@dataclass(frozen=True)
+class InColumns:
+    """What a collector takes of many items at once; the containers equal those that its `accumulator` makes.
+
+    Attributes:
+        finds: `"count"`: how many items there are; `"sum"`: that and the sum of their numbers; `"statistics"`: also the
+            least and the greatest one; `"groups"`: the same for each key, as `downstream` says;
+            `"first"`: of the items of a block only the `first` ones by their keys matter, which it takes as items.
+        take: takes (container, count, sum, least, greatest), as far as `finds` says, of ints; returns the container.
+            Of groups there is none: their container is a dictionary.
+        take_all: takes (container, numbers), where these are floats, or few ints; returns the container.
+        of: gives the number, or the key, of an item; None if the item is it.
+        kind: `int` or `float` if the numbers become such ones; otherwise bools become ints, and all else stays.
+        downstream: what becomes of the items of a key.
+        same_as: the `accumulate_all` that does the same to items: a collector that has another one does something else.
+        total: the `finisher` whose result is the sum.
+        average: the one whose result is `sum / count`.
+        supplier: makes the container that `take` begins with; None: the collector's does.
+        only: the one type that all numbers have; None: ints, floats or bools.
+        is_fold: an operator of Python makes the containers of groups, so that the order of the items can be told where
+            some are no ints; the container of all groups is of another type than at first as soon as one is none.
+        expression: what `of` gives behind `before`, if the compiler could read it.
+        first: how many items come first.
+        reverse: the greatest key comes first; equal ones keep their order.
+        before: functions through which an item goes before all else, one after another.
+        is_verified: what columns give is compared with what the collector makes of the same items.
+    """
+
+    finds: Found
+    take: Callable[..., Any] | None = None
+    take_all: Callable[[Any, Any], Any] | None = None
+    of: Callable[[Any], Any] | None = None
+    kind: type | None = None
+    downstream: InColumns | None = None
+    same_as: Callable[..., Any] | None = None
+    total: Callable[[Any], Any] | None = None
+    average: Callable[[Any], Any] | None = None
+    supplier: Callable[[], Any] | None = None
+    only: type | None = None
+    expression: Expression | None = None
+    is_verified: bool = False
+    is_fold: bool = False
+    first: int = 0
+    reverse: bool = False
+    before: tuple[Callable[[Any], Any], ...] = ()
+
+
+def added_ints(of: Callable[[Any], Any], total: Callable[[Any], Any] | None = None) -> InColumns:
+    """Return how ints are added up where `operator.add` makes one value of two; a lone bool would stay a bool.
+
+    Args:
+        of: gives the value of an item.
+        total: the `finisher` that leaves the sum as it is.
+    """
+    return InColumns("sum", _added, _added_all, of, only=int, supplier=int, total=total)
+
+
+def _added(value: int, count: int, total: int) -> int:
+    return value + total
+
+
+def _added_all(value: int, values: Iterable[int]) -> int:
+    return value + sum(values)

@@ -1,0 +1,185 @@
+"""`Engine`, `Running` and `Runtime`: the execution of plans; `Service`: resources of functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Literal, Protocol, TypeVar, runtime_checkable
+
+from dstream.spi.sink import Collections
+from dstream.values.functions import refuse_async, refuse_one_that_would_not_run, shown_function
+
+__all__ = ["Engine", "OpenedLater", "RunStatus", "Running", "Runtime", "Service"]
+
+
+class Running(Protocol):
+    """One run of a plan, which `Engine.submit` made."""
+
+    @property
+    def status(self) -> RunStatus:
+        """How far it is."""
+        ...
+
+    def start(self) -> None:
+        """Run it in a thread of its own; without this it runs in the thread that asks for its result."""
+        ...
+
+    def run_here(self) -> Any:
+        """Run it in this thread, where another one can cancel it as if it had been started; return its result."""
+        ...
+
+    def result(self) -> Any:
+        """Return what becomes of the items, once the run is there.
+
+        Raises:
+            CancelledError: the run was cancelled.
+            Exception: what a function of the user's raised, or what kept the engine from running.
+        """
+        ...
+
+    def cancel(self) -> None:
+        """End it, and no other run; what it has written so far stays invisible.
+
+        A run that has ended stays as it is. In this process, one that was started, or runs by `run_here`, looks at it
+        before each item; one that runs where its result was asked for does not.
+        """
+        ...
+
+
+RunStatus = Literal["waiting", "running", "done", "failed", "cancelled"]
+
+
+class Engine(Protocol):
+    """Runs plans."""
+
+    @property
+    def name(self) -> str:
+        """What users call it: `"local"`, `"spark"` or `"auto"`."""
+        ...
+
+    def submit(self, end: Any) -> Running:
+        """Return a run of the plan that ends in `end`, which has not begun.
+
+        The result of a `ToList` is a list, of a `Loop` an iterator, of `Partitions` a list of iterators, of a
+        `Collect` what its collector makes, of a `Write` the receipts of its writer in encounter order, of `Columns`
+        a `pyarrow.Table` or a table of the engine's own kind, of a `ForEachPartition` None, of `Several` ends a list of
+        the results of these.
+
+        Args:
+            end: a `dstream.plan.operations.streams.End`, or `dstream.plan.operations.stages.Several`.
+
+        Raises:
+            UnsupportedError: the engine does not run such a plan. The result may raise it as well.
+        """
+        ...
+
+    def data_frame(self, splits: Sequence[Any], schema: Any) -> Any:
+        """Return a lazy table of the engine's own kind over splits with `read_arrow`, such as those of a map.
+
+        Raises:
+            UnsupportedError: the engine has no tables.
+        """
+        ...
+
+    def cores(self) -> int:
+        """Return how many tasks run at the same time; where that is not known yet, the engine starts."""
+        ...
+
+    def is_lost(self) -> bool:
+        """Say whether what the engine runs on is gone, such as Java's process: another one has to be started."""
+        ...
+
+    def close(self) -> None:
+        """Release what the engine holds; calling it again does nothing."""
+        ...
+
+
+class Runtime(Collections, Protocol):
+    """What a stream needs of the context that it belongs to: an engine, and the collections that sinks write into."""
+
+    def check_open(self) -> None:
+        """Refuse what a closed context was asked for.
+
+        Raises:
+            IllegalStateError: the context is closed.
+        """
+        ...
+
+    def running_engine(self) -> Engine:
+        """Return the engine, started if it was not.
+
+        Raises:
+            IllegalStateError: the context is closed.
+            SetupError: the engine cannot start on this machine.
+        """
+        ...
+
+    def engine_here(self) -> Engine:
+        """Return an engine of this process, whatever `running_engine` is: for a few items that are here already."""
+        ...
+
+    def stages(self, node: Any, into: Any) -> Any:
+        """Return the stages that a plan would run as (`dstream.plan.Stages`); nothing runs or starts.
+
+        Args:
+            node: the last node of the plan.
+            into: a `Collector`, a `Sink`, or None for a list of all items.
+        """
+        ...
+
+
+S = TypeVar("S")
+
+
+@dataclass(frozen=True, repr=False)
+class Service(Generic[S]):
+    """What stages reach beside their items, such as a client of a server: made on the worker, closed at the end.
+
+    Attributes:
+        create: makes it; takes no argument.
+        destroy: takes it at its end, also after a failure; None: nothing has to be closed.
+        shared: one for each worker process and job; otherwise one for each task.
+
+    Raises:
+        TypeError: one of these is of another kind, or an async function.
+
+    Example:
+        >>> import io
+        >>> Service(io.StringIO, io.StringIO.close)
+        Service(StringIO, StringIO.close)
+    """
+
+    create: Callable[[], S]
+    destroy: Callable[[S], object] | None = None
+    shared: bool = True
+
+    def __post_init__(self) -> None:
+        if not callable(self.create):
+            raise TypeError(f"Service: create must be a function, not {type(self.create).__name__}")
+        if self.destroy is not None and not callable(self.destroy):
+            raise TypeError(f"Service: destroy must be a function, not {type(self.destroy).__name__}")
+        refuse_async(self.create, "Service: create")
+        if self.destroy is not None:
+            refuse_one_that_would_not_run(self.destroy, "Service: destroy")
+        if not isinstance(self.shared, bool):
+            raise TypeError(f"Service: shared must be True or False, not {type(self.shared).__name__}")
+
+    def __repr__(self) -> str:
+        given = [shown_function(each) for each in (self.create, self.destroy) if each is not None]
+        return f"Service({', '.join([*given, *([] if self.shared else ['shared=False'])])})"
+
+
+@runtime_checkable
+class OpenedLater(Protocol):
+    """A value that stands for a source or a service until there is a context, such as a map that is known by its name.
+
+    It travels and is stored without one. `dstream.plan.binding.opened` puts what it stands for in its place.
+    """
+
+    def opened(self, context: Collections) -> Any:
+        """Return the source or the service that it stands for.
+
+        Args:
+            context: has the collections of the storage.
+        """
+        ...

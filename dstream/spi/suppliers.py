@@ -1,0 +1,300 @@
+"""Processor suppliers: creation of processors, first in the driver, then on workers.
+
+A `ProcessorMetaSupplier` is asked once, in the driver, for what makes processors at each address; that is a
+`ProcessorSupplier`, which travels pickled. There is one address: all workers together are one member.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar, cast
+
+from dstream.spi.collector import AggregateOperation, Collector
+from dstream.spi.processor import Processor
+from dstream.spi.sink import Collections
+
+__all__ = [
+    "Address",
+    "AnySupplier",
+    "GroupsByKey",
+    "MetaSupplierContext",
+    "ProcessorMetaSupplier",
+    "ProcessorSupplier",
+    "SupplierContext",
+    "TwoStages",
+    "checked_count",
+    "meta_supplier",
+    "supplier_at",
+]
+
+
+Address = str
+P = TypeVar("P", bound=Processor)
+
+
+@dataclass(frozen=True, slots=True)
+class MetaSupplierContext:
+    """What is known in the driver before processors are made.
+
+    Attributes:
+        vertex: the name of the vertex.
+        total_parallelism: how many processors it has.
+        guarantee: `"none"`, `"at-least-once"` or `"exactly-once"`.
+    """
+
+    vertex: str
+    total_parallelism: int = 1
+    guarantee: str = "none"
+
+    @property
+    def local_parallelism(self) -> int:
+        """How many processors of the vertex a member has; there is one member."""
+        return self.total_parallelism
+
+
+@dataclass(frozen=True, slots=True)
+class SupplierContext(MetaSupplierContext):
+    """What is known where processors are made."""
+
+
+@dataclass(frozen=True, slots=True)
+class TwoStages:
+    """How processors that gather items share their work with those who send the items, so that less has to move.
+
+    Attributes:
+        keys: gives the key by which items are gathered, a function for each inbound edge; None: all are one group.
+        first: takes the number of an inbound edge; gives what makes processors that emit an `Entry` of each key and
+            what they have gathered of its items, as often as they like.
+        second: takes the numbers of edges by which such entries come in the place of items; gives what makes the
+            processors of the vertex then.
+    """
+
+    keys: tuple[Callable[[Any], Any], ...] | None
+    first: Callable[[int], Callable[[], Processor]]
+    second: Callable[[frozenset[int]], Callable[[], Processor]]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupsByKey:
+    """What processors emit that gather the items of one inbound edge: an `Entry` of each key and its result, once.
+
+    Attributes:
+        key: gives the key of an item.
+        operation: makes the results; its containers can be combined.
+        reduction: groups items by that key, with the containers of the operation.
+        of_containers: the items are entries, whose values are containers already.
+    """
+
+    key: Callable[[Any], Any]
+    operation: AggregateOperation[Any, Any, Any]
+    reduction: Collector[Any, Any, dict[Any, Any]]
+    of_containers: bool = False
+
+
+class ProcessorSupplier:
+    """Makes the processors of a vertex that run in one process. A subclass overrides `get`; it travels pickled."""
+
+    two_stages: TwoStages | None = None
+    """How others may do a part of the work of its processors; None: they may not."""
+    groups: GroupsByKey | None = None
+    """What its processors emit, if that is known and nothing else; None: it is not."""
+
+    def init(self, context: SupplierContext) -> None:
+        """Get ready; called once in each process, before `get`."""
+
+    def get(self, count: int) -> Sequence[Processor]:
+        """Return so many new processors.
+
+        Args:
+            count: at least 1.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no get()")
+
+    def get_one(self, number: int, count: int) -> Processor:
+        """Return the new processor of one number, for a task that runs this one alone; others leave it as it is.
+
+        Args:
+            number: below `count`.
+            count: how many processors the vertex has.
+
+        Raises:
+            TypeError: `get` gave what is no processor.
+            ValueError: `get` gave another number of processors, or one of them twice.
+        """
+        return checked_count(self.get(count), count)[number]
+
+    def close(self, error: BaseException | None) -> None:
+        """Let go of what is held; called once, after all processors were closed. What this raises is logged alone.
+
+        Args:
+            error: why the run failed; None if it did not.
+        """
+
+    @staticmethod
+    def of(create: Callable[[], Processor]) -> ProcessorSupplier:
+        """Return one that calls a function for each processor."""
+        return _OfFunction(create)
+
+
+def checked_count(made: Sequence[Processor], count: int) -> list[Processor]:
+    """Return what a supplier gave.
+
+    Raises:
+        TypeError: one of those is no processor.
+        ValueError: those are not so many, or one is there twice.
+    """
+    found = list(made)
+    for each in found:
+        if not isinstance(each, Processor):
+            raise TypeError(f"a supplier of processors gave {each!r}, which is no Processor")
+    if len(found) != count:
+        raise ValueError(f"the supplier gave {len(found)} processors, not {count}")
+    if len(set(map(id, found))) != count:
+        raise ValueError("the supplier gave one processor twice: each has an outbox and a state of its own")
+    return found
+
+
+class ProcessorMetaSupplier:
+    """Makes the suppliers of a vertex, in the driver. A subclass overrides `get`."""
+
+    preferred_local_parallelism: int = -1
+    """How many processors the vertex has unless it says so itself; -1: as many as there are cores."""
+    inputs: int | None = None
+    """How many inbound edges its processors take; None: any number."""
+    two_stages: TwoStages | None = None
+    """How others may do a part of the work of its processors; None: they may not."""
+    groups: GroupsByKey | None = None
+    """What its processors emit, if that is known and nothing else; None: it is not."""
+
+    def init(self, context: MetaSupplierContext) -> None:
+        """Get ready; called once, in the driver, before `get`."""
+
+    def opened(self, context: Collections) -> ProcessorMetaSupplier:
+        """Return what takes its place in a job: if it knows collections by their names, with what these stand for.
+
+        Called first of all, in the driver.
+
+        Args:
+            context: has the collections of the storage.
+        """
+        return self
+
+    def get(self, addresses: Sequence[Address]) -> Callable[[Address], ProcessorSupplier]:
+        """Return what gives the supplier of each address.
+
+        Args:
+            addresses: of the members: one.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no get()")
+
+    def close(self, error: BaseException | None) -> None:
+        """Let go of what is held; called once, in the driver, at the end."""
+
+    @staticmethod
+    def of(supplier: AnySupplier, preferred_local_parallelism: int = -1) -> ProcessorMetaSupplier:
+        """Return one that gives the same supplier to each address."""
+        return _OfSupplier(supplier_of(supplier), preferred_local_parallelism)
+
+
+AnySupplier = Callable[[], Processor] | ProcessorSupplier | ProcessorMetaSupplier
+"""What a vertex takes: a function that makes a processor, or one of the suppliers."""
+
+
+def meta_supplier(supplier: AnySupplier) -> ProcessorMetaSupplier:
+    """Return the meta-supplier that a supplier of any kind stands for.
+
+    Raises:
+        TypeError: it is none.
+    """
+    return supplier if isinstance(supplier, ProcessorMetaSupplier) else ProcessorMetaSupplier.of(supplier)
+
+
+def supplier_of(supplier: Any) -> ProcessorSupplier:
+    """Return the supplier that one which is no meta-supplier stands for.
+
+    Raises:
+        TypeError: it is none.
+    """
+    if isinstance(supplier, ProcessorSupplier):
+        return supplier
+    if isinstance(supplier, ProcessorMetaSupplier | Processor) or not callable(supplier):
+        raise TypeError(f"a vertex takes a function that makes a processor, or a supplier, not {supplier!r}")
+    if wanted := _arguments(supplier):
+        raise TypeError(
+            f"a vertex takes a function that makes a processor, which is called without arguments, and {supplier!r} "
+            f"wants {wanted}; processor_of(fn) makes processors of a generator function fn(ordinal, items)"
+        )
+    return ProcessorSupplier.of(cast("Callable[[], Processor]", supplier))
+
+
+def _arguments(fn: Callable[..., Any]) -> str:
+    """Return the arguments without which a function cannot be called; nothing also if nobody knows."""
+    import inspect  # Graphs alone need it.
+
+    try:
+        parameters = inspect.signature(fn).parameters.values()
+    except (TypeError, ValueError):  # Some builtins do not say it.
+        return ""
+    optional = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return ", ".join(
+        each.name for each in parameters if each.default is inspect.Parameter.empty and each.kind not in optional
+    )
+
+
+def supplier_at(address: Address, supplier: ProcessorMetaSupplier) -> ProcessorSupplier:
+    """Return what a meta-supplier gives for the only member.
+
+    Raises:
+        TypeError: it gives no function, or that gives no supplier.
+    """
+    gives: Any = supplier.get([address])
+    if not callable(gives):
+        raise TypeError(
+            f"get(addresses) of {type(supplier).__name__} must return a function that takes an address and gives a "
+            f"ProcessorSupplier, not {gives!r}"
+        )
+    made: Any = gives(address)
+    if not isinstance(made, ProcessorSupplier):
+        raise TypeError(
+            f"the function that get(addresses) of {type(supplier).__name__} returned must give a ProcessorSupplier for "
+            f"the address {address!r}, not {made!r}"
+        )
+    return made
+
+
+@dataclass(slots=True)
+class _OfFunction(ProcessorSupplier):
+    create: Callable[[], Processor]
+
+    def get(self, count: int) -> Sequence[Processor]:
+        return checked_count([self.create() for _ in range(count)], count)
+
+    def get_one(self, number: int, count: int) -> Processor:
+        (made,) = self.get(1)
+        return made
+
+
+@dataclass(slots=True)
+class _OfSupplier(ProcessorMetaSupplier):
+    supplier: ProcessorSupplier
+    preferred_local_parallelism: int = -1
+
+    @property
+    def two_stages(self) -> TwoStages | None:  # type: ignore[override]
+        return self.supplier.two_stages
+
+    @property
+    def groups(self) -> GroupsByKey | None:  # type: ignore[override]
+        return self.supplier.groups
+
+    def get(self, addresses: Sequence[Address]) -> Callable[[Address], ProcessorSupplier]:
+        return _Always(self.supplier)
+
+
+@dataclass(frozen=True, slots=True)
+class _Always:
+    supplier: ProcessorSupplier
+
+    def __call__(self, address: Address) -> ProcessorSupplier:
+        return self.supplier

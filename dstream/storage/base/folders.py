@@ -1,0 +1,302 @@
+"""`NamedFolder`: a folder whose errors name the collection, and trust in its pickles.
+
+Without a word of the user all are, as long as nobody else can write into a folder that is read: that of the storage,
+those of the name, those of the data. Each handle looks once, so a storage that somebody else has made meanwhile is
+not taken for one's own.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from dstream.base.environment import inside_a_worker
+from dstream.base.threads import contextmanager
+from dstream.base.urls import scrub
+from dstream.errors import DStreamError, EngineError, SetupError
+from dstream.filesystem.folders import Folder, Found
+from dstream.filesystem.urls import short
+from dstream.storage.codec.pickles import Pickles
+
+__all__ = ["FileGoneError", "NamedFolder", "Trust", "are_private", "failed"]
+
+
+_seen_here: set[str] = set()
+"""The storages that this process has looked for."""
+
+
+class FileGoneError(FileNotFoundError):
+    """A file of a collection is not there: a vacuum has removed it. No user function raises this."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedFolder:
+    """A folder that turns errors of the file system, such as a full disk, into an EngineError with a name in it.
+
+    What user functions raise while a file is open is not touched. A file that is missing is a FileGoneError,
+    since that is how a vacuum shows.
+
+    Attributes:
+        folder: the folder itself.
+        title: what errors call the collection.
+        seen: the folders in it that were found to be no links. Each is looked at once.
+    """
+
+    folder: Folder
+    title: str
+    seen: set[str] = field(default_factory=set, compare=False, repr=False)
+
+    @property
+    def url(self) -> str:
+        """Return where it is."""
+        return self.folder.url
+
+    @property
+    def storage(self) -> str:
+        """Return where the storage is."""
+        return self.folder.storage
+
+    def is_seen(self) -> bool:
+        """Say whether this process sees the storage."""
+        return self.folder.is_seen()
+
+    def child(self, path: str) -> NamedFolder:
+        """Return a folder inside this one."""
+        return NamedFolder(self.folder.child(path), self.title)
+
+    def folders(self, path: str) -> Sequence[os.stat_result | None]:
+        """Look at the folders that lead to a path."""
+        with self._naming("looking at", path):
+            return self.folder.folders(path)
+
+    def exists(self, path: str) -> bool:
+        """Say whether there is a whole file; what is behind a link is found out when it is read."""
+        try:
+            return self.folder.exists(path)
+        except Exception as error:
+            raise self._named(error, "looking for", path) from error
+
+    def missing(self, paths: Sequence[str]) -> list[str]:
+        """Return those of some paths at which there is no file."""
+        with self._naming("looking for", ""):
+            return self.folder.missing(list(map(self._look, paths)))
+
+    def read(self, path: str) -> bytes:
+        """Return what a file holds."""
+        with self._naming("reading", path):
+            self._look(path)
+            return self.folder.read(path)
+
+    def read_part(self, path: str, start: int, length: int) -> bytes:
+        """Return a part of what a file holds."""
+        with self._naming("reading", path):
+            self._look(path)
+            return self.folder.read_part(path, start, length)
+
+    def read_run(self, paths: Iterable[str]) -> Iterator[bytes]:
+        """Give what files hold, up to the first one that is not there."""
+        with self._naming("reading", ""):
+            yield from self.folder.read_run(map(self._look, paths))
+
+    def open(self, path: str) -> Any:
+        """Return what pyarrow reads a file from."""
+        with self._naming("reading", path):
+            self._look(path)
+            return self.folder.open(path)
+
+    def create(self, path: str, data: bytes) -> bool:
+        """Write a small file unless there is one."""
+        with self._naming("writing", path):
+            self._look(path)
+            return self.folder.create(path, data)
+
+    def replace(self, path: str, data: bytes) -> None:
+        """Write a small file, in place of one that is there."""
+        with self._naming("writing", path):
+            self._look(path)
+            self.folder.replace(path, data)
+
+    def write(self, path: str, data: bytes) -> None:
+        """Write a new file."""
+        with self._naming("writing", path):
+            self._look(path)
+            self.folder.write(path, data)
+
+    @contextmanager
+    def writing(self, path: str) -> Iterator[Any]:
+        """Give a sink for a new file."""
+        opened = self.folder.writing(path)
+        with self._naming("writing", path):
+            self._look(path)
+            file = opened.__enter__()
+        try:
+            yield _Sink(self, file, path)
+        except BaseException as error:
+            with suppress(Exception):  # on a full disk closing fails as well, and would hide why
+                opened.__exit__(type(error), error, error.__traceback__)
+            raise
+        with self._naming("writing", path):
+            opened.__exit__(None, None, None)
+
+    def last_created(self, path: str) -> bytes | None:
+        """Return what the file holds that was created last in a folder."""
+        with self._naming("reading", path):
+            self._look(f"{path}/")
+            return self.folder.last_created(path)
+
+    def paths(self, path: str) -> Iterator[str]:
+        """Name the files below a path."""
+        with self._naming("listing", path):
+            self._look(f"{path}/")
+            return iter(list(self.folder.paths(path)))
+
+    def found(self, path: str = "", after: str = "") -> Iterator[Found]:
+        """List the files below a path."""
+        with self._naming("listing", path):
+            self._look(f"{path}/")
+            return iter(list(self.folder.found(path, after)))
+
+    def delete(self, path: str) -> None:
+        """Remove a file."""
+        with self._naming("removing", path):
+            self._look(path)
+            self.folder.delete(path)
+
+    def delete_folder(self, path: str) -> None:
+        """Remove an empty folder."""
+        with self._naming("removing", path):
+            self._look(path)
+            self.folder.delete_folder(path)
+
+    def _look(self, path: str) -> str:
+        """Return a path that does not lead through a symbolic link."""
+        if self.storage and self.storage not in _seen_here:
+            self._check_is_seen()
+        above = path.rpartition("/")[0]
+        if above not in self.seen and None not in self.folder.folders(above):
+            self.seen.add(above)
+        return path
+
+    def _check_is_seen(self) -> None:
+        """Refuse to read or write on a worker whose disk has no such storage: the caller would never see its files."""
+        if inside_a_worker() and not self.is_seen():
+            raise SetupError(
+                f"{self.title}: the worker on {socket.gethostname()} does not see the storage in "
+                f"{self.storage}: there is no such folder on its disk, or another one. On a cluster a storage "
+                "is a folder that all machines share under the same path, an object store, or Redis: "
+                "connect(storage=...)"
+            )
+        _seen_here.add(self.storage)
+
+    def _naming(self, doing: str, path: str) -> _Naming:
+        return _Naming(self, doing, path)
+
+    def _named(self, error: Exception, doing: str, path: str) -> Exception:
+        if isinstance(error, DStreamError):
+            return error
+        if isinstance(error, FileNotFoundError) and doing != "writing":
+            return FileGoneError(path)
+        scrub(error)
+        short(error)
+        return failed(self.title, doing, f"{self.url}/{path}" if path else self.url, error)
+
+
+def failed(title: str, doing: str, place: str, error: Exception) -> EngineError:
+    """Return the error for something that a file system refused, or could not do."""
+    return EngineError(f"{title}: {doing} {place} failed: {error}{_to_do(error, doing)}")
+
+
+def _to_do(error: Exception, doing: str) -> str:
+    """Say what helps against an error of the file system; nothing for others."""
+    code = error.errno if isinstance(error, OSError) else None
+    if type(error).__module__.startswith("obstore"):
+        return (
+            "; look whether the store answers there, and at the endpoint, the region and the credentials that the "
+            "environment names (`dstream docs object-stores` says more)"
+        )
+    if code in (errno.ENOSPC, errno.EDQUOT):
+        return "; free some space there"
+    if code in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT):
+        verb = "write" if doing in ("writing", "removing") else "read"
+        return f"; let this user {verb} there, or name another place with connect(storage=...)"
+    if code in (errno.EIO, errno.ESTALE, errno.ENOTCONN, errno.EHOSTDOWN, errno.ETIMEDOUT, errno.ENXIO, errno.ENODEV):
+        return "; the disk or the network drive fails: mend or mount it again, then try again"
+    return ""
+
+
+class _Naming:
+    """Says of an error which collection it stopped. A generator would take three times as long."""
+
+    __slots__ = ("_doing", "_folder", "_path")
+
+    def __init__(self, folder: NamedFolder, doing: str, path: str) -> None:
+        self._folder, self._doing, self._path = folder, doing, path
+
+    def __enter__(self) -> None:
+        """Do nothing before."""
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, Exception):
+            raise self._folder._named(error, self._doing, self._path) from error
+
+
+class _Sink:
+    """A file that is being written."""
+
+    closed = False
+
+    def __init__(self, folder: NamedFolder, file: Any, path: str) -> None:
+        self._folder, self._file, self._path = folder, file, path
+
+    def write(self, data: Any) -> Any:
+        try:
+            return self._file.write(data)
+        except Exception as error:
+            raise self._folder._named(error, "writing", self._path) from error
+
+    def tell(self) -> int:
+        return int(self._file.tell())
+
+    def flush(self) -> None:
+        """Do nothing: the folder flushes when the file is complete."""
+
+    def close(self) -> None:
+        """Do nothing: the folder closes the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """What a user has said about pickles, or nothing.
+
+    Attributes:
+        folder: that of the storage.
+        pickles: what is loaded at most.
+        is_judging: nobody has said what is loaded, so that depends on who can write there.
+    """
+
+    folder: Folder
+    pickles: Pickles
+    is_judging: bool = False
+
+    def in_folders(self, *paths: str) -> Pickles:
+        """Return which pickles are loaded that stand behind these folders.
+
+        Raises:
+            OSError: one of them is a symbolic link.
+        """
+        if not self.is_judging or all(are_private(self.folder.folders(path), os.getuid()) for path in paths):
+            return self.pickles
+        return replace(self.pickles, mode="restricted")
+
+
+def are_private(folders: Iterable[os.stat_result | None], user: int) -> bool:
+    """Say whether only one user can write into folders; one that is not there holds nothing.
+
+    Access lists count too: the mode of a folder that has one shows the most that it grants as that of the group.
+    """
+    return all(found is None or (found.st_uid == user and not found.st_mode & 0o022) for found in folders)

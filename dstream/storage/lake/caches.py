@@ -1,0 +1,339 @@
+"""Caches of a process: buckets of maps, files of lists, recently written rows, and copies of their values."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import uuid
+from bisect import bisect_right
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+import pyarrow as pa
+
+from dstream.delta.commits import DataFile
+from dstream.filesystem.folders import Folder
+from dstream.schema.types import LARGE_VALUE
+from dstream.storage.codec.collection import Codec
+from dstream.storage.lake.tables import Layout, Read, batches, identities, newest_rows, opened, takes_more
+
+__all__ = ["SHARED", "BucketCache", "FileCache", "Positions", "RecentRows", "own_copy", "rows_between", "same_value"]
+
+
+_ROWS_KEPT = 2_000_000
+_BYTES_KEPT = 64 << 20
+"""Bytes above which the files of a bucket are not kept if their entries are large as well."""
+
+
+@dataclass(slots=True)
+class _Bucket:
+    """The entries of a bucket.
+
+    Attributes:
+        files: the live files when it was last brought up to date, which makes it as new as `version`.
+        version: the commit up to which it is complete.
+        entries: the values by the identity of their keys.
+    """
+
+    files: tuple[DataFile, ...]
+    version: int
+    entries: dict[Any, Any]
+
+
+class BucketCache:
+    """Buckets by number, those used last; bounded by the rows in all of them."""
+
+    def __init__(self, folder: Folder, rows_kept: int = _ROWS_KEPT) -> None:
+        self._folder = folder
+        self._rows_kept = rows_kept
+        self._buckets: OrderedDict[int, _Bucket] = OrderedDict()
+        self._rows = 0
+
+    def entries(self, bucket: int, files: tuple[DataFile, ...], version: int, layout: Layout) -> dict[Any, Any] | None:
+        """Return the values of a bucket by the identity of their keys, None if it is too large to be kept.
+
+        The dict and what it holds stay the cache's own. `files` are the live ones as of the commit `version`.
+        """
+        known = self.up_to_date(bucket, files)
+        if known is not None:
+            return known
+        cached = self._buckets.get(bucket)
+        if cached is None and (2 * sum(file.rows for file in files) > self._rows_kept or _has_large_values(files)):
+            return None
+        return self._brought_up_to_date(bucket, cached, files, version, layout)
+
+    def up_to_date(self, bucket: int, files: tuple[DataFile, ...] | None) -> dict[Any, Any] | None:
+        """Return the values of a bucket that is known as of these live files, None if it is not."""
+        cached = self._buckets.get(bucket)
+        if cached is None or cached.files is not files:
+            return None
+        self._buckets.move_to_end(bucket)
+        return cached.entries
+
+    def _brought_up_to_date(
+        self, bucket: int, cached: _Bucket | None, files: tuple[DataFile, ...], version: int, layout: Layout
+    ) -> dict[Any, Any] | None:
+        """Read what is new, or everything.
+
+        Files newer than the cached version hold all that was changed since, also when they were folded
+        together with older ones meanwhile: then they hold the newest of those too. But when the oldest
+        file of all is newer, what was removed before has left no trace.
+        """
+        self._drop(bucket)
+        entries: dict[Any, Any] = {}
+        if cached is not None and files and files[0].version <= cached.version:
+            entries, files_to_read = cached.entries, [file for file in files if file.version > cached.version]
+        else:
+            files_to_read = list(files)
+        for file in files_to_read:
+            self._read_into(entries, file, layout)
+        self._keep(bucket, _Bucket(files, version, entries))
+        return entries
+
+    def _read_into(self, entries: dict[Any, Any], file: DataFile, layout: Layout) -> None:
+        columns = ("key", "_pk", "_del", "value", "_pv")
+        for keys, batch in newest_rows(self._folder, [file], layout, columns, keep_removed=True):
+            values = layout.values(batch)
+            known = identities(layout, keys)
+            entries.update(zip(known, values, strict=True))
+            gone = layout.removed(batch)
+            if gone.true_count:
+                for key, removed in zip(known, gone.to_pylist(), strict=True):
+                    if removed:
+                        entries.pop(key, None)
+
+    def committed(
+        self, bucket: int, files: tuple[DataFile, ...], version: int, changes: Iterable[tuple[Any, Any]]
+    ) -> None:
+        """Take over what this process has committed itself, if the bucket is known up to there.
+
+        The last of `files` is the commit's own; a value of None says that the entry was removed.
+        """
+        cached = self._buckets.get(bucket)
+        if cached is None or cached.files != files[:-1]:
+            return
+        if _has_large_values(files):
+            self._drop(bucket)
+            return
+        before = len(cached.entries)
+        for key, value in changes:
+            if value is None:
+                cached.entries.pop(key, None)
+            else:
+                cached.entries[key] = value
+        cached.files, cached.version = files, version
+        self._rows += len(cached.entries) - before
+
+    def size(self, bucket: int, files: tuple[DataFile, ...]) -> int | None:
+        """Return the number of entries of a bucket, None if it is not known."""
+        cached = self._buckets.get(bucket)
+        return len(cached.entries) if cached is not None and cached.files is files else None
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._buckets.clear()
+        self._rows = 0
+
+    def _drop(self, bucket: int) -> None:
+        dropped = self._buckets.pop(bucket, None)
+        if dropped is not None:
+            self._rows -= len(dropped.entries)
+
+    def _keep(self, bucket: int, cached: _Bucket) -> None:
+        self._buckets[bucket] = cached
+        self._rows += len(cached.entries)
+        while self._rows > self._rows_kept and len(self._buckets) > 1:
+            _, dropped = self._buckets.popitem(last=False)
+            self._rows -= len(dropped.entries)
+
+
+def _has_large_values(files: tuple[DataFile, ...]) -> bool:
+    """Say whether the entries of files take so much memory that they are better read one by one."""
+    size, rows = sum(file.size for file in files), sum(file.rows for file in files)
+    return size > _BYTES_KEPT and size > rows * LARGE_VALUE
+
+
+_MOST = 2048
+_LARGEST = 2048
+
+
+class RecentRows:
+    """The rows of up to 2,048 small files, the last ones that were written, 4 MB in all. No file ever changes.
+
+    Opening and reading a Parquet file of one row takes longer than writing it.
+    """
+
+    def __init__(self) -> None:
+        self._rows: dict[str, pa.RecordBatch | tuple[Any, Any]] = {}
+
+    def keep(self, rows: Mapping[str, pa.RecordBatch], entries: Mapping[str, tuple[Any, Any]] | None = None) -> None:
+        """Keep the rows of files by their paths, and the entry of those that hold one; large ones are left to be read.
+
+        Keys and values of entries are texts, bytes and numbers.
+        """
+        self._rows.update((path, batch) for path, batch in rows.items() if not takes_more(batch, _LARGEST))
+        for path, entry in (entries or {}).items():
+            if all(isinstance(part, int | float) or len(part) < _LARGEST // 2 for part in entry):
+                self._rows[path] = entry
+        while len(self._rows) > _MOST:
+            del self._rows[next(iter(self._rows))]
+
+    def reader(self, files: Sequence[DataFile], layout: Layout) -> Read:
+        """Return what reads these files, which are those of a bucket, oldest first.
+
+        The last ones, as far as each holds an entry that is at hand, are read together in the place of the newest.
+        """
+        entries: dict[Any, Any] = {}
+        together: set[str] = set()
+        for file in reversed(files):
+            entry = self._rows.get(file.path)
+            if not isinstance(entry, tuple):
+                break
+            entries.setdefault(*entry)
+            together.add(file.path)
+
+        def read(folder: Folder, file: DataFile, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+            if file.path in together:
+                if file is not files[-1]:
+                    return iter(())
+                return iter((layout.entries(list(entries), list(entries.values())),))
+            kept = self._rows.get(file.path)
+            if kept is None:
+                return batches(folder, file, columns)
+            return iter((layout.entries([kept[0]], [kept[1]]) if isinstance(kept, tuple) else kept,))
+
+        return read
+
+
+SHARED = frozenset(
+    {
+        type(None),
+        bool,
+        int,
+        float,
+        str,
+        bytes,
+        datetime.date,
+        datetime.datetime,
+        datetime.timedelta,
+        decimal.Decimal,
+        uuid.UUID,
+    }
+)
+"""Types whose values nobody can change."""
+
+_COMPARED = frozenset({bool, int, str, bytes})
+
+
+def own_copy(codec: Codec, value: Any) -> Any:
+    """Return a value that its receiver may change without changing `value`."""
+    if type(value) in SHARED:
+        return value
+    if codec.value is not None and codec.value.is_immutable and codec.value.fits(value):
+        return value
+    return codec.decode_value(codec.encode_value(value))
+
+
+def same_value(codec: Codec, left: Any, right: Any) -> bool:
+    """Say whether nobody could tell two values apart; False if that is not certain."""
+    if left is right:
+        return True
+    if type(left) is not type(right):
+        return False
+    if type(left) in _COMPARED:
+        return bool(left == right)
+    return codec.encode_value(left) == codec.encode_value(right)
+
+
+_CACHED_FILE = 10_000
+_CACHED_ROWS = 200_000
+
+Files = tuple[DataFile, ...]
+
+
+class Positions:
+    """Where the files of a list begin, counted in items."""
+
+    def __init__(self, files: Files) -> None:
+        self.files = files
+        self._starts = list(accumulate((file.rows for file in files), initial=0))
+
+    @property
+    def size(self) -> int:
+        """The number of items."""
+        return self._starts[-1]
+
+    def touched(self, start: int, stop: int) -> tuple[int, int]:
+        """Return the first file that holds items from `start` up to, not including, `stop`, and the one after the last.
+
+        An empty stretch touches the file in which it stands; at the end of the list, none.
+        """
+        first = bisect_right(self._starts, start) - 1
+        last = bisect_right(self._starts, max(stop, start + 1) - 1)
+        return min(first, len(self.files)), min(last, len(self.files))
+
+    def start(self, number: int) -> int:
+        """Return the position of the first item of a file."""
+        return self._starts[number]
+
+    def parts(self, start: int, stop: int) -> Iterator[tuple[DataFile, int, int]]:
+        """Give the files between two positions, each with the rows that belong there."""
+        stop = min(stop, self.size)
+        if start >= stop:
+            return
+        for number in range(*self.touched(start, stop)):
+            offset, file = self._starts[number], self.files[number]
+            yield file, max(start - offset, 0), min(stop - offset, file.rows)
+
+
+def rows_between(folder: Folder, file: DataFile, start: int, stop: int) -> Iterator[pa.RecordBatch]:
+    """Give the rows of a file from `start` up to, not including, `stop`; only row groups that hold some are read."""
+    with opened(folder, file) as reader:
+        offset = 0
+        for group in range(reader.num_row_groups):
+            rows = reader.metadata.row_group(group).num_rows
+            first, last = max(start - offset, 0), min(stop - offset, rows)
+            if first < last:
+                table = reader.read_row_group(group, use_threads=False)
+                yield from table.slice(first, last - first).combine_chunks().to_batches()
+            offset += rows
+
+
+class FileCache:
+    """The items of small files that were read last."""
+
+    def __init__(self, folder: Folder) -> None:
+        self._folder = folder
+        self._items: OrderedDict[str, list[Any]] = OrderedDict()
+        self._rows = 0
+
+    def read(self, positions: Positions, layout: Layout, start: int, stop: int) -> list[Any]:
+        """Return copies of the items between two positions."""
+        items: list[Any] = []
+        for file, first, last in positions.parts(start, stop):
+            if file.rows <= _CACHED_FILE:
+                items.extend(own_copy(layout.codec, item) for item in self._whole(file, layout)[first:last])
+            else:
+                for batch in rows_between(self._folder, file, first, last):
+                    items.extend(layout.values(batch))
+        return items
+
+    def _whole(self, file: DataFile, layout: Layout) -> list[Any]:
+        items = self._items.get(file.path)
+        if items is None:
+            items = [item for batch in rows_between(self._folder, file, 0, file.rows) for item in layout.values(batch)]
+            self._items[file.path] = items
+            self._rows += len(items)
+            while self._rows > _CACHED_ROWS and len(self._items) > 1:
+                self._rows -= len(self._items.popitem(last=False)[1])
+        else:
+            self._items.move_to_end(file.path)
+        return items
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._items.clear()
+        self._rows = 0

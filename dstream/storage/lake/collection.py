@@ -1,0 +1,328 @@
+"""`LakeCollection`: the log, commits and vacuum of a table, as maps and lists share them."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, suppress
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from dstream.delta.checkpoints import is_due, write_checkpoint
+from dstream.delta.commits import ENTRY, Actions, DataFile, entry_version, is_removable, is_temporary, turn
+from dstream.delta.log import DESTROYED, Log
+from dstream.delta.truncation import LogTruncation
+from dstream.errors import CollectionDestroyedError
+from dstream.filesystem.folders import Found
+from dstream.spi.store import Options
+from dstream.storage.base.folders import FileGoneError
+from dstream.storage.codec.collection import Codec
+from dstream.storage.lake.registry import Description, Registry
+from dstream.storage.lake.tables import Layout, remove_quietly
+
+__all__ = ["STAGED_FOR", "LakeCollection", "vacuum"]
+
+
+STAGED_FOR = 24 * 3600.0
+"""Seconds for which a file that no commit names counts as the work of a writer that has yet to commit."""
+
+
+def vacuum(log: Log, older_than: float) -> int:
+    """Remove the files of a collection that were taken out, or never committed, long enough ago.
+
+    When a file was taken out is known from the log entry that says so, and from nothing else: its own age
+    says when it was written. The log itself stays, also that of a destroyed collection: a handle that was
+    opened long ago reads on where it stopped.
+
+    A clock that is wrong may make a file look like an orphan whose writer still lives. So orphans are named in a
+    commit first, and no later commit can add them (`Log.publish`): the writer fails, and the collection stays whole.
+
+    Args:
+        log: the log of the collection.
+        older_than: seconds that a file must have been without use.
+
+    Returns:
+        How many files were removed.
+    """
+    _read_on(log)
+    now = time.time()
+    limit, staged_limit = now - older_than, min(now - older_than, now - STAGED_FOR)
+    entries, others = _divided(log.folder.found())
+    unnamed = [file for file in others if file.written_at <= limit and not log.is_live(file.path)]
+    taken_out = dict(_taken_out(log, (entry for entry in entries if entry.written_at > staged_limit)))
+    unneeded = [file.path for file in unnamed if taken_out.get(file.path, _unknown(file, staged_limit)) <= limit]
+    _condemn(log, [path for path in unneeded if path not in taken_out and not is_temporary(path)])
+    removed = [path for path in unneeded if not log.is_live(path)]  # what was committed meanwhile stays
+    for path in removed:
+        log.folder.delete(path)
+    return len(removed)
+
+
+def _read_on(log: Log) -> None:
+    with log.lock:
+        log.is_destroyed()
+
+
+def _condemn(log: Log, orphans: Sequence[str]) -> None:
+    """Commit that orphans are removed; to a collection that was destroyed nobody commits any more."""
+
+    def named() -> Actions | None:
+        condemned = tuple(path for path in orphans if not log.is_live(path))
+        return Actions(condemned=condemned) if condemned else None
+
+    with suppress(CollectionDestroyedError):
+        log.commit(named)
+
+
+def _divided(files: Iterable[Found]) -> tuple[list[Found], list[Found]]:
+    """Tell the entries of the log from files that may go; what the lake has not made is neither."""
+    entries, others = [], []
+    for file in files:
+        if is_removable(file.path):
+            others.append(file)
+        elif ENTRY.fullmatch(file.path):
+            entries.append(file)
+    return entries, others
+
+
+def _taken_out(log: Log, entries: Iterable[Found]) -> Iterator[tuple[str, float]]:
+    """Give the files that some log entries take out, and when."""
+    for entry in entries:
+        version = entry_version(entry.path)
+        if version is None or not log.has_entry(version):
+            continue  # It was cut since it was listed, with what it took out.
+        for action in log.entry(version):
+            if "remove" in action:
+                yield action["remove"]["path"], entry.written_at
+
+
+def _unknown(file: Found, staged_limit: float) -> float:
+    """Return when a file was taken out that no young entry names: long ago, or never, so it may be staged."""
+    return file.written_at if file.written_at <= staged_limit else float("inf")
+
+
+T = TypeVar("T")
+
+_NOT_READ = object()
+
+_log = logging.getLogger(__name__)
+
+
+class LakeCollection:
+    """A handle to a collection. Threads may share it; its state is guarded by the lock of its log."""
+
+    in_process = False
+
+    @property
+    def location(self) -> str | None:
+        """The folder or URL of the Delta table."""
+        return self._log.folder.url
+
+    def __init__(self, registry: Registry, description: Description) -> None:
+        self._registry = registry
+        self._description = description
+        self._is_judged = False
+        self._pickles = registry.pickles(description)
+        self._log = registry.log(description)
+        self._folder = self._log.folder
+        self._asked = Options()
+        self._codec = description.codec(None, self._asked, self._pickles)
+        self._layout = description.layout(self._codec)
+        self._codec_of: Any = None
+        self._cut = LogTruncation(self._log)
+        self._kept_for: float | None = None
+
+    def __str__(self) -> str:
+        return self._description.title
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self._description.name
+
+    @property
+    def identity(self) -> str:
+        """What a later one of its name has not."""
+        return self._description.identity
+
+    @property
+    def options(self) -> Options:
+        """How it was made, with the types as far as they are decided."""
+        with self._log.lock:
+            self._refresh()
+            return self._description.shape.options(self._codec)
+
+    @property
+    def log(self) -> Log:
+        """The commits behind it."""
+        return self._log
+
+    def settle(self, options: Options) -> None:
+        """Compare options with what is there, and decide types that were open.
+
+        Raises:
+            ValueError: the options contradict what is there.
+        """
+        self._description.shape.check(self._description.kind, self.name, options)
+
+        def decided() -> Actions | None:
+            self._take_codec()
+            codec = self._description.codec(self._log.metadata, options, self._pickles)
+            self._asked, self._codec_of = _filled(self._asked, options), _NOT_READ
+            if self._log.metadata is None and codec.key is None and codec.value is None:
+                return None
+            metadata = self.metadata_for(codec)
+            return None if metadata is None else Actions(metadata=metadata)
+
+        with self._log.lock:
+            self._log.refresh()
+            is_settled = decided() is None
+        if not is_settled:  # A turn is taken before the lock, as by all who change something, and only to commit.
+            self._log.commit(decided)
+        with self._log.lock:
+            self._take_codec()
+
+    @property
+    def description(self) -> Description:
+        """What it is."""
+        return self._description
+
+    @property
+    def codec(self) -> Codec:
+        """How keys and values are encoded, as of the newest commit that was read."""
+        return self._codec
+
+    def has_committed(self, transaction: str, epoch: int) -> bool:
+        """Say whether an epoch of a job, or a later one, is done."""
+        with self._log.lock:
+            self._refresh()
+            return self._log.has_committed(transaction, epoch)
+
+    def turn(self) -> AbstractContextManager[None]:
+        """Wait until no other process is about to commit, where that is possible; nothing depends on it."""
+        return turn(self._folder.url)
+
+    def commit_reading(self, prepare: Callable[[], Actions | None]) -> bool:
+        """Commit what `prepare` makes of the newest state; it may read live files, and runs again after a conflict.
+
+        Returns:
+            False if `prepare` gave None, so that nothing was committed.
+        """
+        with self.turn(), self._log.lock:
+            while True:
+                version, actions = self._reading(lambda: (self._log.version, prepare()))
+                if self._log.version != version:
+                    continue  # a merge function has itself changed the collection
+                if actions is None:
+                    return False
+                if self._log.publish(actions):
+                    self._take_codec()
+                    return True
+
+    def discard_staged(self, prefix: str) -> None:
+        """Remove files whose names start in some way and that no commit names."""
+        with self._log.lock:
+            self._log.is_destroyed()
+            staged = [file.path for file in self._folder.found() if file.path.startswith(prefix)]
+            remove_quietly(self._folder, [path for path in staged if not self._log.is_live(path)])
+
+    def schema(self) -> pa.Schema:
+        """Return the columns of `read_arrow`."""
+        with self._log.lock:
+            self._refresh()
+            return self._codec.schema()
+
+    def destroy(self) -> None:
+        """End the collection in one commit, which every handle meets at its next refresh."""
+        self._log.commit(lambda: Actions(removes=tuple(self._log.files()), transaction=DESTROYED))
+        self._registry.forget_destroyed(self._description)
+
+    def vacuum(self, older_than: float) -> int:
+        """Remove files that no reader can need; also those of collections of this name that were destroyed.
+
+        The journal reaches back as far as the files that are there: events older than `older_than` that
+        a compaction has folded go as well.
+        """
+        with self._log.lock:
+            self._refresh()
+        predecessors = self._registry.predecessors(self._description)
+        return vacuum(self._log, older_than) + sum(vacuum(log, older_than) for log in predecessors)
+
+    def cut_log(self, older_than: float) -> int:
+        """Cut the beginning of the log behind a checkpoint, a few commits; see `LogTruncation`. Return how many."""
+        self._kept_for = older_than
+        return self._cut.cut(older_than)
+
+    def _refresh(self) -> None:
+        self._log.refresh()
+        self._take_codec()
+
+    def _take_codec(self) -> None:
+        """Follow what the log says about types; and look whose folders they are, once there is something to read."""
+        metadata = self._log.metadata
+        if not self._is_judged and self._log.version >= 0:
+            self._pickles, self._codec_of = self._registry.pickles(self._description), _NOT_READ
+            self._is_judged = True
+        if metadata is not self._codec_of:
+            self._codec = self._description.codec(metadata, self._asked, self._pickles)
+            self._layout = self._description.layout(self._codec)
+            self._codec_of = metadata
+
+    def metadata_for(self, codec: Codec) -> dict[str, Any] | None:
+        """Return the metadata that the next commit must carry so that readers know `codec`, None if they do."""
+        metadata = self._log.metadata
+        if metadata is not None and codec is self._codec:
+            return None
+        described = self._description.metadata(codec)
+        known = metadata is not None and metadata["configuration"] == described["configuration"]
+        return None if known else described
+
+    def _layout_for(self, codec: Codec) -> Layout:
+        return self._layout if codec is self._codec else self._description.layout(codec)
+
+    def _reading(self, read: Callable[[], T]) -> T:
+        """Run something that reads live files of the newest state, under the lock.
+
+        A file that is missing was compacted and vacuumed since the log was read; then the log says so by now. Or it is
+        one that a job has yet to commit.
+        """
+        while True:
+            self._refresh()
+            version = self._log.version
+            try:
+                return read()
+            except FileGoneError as error:
+                self._log.refresh()
+                if self._log.version == version:
+                    raise self._log.not_there(str(error)) from error
+
+    def _after_commit(self, version: int, tidy: Callable[[], None]) -> None:
+        """Do what keeps the collection fast. The commit stands, so a failure here is only logged."""
+        try:
+            tidy()
+            if self._log.metadata is not None and is_due(self._folder, version, self._kept_for is not None):
+                write_checkpoint(self._folder, self._log.all_sealed, self._kept_for)
+        except CollectionDestroyedError:
+            return
+        except Exception as error:
+            _log.warning("%s could not be tidied up after a commit: %s", self._description.title, error)
+
+    def _replace_files(self, old: tuple[DataFile, ...], new: tuple[DataFile, ...], begun: int) -> bool:
+        """Commit a compaction that was begun after a commit; False if one of the files is no longer live."""
+
+        def prepare() -> Actions | None:
+            if not all(self._log.is_live(file.path) for file in old):
+                return None
+            return Actions(adds=new, removes=old, changes_data=False, begun=begun)
+
+        return self._log.commit(prepare)
+
+
+def _filled(known: Options, more: Options) -> Options:
+    """Return `known` with the types that only `more` names, so that their classes are found."""
+    return Options(
+        key_type=known.key_type if known.key_type is not None else more.key_type,
+        value_type=known.value_type if known.value_type is not None else more.value_type,
+    )

@@ -1,0 +1,315 @@
+"""`LakeRecords`: records as files, one for each version, in a folder or an object store.
+
+dstream record <crc32>{"number":7,"version":4,"token":"...","before":"..."}
+    <data>
+
+The number counts the files of a name and becomes their names. The version is what readers know: it begins anew when a
+record was removed, which is a file of version 0. The token is of one write alone, and `before` has those of the files
+before this one, the newest first: so a writer finds out whether it was its own file that came next.
+
+Who creates the file with the next number has written. Older files are removed, so a number can be free that was taken
+long ago: a writer that was stopped meanwhile may create it. The file with the highest number is therefore the one that
+counts, and a writer that finds a higher one than its own asks its history. `record_files` says what stands in a file.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from dstream.base.validation import NOT_UNDERSTOOD, checked_number, checked_text
+from dstream.errors import EngineError, IllegalStateError
+from dstream.filesystem.checksums import is_sealed, seal
+from dstream.filesystem.folders import Folder
+from dstream.spi.records import Record
+from dstream.storage.base.folders import FileGoneError, NamedFolder, Trust
+from dstream.storage.base.options import MOST_BYTES, check_prefix, check_record, check_write, is_record_name
+from dstream.storage.codec.pickles import Pickles
+from dstream.storage.lake.tables import remove_quietly
+
+__all__ = [
+    "KEPT",
+    "RECORDS",
+    "REMOVED",
+    "LakeRecords",
+    "RecordFile",
+    "files_by_name",
+    "numbers_in",
+    "parsed_record",
+    "place_of",
+    "record_path",
+]
+
+
+KEPT = 3
+"""How many files of a record stay, so that most readers find the one that they have seen in a listing."""
+
+RECORDS = "records"
+"""The folder of all records in that of the storage."""
+REMOVED = "removed"
+"""Is in the folder of a record before its first removal, so that listing names need not read the others."""
+
+_HEAD = b"dstream record "
+_FILE = re.compile(r"([0-9]{20})\.record")
+_MOST_FILES = 10**20 - 2
+_LONGEST_HEADER = 10_000
+_DIGITS = 12
+_REMEMBERED = 128
+"""How many writes may come after one whose outcome its writer has yet to see."""
+_TOKENS = re.compile(rf"(?:[0-9a-f]{{{_DIGITS}}})*")
+
+
+class RecordFile(NamedTuple):
+    """One file of a record.
+
+    Attributes:
+        number: which file of its name it is, from 1 on.
+        version: that of the record; 0 says that it was removed.
+        token: of this write alone.
+        before: the tokens of the files before it, the newest first.
+        data: what the record holds.
+    """
+
+    number: int
+    version: int
+    token: str
+    before: str
+    data: bytes
+
+    @staticmethod
+    def behind(newest: RecordFile | None, version: int, data: bytes) -> RecordFile:
+        """Return the file that comes next."""
+        token = secrets.token_hex(_DIGITS // 2)
+        if newest is None:
+            return RecordFile(1, version, token, "", data)
+        before = (newest.token + newest.before)[: _DIGITS * _REMEMBERED]
+        return RecordFile(newest.number + 1, version, token, before, data)
+
+    def packed(self, name: str) -> bytes:
+        """Return what the file holds."""
+        header = {"number": self.number, "version": self.version, "token": self.token, "before": self.before}
+        rest = json.dumps(header).encode() + b"\n" + self.data
+        return seal(_HEAD, rest, record_path(name, self.number))
+
+    def comes_after(self, other: RecordFile) -> bool | None:
+        """Say whether a file with a smaller number was in this file's past; None if that is not known any more."""
+        start = (self.number - other.number - 1) * _DIGITS
+        token = self.before[start : start + _DIGITS]
+        return token == other.token if token else None
+
+
+def parsed_record(name: str, data: bytes, number: int | None = None) -> RecordFile:
+    """Return what a file of a record holds.
+
+    Args:
+        name: that of the record.
+        data: the bytes of the file.
+        number: which file it is; None if the file itself says so.
+
+    Raises:
+        ValueError: it is not what was written there; what `NOT_UNDERSTOOD` names besides.
+    """
+    start = len(_HEAD) + 8
+    end = data.find(b"\n", start, start + _LONGEST_HEADER)
+    if not data.startswith(_HEAD) or end < 0:
+        raise ValueError("it is no record")
+    header = json.loads(data[start:end])
+    found, version = checked_number(header["number"], _MOST_FILES), checked_number(header["version"])
+    token, before = checked_text(header["token"]), checked_text(header["before"])
+    if number not in (None, found) or not is_sealed(_HEAD, data, record_path(name, found)):
+        raise ValueError("it is not what was written there")
+    if len(token) != _DIGITS or not _TOKENS.fullmatch(token + before) or len(data) - end > MOST_BYTES + 1:
+        raise ValueError("no record is like that")
+    return RecordFile(found, version, token, before, data[end + 1 :])
+
+
+def place_of(name: str) -> str:
+    """Return the folder of a record."""
+    return f"{RECORDS}/{name}"
+
+
+def record_path(name: str, number: int) -> str:
+    """Return where a file of a record stands."""
+    return f"{place_of(name)}/{number:020d}.record"
+
+
+def numbers_in(files: Iterable[str]) -> list[int]:
+    """Return the numbers that the names of files say, in order; what others leave in folders is passed over."""
+    return sorted(int(match[1]) for file in files if (match := _FILE.fullmatch(file)))
+
+
+def files_by_name(paths: Iterable[str]) -> dict[str, list[str]]:
+    """Sort the files below the folder of all records by the record that they belong to."""
+    files: dict[str, list[str]] = {}
+    for path in paths:
+        name, _, file = path.removeprefix(f"{RECORDS}/").rpartition("/")
+        if is_record_name(name):
+            files.setdefault(name, []).append(file)
+    return files
+
+
+class LakeRecords:
+    """The records of one storage."""
+
+    def __init__(self, folder: Folder, trust: Trust) -> None:
+        self._folder = folder
+        self._trust = trust
+        self._pickles = trust.pickles
+        self._unjudged: set[str] = set()
+
+    def read(self, name: str) -> Record | None:
+        """Return what the newest file holds."""
+        check_record(name)
+        newest = self._newest(name)
+        return Record(newest.version, newest.data) if newest is not None and newest.version else None
+
+    def write(self, name: str, data: bytes, version: int) -> bool:
+        """Create the next file, if the newest one has the version before."""
+        check_write(name, data, version)
+        newest = self._newest(name)
+        there = 0 if newest is None else newest.version
+        return there == version - 1 and self._put(name, RecordFile.behind(newest, version, data), KEPT)
+
+    def names(self, prefix: str = "") -> list[str]:
+        """Return the names of the folders that hold a record."""
+        check_prefix(prefix)
+        top, _, _ = f"{RECORDS}/{prefix}".rpartition("/")
+        files = files_by_name(NamedFolder(self._folder, self._folder.title).paths(top))
+        found = {name: there for name, there in files.items() if name.startswith(prefix) and numbers_in(there)}
+        return sorted(name for name, there in found.items() if REMOVED not in there or self.read(name) is not None)
+
+    def remove(self, name: str) -> None:
+        """Create a next file that says so; it stays."""
+        check_record(name)
+        while (newest := self._newest(name)) is not None and newest.version:
+            self._folder_of(name).replace(f"{place_of(name)}/{REMOVED}", b"")
+            if self._put(name, RecordFile.behind(newest, 0, b""), kept=1):
+                return
+
+    def forget(self, name: str) -> None:
+        """Remove all files of a record, and their folder."""
+        check_record(name)
+        folder, place = self._folder_of(name), place_of(name)
+        for path in list(folder.paths(place)):
+            if "/" not in path[len(place) + 1 :]:  # What is below has a name of its own.
+                folder.delete(path)
+        folder.delete_folder(place)
+
+    def pickles(self) -> Pickles:
+        """Return which pickles of records are loaded, by who could write into the folders of those that were read.
+
+        Raises:
+            IllegalStateError: one of them is a symbolic link.
+        """
+        names = tuple(self._unjudged)
+        try:
+            judged = self._trust.in_folders(*map(place_of, names))
+        except OSError as error:
+            raise IllegalStateError(f"pickles of records are not loaded: {error}") from error
+        if judged != self._trust.pickles:
+            self._pickles = judged
+        self._unjudged.difference_update(names)
+        return self._pickles
+
+    def _folder_of(self, name: str) -> NamedFolder:
+        return NamedFolder(self._folder, f"record {name!r}")
+
+    def _newest(self, name: str) -> RecordFile | None:
+        """Return the file that counts; None if there is none."""
+        if self._trust.is_judging:
+            self._unjudged.add(name)
+        folder = self._folder_of(name)
+        last = _Seen()
+        while True:
+            created = self._last_created(folder, name)
+            number = max(_listed(folder, name), default=0)
+            if created is not None and created.number >= number:
+                # A network drive may list a new file late; then the file itself says what is there.
+                if created.number == number or folder.exists(record_path(name, created.number)):
+                    return created
+                number = created.number
+            elif number == 0:
+                return None
+            else:
+                try:
+                    return self._read(folder, name, number)
+                except FileGoneError:  # since it was listed, newer ones have been written
+                    pass
+            if last.again(number):
+                raise _damaged(folder, record_path(name, number), "is missing")
+
+    def _last_created(self, folder: NamedFolder, name: str) -> RecordFile | None:
+        """Return the file that was created last, as far as that was kept in mind: it may be an older one."""
+        data = folder.last_created(place_of(name))
+        try:
+            return None if data is None else parsed_record(name, data)
+        except NOT_UNDERSTOOD:  # something else has written it; the files count
+            return None
+
+    def _read(self, folder: NamedFolder, name: str, number: int) -> RecordFile:
+        path = record_path(name, number)
+        data = folder.read(path)
+        try:
+            return parsed_record(name, data, number)
+        except NOT_UNDERSTOOD as error:
+            raise _damaged(folder, path, f"is damaged: {error}") from error
+
+    def _put(self, name: str, made: RecordFile, kept: int) -> bool:
+        """Create a file, and say whether it came next: nobody else has written this number, now or before."""
+        folder, path = self._folder_of(name), record_path(name, made.number)
+        is_created = folder.create(path, made.packed(name))
+        there = _listed(folder, name)
+        is_next = (is_created and there[-1:] == [made.number]) or self._is_own(folder, name, made)
+        if is_next:  # oldest first, so that one which is left is never older than one which is gone
+            remove_quietly(folder, [record_path(name, number) for number in there if number <= made.number - kept])
+        elif is_created:
+            remove_quietly(folder, [path])
+        return is_next
+
+    def _is_own(self, folder: NamedFolder, name: str, made: RecordFile) -> bool:
+        """Look into the newest file. A request to an object store that was sent twice meets its own file, for example.
+
+        Raises:
+            EngineError: too much was written since.
+        """
+        newest = self._newest(name)
+        if newest is None or newest.number < made.number:
+            raise _damaged(folder, record_path(name, made.number), "cannot be found, and cannot be made")
+        if newest.number == made.number:
+            return newest.token == made.token
+        was_next = newest.comes_after(made)
+        if was_next is None:
+            raise EngineError(
+                f"{folder.title}: whether version {made.version} was written is not known: so many others were written "
+                "meanwhile; read it again"
+            )
+        return was_next
+
+
+class _Seen:
+    """Remembers what was found missing, so that a second time is one too many."""
+
+    def __init__(self) -> None:
+        self._number = 0
+
+    def again(self, number: int) -> bool:
+        """Say whether this number was the one before as well."""
+        is_same = number == self._number
+        self._number = number
+        return is_same
+
+
+def _listed(folder: NamedFolder, name: str) -> list[int]:
+    """Return the numbers of the files of a record, in order.
+
+    Linux lists a folder of so few files in one step, so whatever else happens the highest number is among them.
+    """
+    place = place_of(name)
+    return numbers_in(path[len(place) + 1 :] for path in folder.paths(place))
+
+
+def _damaged(folder: NamedFolder, path: str, what: str) -> IllegalStateError:
+    return IllegalStateError(f"{folder.title} is damaged: {folder.url}/{path} {what}; restore the file from a backup")

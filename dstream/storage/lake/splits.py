@@ -1,0 +1,310 @@
+"""Splits of maps and lists at one commit, read in tasks, with their rows as columns for engines."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from typing import Any, Literal
+
+import pyarrow as pa
+import pyarrow.compute as compute
+
+from dstream.base.threads import contextmanager
+from dstream.delta.commits import DataFile
+from dstream.errors import SourceError
+from dstream.filesystem.folders import Folder
+from dstream.schema.hints import OptionalOf, RecordType
+from dstream.schema.types import Type
+from dstream.spi import ArrowRows
+from dstream.storage.base.folders import FileGoneError
+from dstream.storage.base.rows import PORTION_BYTES
+from dstream.storage.lake.caches import Positions, rows_between
+from dstream.storage.lake.tables import Layout, newest_rows, opened
+from dstream.values.fields import field_names, has_plain_fields
+
+__all__ = [
+    "LakeEntrySplit",
+    "LakeItemSplit",
+    "divided",
+    "grouped",
+    "large_batches",
+    "present",
+    "rows_of_entries",
+    "rows_of_items",
+]
+
+
+_ROWS = 32_768
+"""So many rows of numbers stay in the cache of a core."""
+_ITEMS = 8_192
+"""So many items are made at a time, as where rows are read one by one."""
+_AS_THEY_ARE = (int, float, bool, str, bytes)
+"""Types whose values `to_pylist` gives."""
+
+
+def large_batches(
+    folder: Folder, file: DataFile, columns: Sequence[str] | None = None, start: int = 0, stop: int | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Read rows of a file, or some of them, in batches that hold several row groups if these are small.
+
+    Raises:
+        FileGoneError: a vacuum has removed the file.
+    """
+    with opened(folder, file) as reader:
+        names = None if columns is None else [name for name in columns if name in reader.schema_arrow.names]
+        sizes = [reader.metadata.row_group(group).num_rows for group in range(reader.num_row_groups)]
+        bytes_there = sum(reader.metadata.row_group(group).total_byte_size for group in range(reader.num_row_groups))
+        fitting = PORTION_BYTES * file.rows // max(1, bytes_there)
+        stop = file.rows if stop is None else stop
+        wanted: list[int] = []
+        before = skipped = 0
+        for group, size in enumerate(sizes):
+            if before < stop and start < before + size:
+                if not wanted:
+                    skipped = before
+                wanted.append(group)
+            before += size
+        if not wanted:
+            return
+        place = skipped
+        for batch in reader.iter_batches(max(1, min(_ROWS, fitting)), wanted, names, use_threads=False):
+            first, last = max(start - place, 0), min(stop - place, batch.num_rows)
+            if first < last:
+                yield batch.slice(first, last - first)
+            place += batch.num_rows
+
+
+def present(layout: Layout, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the rows of entries that are there."""
+    removed = layout.removed(batch)
+    if not compute.any(removed).as_py():  # pyright: ignore[reportAttributeAccessIssue]
+        return batch
+    kept = compute.invert(compute.fill_null(removed, False))  # pyright: ignore[reportAttributeAccessIssue]
+    return batch.filter(kept)
+
+
+def rows_of_entries(layout: Layout, batch: pa.RecordBatch) -> ArrowRows | Iterator[tuple[Any, Any]]:
+    """Return entries in columns; (key, value) of each, if one of them does not fit the type of its column."""
+    types = {"key": layout.codec.key, "value": layout.codec.value}
+    parts: dict[str, Callable[[], Any]] = {}
+    for (name, kind), escape in zip(types.items(), ("_pk", "_pv"), strict=True):
+        column = _column(layout, batch, name, escape, kind)
+        if kind is None or column is None or column.null_count:
+            return _entries(layout, batch)
+        parts[name] = partial(_part, kind, column)
+    items = partial(_at, batch, partial(_entries, layout))
+    return ArrowRows(batch.num_rows, parts, frozenset({"place"}), items, _ITEMS)
+
+
+def _entries(layout: Layout, batch: pa.RecordBatch) -> Iterator[tuple[Any, Any]]:
+    return zip(layout.keys(batch), layout.values(batch), strict=True)
+
+
+def rows_of_items(layout: Layout, batch: pa.RecordBatch) -> ArrowRows | Iterator[Any]:
+    """Return items in columns; each of them, if one does not fit the type of the column."""
+    kind = layout.codec.value
+    column = _column(layout, batch, "value", "_pv", kind)
+    if column is None or column.null_count or kind is None:
+        return iter(layout.values(batch))
+    items = partial(_at, batch, layout.values)
+    if isinstance(kind, RecordType):
+        return _record(kind, column, items)
+    return ArrowRows(batch.num_rows, {"value": partial(_part, kind, column)}, frozenset(), items, _ITEMS)
+
+
+def _column(layout: Layout, batch: pa.RecordBatch, name: str, escape: str, kind: Type | None) -> Any:
+    """Return the typed column; None if some of the rows stand beside it, or cannot be loaded."""
+    if kind is None or kind.arrow is None or name not in batch.schema.names or not _can_be_made(kind):
+        return None
+    beside = layout.column(batch, escape, pa.binary())
+    return None if beside.null_count < batch.num_rows else layout.column(batch, name, kind.arrow)
+
+
+def _can_be_made(kind: Type) -> bool:
+    """Say whether the classes of all values are there: without them nothing can be read."""
+    if isinstance(kind, OptionalOf):
+        return _can_be_made(kind.inner)
+    if isinstance(kind, RecordType):
+        return kind.kind is not None and all(_can_be_made(part) for _, part in kind.fields)
+    return kind.hint is not None
+
+
+def _part(kind: Type, column: Any) -> Any:
+    """Return the column of a part, or rows; None if its values are not those of `to_pylist`."""
+    while isinstance(kind, OptionalOf):
+        kind = kind.inner
+    if kind.hint in _AS_THEY_ARE:
+        return column
+    if not isinstance(kind, RecordType) or column.null_count:
+        return None
+    return _record(kind, column, partial(_at, column, kind.from_array))
+
+
+def _record(kind: RecordType, column: Any, items: Callable[[Any], Iterable[Any]]) -> ArrowRows:
+    parts = {name: partial(_part, part, column.field(place)) for place, (name, part) in enumerate(kind.fields)}
+    return ArrowRows(len(column), parts, _reached_by(kind), items, _ITEMS)
+
+
+def _reached_by(kind: RecordType) -> frozenset[Literal["attribute", "key", "place"]]:
+    made: Any = kind.kind
+    names = tuple(name for name, _ in kind.fields)
+    if not has_plain_fields(made) or names != field_names(made):
+        return frozenset()
+    return frozenset({"attribute", "place"} if issubclass(made, tuple) else {"attribute"})
+
+
+def _at(of: Any, make: Callable[[Any], Iterable[Any]], places: Any) -> Iterable[Any]:
+    """Make items of some rows."""
+    return make(ArrowRows.chosen(of, places))
+
+
+_COLUMNS = ("key", "_pk", "_del", "value", "_pv")
+
+
+@dataclass(frozen=True, slots=True)
+class LakeEntrySplit:
+    """The entries of some buckets.
+
+    Attributes:
+        title: what errors call the map.
+        folder: where its files are.
+        layout: what their columns mean.
+        buckets: the files of each bucket, oldest first. They stay until a vacuum, also after a compaction.
+    """
+
+    title: str
+    folder: Folder
+    layout: Layout
+    buckets: tuple[tuple[DataFile, ...], ...]
+
+    def read(self) -> Iterator[tuple[Any, Any]]:
+        """Give the entries as (key, value)."""
+        for keys, batch in self._rows():
+            yield from zip(keys, self.layout.values(batch), strict=True)
+
+    def read_arrow(self) -> Iterator[pa.RecordBatch]:
+        """Give the entries in columns."""
+        schema = self.layout.codec.schema()
+        for keys, batch in self._rows():
+            escapes = [self.layout.column(batch, name, pa.binary()) for name in ("_pk", "_pv")]
+            if all(escape.null_count == batch.num_rows for escape in escapes):
+                columns = [self.layout.column(batch, field.name, field.type) for field in schema]
+                yield pa.RecordBatch.from_arrays(columns, schema=schema)
+            else:
+                yield self.layout.codec.batch(keys, self.layout.values(batch))
+
+    def arrow_rows(self) -> Iterator[ArrowRows | Iterator[tuple[Any, Any]]]:
+        """Give the entries in columns, and in iterators those of batches of which some stand in none."""
+        with self._explaining():
+            for files in self.buckets:
+                for batch in self._newest(files):
+                    yield rows_of_entries(self.layout, batch)
+
+    def _newest(self, files: tuple[DataFile, ...]) -> Iterator[pa.RecordBatch]:
+        """Give the entries of a bucket; the keys of one file need not be looked at."""
+        if len(files) > 1:
+            for _, batch in newest_rows(self.folder, files, self.layout, _COLUMNS):
+                yield batch
+            return
+        for file in files:
+            for batch in large_batches(self.folder, file, _COLUMNS):
+                yield present(self.layout, batch)
+
+    def _rows(self) -> Iterator[tuple[list[Any], pa.RecordBatch]]:
+        with self._explaining():
+            for files in self.buckets:
+                yield from newest_rows(self.folder, files, self.layout, _COLUMNS)
+
+    @contextmanager
+    def _explaining(self) -> Iterator[None]:
+        try:
+            yield
+        except FileGoneError as error:
+            raise SourceError(
+                f"{self.title} was compacted and vacuumed while it was read ({error}); keep what a vacuum removes "
+                "older than the longest job"
+            ) from error
+
+
+def grouped(groups: Mapping[int, tuple[DataFile, ...]], parallelism: int) -> list[tuple[tuple[DataFile, ...], ...]]:
+    """Divide buckets into groups of about as many rows each; empty buckets are left out."""
+    sizes = sorted(
+        ((sum(file.rows for file in files), bucket) for bucket, files in groups.items() if files), reverse=True
+    )
+    chosen: list[list[int]] = [[] for _ in range(min(max(parallelism, 1), len(sizes)))]
+    heap = [(0, number) for number in range(len(chosen))]
+    for rows, bucket in sizes:
+        total, number = heapq.heappop(heap)
+        chosen[number].append(bucket)
+        heapq.heappush(heap, (total + rows, number))
+    return [tuple(groups[bucket] for bucket in sorted(buckets)) for buckets in chosen]
+
+
+Part = tuple[DataFile, int, int]
+"""A file, and which rows of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class LakeItemSplit:
+    """Some items, in order.
+
+    Attributes:
+        title: what errors call the list.
+        folder: where its files are.
+        layout: what their columns mean.
+        parts: which rows of which files. The files stay until a vacuum, also after a compaction.
+    """
+
+    title: str
+    folder: Folder
+    layout: Layout
+    parts: tuple[Part, ...]
+
+    def read(self) -> Iterator[Any]:
+        """Give the items."""
+        for batch in self._rows():
+            yield from self.layout.values(batch)
+
+    def read_arrow(self) -> Iterator[pa.RecordBatch]:
+        """Give the items in a column."""
+        codec = self.layout.codec
+        schema = codec.schema()
+        for batch in self._rows():
+            escape = self.layout.column(batch, "_pv", pa.binary())
+            if escape.null_count == batch.num_rows and "value" in batch.schema.names:
+                column = self.layout.column(batch, "value", schema.field("value").type)
+                yield pa.RecordBatch.from_arrays([column], schema=schema)
+            else:
+                yield codec.batch([], self.layout.values(batch))
+
+    def arrow_rows(self) -> Iterator[ArrowRows | Iterator[Any]]:
+        """Give the items in columns, and in iterators those of batches of which some stand in none."""
+        with self._explaining():
+            for file, start, stop in self.parts:
+                for batch in large_batches(self.folder, file, None, start, stop):
+                    yield rows_of_items(self.layout, batch)
+
+    def _rows(self) -> Iterator[pa.RecordBatch]:
+        with self._explaining():
+            for part in self.parts:
+                yield from rows_between(self.folder, *part)
+
+    @contextmanager
+    def _explaining(self) -> Iterator[None]:
+        try:
+            yield
+        except FileGoneError as error:
+            raise SourceError(
+                f"{self.title} was compacted and vacuumed while it was read ({error}); keep what a vacuum removes "
+                "older than the longest job"
+            ) from error
+
+
+def divided(positions: Positions, parallelism: int) -> list[tuple[Part, ...]]:
+    """Divide a list into stretches of about as many items each."""
+    count = min(max(parallelism, 1), positions.size)
+    bounds = [positions.size * number // count for number in range(count + 1)] if count else []
+    return [tuple(positions.parts(start, stop)) for start, stop in pairwise(bounds)]

@@ -1,0 +1,463 @@
+"""Rows and columns of a collection, written to Parquet files and read from them.
+
+The codec thinks in Arrow types; Delta has fewer. What it lacks is stored as something that every Delta
+reader takes, without loss, and is cast back by the type that the codec knows:
+
+    naive timestamp   -> timestamp with time zone UTC (Delta's naive one needs a table feature)
+    duration          -> long, microseconds
+    binary of a fixed size, such as a UUID -> binary
+
+A map has the columns `key`, `_pk`, `value`, `_pv`, `_del` and with a journal `_old`, `_old_pv`; a list has
+`value`, `_pv`. `_pk`, `_pv`, `_old_pv` hold what does not fit the typed column beside them; `_del` marks
+an entry that was removed. A column without a type is not stored.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as compute
+import pyarrow.parquet as parquet
+
+from dstream.base.threads import contextmanager
+from dstream.delta.commits import DataFile, new_path
+from dstream.errors import DStreamError, IllegalStateError
+from dstream.filesystem.checksums import MismatchError, SummingSink, checked, sums_of
+from dstream.filesystem.folders import Folder
+from dstream.schema.types import LARGE_VALUE, ColumnTooLargeError, Type
+from dstream.storage.base.folders import failed
+from dstream.storage.base.rows import PORTION_BYTES
+from dstream.storage.codec.collection import Codec
+from dstream.storage.codec.keys import identity
+
+__all__ = [
+    "KEY_COLUMNS",
+    "NOT_COMMITTED",
+    "ROWS_IN_GROUP",
+    "DataWriter",
+    "Layout",
+    "Read",
+    "batches",
+    "identities",
+    "in_parts",
+    "logical",
+    "newest_rows",
+    "opened",
+    "physical",
+    "physical_type",
+    "release_memory",
+    "remove_quietly",
+    "small_file",
+    "takes_more",
+    "write_file",
+    "write_parts",
+    "write_rows",
+]
+
+
+@functools.lru_cache(maxsize=256)
+def physical_type(kind: pa.DataType) -> pa.DataType:
+    """Return the type under which a column of `kind` is stored."""
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", "UTC")
+    if pa.types.is_duration(kind):
+        return pa.int64()
+    if pa.types.is_fixed_size_binary(kind):
+        return pa.binary()
+    if pa.types.is_list(kind):
+        return pa.list_(pa.field("element", physical_type(kind.value_type)))
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(field.name, physical_type(field.type)) for field in kind])
+    return kind
+
+
+def physical(column: Any) -> Any:
+    """Return a column as it is stored."""
+    return _cast(column, physical_type(column.type))
+
+
+def logical(column: Any, kind: pa.DataType) -> Any:
+    """Return a stored column as the codec knows it."""
+    return _cast(column, kind)
+
+
+def _cast(column: Any, kind: pa.DataType) -> Any:
+    return column if column.type == kind else column.cast(kind)
+
+
+T = TypeVar("T")
+
+Read = Callable[[Folder, DataFile, Sequence[str] | None], Iterator[pa.RecordBatch]]
+"""Reads some columns of a file, or all of them, as `batches` does."""
+
+ROWS_IN_GROUP = 8192
+"""Rows that are written, and later read, at a time."""
+NOT_COMMITTED = -1
+"""The version of a file that is not committed yet."""
+
+_SMALL_FILE = 1000
+_PLAIN_VALUE = 16 << 20
+"""Bytes of a value above which a file is not compressed, since that takes as many bytes of memory again."""
+_READ_AT_ONCE = 20_000
+_BYTES_AT_ONCE = PORTION_BYTES
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which columns a collection has, and how entries and items become columns.
+
+    Attributes:
+        codec: how keys and values are encoded.
+        has_keys: whether it holds entries; a list holds items.
+        journal: whether each change keeps the old value.
+    """
+
+    codec: Codec
+    has_keys: bool
+    journal: bool = False
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The columns that are stored; those of types that are not known are left out."""
+        fields = [*self._key_fields(), *self._value_fields()]
+        if self.has_keys:
+            fields.append(pa.field("_del", pa.bool_()))
+        if self.journal:
+            fields.extend(pa.field(_OLD[field.name], field.type) for field in self._value_fields())
+        return pa.schema(fields)
+
+    def _key_fields(self) -> list[pa.Field]:
+        return _stored(self.codec.key, self.codec.key_schema()) if self.has_keys else []
+
+    def _value_fields(self) -> list[pa.Field]:
+        return _stored(self.codec.value, self.codec.value_schema())
+
+    def entries(self, keys: Sequence[Any], values: Sequence[Any], olds: Sequence[Any] | None = None) -> pa.RecordBatch:
+        """Return entries as stored; a value of None removes the entry."""
+        columns: dict[str, Any] = dict(zip(("key", "_pk"), self.codec.key_columns(keys), strict=True))
+        columns.update(zip(("value", "_pv"), self.codec.value_columns(values), strict=True))
+        columns["_del"] = pa.array([value is None for value in values], pa.bool_())
+        if self.journal:
+            known = olds if olds is not None else [None] * len(keys)
+            columns.update(zip(("_old", "_old_pv"), self.codec.value_columns(known), strict=True))
+        return self._batch(columns)
+
+    def items(self, values: Sequence[Any]) -> pa.RecordBatch:
+        """Return the items of a list as stored."""
+        return self._batch(dict(zip(("value", "_pv"), self.codec.value_columns(values), strict=True)))
+
+    def _batch(self, columns: dict[str, Any]) -> pa.RecordBatch:
+        schema = self.schema
+        return pa.RecordBatch.from_arrays([physical(columns[name]) for name in schema.names], schema=schema)
+
+    def adapted(self, batch: pa.RecordBatch, without_olds: bool = False) -> pa.RecordBatch:
+        """Return stored rows with all columns of this layout; one that the file did not have yet is null."""
+        schema = self.schema
+        kept = {name for name in batch.schema.names if not (without_olds and name.startswith("_old"))}
+        columns = [
+            self.column(batch, field.name, field.type) if field.name in kept else pa.nulls(batch.num_rows, field.type)
+            for field in schema
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+    def keys(self, batch: pa.RecordBatch) -> list[Any]:
+        """Return the keys of stored rows."""
+        typed, escape = self._typed(batch, "key", self.codec.key), self.column(batch, "_pk", pa.binary())
+        if typed.null_count and typed.null_count + escape.null_count != batch.num_rows:
+            raise IllegalStateError(f"{self.codec} is damaged: a row of one of its files has no key, or two")
+        return self.codec.keys_from(typed, escape)
+
+    def removed(self, batch: pa.RecordBatch) -> Any:
+        """Return the column that says which rows are those of removed entries."""
+        return self.column(batch, "_del", pa.bool_())
+
+    def column(self, batch: pa.RecordBatch, name: str, kind: pa.DataType) -> Any:
+        """Return a column of stored rows in a type of the codec.
+
+        Raises:
+            IllegalStateError: there is no such column, or it holds something else.
+        """
+        try:
+            return logical(batch.column(name), kind)
+        except (KeyError, pa.ArrowException) as error:
+            raise IllegalStateError(
+                f"{self.codec} is damaged: the column {name} of one of its files is not there, or not of the type "
+                f"{kind}: {error}"
+            ) from error
+
+    def values(self, batch: pa.RecordBatch, column: str = "value") -> list[Any]:
+        """Return the values of stored rows, or the old ones of column `_old`; None where there is none."""
+        escape = {"value": "_pv", "_old": "_old_pv"}[column]
+        typed = self._typed(batch, column, self.codec.value)
+        return self.codec.values_from(typed, self.column(batch, escape, pa.binary()))
+
+    def _typed(self, batch: pa.RecordBatch, name: str, kind: Type | None) -> Any:
+        """Return a typed column; all null if there was no type yet when the file was written."""
+        arrow = None if kind is None else kind.arrow
+        if arrow is None or name not in batch.schema.names:
+            return pa.nulls(batch.num_rows, arrow or pa.null())
+        return self.column(batch, name, arrow)
+
+
+_OLD = {"value": "_old", "_pv": "_old_pv"}
+
+
+def _stored(kind: Type | None, fields: Sequence[pa.Field]) -> list[pa.Field]:
+    has_column = kind is not None and kind.arrow is not None
+    return [pa.field(field.name, physical_type(field.type)) for field in fields[0 if has_column else 1 :]]
+
+
+def write_rows(folder: Folder, batch: pa.RecordBatch, bucket: int, prefix: str = "") -> DataFile:
+    """Write rows into a new file that nobody sees yet."""
+    if batch.num_rows > _SMALL_FILE or takes_more(batch, PORTION_BYTES):
+        with DataWriter(folder, batch.schema, bucket, prefix) as writer:
+            writer.write(batch)
+        return writer.file
+    return write_file(folder, small_file(batch), batch.num_rows, bucket, prefix)
+
+
+def small_file(batch: pa.RecordBatch) -> bytes:
+    """Return a file of a few rows, neither compressed nor described: that halves the time it takes."""
+    sink = pa.BufferOutputStream()
+    options = {"compression": "none", "use_dictionary": False, "write_statistics": False, "store_schema": False}
+    with parquet.ParquetWriter(sink, batch.schema, **options) as rows:
+        rows.write_batch(batch)
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
+
+
+def write_file(folder: Folder, data: bytes, rows: int, bucket: int, prefix: str = "") -> DataFile:
+    """Write a new file that nobody sees yet, of which all bytes are there."""
+    path = new_path(prefix)
+    folder.write(path, data)
+    return DataFile(NOT_COMMITTED, 0, bucket, path, len(data), rows, sums_of(data))
+
+
+def takes_more(batch: pa.RecordBatch, size: int) -> bool:
+    """Say whether rows take more than so many bytes.
+
+    What the buffers hold is known in 0.2 us. Rows may be a part of that; how much they take is known in 9 us.
+    """
+    return bool(batch.get_total_buffer_size() > size and batch.nbytes > size)
+
+
+def write_parts(folder: Folder, parts: Sequence[pa.RecordBatch], bucket: int, prefix: str = "") -> DataFile:
+    """Write rows, at least one, into a new file that nobody sees yet; more than 2 GiB of a column are several parts."""
+    if len(parts) == 1:
+        return write_rows(folder, parts[0], bucket, prefix)
+    with DataWriter(folder, parts[0].schema, bucket, prefix) as writer:
+        for part in parts:
+            writer.write(part)
+    return writer.file
+
+
+def in_parts(encode: Callable[[Sequence[T]], pa.RecordBatch], rows: Sequence[T]) -> list[pa.RecordBatch]:
+    """Return rows as a batch, or as several where a column would pass 2 GiB."""
+    try:
+        return [encode(rows)]
+    except ColumnTooLargeError:
+        if len(rows) < 2:  # Then it says so of the one value.
+            raise
+    middle = len(rows) // 2
+    return [*in_parts(encode, rows[:middle]), *in_parts(encode, rows[middle:])]
+
+
+class DataWriter:
+    """Writes a new file batch by batch; `file` says where it is after it was closed.
+
+    A failure inside the `with` removes the file.
+    """
+
+    def __init__(self, folder: Folder, schema: pa.Schema, bucket: int, prefix: str = "") -> None:
+        self._bucket = bucket
+        self._path = new_path(prefix)
+        self._opened = folder.writing(self._path)
+        self._sink = SummingSink(self._opened.__enter__())
+        self._rows = 0
+        self._schema = schema
+        self._writer: parquet.ParquetWriter | None = None
+        self._is_large = False
+
+    def _begun(self, bytes_of_one: int) -> parquet.ParquetWriter:
+        """Begin the file in the way that suits its first rows, which have so many bytes each.
+
+        A dictionary and statistics copy each value three times, and compression copies it once (pyarrow 26).
+        """
+        self._is_large = bytes_of_one > LARGE_VALUE
+        options: dict[str, Any] = {"compression": "zstd", "compression_level": 1}
+        if bytes_of_one > _PLAIN_VALUE:
+            options = {"compression": "none"}
+        if self._is_large:
+            options.update(use_dictionary=False, write_statistics=False)
+        return parquet.ParquetWriter(self._sink, self._schema, store_schema=False, **options)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append rows, in groups that hold a few megabytes at most: a group is what readers take at a time."""
+        if self._writer is None:
+            self._writer = self._begun(batch.nbytes // max(1, batch.num_rows))
+        fitting = PORTION_BYTES * batch.num_rows // max(1, batch.nbytes)
+        self._writer.write_batch(batch, row_group_size=max(1, min(fitting, ROWS_IN_GROUP)))
+        self._rows += batch.num_rows
+
+    def __enter__(self) -> DataWriter:
+        return self
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if error is None:
+            try:
+                self._end()
+            except BaseException as failure:
+                self._give_up(failure)
+                raise
+            self._opened.__exit__(None, None, None)
+            size, sums = self._sink.size, self._sink.sums.text()
+            self.file = DataFile(NOT_COMMITTED, 0, self._bucket, self._path, size, self._rows, sums)
+        else:
+            self._give_up(error)
+
+    def _give_up(self, error: BaseException) -> None:
+        """Remove the file. The Parquet writer must not try to end it, now or when it is collected."""
+        if self._writer is not None:
+            with suppress(Exception):
+                self._writer.close()
+            self._writer.is_open = False
+        self._opened.__exit__(type(error), error, error.__traceback__)
+
+    def _end(self) -> None:
+        if self._writer is None:
+            self._writer = self._begun(0)
+        self._writer.close()
+        if self._is_large:
+            self._writer = None
+            release_memory()
+
+
+def release_memory() -> None:
+    """Return what pyarrow has allocated for large values and needs no longer, which it would keep for the next ones."""
+    pa.default_memory_pool().release_unused()
+
+
+def remove_quietly(folder: Folder, paths: Iterable[str]) -> None:
+    """Remove files that nobody refers to; what stays is left to the next vacuum."""
+    for path in paths:
+        try:
+            folder.delete(path)
+        except Exception:
+            continue
+
+
+@contextmanager
+def opened(folder: Folder, file: DataFile) -> Iterator[parquet.ParquetFile]:
+    """Open a file to read rows from it; what is read is compared with its checksums.
+
+    Raises:
+        FileGoneError: a vacuum has removed the file.
+        EngineError: the disk, or the network drive, fails.
+        IllegalStateError: it is not as it was written, no Parquet file, or has more or fewer rows than the log says.
+    """
+    with folder.open(file.path) as handle:
+        try:
+            reader = parquet.ParquetFile(checked(handle, file.size, file.sums))
+            if reader.metadata.num_rows != file.rows:
+                raise MismatchError(f"it has {reader.metadata.num_rows} rows, and its log says {file.rows}")
+            yield reader
+        except (pa.ArrowException, MismatchError, OSError) as error:
+            if isinstance(error, FileNotFoundError | DStreamError):
+                raise
+            if isinstance(error, OSError) and error.errno:  # pyarrow's own about what it reads have no number
+                raise failed(folder.title, "reading", f"{folder.url}/{file.path}", error) from error
+            raise IllegalStateError(
+                f"{folder.title} is damaged: its file {folder.url}/{file.path}: {error}; restore it from a backup"
+            ) from error
+
+
+def batches(folder: Folder, file: DataFile, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+    """Read the rows of a file, a bounded number at a time; columns that it does not have are left out.
+
+    Raises:
+        FileGoneError: a vacuum has removed the file.
+    """
+    with opened(folder, file) as reader:
+        names = None if columns is None else [name for name in columns if name in reader.schema_arrow.names]
+        if file.rows <= _READ_AT_ONCE and _bytes_of(reader) <= _BYTES_AT_ONCE:
+            yield from reader.read(names, use_threads=False).combine_chunks().to_batches()
+            return
+        for group in range(reader.num_row_groups):
+            yield from reader.read_row_group(group, names, use_threads=False).to_batches(ROWS_IN_GROUP)
+
+
+def _bytes_of(reader: parquet.ParquetFile) -> int:
+    """Return how many bytes all columns of a file have when they are not compressed."""
+    return sum(reader.metadata.row_group(group).total_byte_size for group in range(reader.num_row_groups))
+
+
+KEY_COLUMNS = ("key", "_pk", "_del")
+"""What must be read to know which rows remain."""
+
+_STAND_FOR_THEMSELVES = (str, int, bytes)
+
+
+def newest_rows(
+    folder: Folder,
+    files: Sequence[DataFile],
+    layout: Layout,
+    columns: Sequence[str] | None = None,
+    keep_removed: bool = False,
+    read: Read = batches,
+) -> Iterator[tuple[list[Any], pa.RecordBatch]]:
+    """Give each key of a bucket once, with its newest row.
+
+    The newest files come first; the keys of all but the oldest, which is the largest as a rule, stay in
+    memory. The oldest streams.
+
+    Args:
+        folder: where the files are.
+        layout: what their columns mean.
+        files: those of one bucket, oldest first.
+        columns: which to read; the key and `_del` must be among them.
+        keep_removed: give also the rows that say that an entry was removed.
+        read: reads a file.
+
+    Returns:
+        Keys and the rows that belong to them.
+    """
+    seen: set[Any] = set()
+    for number in range(len(files) - 1, -1, -1):
+        for batch in read(folder, files[number], columns):
+            keys = layout.keys(batch)
+            known = identities(layout, keys)
+            yield from _remaining(keys, known, batch, layout.removed(batch), seen, keep_removed)
+            if number:
+                seen.update(known)
+
+
+def identities(layout: Layout, keys: list[Any]) -> list[Any]:
+    """Return what stands for each key in a dict."""
+    kind = layout.codec.key
+    if (
+        kind is not None
+        and kind.hint in _STAND_FOR_THEMSELVES
+        and all(map(_STAND_FOR_THEMSELVES.__contains__, map(type, keys)))
+    ):
+        return keys
+    return list(map(identity, keys))
+
+
+def _remaining(
+    keys: list[Any], known: list[Any], batch: pa.RecordBatch, removed: Any, seen: set[Any], keep_removed: bool
+) -> Iterator[tuple[list[Any], pa.RecordBatch]]:
+    skips_removed = not keep_removed and compute.any(removed).as_py()  # pyright: ignore[reportAttributeAccessIssue]
+    if not skips_removed and seen.isdisjoint(known):
+        if keys:
+            yield keys, batch
+        return
+    gone = removed.to_pylist() if skips_removed else [False] * len(keys)
+    rows = [row for row, key in enumerate(known) if not gone[row] and key not in seen]
+    if rows:
+        yield [keys[row] for row in rows], batch.take(pa.array(rows, pa.int64()))

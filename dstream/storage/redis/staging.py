@@ -1,0 +1,153 @@
+"""Staged keys that one attempt of one task writes, until the driver publishes their content."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from dstream.errors import DStreamError
+from dstream.storage.codec.collection import Codec
+from dstream.storage.codec.description import settled
+from dstream.storage.redis.collection import RedisCollection
+from dstream.storage.redis.scripts import ABORT, IS_DONE, KEEP_SECONDS, NOW, TYPES, Script
+from dstream.storage.redis.server import Connection
+
+__all__ = ["AT_A_TIME", "RedisJob", "Stage"]
+
+
+AT_A_TIME = 5000
+"""How many entries or items a task sends at once."""
+
+_PREFIX = re.compile(r"s:[0-9a-f]{32}:[0-9a-f]{32}")
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Where one attempt of a task writes. No two attempts share one, so a losing one never shows."""
+
+    collection: RedisCollection
+    prefix: str
+
+    @staticmethod
+    def of(collection: RedisCollection, run: str) -> Stage:
+        """Return a new place for an attempt that belongs to a run of a job."""
+        return Stage(collection, f"{run}:{uuid.uuid4().hex}")
+
+    @staticmethod
+    def at(collection: RedisCollection, prefix: Any) -> Stage:
+        """Return the place that a receipt names.
+
+        Raises:
+            ValueError: it is none.
+        """
+        if not isinstance(prefix, str) or not _PREFIX.fullmatch(prefix):
+            raise ValueError(f"nothing is staged at {prefix!r:.200}")
+        return Stage(collection, prefix)
+
+    @property
+    def run(self) -> str:
+        """What the places of all attempts of its run of the job begin with."""
+        return self.prefix.rpartition(":")[0]
+
+    def key(self, part: object) -> str:
+        """Return one of its keys."""
+        return self.collection.key(f"{self.prefix}:{part}")
+
+
+class Sender:
+    """Sends staged data over a connection, so that nothing stays for ever that nobody publishes."""
+
+    def __init__(self, connection: Connection, collection: RedisCollection) -> None:
+        self._connection = connection
+        self._collection = collection
+        self._now: Any = None
+        self._known: set[str] = set()
+
+    def send(self, keys: Sequence[str], commands: Callable[[Any], object]) -> list[Any]:
+        """Send commands that write to `keys`, and return their answers."""
+        if self._now is None:
+            self._now = self._collection.run(self._connection, NOW, [])
+        new = [key for key in keys if key not in self._known]
+        self._known.update(new)
+        with self._collection.pipeline(self._connection) as pipe:
+            if new:  # before they are made: vacuum and abort find them there
+                pipe.zadd(self._collection.temporary, dict.fromkeys(new, self._now))
+            commands(pipe)
+            for key in new:
+                pipe.expire(key, KEEP_SECONDS)
+            answers: list[Any] = pipe.execute()
+        return answers[bool(new) : len(answers) - len(new)]
+
+
+class Written(Protocol):
+    """What an attempt staged, with the codec that it used."""
+
+    @property
+    def stage(self) -> Stage: ...
+
+    @property
+    def codec(self) -> Codec: ...
+
+    def check(self, connection: Connection, codec: Codec) -> None:
+        """Raise what a strict collection of the types of `codec` refuses."""
+        ...
+
+
+class RedisJob:
+    """What the driver of a job does, whatever the job writes into."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        collection: RedisCollection,
+        codec: Codec,
+        job: str | None,
+        epoch: int,
+        replace: bool,
+    ) -> None:
+        self._connection = connection
+        self._collection = collection
+        self._began_with = codec
+        self._replace = replace
+        self._run = f"s:{uuid.uuid4().hex}"
+        self._is_anonymous = int(job is None)
+        # One without a name is a job of its own, whose mark disappears after a day.
+        self._mark = collection.key("jobs" if job is not None else f"{self._run}:done")
+        self._job = "" if job is None else job
+        self._epoch = epoch
+
+    @property
+    def is_done(self) -> bool:
+        """Whether this epoch of the job, or a later one, has committed."""
+        return bool(self._script(IS_DONE, [self._mark], self._job, self._epoch))
+
+    def abort(self) -> None:
+        """Remove what tasks of this run have staged."""
+        self._remove([self._run])
+
+    def _remove(self, runs: Iterable[str]) -> None:
+        with contextlib.suppress(DStreamError):  # it disappears by itself
+            for run in runs:
+                self._script(ABORT, [self._collection.temporary], self._collection.key(f"{run}:"))
+
+    def _tidy(self, receipts: Sequence[Written]) -> None:
+        """Remove what losing attempts have staged, of this run and of those that wrote the receipts."""
+        self._remove({self._run, *(written.stage.run for written in receipts)})
+
+    def _script(self, script: Script, keys: Sequence[str], *arguments: Any) -> Any:
+        return self._collection.run(self._connection, script, keys, *arguments)
+
+    def _types(self, receipts: Sequence[Written]) -> tuple[bytes, Codec]:
+        """Return the types as they are, and the codec that the commit leaves behind; the first receipt decides."""
+        types = self._script(TYPES, [])
+        codec = self._collection.codec(types)
+        if receipts:
+            codec = settled(codec, receipts[0].codec)
+        for written in receipts:
+            if codec.strict and (written.codec.key, written.codec.value) != (codec.key, codec.value):
+                written.check(self._connection, codec)
+        return types, codec

@@ -1,0 +1,297 @@
+"""`SqliteCollection`: the identity, tables, pinned states and common operations of a collection.
+
+`sqlite_schema` says how a change keeps what pins need. A pin that never left its process is dropped with the last split
+that holds it; one that traveled stays for a day, since nobody knows who reads it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import os
+import shutil
+import sqlite3
+import time
+import weakref
+from collections import defaultdict, deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from dstream.base.validation import NOT_UNDERSTOOD
+from dstream.errors import IllegalStateError
+from dstream.spi.store import Kind, Options
+from dstream.storage.base.options import Shape, destroyed_error
+from dstream.storage.codec.collection import Codec
+from dstream.storage.codec.description import described_codec
+from dstream.storage.codec.pickles import Pickles
+from dstream.storage.sqlite.database import DAMAGE, DatabaseLocation, content_table, drop_statements, journal_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = [
+    "KEEP_SECONDS",
+    "CollectionRow",
+    "Pin",
+    "SqliteCollection",
+    "SqliteHandle",
+    "pinned",
+    "removed_pins",
+    "types_of",
+]
+
+
+KEEP_SECONDS = 86_400.0
+"""How long staged data and pins stay if nobody removes them."""
+
+
+class CollectionRow(NamedTuple):
+    """The entry of a collection in the database.
+
+    Attributes:
+        types: its types as they are stored.
+        version: how often a list has changed.
+        size: the number of items of a list; 0 for maps, whose entries are not counted.
+    """
+
+    types: str
+    version: int
+    size: int
+
+
+@dataclass(frozen=True)
+class SqliteCollection:
+    """One collection in a database. One of the same name that is made later has another number."""
+
+    place: DatabaseLocation
+    number: int
+    kind: Kind
+    name: str
+    shape: Shape
+    asked: Options
+    pickles: Pickles
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name!r}"
+
+    @functools.cached_property
+    def table(self) -> str:
+        """The table of its entries or items, quoted."""
+        return content_table(self.kind, self.name, self.number)
+
+    @property
+    def journal(self) -> str:
+        """The table of its changes, quoted."""
+        return journal_of(self.table)
+
+    @property
+    def staged(self) -> str:
+        """The folder of what tasks have written for it.
+
+        Raises:
+            IllegalStateError: it is a symbolic link, or one of those above it beside the database.
+        """
+        files = self.place.files
+        for folder in (files, f"{files}/staged", f"{files}/staged/{self.number}"):
+            if os.path.islink(folder):
+                raise IllegalStateError(
+                    f"{self}: {folder} is a symbolic link, which may lead anywhere; put the folder itself there"
+                )
+        return folder
+
+    def state(self, connection: sqlite3.Connection) -> CollectionRow:
+        """Look at the collection inside a transaction.
+
+        Raises:
+            CollectionDestroyedError: it is no more.
+        """
+        found = connection.execute("SELECT types, version, size FROM dstream_collections WHERE id = ?", (self.number,))
+        row = found.fetchone()
+        if row is None:
+            raise destroyed_error(self)
+        return CollectionRow(*row)
+
+    def settle(self, connection: sqlite3.Connection, types: str, codec: Codec) -> None:
+        """Write down types that were decided, inside a transaction that saw `types`."""
+        settled = types_of(codec)
+        if settled != types:
+            connection.execute("UPDATE dstream_collections SET types = ? WHERE id = ?", (settled, self.number))
+
+    @contextlib.contextmanager
+    def changes_at_one_time(self, connection: sqlite3.Connection) -> Iterator[None]:
+        """Give the events of all statements inside the time of the last one: a trigger knows that of its own."""
+        if not self.shape.journal:
+            yield
+            return
+        newest = f"SELECT max(offset) FROM {self.journal}"
+        since = connection.execute(newest).fetchone()[0] or 0
+        yield
+        time_of_newest = f"SELECT at FROM {self.journal} WHERE offset = ({newest})"
+        connection.execute(f"UPDATE {self.journal} SET at = ({time_of_newest}) WHERE offset > ?", (since,))
+
+    def codec(self, types: Any) -> Codec:
+        """Return the codec of types as they are stored.
+
+        Raises:
+            IllegalStateError: they are no types.
+        """
+        try:
+            data = json.loads(types)
+        except NOT_UNDERSTOOD as error:
+            raise self.damaged(f"dstream_collections holds no types of it: {error}") from error
+        return described_codec(data, self.kind, self.name, self.asked, self.pickles)
+
+    def check_items(self, found: int, start: int, stop: int) -> None:
+        """Compare the number of items that were read with their positions, of which each has one item.
+
+        Raises:
+            IllegalStateError: some are missing.
+        """
+        if found != max(0, stop - start):
+            raise self.damaged(f"of the items at positions {start} to {stop - 1} only {found} can be read")
+
+    def damaged(self, why: str) -> IllegalStateError:
+        """Return the error that says that the database does not hold what dstream has written there."""
+        return IllegalStateError(f"{self} in the storage sqlite:{self.place.path} is damaged: {why}; {DAMAGE}")
+
+
+def types_of(codec: Codec) -> str:
+    """Return the types of a codec as they are stored."""
+    return json.dumps(codec.to_json(), sort_keys=True)
+
+
+_dropped: dict[DatabaseLocation, deque[int]] = defaultdict(deque)
+"""Pins that nobody here needs any more. The next one who pins removes them: no finalizer talks to a database."""
+
+
+@dataclass(eq=False)
+class Pin:
+    """A number in `dstream_pins`."""
+
+    number: int
+
+    def __post_init__(self) -> None:
+        self._at_end: Any = None
+
+    def drop_at_end(self, place: DatabaseLocation) -> None:
+        """Drop the pin when nobody in this process holds it any more."""
+        self._at_end = weakref.finalize(self, _dropped[place].append, self.number)
+        self._at_end.atexit = False
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._at_end is not None:
+            self._at_end.detach()
+        return Pin, (self.number,)
+
+
+def pinned(connection: sqlite3.Connection, collection: SqliteCollection) -> Pin:
+    """Pin the state of a collection inside a transaction, and remove pins that nobody needs."""
+    dropped = _dropped[collection.place]
+    while dropped:
+        connection.execute("DELETE FROM dstream_pins WHERE pin = ?", (dropped.popleft(),))
+    removed_pins(connection, collection.number, time.time() - KEEP_SECONDS)
+    made = connection.execute(
+        "INSERT INTO dstream_pins (collection, at) VALUES (?, ?)", (collection.number, time.time())
+    )
+    pin = Pin(made.lastrowid or 0)
+    pin.drop_at_end(collection.place)
+    return pin
+
+
+def removed_pins(connection: sqlite3.Connection, number: int, before: float) -> int:
+    """Remove the pins of a collection that are older, inside a transaction, and the values that no other one needs."""
+    found = connection.execute("DELETE FROM dstream_pins WHERE collection = ? AND at <= ?", (number, before))
+    connection.execute(
+        "DELETE FROM dstream_undo WHERE collection = ? "
+        "AND pin < coalesce((SELECT min(pin) FROM dstream_pins WHERE collection = ?), 9223372036854775807)",
+        (number, number),
+    )
+    return found.rowcount
+
+
+class SqliteHandle:
+    """The part of a store that does not depend on its kind."""
+
+    in_process = False
+    location: str | None = None
+
+    def __init__(self, collection: SqliteCollection, types: str) -> None:
+        self._database = collection.place.shared()
+        self._collection = collection
+        self._table = collection.table
+        self._know(types, collection.codec(types))
+
+    @property
+    def name(self) -> str:
+        """The name of the collection."""
+        return self._collection.name
+
+    @property
+    def identity(self) -> str:
+        """What a later one of its name has not."""
+        return str(self._collection.number)
+
+    @property
+    def options(self) -> Options:
+        """How the collection was made, and the types that are known by now."""
+        return self._collection.shape.options(self._codec())
+
+    def destroy(self) -> None:
+        """Remove the collection and its name in one transaction, then what tasks have staged for it."""
+        collection = self._collection
+        with self._database.writing(collection) as connection:
+            collection.state(connection)
+            for table in ("jobs", "pins", "undo"):
+                connection.execute(f"DELETE FROM dstream_{table} WHERE collection = ?", (collection.number,))
+            connection.execute("DELETE FROM dstream_collections WHERE id = ?", (collection.number,))
+            for statement in drop_statements(self._table):
+                connection.execute(statement)
+        shutil.rmtree(collection.staged, ignore_errors=True)
+
+    def schema(self) -> pa.Schema:
+        """Return the columns of `read_arrow`."""
+        return self._codec_of(self._state().types).schema()
+
+    def compact(self) -> None:
+        """Move what the write-ahead log holds into the database, as far as readers allow."""
+        self._state()
+        self._database.row(self._collection, "PRAGMA wal_checkpoint(PASSIVE)")
+
+    def vacuum(self, older_than: float) -> int:
+        """Remove what tasks staged and nobody committed, and what was kept for readers that began long ago."""
+        collection = self._collection
+        before = time.time() - older_than
+        with self._database.writing(collection) as connection:
+            collection.state(connection)
+            pins = removed_pins(connection, collection.number, before)
+        return pins + _removed_files(collection.staged, before)
+
+    def _state(self) -> CollectionRow:
+        with self._database.reading(self._collection) as connection:
+            return self._collection.state(connection)
+
+    def _codec(self) -> Codec:
+        return self._known_codec if self._is_decided else self._codec_of(self._state().types)
+
+    def _codec_of(self, types: str) -> Codec:
+        if types != self._known_types:
+            self._know(types, self._collection.codec(types))
+        return self._known_codec
+
+    def _know(self, types: str, codec: Codec) -> None:
+        self._known_types, self._known_codec, self._is_decided = types, codec, codec.is_decided
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Let it travel to tasks, which use the connection of their process."""
+        return type(self), (self._collection, self._known_types)
+
+
+def _removed_files(folder: str, before: float) -> int:
+    removed = 0
+    for entry in os.scandir(folder) if os.path.isdir(folder) else ():
+        if entry.stat(follow_symlinks=False).st_mtime <= before:
+            os.unlink(entry.path)
+            removed += 1
+    return removed

@@ -1,0 +1,208 @@
+"""Files that one attempt of one task writes beside the database, until the driver commits their rows.
+
+Such a file is a database too, without a log: nobody reads it before its receipt is known.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sqlite3
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from dstream.base.threads import contextmanager
+from dstream.base.validation import checked_number, receipts_of
+from dstream.errors import EngineError
+from dstream.storage.base.options import removed_error
+from dstream.storage.codec.collection import Codec
+from dstream.storage.codec.description import codec_by, settled
+from dstream.storage.sqlite.collection import KEEP_SECONDS, SqliteCollection
+from dstream.storage.sqlite.database import SQLITE_ERRORS, failure
+from dstream.storage.sqlite.rows import Cell
+
+__all__ = ["AT_A_TIME", "Row", "SqliteJob", "Staged", "StagedFile"]
+
+
+AT_A_TIME = 5000
+"""How many entries or items a task writes at once."""
+
+_NAME = re.compile(r"[0-9a-f]{32}-[0-9a-f]{32}")
+
+Row = tuple[Any, Cell | None, Cell | None, bytes | None]
+"""The key, the new value, the value that it was merged with, and what was written; None where there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """How many rows an attempt has staged in which file."""
+
+    collection: SqliteCollection
+    name: str
+    codec: Codec
+    size: int
+
+    @staticmethod
+    def of(receipt: Any, collection: SqliteCollection, codec: Codec) -> Staged:
+        """Return what a receipt says.
+
+        Raises:
+            ValueError: nothing of this collection is staged in a file of that name.
+        """
+        name = receipt["at"]
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            raise ValueError("it names no file of staged rows")
+        return Staged(collection, name, codec_by(receipt["types"], codec), checked_number(receipt["size"]))
+
+    @property
+    def receipt(self) -> dict[str, Any]:
+        """The same as plain data."""
+        return {"at": self.name, "types": self.codec.to_json(), "size": self.size}
+
+    @property
+    def path(self) -> str:
+        """Where the file is."""
+        return f"{self.collection.staged}/{self.name}"
+
+    def rows(self) -> Iterator[Row]:
+        """Give the rows in the order in which they were written.
+
+        Raises:
+            IllegalStateError: they are not there any more.
+        """
+        found = 0
+        with _naming_failures(self.collection), closing(self._opened()) as connection:
+            for row in connection.execute("SELECT key, value, old, written FROM staged ORDER BY n"):
+                found += 1
+                yield row
+        if found != self.size:
+            raise removed_error(self.collection)
+
+    def _opened(self) -> sqlite3.Connection:
+        path = self.path
+        if not os.path.exists(path):
+            raise removed_error(self.collection)
+        return sqlite3.connect(f"file:{quote(path)}?mode=ro&immutable=1", uri=True)
+
+
+class StagedFile:
+    """The file of one attempt while it is written."""
+
+    def __init__(self, collection: SqliteCollection, run: str) -> None:
+        self.name = f"{run}-{uuid.uuid4().hex}"
+        self._collection = collection
+        self._path = f"{collection.staged}/{self.name}"
+        self._connection: sqlite3.Connection | None = None
+
+    def add(self, rows: Iterable[Row]) -> None:
+        """Write some rows behind the others."""
+        with _naming_failures(self._collection):
+            connection = self._connection or self._made()
+            connection.executemany("INSERT INTO staged (key, value, old, written) VALUES (?, ?, ?, ?)", rows)
+
+    def _made(self) -> sqlite3.Connection:
+        collection = self._collection
+        try:
+            staged = collection.staged
+            for folder in (collection.place.files, os.path.dirname(staged), staged):
+                with suppress(FileExistsError):
+                    os.mkdir(folder, 0o700)  # that of this user alone, whatever the mask says
+            os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        except OSError as error:
+            raise EngineError(f"{collection}: tasks cannot write into {self._path}: {error.strerror}") from error
+        self._connection = connection = sqlite3.connect(self._path, isolation_level=None)
+        connection.execute("PRAGMA journal_mode = OFF")
+        connection.execute(f"PRAGMA synchronous = {'FULL' if collection.place.durable else 'OFF'}")
+        connection.execute("BEGIN")
+        connection.execute("CREATE TABLE staged (n INTEGER PRIMARY KEY, key, value, old, written)")
+        return connection
+
+    def finish(self) -> None:
+        """Keep what was written."""
+        if self._connection is not None:
+            with _naming_failures(self._collection):
+                self._connection.execute("COMMIT")
+
+    def close(self) -> None:
+        """Close the file; it is removed if it was not finished."""
+        if self._connection is not None:
+            is_finished = not self._connection.in_transaction
+            self._connection.close()
+            if not is_finished:
+                with suppress(OSError):
+                    os.unlink(self._path)
+
+
+@contextmanager
+def _naming_failures(collection: SqliteCollection) -> Iterator[None]:
+    try:
+        yield
+    except SQLITE_ERRORS as error:
+        raise failure(collection.place, f"what tasks wrote for {collection}", error) from error
+
+
+class SqliteJob:
+    """What jobs of both kinds do in the driver."""
+
+    def __init__(self, collection: SqliteCollection, codec: Codec, job: str | None, epoch: int, replace: bool) -> None:
+        self._collection = collection
+        self._database = collection.place.shared()
+        self._began_with = codec
+        self._run = uuid.uuid4().hex
+        self._job = self._run if job is None else job
+        self._is_anonymous = job is None
+        self._epoch = epoch
+        self._replace = replace
+
+    @property
+    def is_done(self) -> bool:
+        """Whether this epoch of the job, or a later one, has committed."""
+        with self._database.reading(self._collection) as connection:
+            self._collection.state(connection)
+            return self._has_committed(connection)
+
+    def abort(self) -> None:
+        """Remove what tasks of this run have staged."""
+        self._remove({self._run})
+
+    def _staged(self, receipts: Sequence[Any]) -> list[Staged]:
+        collection, known = self._collection, self._began_with
+        return receipts_of(collection, lambda receipt: Staged.of(receipt, collection, known), receipts)
+
+    def _settled(self, types: str, parts: Sequence[Staged]) -> Codec:
+        """Return the codec that a commit leaves; the first receipt decides types that are open."""
+        codec = self._collection.codec(types)
+        return settled(codec, parts[0].codec) if parts else codec
+
+    def _types(self) -> str:
+        with self._database.reading(self._collection) as connection:
+            return self._collection.state(connection).types
+
+    def _has_committed(self, connection: sqlite3.Connection) -> bool:
+        sql = "SELECT 1 FROM dstream_jobs WHERE collection = ? AND job = ? AND epoch >= ?"
+        return connection.execute(sql, (self._collection.number, self._job, self._epoch)).fetchone() is not None
+
+    def _note(self, connection: sqlite3.Connection) -> None:
+        """Write down that the epoch is committed, and forget old jobs that nobody has named."""
+        number, now = self._collection.number, time.time()
+        connection.execute(
+            "INSERT INTO dstream_jobs (collection, job, epoch, removable_at) VALUES (?, ?, ?, ?) "
+            "ON CONFLICT DO UPDATE SET epoch = excluded.epoch",
+            (number, self._job, self._epoch, now + KEEP_SECONDS if self._is_anonymous else None),
+        )
+        connection.execute("DELETE FROM dstream_jobs WHERE collection = ? AND removable_at < ?", (number, now))
+
+    def _tidy(self, parts: Sequence[Staged]) -> None:
+        """Remove what was staged by this run and by those that wrote the receipts, losing attempts included."""
+        self._remove({self._run, *(staged.name[:32] for staged in parts)})
+
+    def _remove(self, runs: set[str]) -> None:
+        with suppress(OSError):  # vacuum removes it later
+            for entry in list(os.scandir(self._collection.staged)):
+                if entry.name[:32] in runs:
+                    os.unlink(entry.path)

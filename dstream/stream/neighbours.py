@@ -1,0 +1,197 @@
+"""`Gathering`: operations on neighbouring items and on the numbers of items."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from dstream.arguments import hint_of_a_gatherer, kind_of
+from dstream.gatherers.neighbours import indexed, numbered, pairs, ranked, sampled, window_fixed
+from dstream.plan import Gather, Node, Recover, Shuffle, call_site
+from dstream.spi import Calling, Gatherer
+from dstream.stream.arguments import count
+from dstream.stream.base import BaseStream
+from dstream.stream.recovery import Delivery
+
+if TYPE_CHECKING:
+    from dstream.stream.objects import Stream
+
+__all__ = ["Gathering"]
+
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class Gathering(BaseStream[T]):
+    """A stream whose items may be gathered, in encounter order.
+
+    Over several partitions, all of these but `gather` leave the items where they are in a first job, which
+    tells how many each partition has, and go on from there in parallel. `gather` depends on its gatherer.
+    """
+
+    __slots__ = ()
+
+    def gather(self, gatherer: Gatherer[T, Any, R]) -> Stream[R]:
+        """Replace the items by what `gatherer` makes of them, in encounter order.
+
+        `dstream.gatherers` has windows, `fold` and `scan`; `Gatherer.of` makes one of your own. Each says
+        whether it runs in parallel.
+
+        Raises:
+            TypeError: `gatherer` is none.
+
+        Example:
+            >>> from dstream.gatherers import window_sliding
+            >>> Stream.of(3, 5, 1, 2).gather(window_sliding(2)).map(max).to_list()
+            [5, 5, 2]
+        """
+        if not isinstance(gatherer, Gatherer):
+            raise TypeError(f"gatherer must be a Gatherer, not {kind_of(gatherer)}{hint_of_a_gatherer(gatherer)}")
+        return self._gathered(gatherer, "gather", gatherer.name)
+
+    def zip_with_index(self) -> Stream[tuple[T, int]]:
+        """Put its number behind each item: `(item, index)`, from 0.
+
+        Example:
+            >>> Stream.of("whale", "sea").zip_with_index().to_list()
+            [('whale', 0), ('sea', 1)]
+        """
+        return self._gathered(indexed(), "zip_with_index")
+
+    def enumerate(self, start: int = 0) -> Stream[tuple[int, T]]:
+        """Put its number before each item: `(index, item)`, as the `enumerate` of Python does.
+
+        Raises:
+            TypeError: `start` is no int.
+
+        Example:
+            >>> Stream.of("whale", "sea").enumerate(1).to_list()
+            [(1, 'whale'), (2, 'sea')]
+        """
+        first = _whole(start, "start")
+        return self._gathered(numbered(first), "enumerate", str(first) if first else "")
+
+    def pairwise(self) -> Stream[tuple[T, T]]:
+        """Replace the items by pairs of an item and the next one, as `itertools.pairwise` does.
+
+        Example:
+            >>> Stream.of(1, 4, 9).pairwise().map(lambda pair: pair[1] - pair[0]).to_list()
+            [3, 5]
+        """
+        return self._gathered(pairs(), "pairwise")
+
+    def chunked(self, n: int) -> Stream[tuple[T, ...]]:
+        """Replace the items by tuples of `n` of them; the last one has what is left.
+
+        Raises:
+            ValueError: `n` is less than 1.
+
+        Example:
+            >>> Stream.of(1, 2, 3, 4, 5).chunked(2).to_list()
+            [(1, 2), (3, 4), (5,)]
+        """
+        return self._gathered(window_fixed(n), "chunked", str(n))
+
+    def sample(self, fraction: float | None = None, seed: int | None = None, *, n: int | None = None) -> Self:
+        """Keep each item with the probability `fraction`, or `n` items, each as probable as any other.
+
+        What is kept depends on the seed and the numbers of the items alone: on an ordered stream a seed keeps the
+        same items on every engine, in any number of partitions. With a `fraction` they keep their order; `n` items
+        come in random order, as from `random.sample`: up to 100,000 of them, each partition holds `n` items and
+        sorts nothing. Fewer are there, all of them come.
+
+        Args:
+            fraction: from 0.0 for none to 1.0 for all.
+            seed: without it one is chosen now, so that this stream gives the same items each time it runs.
+            n: how many items, in place of a fraction.
+
+        Raises:
+            TypeError: neither `fraction` nor `n` is given, or both.
+            ValueError: `fraction` is less than 0 or more than 1, or `n` is negative.
+
+        Example:
+            >>> Stream.from_iterable(range(20)).sample(0.25, seed=7).to_list()
+            [1, 8, 12, 13, 15]
+            >>> Stream.from_iterable(range(20)).sample(n=3, seed=7).to_list()
+            [15, 19, 7]
+        """
+        chosen = _seed(seed)
+        if n is not None:
+            most = _sample_size(fraction, n)
+            return self._shuffled(f"sample(n={most}{'' if seed is None else f', seed={chosen}'})", chosen, most)
+        part = _fraction(fraction)
+        given = str(part) if seed is None else f"{part}, seed={chosen}"
+        return self._then(Gather(self._node, sampled(part, chosen), "sample", given, where=call_site()))
+
+    def shuffle(self, seed: int | None = None) -> Self:
+        """Put the items into a random order, in which the stream is ordered from here on.
+
+        The order depends on the seed and the numbers of the items alone: an ordered stream comes in the same order for
+        a seed on every engine, in any number of partitions. Costs what `sorted` costs.
+
+        Args:
+            seed: without it one is chosen now, so that this stream gives the same order each time it runs.
+
+        Raises:
+            TypeError: `seed` is no int.
+
+        Example:
+            >>> Stream.from_iterable("abcdef").shuffle(seed=7).to_list()
+            ['c', 'f', 'e', 'd', 'b', 'a']
+        """
+        chosen = _seed(seed)
+        return self._shuffled(f"shuffle({'' if seed is None else chosen})", chosen, None)
+
+    def _shuffled(self, call: str, seed: int, most: int | None) -> Self:
+        """Return the items in random order, or only the first of them."""
+        return self._then(Shuffle(self._node, ranked(seed), most, call, where=call_site()))
+
+    def _gathered(self, gatherer: Gatherer[T, Any, R], name: str, given: str = "") -> Stream[R]:
+        gather = Gather(self._node, gatherer, name, given, where=call_site())
+        gathered: Stream[R] = self._as("Stream", self._recovering(gather, gatherer.parallel))
+        return gathered
+
+    def _recovering(self, gather: Gather, calling: Any) -> Node:
+        """Return the step with what its gatherer wants to happen to calls that fail."""
+        if isinstance(calling, Calling) and calling.into is not None:
+            return Recover(gather, (Exception,), "sent", delivery=Delivery(calling.into, self._runtime))
+        if isinstance(calling, Calling) and calling.instead:
+            return Recover(gather, (Exception,), "resolved", functools.partial(_instead, *calling.instead))
+        return gather
+
+
+def _whole(value: Any, name: str) -> int:
+    if isinstance(value, bool) or not hasattr(type(value), "__index__"):
+        raise TypeError(f"{name} must be an int, not {kind_of(value)}")
+    return operator.index(value)
+
+
+def _seed(seed: Any) -> int:
+    if seed is not None:
+        return _whole(seed, "seed")
+    from random import getrandbits  # here: few programs draw
+
+    return getrandbits(64)
+
+
+def _sample_size(fraction: Any, n: Any) -> int:
+    if fraction is not None:
+        raise TypeError("sample() takes a fraction or n=, not both")
+    return count(n, "n")
+
+
+def _fraction(value: Any) -> float:
+    if value is None:
+        raise TypeError("sample() takes a fraction, or n= for so many items")
+    if isinstance(value, bool) or not hasattr(type(value), "__float__"):
+        raise TypeError(f"fraction must be a number, not {kind_of(value)}")
+    number = float(value)
+    if not 0 <= number <= 1:
+        raise ValueError(f"fraction must be from 0 to 1: {number}; sample(n=...) gives so many items")
+    return number
+
+
+def _instead(value: Any, item: Any, error: Exception) -> Any:
+    return value

@@ -1,0 +1,54 @@
+"""Nodes whose items processors emit or take: a graph of one vertex, open at each side. Loaded with the first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dstream.plan.graphs import GraphEdge, GraphVertex, VertexGraph
+from dstream.plan.nodes import Node
+from dstream.plan.pipeline_nodes import ItemsOfOutlet, ProcessorGraph
+from dstream.plan.steps import SourceLocation, Step
+from dstream.processors.blocks import GraphBlock, users_items
+from dstream.spi import ProcessorSink, ProcessorSource, ProcessorStreamSource
+
+__all__ = ["OUTSIDE", "emitted", "taken"]
+
+
+OUTSIDE = ""
+"""Stands for the vertex before and behind; no vertex of a user's is called so."""
+
+
+def emitted(
+    source: ProcessorSource[Any] | ProcessorStreamSource[Any], called: str, where: SourceLocation | None
+) -> ItemsOfOutlet:
+    """Return what the processors of a source emit.
+
+    Args:
+        source: has them.
+        called: the method that the user called.
+        where: the place of that call.
+    """
+    is_endless = isinstance(source, ProcessorStreamSource)
+    step = Step(f"{called}({source!r})", where, 1, 1)
+    vertex = GraphVertex(source.name, source.supplier, -1, step, is_endless)
+    graph = VertexGraph((vertex,), (GraphEdge(source.name, 0, OUTSIDE, 0),))
+    return ItemsOfOutlet(ProcessorGraph((), graph, called, repr(source), where=where), users_items, where=where)
+
+
+def taken(upstream: Node, sink: ProcessorSink, called: str, where: SourceLocation | None) -> ItemsOfOutlet:
+    """Return no items, when the processors of a sink have taken those of a node.
+
+    Args:
+        upstream: the node.
+        sink: has the processors.
+        called: the method that the user called.
+        where: the place of that call.
+    """
+    vertex = GraphVertex(sink.name, sink.supplier, -1, Step(f".{sink.label}", where, 1, 1))
+    graph = VertexGraph((vertex,), (GraphEdge(OUTSIDE, 0, sink.name, 0),))
+    made = ProcessorGraph((upstream,), graph, "to_processor", repr(sink.name), is_one_step=True, where=where)
+    return ItemsOfOutlet(made, _no_items, where=where)
+
+
+def _no_items(block: GraphBlock) -> list[Any]:
+    return []

@@ -1,0 +1,208 @@
+"""`Recovering`: the treatment of items that a step fails on, and dead letters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self, TypeVar
+
+from dstream.arguments import checked_function, hinting, kind_of
+from dstream.errors import IllegalStateError
+from dstream.plan import Filter, FlatMap, Gather, Map, MapMulti, Node, Read, Recover, call_site, rewrite, unchanged
+from dstream.plan.stage_nodes import WithService
+from dstream.spi import Calling, MapWriter, Reducer, Runtime, Source, Writer
+from dstream.spi.sink import Receipt
+from dstream.stream.arguments import is_sink
+from dstream.stream.base import BaseStream
+from dstream.stream.runtime import default_runtime, write, writing
+from dstream.values import DeadLetter
+
+__all__ = ["Delivery", "Recovering", "delivery_of"]
+
+
+T = TypeVar("T")
+E = TypeVar("E", bound=Exception)
+
+
+class Recovering(BaseStream[T]):
+    """A stream whose steps may fail on some items.
+
+    The three methods apply to the step before, which runs a function on each item, or to a source of files behind which
+    they stand: what it fails on is a `BadRecord`, with the parser's exception or a `SourceError`. Several may follow
+    one another: the first that is for the exception decides. Per item it is all or nothing: an
+    iterable given to `flat_map` is read to its end before its first item goes on, so that one that
+    fails half-way adds nothing.
+
+    At the end of the terminal operation a line on stderr says how many items there were, unless
+    `connect(progress=False)` wants no such lines.
+    """
+
+    __slots__ = ()
+
+    _resolved_kind: ClassVar[type | None] = None
+    """What `resolve` must give: None, or the kind of number of a stream of numbers."""
+
+    @hinting(args="ignore((ValueError, TypeError)), with a tuple of exceptions")
+    def ignore(self, kinds: type[Exception] | tuple[type[Exception], ...]) -> Self:
+        """Leave out the items on which the step before fails with one of these exceptions.
+
+        Args:
+            kinds: an exception class or a tuple of them, as for `except`.
+
+        Raises:
+            IllegalStateError: the step before runs no function on each item.
+
+        Example:
+            >>> Stream.of("12", "x", "7").map(int).ignore(ValueError).to_list()
+            [12, 7]
+        """
+        return self._recover(kinds, "ignore", treatment="ignored")
+
+    def resolve(self, kinds: type[E] | tuple[type[E], ...], fn: Callable[[Any, E], T]) -> Self:
+        """Let `fn(item, error)` give one item in place of all that the step before would have given.
+
+        What `fn` raises is not caught.
+
+        Args:
+            kinds: an exception class or a tuple of them, as for `except`.
+            fn: is given what the step before was given, and the exception.
+
+        Raises:
+            IllegalStateError: the step before runs no function on each item.
+
+        Example:
+            >>> Stream.of("12", "x").map(int).resolve(ValueError, lambda text, error: -1).to_list()
+            [12, -1]
+        """
+        return self._recover(
+            kinds, "resolve", treatment="resolved", fn=checked_function(fn, "fn"), kind=self._resolved_kind
+        )
+
+    @hinting(args="on_error((ValueError, TypeError), into=...), with a tuple of exceptions")
+    def on_error(self, kinds: type[Exception] | tuple[type[Exception], ...], *, into: Reducer[DeadLetter, Any]) -> Self:
+        """Send the items on which the step before fails with one of these exceptions to a reducer.
+
+        The reducer gets a `DeadLetter` for each: the item, the name and message of the exception, the
+        step. The letters travel through the caller's process and are committed in one go once the job
+        is over, each once, also if a task was repeated; none of them if the job fails. A loop over the stream that is
+        left early commits those that came up until then.
+
+        Args:
+            kinds: an exception class or a tuple of them, as for `except`.
+            into: where the letters go, such as `to_ilist("bad")`.
+
+        Raises:
+            IllegalStateError: the step before runs no function on each item.
+
+        Example:
+            >>> from reducers import to_ilist
+            >>> with connect(engine="local", storage="memory:") as ctx:
+            ...     numbers = ctx.stream(["12", "x"]).map(int).on_error(ValueError, into=to_ilist("bad")).to_list()
+            ...     numbers, [(letter.item, letter.error) for letter in ctx.get_list("bad")]
+            ([12], [('x', 'ValueError')])
+        """
+        return self._recover(kinds, "on_error", treatment="sent", delivery=self._delivery(into, "into"))
+
+    def _recover(self, kinds: Any, name: str, **treatment: Any) -> Self:
+        checked = _exceptions(kinds)
+        if not _calls_for_each_item(self._node):
+            raise IllegalStateError(
+                f".{name}() is about the step before it, which must run a function on each item (map, filter, "
+                "flat_map, map_multi and their kin, gather(map_concurrent(...))) or read records of files; "
+                f"here it is {_written(self._node)}"
+            )
+        return self._then(Recover(self._node, checked, name=name, where=call_site(), **treatment))
+
+    def _delivery(self, reducer: Any, name: str) -> Delivery:
+        if not is_sink(reducer):
+            raise TypeError(f"{name} must be a reducer, such as to_ilist(...), not {kind_of(reducer)}")
+        return Delivery(reducer, self._runtime)
+
+
+def _written(node: Node) -> str:
+    """Return the call that a node stands for, or the one before it that the user wrote."""
+    return node.label() or next((_written(each) for each in node.inputs()), "none")
+
+
+def _calls_for_each_item(step: Node) -> bool:
+    """Say whether a step runs a function of the user's on each item, or parses it, so that `Recover` may follow it."""
+    match step:
+        case Map(fn=fn):
+            return fn is not unchanged
+        case Read(source=source):
+            return hasattr(source, "on_bad")
+        case FlatMap():
+            return bool(step.label())  # Nobody has written one that only takes apart what others give.
+        case Filter() | MapMulti() | Recover() | WithService():
+            return True
+        case Gather(gatherer=gatherer):
+            return isinstance(gatherer.parallel, Calling)
+    return False
+
+
+def _exceptions(kinds: Any) -> tuple[type[Exception], ...]:
+    """Return exception classes as a tuple.
+
+    Raises:
+        TypeError: there are none, or something else among them.
+    """
+    found = kinds if isinstance(kinds, tuple) else (kinds,)
+    if found and all(isinstance(kind, type) and issubclass(kind, Exception) for kind in found):
+        return found
+    shown = getattr(kinds, "__name__", None) or kind_of(kinds)
+    raise TypeError(f"kinds must be a class of exceptions below Exception, or a tuple of such, not {shown}")
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """Commits dead letters with a reducer, in the caller's process."""
+
+    reducer: Reducer[DeadLetter, Any]
+    runtime: Runtime | None
+
+    @property
+    def label(self) -> str:
+        """The reducer as the user wrote it."""
+        return self.reducer.label
+
+    def opened(self, context: Any) -> Delivery:
+        """Return the same for the context of a job, if it has none: that of a pipeline belongs to nobody."""
+        return self if self.runtime is not None else replace(self, runtime=context)
+
+    def __call__(self, letters: Iterable[DeadLetter]) -> None:
+        """Commit the letters, all of them or none, without the engine: they are here already, maybe on disk."""
+        runtime = self.runtime or default_runtime()
+        write(runtime, Read(_Letters(letters), "dead letters"), self.reducer, runtime.engine_here)
+
+    def tell(self, say: Callable[[], object]) -> None:
+        """Tell the user that letters were sent; they are committed."""
+        say()
+
+    def staged(self, letters: Iterable[DeadLetter], writer: Writer | MapWriter) -> Sequence[Receipt]:
+        """Let a writer of the reducer's take the letters, in the same way, and return its receipts."""
+        runtime = self.runtime or default_runtime()
+        end = writing(Read(_Letters(letters), "dead letters"), self.reducer, writer)
+        receipts: Sequence[Receipt] = runtime.engine_here().submit(rewrite(end)).result()
+        return receipts
+
+
+def delivery_of(source: Source[Any], runtime: Runtime | None) -> Delivery | None:
+    """Return what commits the dead letters of a source that was given a reducer for them; None if it was not."""
+    reducer = getattr(source, "into", None) if hasattr(source, "on_bad") else None
+    return None if reducer is None else Delivery(reducer, runtime)
+
+
+@dataclass(frozen=True)
+class _Letters:
+    """The letters as a source, and its one split."""
+
+    letters: Iterable[DeadLetter]
+    ordered: bool = True
+    bounded: bool = True
+    in_caller: bool = True
+
+    def splits(self, parallelism: int) -> list[_Letters]:
+        return [self]
+
+    def read(self) -> Iterator[DeadLetter]:
+        return iter(self.letters)

@@ -1,0 +1,220 @@
+"""`Parts`: a source with exact partitions, reproducible divisions of items, and notes between processes."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import random
+import shutil
+import sys
+import tempfile
+import time
+import weakref
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from dstream.base.by_value import dumps_by_value
+from dstream.failures import shown
+
+__all__ = ["Partitioning", "Parts", "folder_for", "note", "notes", "partitionings", "task_name"]
+
+
+_DRIVER = "driver"
+
+
+def folder_for(owner: object) -> str:
+    """Make a temporary folder that is removed when `owner` is no longer used."""
+    folder = tempfile.mkdtemp(prefix="dstream-testing-")
+    weakref.finalize(owner, shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def note(folder: str, name: str, value: Any) -> None:
+    """Append a value to the notes of that name, in one write."""
+    data = dumps_by_value(value)
+    with open(os.path.join(folder, name), "ab", buffering=0) as file:
+        file.write(data)
+
+
+def notes(folder: str) -> Iterator[tuple[str, Any]]:
+    """Give (name, value) of all notes, name by name, each in the order in which it was written."""
+    for path in sorted(Path(folder).iterdir(), key=lambda path: (path.name != _DRIVER, path.name)):
+        with path.open("rb") as file:
+            while file.peek(1):
+                yield path.name, pickle.load(file)
+
+
+def task_name() -> str:
+    """Name the Spark task that runs here, as stage-partition-attempt, or this process outside of any."""
+    module = sys.modules.get("pyspark.taskcontext")
+    task = None if module is None else module.TaskContext.get()
+    if task is None:
+        return _DRIVER
+    return f"{task.stageId():08}-{task.partitionId():08}-{task.attemptNumber():04}"
+
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+
+class Parts(Generic[T]):
+    """A source with one partition for each argument, which counts what is read of it.
+
+    Works on one machine: workers write what they read into a temporary folder.
+
+    **Parallelism**: one split for each part, whatever the engine would like.
+    **Guarantee**: every item once, part by part.
+    **On re-run**: the same items, and the counts go on.
+
+    Args:
+        parts: the items of each partition; an empty list is an empty partition.
+        ordered: whether the items have an encounter order.
+        in_caller: whether an engine may read them in the caller's process to move them in batches.
+        raising: an exception for the number of an item, counted from 0 over all parts: raised instead of it.
+        pausing: seconds for the number of an item: to wait before it is given.
+
+    Example:
+        >>> source = Parts([1, 2], [], [3, 4])
+        >>> with connect(engine="local") as ctx:
+        ...     ctx.read(source).find_first().get()
+        1
+        >>> source.items_read, source.parts_read
+        (1, [0])
+    """
+
+    bounded = True
+
+    def __init__(
+        self,
+        *parts: Iterable[T],
+        ordered: bool = True,
+        in_caller: bool = False,
+        raising: Mapping[int, Exception] | None = None,
+        pausing: Mapping[int, float] | None = None,
+    ) -> None:
+        self.parts: list[list[T]] = [list(part) for part in parts] or [[]]
+        self.ordered = ordered
+        self.in_caller = in_caller
+        self.raising = dict(raising or {})
+        self.pausing = dict(pausing or {})
+        self._folder = folder_for(self)
+
+    @staticmethod
+    def cut(items: Iterable[U], *cuts: int) -> Parts[U]:
+        """Cut items before the positions `cuts`; the same position twice makes an empty part.
+
+        Raises:
+            ValueError: the positions do not go up, or lie outside the items.
+
+        Example:
+            >>> Parts.cut("abcd", 1, 1, 3)
+            Parts(['a'], [], ['b', 'c'], ['d'])
+        """
+        held = list(items)
+        ends = [0, *cuts, len(held)]
+        if ends != sorted(ends):
+            raise ValueError(f"cuts must go up from 0 to {len(held)}, the number of items, not {list(cuts)}")
+        return Parts(*(held[start:stop] for start, stop in pairwise(ends)))
+
+    def splits(self, parallelism: int) -> Sequence[PartSplit[T]]:
+        """Give one split for each part."""
+        first, splits = 0, []
+        for number, part in enumerate(self.parts):
+            splits.append(PartSplit(part, number, first, self.raising, self.pausing, self._folder))
+            first += len(part)
+        return splits
+
+    @property
+    def items_read(self) -> int:
+        """How many items were asked for so far, on every engine and in every process; again read counts again."""
+        return sum(kind == "item" for _, (kind, _) in notes(self._folder))
+
+    @property
+    def parts_read(self) -> list[int]:
+        """The numbers of the parts that were opened so far, each as often as it was, sorted."""
+        opened = Counter(number for _, (kind, number) in notes(self._folder) if kind == "part")
+        return sorted(opened.elements())
+
+    def __repr__(self) -> str:
+        return f"Parts({', '.join(map(shown, self.parts))}{'' if self.ordered else ', ordered=False'})"
+
+
+@dataclass(frozen=True)
+class PartSplit(Generic[T]):
+    """One part on its way to the worker that reads it."""
+
+    items: list[T]
+    number: int
+    first: int
+    raising: Mapping[int, Exception]
+    pausing: Mapping[int, float]
+    folder: str
+
+    def read(self) -> Iterator[T]:
+        """Give the items, and note each one that is asked for."""
+        self._note("part", self.number)
+        for position, item in enumerate(self.items, self.first):
+            self._note("item", position)
+            if position in self.pausing:
+                time.sleep(self.pausing[position])
+            if position in self.raising:
+                raise self.raising[position]
+            yield item
+
+    def _note(self, kind: str, number: Any) -> None:
+        note(self.folder, task_name(), (kind, number))
+
+
+_MOST_SINGLE = 16
+
+
+@dataclass(frozen=True)
+class Partitioning:
+    """One way to divide items.
+
+    Attributes:
+        count: how many partitions it has.
+        order: the positions of the items in the order in which they stand; shuffled if they have none.
+        cuts: before which of these the cuts are.
+    """
+
+    count: int
+    order: Sequence[int]
+    cuts: Sequence[int]
+
+    def of(self, items: Sequence[Any], like: Parts[Any]) -> Parts[Any]:
+        """Return a source of the items, divided so; in all else it is like another one."""
+        cut = Parts.cut([items[position] for position in self.order], *self.cuts)
+        return Parts(
+            *cut.parts, ordered=like.ordered, in_caller=like.in_caller, raising=like.raising, pausing=like.pausing
+        )
+
+
+def partitionings(size: int, ordered: bool, counts: Iterable[int], seed: object) -> Iterator[Partitioning]:
+    """Give the ways to divide `size` items: those with `counts` partitions, and one item in each.
+
+    The one with most partitions has empty ones at the front, in the middle and at the end.
+    """
+    wanted = list(counts)
+    for count in wanted:
+        chance = random.Random(f"{seed}/{count}")
+        order = list(range(size))
+        if not ordered:
+            chance.shuffle(order)
+        yield Partitioning(count, order, _cuts(size, count, chance, with_empty=count == max(wanted)))
+    if 0 < size <= _MOST_SINGLE and size not in wanted:
+        yield Partitioning(size, range(size), range(1, size))
+
+
+def _cuts(size: int, count: int, chance: random.Random, with_empty: bool) -> list[int]:
+    """Choose where to cut; a cut that comes twice makes an empty partition."""
+    needed = count - 1
+    fixed: list[int] = []
+    if with_empty and needed >= 4:
+        middle = chance.randint(0, size)
+        fixed = [0, middle, middle, size]
+    return sorted([*fixed, *(chance.randint(0, size) for _ in range(needed - len(fixed)))])

@@ -1,0 +1,457 @@
+"""`epochs()`: unbounded pipelines under test, with items, clock and sinks in the hands of the test."""
+
+from __future__ import annotations
+
+import pickle
+import shutil
+import weakref
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from tempfile import mkdtemp
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from uuid import uuid4
+
+from dstream.arguments import kind_of
+from dstream.base.pickling import dumps
+from dstream.errors import IllegalStateError, UnsupportedError
+from dstream.jobs.unbounded.ranges import EpochInput
+from dstream.plan import explained
+from dstream.spi import Sink
+from dstream.spi.sink import MapWriter, Receipt, Writer
+from dstream.stream.arguments import count
+
+if TYPE_CHECKING:
+    from dstream.jobs.unbounded.epochs import EpochRunner
+    from dstream.jobs.unbounded.log import LogRecord
+    from dstream.jobs.unbounded.state import StatesOfSteps
+    from dstream.pipeline.plan import PipelinePlan
+    from dstream.session.context import Context
+    from dstream.spi.records import StateFiles
+
+__all__ = ["CapturingSink", "Epochs", "ManualSource", "by_partition", "captured_items", "epochs"]
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class _Stretch(Generic[T]):
+    """Some items of one partition; they travel to the task."""
+
+    items: Sequence[T]
+
+    def read(self) -> Iterator[T]:
+        return iter(self.items)
+
+
+@dataclass(eq=False)
+class ManualSource(Generic[T]):
+    """What `epochs().source(...)` returns. An offset is how many items of the partition have been read.
+
+    Attributes:
+        name: for messages.
+        partitions: the items of each, as far as they were given.
+    """
+
+    name: str
+    partitions: dict[str, list[T]] = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        """The source, for messages."""
+        return f"source({self.name!r})"
+
+    def begin(self) -> Mapping[str, int]:
+        """Begin with the first item."""
+        return dict.fromkeys(self.partitions, 0)
+
+    def reach(self, offsets: Mapping[str, int], most: int | None = None) -> Mapping[str, int]:
+        """Return how many items were given."""
+        return {name: len(items) for name, items in self.partitions.items()}
+
+    def split(self, partition: str, start: int | None, stop: int) -> _Stretch[T]:
+        """Return the items of a range."""
+        return _Stretch(self.partitions[partition][start or 0 : stop])
+
+    def timestamp(self, item: T) -> int | None:
+        """Return the `timestamp` of an item that has one."""
+        found: int | None = getattr(item, "timestamp", None)
+        return found
+
+    def give(self, given: Mapping[int, Sequence[T]]) -> None:
+        """Add items to partitions; one that is not there yet comes up now."""
+        more = {str(number): [*self.partitions.get(str(number), ()), *items] for number, items in given.items()}
+        self.partitions = {**self.partitions, **more}
+
+    def __repr__(self) -> str:
+        return self.label
+
+
+def by_partition(given: Any, read: Iterable[object]) -> dict[ManualSource[Any], dict[int, list[Any]]]:
+    """Return what a test gives in an epoch, as lists by the numbers of partitions.
+
+    Args:
+        given: by source its items, or its items by the number of the partition.
+        read: the sources of the pipeline.
+
+    Raises:
+        TypeError: it is something else.
+        ValueError: the pipeline does not read one of the sources.
+    """
+    if not isinstance(given, Mapping):
+        raise TypeError(f"cut() takes the items of each source, such as {{numbers: [1, 2]}}, not {kind_of(given)}")
+    known = set(map(id, read))
+    for source in given:
+        if not isinstance(source, ManualSource):
+            raise TypeError(f"cut() takes items of what source(...) returned, and {source!r} is {kind_of(source)}")
+        if id(source) not in known:
+            raise ValueError(f"the pipeline does not read {source!r}: nothing would become of its items")
+    return {source: _lists(source, items) for source, items in given.items()}
+
+
+def _lists(source: ManualSource[Any], items: Any) -> dict[int, list[Any]]:
+    of_partitions = items if isinstance(items, Mapping) else {0: items}
+    for number, some in of_partitions.items():
+        if type(number) is not int or number < 0:
+            raise TypeError(f"the partitions of {source!r} have numbers from 0 on, and {number!r} is none")
+        if not isinstance(some, Iterable):
+            raise TypeError(f"the items of {source!r} must be a list or another iterable, not {kind_of(some)}")
+    return {number: list(some) for number, some in of_partitions.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class CapturingSink:
+    """A sink of which nobody sees anything but its receipts, which hold the items.
+
+    Attributes:
+        sink: in whose place it stands.
+    """
+
+    sink: Sink[Any, Any]
+
+    job = None
+
+    @property
+    def label(self) -> str:
+        """The sink as the user wrote it."""
+        return self.sink.label
+
+    @property
+    def collector(self) -> Any:
+        """What makes entries of the items, as for the sink."""
+        return self.sink.collector
+
+    def open(self, context: Any) -> CapturingSink:
+        """Return what is begun: there is no target."""
+        return self
+
+    def begin(self, job: str | None, epoch: int = 1) -> _Capturing:
+        """Return one epoch."""
+        return _Capturing(_Items() if self.sink.collector is None else _Entries())
+
+    def result(self) -> None:
+        """Return nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Capturing:
+    writer: Writer | MapWriter
+    is_done = False
+
+    def commit(self, receipts: Sequence[Receipt]) -> None:
+        """Publish nothing."""
+
+    def abort(self) -> None:
+        """Remove nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Items:
+    def write(self, items: Iterator[Any]) -> Iterator[Receipt]:
+        yield dumps(list(items))
+
+
+@dataclass(frozen=True, slots=True)
+class _Entries:
+    buckets = 1
+
+    def bucket_of(self, key: Any) -> int:
+        from dstream.keys import canonical_all, stable_hash
+
+        (canonical,) = canonical_all([key])
+        return stable_hash(canonical) % self.buckets
+
+    def write_bucket(self, bucket: int, entries: Iterator[tuple[Any, Any]]) -> Iterator[Receipt]:
+        yield dumps([tuple(entry) for entry in entries])
+
+
+def captured_items(receipts: Sequence[Receipt]) -> list[Any]:
+    """Return the items that receipts hold; those of a map are pairs of a key and a value."""
+    return [item for receipt in receipts if isinstance(receipt, bytes) for item in pickle.loads(receipt)]
+
+
+Given = Mapping[ManualSource[Any], "Sequence[Any] | Mapping[int, Sequence[Any]]"]
+"""The items of an epoch: of each source, by the number of the partition, or of the first one alone."""
+_SHARDS = 8
+_LONGEST_JUMP = 10**8
+"""Seconds, some three years: a clock that jumps further from 0, which no cut has named, was meant to start there."""
+
+
+def epochs(context: Context | None = None) -> Epochs:
+    """Return what runs a pipeline without an end epoch by epoch, as a test says. Nothing waits, and no job is made.
+
+    It is the epoch that jobs run: the same plan, records and state.
+
+    Args:
+        context: has the engine; unset, the local engine. Where its storage keeps no state that workers can reach, as
+            that of `on_both_engines`, a temporary folder of this machine does.
+
+    Example:
+        >>> import dstream as ds
+        >>> from reducers import to_ilist
+        >>> by_hand = epochs()
+        >>> numbers = by_hand.source("numbers")
+        >>> pipeline = ds.Pipeline()
+        >>> pipeline.read_from(numbers).map(lambda n: n * n).write_to(to_ilist("squares"))
+        <SinkStage 'write_to': to_ilist('squares')>
+        >>> by_hand.of(pipeline).cut({numbers: [1, 2]})
+        {'write_to': [1, 4]}
+        >>> by_hand.cut({numbers: [3]})
+        {'write_to': [9]}
+    """
+    return Epochs(context)
+
+
+class Epochs:
+    """Epochs by hand: `source(...)` for pipelines, `of(pipeline)`, then `cut(...)` once for each epoch."""
+
+    def __init__(self, context: Context | None = None) -> None:
+        self._context = context
+        self._sources: list[ManualSource[Any]] = []
+        self._plan: PipelinePlan | None = None
+        self._history: list[tuple[dict[ManualSource[Any], Any], float, bool]] = []
+        self._folder: str | None = None
+        self.now = 0.0
+        self._names_clock = False
+
+    def source(self, name: str, partitions: int = 1) -> ManualSource[Any]:
+        """Return a source without an end for a pipeline; its items are those that `cut` is given.
+
+        Args:
+            name: for messages.
+            partitions: how many there are at the start; `cut` may name more.
+
+        Raises:
+            TypeError: `partitions` is no whole number.
+            ValueError: it is negative.
+        """
+        made: ManualSource[Any] = ManualSource(name, {str(each): [] for each in range(count(partitions, "partitions"))})
+        self._sources.append(made)
+        return made
+
+    def of(self, pipeline: Any) -> Epochs:
+        """Take a pipeline, or a graph, and begin anew.
+
+        Args:
+            pipeline: reads sources of this object; what its sinks get is given to the test instead.
+
+        Raises:
+            TypeError: it is neither.
+        """
+        plan = _plan_of(pipeline)
+        if self._plan is not None:
+            self._runner.close()
+        self._plan = plan.with_writes([replace(each, sink=CapturingSink(each.sink)) for each in plan.writes])
+        self._history = []
+        self._begin()
+        return self
+
+    def cut(
+        self, given: Given | None = None, now: float | None = None, *, is_end: bool = False
+    ) -> dict[str, list[Any]]:
+        """Run exactly one epoch, and return what each sink got in it, by the name of its stage.
+
+        Args:
+            given: the items of this epoch; none of a source that is left out.
+            now: the reading of the clock in seconds, not before the last one; unset, as it was. That of the first cut
+                is when the job starts, as it does for a job: no partition has been idle before. Unset there, it is 0.
+            is_end: all sources end with these items; windows close. What stands behind processors that might go on,
+                as those of `stream_from_processor`, hears that they do not.
+
+        Raises:
+            IllegalStateError: there is no pipeline yet, or its sources have ended.
+            TypeError: `given` has something else than items by source and partition.
+            ValueError: the pipeline does not read one of the sources; or `now` is years behind a first cut without it.
+            Exception: what a function of the pipeline raised; the epoch left nothing, and may be cut again.
+        """
+        if self._plan is None:
+            raise IllegalStateError("there is no pipeline: epochs().of(pipeline) takes one")
+        copied = by_partition(given or {}, self._runner.open_plan.sources.values())
+        if copied and any(is_end for _, _, is_end in self._history):
+            raise IllegalStateError("all sources have ended: of(pipeline) begins anew")
+        at = self.now if now is None else max(self.now, float(now))
+        self._check_clock(now, at)
+        if not self._history:
+            self._start_clock(at)
+        with explained(self._plan.several([None] * len(self._plan.writes)), "cut"):
+            got = self._given(copied, at, is_end)
+        self._history.append((copied, at, is_end))
+        self._names_clock = self._names_clock or now is not None
+        return got
+
+    def _check_clock(self, now: float | None, at: float) -> None:
+        if now is not None and self._history and not self._names_clock and at - self.now > _LONGEST_JUMP:
+            raise ValueError(
+                f"the clock would jump from 0 to {at:.0f}, so that every partition without items was idle for years; "
+                "a job starts its clock with its first epoch: give now= to the first cut, too"
+            )
+
+    def replay(self) -> list[dict[str, list[Any]]]:
+        """Run all epochs again, from the start and with the same borders; return what sinks got in each."""
+        history, self._history = self._history, []
+        self._runner.close()
+        self._begin()
+        again = []
+        for given, now, is_end in history:
+            again.append(self.cut(given, now, is_end=is_end))
+        return again
+
+    @property
+    def clock(self) -> int | None:
+        """The greatest timestamp before which all events are in epochs that were cut; as `job.clock`."""
+        return self._record.clock
+
+    @property
+    def late(self) -> dict[str, int]:
+        """How many items were late at each stage that has state, since the start."""
+        return {stage: counts["late"] for stage, counts in self._record.counts.items() if "late" in counts}
+
+    # ------------------------------------------------------------------------------------------------------- the run
+
+    def _begin(self) -> None:
+        from dstream.jobs.unbounded.epochs import EpochRunner
+        from dstream.jobs.unbounded.log import LogRecord, SourceMark
+
+        assert self._plan is not None, "it was taken"
+        self.now, self._names_clock = 0.0, False
+        for each in self._sources:
+            each.partitions = {name: [] for name in each.partitions}
+        self._job = uuid4().hex
+        self._runner: EpochRunner = EpochRunner(self._here(), self._plan, self._job)
+        opened = self._runner.open_plan.sources
+        sources = {stage: SourceMark(dict(source.begin()), False, self.now) for stage, source in opened.items()}
+        self._record: LogRecord = LogRecord(0, "", 0.0, sources=sources, index={}, is_claim=True)
+        self._states: StatesOfSteps = self._no_states()
+
+    def _start_clock(self, now: float) -> None:
+        """Let the job start, and find its sources, at the reading of the first epoch."""
+        sources = {stage: mark._replace(found_at=now) for stage, mark in self._record.sources.items()}
+        self._started_at, self._record = now, replace(self._record, now=now, sources=sources)
+
+    def _here(self) -> Context:
+        """Return the context, opened with the first pipeline."""
+        if self._context is None:
+            from dstream.session.connection import connect
+
+            self._context = connect(engine="local", storage="memory:")
+        return self._context
+
+    def _no_states(self) -> StatesOfSteps:
+        from dstream.jobs.unbounded.state import states_of_steps
+
+        steps = self._runner.open_plan.steps
+        files = self._state_files() if steps else None
+        return states_of_steps(self._job, self._job, files, steps, [self._record], _SHARDS)
+
+    def _state_files(self) -> StateFiles:
+        """Return where state stands: in the storage, or in a folder of its own where workers cannot reach that."""
+        context = self._here()
+        try:
+            files = context.running_storage().state_files(self._job)
+            if context.engine != "local":
+                pickle.dumps(files)
+        except UnsupportedError:
+            files = context.elsewhere(self._own_folder()).running_storage().state_files(self._job)
+        return files
+
+    def _own_folder(self) -> str:
+        if self._folder is None:
+            self._folder = mkdtemp(prefix="dstream-state-")
+            weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+        return self._folder
+
+    def _given(
+        self, given: Mapping[ManualSource[Any], Mapping[int, Sequence[Any]]], now: float, is_end: bool
+    ) -> dict[str, list[Any]]:
+        """Run an epoch of these items; when it fails, they were not given."""
+        before = {source: source.partitions for source in given}
+        for source, items in given.items():
+            source.give(items)
+        try:
+            return self._run(now, is_end)
+        except BaseException:
+            for source, partitions in before.items():
+                source.partitions = partitions
+            raise
+
+    def _run(self, now: float, is_end: bool) -> dict[str, list[Any]]:
+        from dstream.jobs.unbounded.log import read_record, written_record
+        from dstream.jobs.unbounded.ranges import ranges_of
+        from dstream.jobs.unbounded.watermarks import EventTime
+
+        assert self._plan is not None, "it was taken"
+        before = self._record
+        sources = self._runner.open_plan.sources
+        news = {stage: ranges_of(source, before.sources[stage], None) for stage, source in sources.items()}
+        if is_end:
+            before = _with_all_of(before, news)
+            news = {stage: _ended(some) for stage, some in news.items()}
+        marks = {stage: some.mark for stage, some in news.items()}
+        time = EventTime(
+            self._runner.open_plan,
+            before,
+            marks,
+            now,
+            self._started_at,
+            before.is_claim,
+            pickle.loads,
+            is_over=is_end,
+        )
+        ran = self._runner.run(before, news, time, self._states, now)
+        # As a driver that takes the job over would read it.
+        self._record = read_record(written_record(ran.record), ran.record.number, self._job)
+        self._states, self.now = ran.states, now
+        if is_end:
+            self._runner.close()
+        receipts = [ran.record.receipts.get(write.stage, ()) for write in self._plan.writes]
+        self._runner.publish(ran.record)
+        return {write.stage: captured_items(some) for write, some in zip(self._plan.writes, receipts, strict=True)}
+
+
+def _with_all_of(record: LogRecord, news: Mapping[str, EpochInput]) -> LogRecord:
+    """Return the same record with the partitions that come up in the epoch in which they end."""
+    marks = {
+        stage: mark._replace(
+            offsets={**dict.fromkeys((each.partition for each in news[stage].ranges), 0), **mark.offsets}
+        )
+        for stage, mark in record.sources.items()
+    }
+    return replace(record, sources=marks)
+
+
+def _ended(news: EpochInput) -> EpochInput:
+    """Return the same with nothing behind it."""
+    return EpochInput(
+        [each._replace(ends=True) for each in news.ranges], news.mark._replace(offsets={}, has_ended=True)
+    )
+
+
+def _plan_of(pipeline: Any) -> PipelinePlan:
+    from dstream.core import DAG
+    from dstream.pipeline import Pipeline
+    from dstream.pipeline.plan import PipelinePlan
+
+    plan = pipeline.plan() if isinstance(pipeline, Pipeline | DAG) else pipeline
+    if isinstance(plan, PipelinePlan):
+        return plan
+    raise TypeError(f"of() takes a pipeline or a graph, not {kind_of(pipeline)}")

@@ -1,0 +1,213 @@
+"""`attached`: files and modules that travel with a job.
+
+A process may run several jobs at once, so the thread that runs one says so. A thread that a function has started itself
+says nothing: there a name is enough that only one job of the process has.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
+
+from dstream.base.threads import RenewedLock, contextmanager
+from dstream.errors import IllegalStateError
+
+__all__ = [
+    "GIVEN",
+    "NAMED",
+    "JobFiles",
+    "attached",
+    "files_here",
+    "forget_modules",
+    "is_of_a_job",
+    "of_job",
+    "using_files",
+]
+
+
+GIVEN = "given"
+"""The folder of the modules that were given by their paths, which go before others of their names."""
+NAMED = "named"
+"""The folder of the modules that were given by name, for processes that do not find them themselves."""
+
+
+@dataclass(frozen=True, eq=False)
+class JobFiles:
+    """What travels with one job.
+
+    Attributes:
+        name: unlike that of any other job.
+        folder: where all of it stands.
+        files: below the folder, by their names.
+        modules: a digest of what each module that was given by its path holds, by its name.
+        is_elsewhere: this is another machine than that of the driver, whose folders are not here.
+    """
+
+    name: str
+    folder: str
+    files: dict[str, str]
+    modules: dict[str, str]
+    is_elsewhere: bool = False
+
+    @property
+    def first(self) -> list[str]:
+        """Where `import` looks before all other folders."""
+        return [str(Path(self.folder, GIVEN))]
+
+    @property
+    def last(self) -> list[str]:
+        """Where it looks behind all others."""
+        return [str(Path(self.folder, NAMED))] if self.is_elsewhere else []
+
+
+_here: ContextVar[JobFiles | None] = ContextVar("dstream_files", default=None)
+_lock = RenewedLock()
+_in_process: dict[str, JobFiles] = {}
+_users: Counter[str] = Counter()
+_searched: set[str] = set()
+"""All folders of modules of jobs that this process has looked into."""
+
+
+def attached(name: str) -> Path:
+    """Return where a file or a folder stands that travels with the job: `JobConfig(files=)` names it.
+
+    For functions of the pipeline, on whatever machine they run. The file is as it was when the job was submitted; all
+    tasks of a machine read one copy, which is not to be written to.
+
+    Args:
+        name: as in `files`; the last part of the path unless a name was given.
+
+    Raises:
+        FileNotFoundError: the job has no file of that name.
+        IllegalStateError: no job runs here; or several that have such a file, and this is a thread of neither.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> from reducers import to_ilist
+        >>> from sources import items
+        >>> words = pathlib.Path(tempfile.mkdtemp(), "stop words.txt")
+        >>> _ = words.write_text("a the")
+        >>> pipeline = Pipeline()
+        >>> wanted = pipeline.read_from(items("the", "whale")).filter(lambda w: w not in attached("stop").read_text())
+        >>> _ = wanted.write_to(to_ilist("without stop words"))
+        >>> with connect(engine="local") as ctx:
+        ...     ctx.new_job(pipeline, config=JobConfig(files={"stop": words})).join()
+        ...     ctx.get_list("without stop words").copy()
+        ['whale']
+    """
+    files = _here.get() or _only_one_with(name)
+    if name not in files.files:
+        known = ", ".join(map(repr, files.files)) or "none"
+        raise FileNotFoundError(f"no file {name!r} is attached to this job; JobConfig(files=) names {known}")
+    return Path(files.folder, files.files[name])
+
+
+def _only_one_with(name: str) -> JobFiles:
+    with _lock:
+        jobs = list(_in_process.values())
+    having = [each for each in jobs if name in each.files] or jobs[:1]
+    if not having:
+        raise IllegalStateError(
+            f"attached({name!r}): no job that runs here has files; new_job(..., config=JobConfig(files=)) attaches them"
+        )
+    if len(having) > 1:
+        raise IllegalStateError(
+            f"attached({name!r}): {len(having)} jobs of this process have a file of that name, and this thread was "
+            "started by a function of one of them: call attached() before, and hand its result over"
+        )
+    return having[0]
+
+
+def files_here() -> JobFiles | None:
+    """Return what travels with the job that this thread runs; None if it runs none, or one without files."""
+    return _here.get()
+
+
+def of_job(files: JobFiles | None) -> None:
+    """Let this thread, which one that runs a job has started, find what travels with it."""
+    _here.set(files)
+
+
+def is_of_a_job(folder: str) -> bool:
+    """Say whether modules in `folder` are those of a job."""
+    return folder in _searched
+
+
+@contextmanager
+def using_files(files: JobFiles | None) -> Iterator[None]:
+    """Let this thread find what travels with a job, and all threads its modules.
+
+    Raises:
+        IllegalStateError: another job that runs in this process brings a module of the same name, and of other content.
+    """
+    before = _here.get()
+    _here.set(files)
+    try:
+        if files is None:
+            forget_modules()
+            yield
+            return
+        _begin(files)
+        try:
+            yield
+        finally:
+            _end(files)
+    finally:
+        _here.set(before)
+
+
+def _begin(files: JobFiles) -> None:
+    with _lock:
+        for other in _in_process.values():
+            _check_modules(files, other)
+        if not _users[files.name]:
+            _in_process[files.name] = files
+            _forget_modules()
+            _searched.update(files.first, files.last)
+            sys.path[:0] = files.first
+            sys.path += files.last
+        _users[files.name] += 1
+
+
+def _end(files: JobFiles) -> None:
+    with _lock:
+        _users[files.name] -= 1
+        if _users[files.name]:
+            return
+        del _users[files.name], _in_process[files.name]
+        for place in files.first + files.last:
+            with suppress(ValueError):  # Somebody may have made a list of their own.
+                sys.path.remove(place)
+
+
+def _check_modules(files: JobFiles, other: JobFiles) -> None:
+    for name, digest in files.modules.items():
+        if other.modules.get(name, digest) != digest:
+            raise IllegalStateError(
+                f"another job that runs in this process has brought a module {name!r} of other content, and a process "
+                "has one of a name: run the jobs one after another, or in two processes"
+            )
+
+
+def forget_modules() -> None:
+    """Forget the modules of jobs that do not run here: the next one may bring others of the same names.
+
+    They stay loaded while the same job runs task after task in this process.
+    """
+    if _searched:
+        with _lock:
+            _forget_modules()
+
+
+def _forget_modules() -> None:
+    running = {place for each in _in_process.values() for place in each.first + each.last}
+    gone = tuple(f"{place}/" for place in _searched - running)
+    if gone:
+        for name, module in list(sys.modules.items()):
+            if str(getattr(module, "__file__", None) or "").startswith(gone):
+                del sys.modules[name]

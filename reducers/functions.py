@@ -1,0 +1,196 @@
+"""Reducers made of functions and of processors, logging, and `replacing`.
+
+An effect of theirs has happened when a task did it: a run that fails takes nothing back.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from dstream.arguments import checked_function, kind_of
+from dstream.connectors.base import CommittingSink, FunctionWriter, ImmediateSink, Replaceable, checked_text
+from dstream.connectors.functions import LOGGER, DiscardingWriter, LoggingSink, LogLineWriter
+from dstream.spi import ProcessorSink, Receipt, Reducer
+from dstream.values.functions import refuse_one_that_would_not_run, shown_function
+
+if TYPE_CHECKING:
+    from dstream.spi.suppliers import AnySupplier
+
+__all__ = ["checked_function", "kind_of", "replacing", "sink_from", "to_logger", "to_nothing", "to_processor"]
+
+
+T = TypeVar("T")
+R = TypeVar("R")
+S = TypeVar("S")
+
+
+def replacing(reducer: Reducer[T, R]) -> Reducer[T, R]:
+    """Let what a reducer writes take the place of everything that the collection, or the folder, held.
+
+    The old content disappears in the commit that the new one appears in: nobody sees an empty collection. In a folder
+    the new files appear one by one, then the list in `_SUCCESS` changes, then the old files disappear.
+
+    **Parallelism**, **Guarantee**: those of `reducer`.
+    **On re-run**: the result is the same, however often it runs.
+
+    Raises:
+        TypeError: `reducer` is none of this package.
+
+    Example:
+        >>> from reducers import replacing, to_ilist
+        >>> with connect(engine="local", storage="memory:") as ctx:
+        ...     first = ctx.stream("ab").collect(to_ilist("letters"))
+        ...     list(ctx.stream("xyz").collect(replacing(to_ilist("letters"))))
+        ['x', 'y', 'z']
+    """
+    if not isinstance(reducer, Replaceable):
+        raise TypeError(f"replacing() takes a reducer of this package, such as to_imap(...), not {kind_of(reducer)}")
+    replaced = dataclasses.replace(cast(Any, reducer), replace=True, label=f"replacing({reducer.label})")
+    return cast("Reducer[T, R]", replaced)
+
+
+def sink_from(
+    create: Callable[[], S],
+    receive: Callable[[S, T], object],
+    flush: Callable[[S], object] | None = None,
+    destroy: Callable[[S], object] | None = None,
+    *,
+    prepare: Callable[[S], Receipt] | None = None,
+    commit: Callable[[list[Any]], object] | None = None,
+    name: str | None = None,
+) -> Reducer[T, None]:
+    """Give each item to a function of your own, with what a task has made for that, such as a client of a server.
+
+    The functions run where the items are. An ordered partition gives its items in order.
+
+    **Parallelism**: each task that has items makes one of its own.
+    **Guarantee**: at least once, if `receive` and `flush` have handed an item over when they return. Items that were
+    received before a failure stay where they are, and a task that runs again gives its items again. With `prepare` and
+    `commit` exactly once, in jobs that go on after a crash too: tasks put the items where nobody looks, and the commit
+    shows them. It may be asked again for what it has shown, and must then change nothing, as a file that is renamed.
+    **On re-run**: all items are given again.
+
+    Args:
+        create: makes it, before the first item of a task.
+        receive: takes (what was made, item).
+        flush: takes it after every 1,000 items, and after the last one.
+        destroy: takes it at its end, also after a failure.
+        prepare: takes it after the last item, and says as plain data, as JSON has it, where the items of the task are.
+            What was prepared and is in no commit, as that of a task that ran twice, nobody removes.
+        commit: takes in the caller what `prepare` gave in one attempt of each task, in a list; not if there are no
+            items. After a failure it is called again with the same list, maybe by another process; a job that has run
+            starts again if it raises a `SinkUnavailableError`.
+        name: what messages call the sink; unset, its functions.
+
+    Raises:
+        TypeError: one of these is no function, or one whose call would not run it; when it runs: `prepare` gives
+            what is no plain data.
+        ValueError: `prepare` is given without `commit`, or the other way round.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> from io import TextIOWrapper
+        >>> from reducers import sink_from
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "names.txt"
+        >>> with connect(engine="local") as ctx:
+        ...     names = ctx.stream(["Ada ", "Grace"])
+        ...     names.collect(sink_from(lambda: path.open("a"), TextIOWrapper.write, destroy=TextIOWrapper.close))
+        >>> path.read_text()
+        'Ada Grace'
+    """
+    if (prepare is None) != (commit is None):
+        raise ValueError("prepare and commit belong together: commit takes what prepare gives")
+    optional: list[tuple[str, Any]] = [("flush", flush), ("destroy", destroy), ("prepare", prepare), ("commit", commit)]
+    given: dict[str, Any] = {"create": create, "receive": receive, **{k: fn for k, fn in optional if fn is not None}}
+    for argument, fn in given.items():
+        refuse_one_that_would_not_run(checked_function(fn, argument), argument)
+    written = ", ".join(map(shown_function, given.values())) if name is None else repr(checked_text(name, "name"))
+    label, passed = f"sink_from({written})", FunctionWriter(create, receive, flush, destroy, prepare)
+    return ImmediateSink(label, passed) if commit is None else CommittingSink(label, passed, commit)
+
+
+def to_logger(to_string: Callable[[T], str] = str, *, logger: str = LOGGER) -> Reducer[T, None]:
+    """Log a line for each item, at the level INFO, in the caller's process.
+
+    There the program has set up its logging; the logs of workers are on other machines. A program that has set up none
+    prints the lines to stderr. They come in encounter order once the run has succeeded, and a run that fails logs none.
+    The texts are in the caller's memory until then: this is for results that people read.
+
+    **Parallelism**: the texts are made where the items are; the caller logs.
+    **Guarantee**: at least once: a job that another process finishes may log its lines again.
+    **On re-run**: all items are logged again.
+
+    Args:
+        to_string: makes the text of an item.
+        logger: the name of the logger.
+
+    Raises:
+        TypeError: `to_string` is no function, or `logger` no str.
+
+    Example:
+        >>> import logging, sys
+        >>> from reducers import to_logger
+        >>> logging.basicConfig(level=logging.INFO, stream=sys.stdout, format="%(name)s: %(message)s", force=True)
+        >>> with connect(engine="local") as ctx:
+        ...     ctx.stream([1, 2]).collect(to_logger("item {}".format))
+        dstream.to_logger: item 1
+        dstream.to_logger: item 2
+    """
+    refuse_one_that_would_not_run(checked_function(to_string, "to_string"), "to_string")
+    written = "" if to_string is str else shown_function(to_string)
+    return LoggingSink(f"to_logger({written})", LogLineWriter(to_string, True), checked_text(logger, "logger"))
+
+
+def to_nothing() -> Reducer[Any, None]:
+    """Run all steps for all items, and keep nothing of them: for trials and measurements.
+
+    **Parallelism**: each partition lets its own items pass.
+    **Guarantee**: every item has passed when the run has succeeded.
+    **On re-run**: all items pass again.
+
+    Example:
+        >>> from reducers import to_nothing
+        >>> with connect(engine="local") as ctx:
+        ...     ctx.stream("ab").peek(print).collect(to_nothing())
+        a
+        b
+    """
+    return ImmediateSink("to_nothing()", DiscardingWriter())
+
+
+def to_processor(name: str, supplier: AnySupplier) -> ProcessorSink:
+    """Give the items to processors of your own that emit none, such as a client with a protocol.
+
+    They run as a vertex of a graph does: items come in blocks, to any of them, `complete()` is called behind the last
+    item, and `close(error)` at the end. In a job without an end they save what they need to go on, epoch by epoch. What
+    they emit goes nowhere. Where functions suffice, `sink_from(...)` is shorter, and may be exactly once.
+
+    **Parallelism**: one task for each processor: as many as there are cores, unless the supplier or, in a pipeline,
+    `set_local_parallelism(n)` says otherwise; the local engine has one.
+    **Guarantee**: at least once: a task that runs again gives its items again.
+    **On re-run**: all items are given again.
+
+    Args:
+        name: what the vertex, and in a pipeline its stage, is called.
+        supplier: makes the processors: a class of processors, a function, a `ProcessorSupplier` or a
+            `ProcessorMetaSupplier`.
+
+    Raises:
+        TypeError: `name` is no str, or `supplier` none.
+        ValueError: `name` is empty.
+
+    Example:
+        >>> from dstream.core import AbstractProcessor
+        >>> from reducers import to_processor
+        >>> class Printing(AbstractProcessor):
+        ...     def try_process(self, ordinal, item):
+        ...         print("got", item)
+        ...         return True
+        >>> with connect(engine="local") as ctx:
+        ...     ctx.stream([1, 2]).collect(to_processor("printing", Printing))
+        got 1
+        got 2
+    """
+    return ProcessorSink.of(name, supplier)

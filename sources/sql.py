@@ -1,0 +1,225 @@
+"""Databases as sources: `sql_rows`, `sql_changes`."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+from dstream.base.showing import shown
+from dstream.connectors.sql.databases import database_of
+from dstream.connectors.sql.records import rows_of
+from dstream.connectors.sql.sources import PartitionOn, Ranges, SqlChanges, SqlRows, SqlStart
+from dstream.errors import SourceError
+from dstream.spi.source import Source, StreamSource
+
+if TYPE_CHECKING:
+    pass
+
+__all__ = ["sql_changes", "sql_rows"]
+
+
+T = TypeVar("T")
+
+
+_MOST = 10_000
+
+
+@overload
+def sql_rows(
+    url: str, query: str, params: Mapping[str, Any] | None = None, partition_on: PartitionOn | None = None
+) -> Source[Any]: ...
+@overload
+def sql_rows(
+    url: str,
+    query: str,
+    params: Mapping[str, Any] | None = None,
+    partition_on: PartitionOn | None = None,
+    *,
+    kind: type[T],
+) -> Source[T]: ...
+def sql_rows(
+    url: str,
+    query: str,
+    params: Mapping[str, Any] | None = None,
+    partition_on: PartitionOn | None = None,
+    kind: type[Any] | None = None,
+) -> Source[Any]:
+    """Read the rows that a query of an SQL database gives, as named tuples.
+
+    Nothing is committed: a query that changes something changes nothing. The rows come in the order of the database,
+    so an order needs an ORDER BY; divided by `partition_on` they have none.
+
+    A column with a name that no field of a named tuple has, such as `count(*)`, `class` or `_id`, becomes `_0` by its
+    position. A `TypedDict` as `kind` takes columns of any name.
+
+    A row with a value that no object of Python can hold, such as a date of the year 10000, or that does not become a
+    `kind`, is a bad record: `ignore`, `resolve` and `on_error` may stand behind the source, with SQLite and psycopg.
+
+    **Parallelism**: one task; with `partition_on` as many as it says, each with its own query.
+    **Guarantee**: every row once, if the database stays as it is meanwhile: each task sees what is there when it reads.
+    **On re-run**: the query is asked again.
+
+    Args:
+        url: as SQLAlchemy has it, such as `"sqlite:///shop.db"` or `"postgresql+psycopg://ada:secret@host/shop"`.
+            A password `env:NAME` or `file:/path` is looked up by each process that connects.
+        query: a SELECT; `:name` stands for a parameter.
+        params: the values of the parameters.
+        partition_on: (column, lower, upper, n): n tasks, each with the rows of one stretch of a column that the query
+            gives. The bounds say where to cut, and leave no row out: the first task has what is below and what is
+            NULL, the last one what is above.
+        kind: a dataclass, a named tuple or a `TypedDict` that each row becomes, by the names of its fields; as for
+            `json_lines`, and what the driver gives of a field's type is taken as it is.
+
+    Raises:
+        SetupError: SQLAlchemy or the driver is missing; `pip install 'dstream-spark[sql]'`.
+        TypeError: an argument is of another kind.
+        ValueError: `url` names no database, a parameter has no value, or `partition_on` is none.
+        SourceError: when it runs: the database cannot be reached or refuses the query, a name stands twice in the
+            result or means two fields, or a row does not become a `kind`.
+
+    Example:
+        >>> import pathlib, sqlite3, tempfile
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "shop.db"
+        >>> with sqlite3.connect(path) as connection:
+        ...     _ = connection.execute("CREATE TABLE sales (item TEXT, price REAL)")
+        ...     _ = connection.executemany("INSERT INTO sales VALUES (?, ?)", [("tea", 2.5), ("cake", 4.0)])
+        >>> connection.close()
+        >>> with connect(engine="local") as ctx:
+        ...     ctx.read(sql_rows(f"sqlite:///{path}", "SELECT * FROM sales WHERE price > :p", {"p": 3})).to_list()
+        [Row(item='cake', price=4.0)]
+    """
+    _check_text(query, "query")
+    database = database_of(url, "sql_rows", SourceError, shown(query))
+    stripped = query.strip().rstrip(";").rstrip()
+    if not re.search(r"[\s(]", stripped):
+        raise ValueError(
+            f"query must be a SELECT, and {stripped!r} reads as the name of a table: 'SELECT * FROM {stripped}'"
+        )
+    values = _checked_params(stripped, params)
+    ranges = None if partition_on is None else _ranges(partition_on)
+    return SqlRows(database, stripped, values, ranges, rows_of(kind))
+
+
+def _check_text(value: Any, name: str) -> None:
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a str, not {type(value).__name__}")
+    if not value.strip():
+        raise ValueError(f"{name} must not be empty")
+
+
+def _checked_params(query: str, params: Any) -> tuple[tuple[str, Any], ...]:
+    """Return the values of the parameters that stand in a query."""
+    import sqlalchemy as sa
+
+    if params is not None and not isinstance(params, Mapping):
+        hint = f": kind={params.__qualname__} makes items of rows" if isinstance(params, type) else ""
+        raise TypeError(f"params must be a mapping of the names in the query, not {type(params).__name__}{hint}")
+    given = dict(params or {})
+    named = set(sa.text(query).compile().params)
+    for name in sorted(named - given.keys()):
+        raise ValueError(rf"params has no {name!r}, which the query names; \:{name} is no parameter")
+    for name in given.keys() - named:
+        raise ValueError(f"params has {name!r}, which the query does not name")
+    return tuple(given.items())
+
+
+def _ranges(given: Any) -> Ranges:
+    if not isinstance(given, tuple | list) or len(given) != 4:
+        raise TypeError(f"partition_on must be (column, lower, upper, n), not {shown(given)}")
+    column, lower, upper, count = given
+    _check_text(column, "the column of partition_on")
+    if not isinstance(count, int) or isinstance(count, bool):
+        raise TypeError(f"the n of partition_on must be an int, not {type(count).__name__}")
+    if not 1 <= count <= _MOST:
+        raise ValueError(f"the n of partition_on must be between 1 and {_MOST:,}, not {count:,}")
+    if type(lower) is not type(upper) or not isinstance(lower, _ON_A_LINE) or isinstance(lower, bool):
+        raise TypeError(
+            "the bounds of partition_on must be two numbers, dates or datetimes of one type, "
+            f"not {shown(lower)} and {shown(upper)}"
+        )
+    if not lower < upper:
+        raise ValueError(f"partition_on must have a lower bound below the upper one, not {lower} and {upper}")
+    return Ranges(column, tuple(_border(lower, upper, part, count) for part in range(1, count)))
+
+
+_ON_A_LINE = (int, float, decimal.Decimal, datetime.date)
+
+
+def _border(lower: Any, upper: Any, part: int, count: int) -> Any:
+    step = (upper - lower) * part
+    return lower + (step // count if isinstance(step, int | datetime.timedelta) else step / count)
+
+
+@overload
+def sql_changes(
+    url: str, table: str, key: str | None = None, *, order_by: str, start: SqlStart = "oldest"
+) -> StreamSource[Any]: ...
+@overload
+def sql_changes(
+    url: str, table: str, key: str | None = None, *, order_by: str, start: SqlStart = "oldest", kind: type[T]
+) -> StreamSource[T]: ...
+def sql_changes(
+    url: str,
+    table: str,
+    key: str | None = None,
+    *,
+    order_by: str,
+    start: SqlStart = "oldest",
+    kind: type[Any] | None = None,
+) -> StreamSource[Any]:
+    """Read the rows of a table, and those that are added later on, in the order of a column whose values grow.
+
+    The column is asked for what is larger than before, so give it an index. It may hold numbers, texts, dates or times.
+    Where several rows may have one value, as a time, `key` tells them apart. A row whose value is raised, as a time of
+    change is, comes again.
+
+    **Parallelism**: one task reads a range of rows.
+    **Guarantee**: exactly once for rows that become visible in the order of the column and stay as they are. A row that
+    gets a smaller value than one that was read is never seen: also that of a transaction which took its number early
+    and commits late. Rows without a value are left out. A table that is dropped and made anew under its name counts as
+    the same one: its rows are given from the last value that was read on.
+    **On re-run**: a new job begins at `start`; one that goes on, where it stood.
+
+    Args:
+        url: as for `sql_rows`.
+        table: its name, behind a schema and a dot if it is not in the default one; `'"a.b"'` has a dot itself.
+        key: a column that is different for rows that are equal in `order_by`; unset, there are none.
+        order_by: the column whose values grow.
+        start: `"oldest"`, all rows; `"current"`, those that come from now on; of a column of moments a datetime, with a
+            time zone if they have one: of the rows that are there at the beginning those that are not older.
+        kind: as for `sql_rows`.
+
+    Raises:
+        SetupError: SQLAlchemy or the driver is missing; `pip install 'dstream-spark[sql]'`.
+        TypeError: an argument is of another kind.
+        ValueError: an argument is none of its choices.
+        SourceError: when it runs: the database cannot be reached, there is no such table or column, the column holds
+            values of another kind, or no moments that can be compared with `start`.
+
+    Example:
+        >>> import pathlib, sqlite3, tempfile
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "shop.db"
+        >>> connection = sqlite3.connect(path)
+        >>> _ = connection.execute("CREATE TABLE sales (id INTEGER PRIMARY KEY, item TEXT)")
+        >>> _ = connection.execute("INSERT INTO sales (item) VALUES ('tea'), ('cake')")
+        >>> connection.commit()
+        >>> connection.close()
+        >>> source = sql_changes(f"sqlite:///{path}", "sales", order_by="id")
+        >>> begin = source.begin()
+        >>> [row for row in source.split("rows", begin["rows"], source.reach(begin)["rows"]).read()]
+        [Row(id=1, item='tea'), Row(id=2, item='cake')]
+    """
+    for name, value in ("table", table), ("order_by", order_by), *([] if key is None else [("key", key)]):
+        if not isinstance(value, str):
+            raise TypeError(f"{name} must be a str, not {type(value).__name__}")
+        if not value:
+            raise ValueError(f"{name} must not be empty")
+    if not isinstance(start, str | datetime.datetime):
+        raise TypeError(f"start must be 'oldest', 'current' or a datetime, not {type(start).__name__}")
+    if isinstance(start, str) and start not in ("oldest", "current"):
+        raise ValueError(f"start must be 'oldest', 'current' or a datetime, not {start!r}")
+    database = database_of(url, "sql_changes", SourceError, repr(table), f"order_by={order_by!r}")
+    return SqlChanges(database, table, (order_by,) if key is None else (order_by, key), start, rows_of(kind))
