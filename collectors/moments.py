@@ -17,7 +17,6 @@ from typing import Any, TypeVar
 from collectors.arguments import checked_choice, named, shown
 from dstream.arguments import checked_function
 from dstream.base.functions import refuse_awaitable
-from dstream.base.registry import state_value
 from dstream.spi import Collector
 
 __all__ = ["correlation", "covariance", "linear_trend", "stddev", "variance"]
@@ -130,7 +129,6 @@ def _of_points(
     return Collector(_Moments, partial(add, factory, *functions), _Moments.merge, finisher, deducting=_Moments.deduct)
 
 
-@state_value
 class _Moments:
     """Exact sums of x, y, x*x, x*y and y*y of the finite numbers; others are counted, and make the result undefined."""
 

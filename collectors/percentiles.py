@@ -15,7 +15,6 @@ from collectors.arguments import checked_places, named
 from collectors.arithmetic import Numbers, doubles
 from collectors.batches import Prepared
 from dstream.arguments import checked_function
-from dstream.base.registry import state_value
 from dstream.spi import Collector
 
 __all__ = ["median", "percentiles"]
@@ -118,7 +117,6 @@ _MOST_IN_MEMORY = 2**21
 """How many numbers are held, 8 bytes each; it takes some three times that to sort them."""
 
 
-@state_value
 class KeptNumbers(array):  # type: ignore[type-arg]  # `array[float]` is no class to inherit from
     """The numbers in memory, as an array, and with them the runs on disk."""
 

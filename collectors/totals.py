@@ -12,7 +12,6 @@ from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 from collectors.batches import Batched, Prepared, Waiting, kinds
-from dstream.base.registry import state_value
 from dstream.values import DoubleSummaryStatistics, ExactSum, IntSummaryStatistics
 
 __all__ = ["DecimalSum", "Summaries", "Summary", "Total", "Totals"]
@@ -22,7 +21,6 @@ _EXACT = decimal.Context(prec=decimal.MAX_PREC, Emax=decimal.MAX_EMAX, Emin=deci
 """Adds decimals without rounding: a sum has as many digits as it needs."""
 
 
-@state_value
 class DecimalSum:
     """The sum of decimals; infinities and NaN follow IEEE 754, and are kept apart.
 

@@ -23,18 +23,23 @@ from uuid import uuid4
 
 import cloudpickle
 
+from dstream.base.registry import reduced_to_name
 from dstream.base.showing import shown
 
 __all__ = ["ValuePickler", "dumps_by_value", "implementations_of", "is_importable"]
 
 
-def dumps_by_value(value: Any) -> bytes:
+def dumps_by_value(value: Any, is_named: bool = False) -> bytes:
     """Pickle `value`, with all that has a name in `__main__` by value.
+
+    Args:
+        value: anything.
+        is_named: it is stored, so that what is ours gets the names of the registry.
 
     Raises:
         pickle.PicklingError: something in it pickles as a name of `__main__`; the message has the name.
     """
-    return _dumps(ValuePickler, value)
+    return _dumps(_NamingPickler if is_named else ValuePickler, value)
 
 
 def _dumps(kind: type[ValuePickler], value: Any) -> bytes:
@@ -90,6 +95,15 @@ class _PlainPickler(ValuePickler):
 
     def reduce_cached(self, function: Any) -> Any:
         return self.cached_parts(function, None)
+
+
+class _NamingPickler(ValuePickler):
+    """Pickles what is ours under the names of the registry, and the rest by value."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        """Return how `obj` is pickled; `NotImplemented` for the usual way."""
+        reduced = reduced_to_name(obj)
+        return super().reducer_override(obj) if reduced is NotImplemented else reduced
 
 
 @functools.lru_cache(maxsize=1024)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import copyreg
 import functools
 import gc
+import io
 import pickle
 from types import MappingProxyType
 from typing import Any
 
-__all__ = ["dumps", "read_only"]
+from dstream.base.registry import PACKAGES, reduced_to_name
+
+__all__ = ["dumps", "dumps_named", "dumps_named_by_reference", "read_only"]
 
 
 def _key_of(comparator: Any, *values: Any) -> Any:
@@ -46,3 +49,36 @@ def dumps(value: Any) -> bytes:
     from dstream.base.by_value import dumps_by_value  # here: most of what is pickled is data, which every process knows
 
     return dumps_by_value(value)
+
+
+def dumps_named(value: Any) -> bytes:
+    """Pickle `value` as `dumps`, to be stored: with the names of the registry for what is ours."""
+    try:
+        data = dumps_named_by_reference(value)
+    except (pickle.PicklingError, AttributeError, TypeError):
+        data = None
+    if data is not None and b"__main__" not in data:
+        return data
+    from dstream.base.by_value import dumps_by_value
+
+    return dumps_by_value(value, is_named=True)
+
+
+def dumps_named_by_reference(value: Any) -> bytes:
+    """Pickle `value` as `pickle` does, to be stored: with the names of the registry for what is ours."""
+    data = pickle.dumps(value, protocol=5)
+    if not any(
+        package in data for package in PACKAGES
+    ):  # Most of what is stored; the pickler below calls Python for each object.
+        return data
+    with io.BytesIO() as target:
+        _NamingPickler(target, 5).dump(value)
+        return target.getvalue()
+
+
+class _NamingPickler(pickle.Pickler):
+    """Pickles what is ours under the names of the registry."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        """Return how a class or function of ours is pickled."""
+        return reduced_to_name(obj)

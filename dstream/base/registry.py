@@ -1,27 +1,134 @@
-"""Registry of the internal classes whose instances job state contains.
+"""Registry of the names under which stored data refer to the classes and functions of dstream.
 
-A storage that others can write to loads plain types, and the classes that the user allows. What collectors and steps
-keep besides, no user has a name for: it is marked here, once it is clear that nothing can be done with it.
+Keys, values, types, pickles in storages, and the state of jobs outlive the modules that they were written by. They
+contain the names of these tables, and a pickle the function `by_name` of this module, which therefore never moves.
+Whoever moves or renames what is listed here changes its location and leaves its name. What is not listed is not stored
+by the library itself.
 """
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+import importlib
+import sys
+import types
+from collections.abc import Mapping
+from typing import Any
 
-__all__ = ["state_value", "state_values"]
+__all__ = [
+    "NAMES",
+    "PACKAGES",
+    "by_name",
+    "is_value",
+    "reduced_to_name",
+    "state_values",
+    "stored_name",
+    "stored_things",
+]
 
 
-C = TypeVar("C", bound=type[Any])
+_VALUES = {
+    "BadRecord": "dstream.values.records:BadRecord",
+    "CollectionName": "dstream.session.context:CollectionName",
+    "DeadLetter": "dstream.values.records:DeadLetter",
+    "DoubleSummaryStatistics": "dstream.values.numbers:DoubleSummaryStatistics",
+    "Entry": "dstream.values.entries:Entry",
+    "ExactSum": "dstream.values.numbers:ExactSum",
+    "IntSummaryStatistics": "dstream.values.numbers:IntSummaryStatistics",
+    "JobMetrics": "dstream.jobs.metrics:JobMetrics",
+    "JobStatus": "dstream.jobs.state:JobStatus",
+    "JournalEvent": "dstream.values.entries:JournalEvent",
+    "KafkaRecord": "dstream.connectors.kafka.consumers:KafkaRecord",
+    "KeyedWindowResult": "dstream.values.time:KeyedWindowResult",
+    "Optional": "dstream.values.optional:Optional",
+    "SimpleEvent": "dstream.connectors.functions:SimpleEvent",
+    "SourceMetrics": "dstream.jobs.metrics:SourceMetrics",
+    "StageMetrics": "dstream.jobs.metrics:StageMetrics",
+    "WindowResult": "dstream.values.time:WindowResult",
+}
+"""The values that users have names for, by those names; neither making one nor setting its attributes has an effect."""
 
-_marked: dict[type, None] = {}
+_STATE = {
+    "broadcast-key": "dstream.spi.processor:BroadcastKey",
+    "changed-keys": "dstream.operators.state.keys:ChangedKeys",
+    "decimal-sum": "collectors.totals:DecimalSum",
+    "dumped-keys": "dstream.operators.state.keys:DumpedKeys",
+    "interval-changes": "dstream.operators.joins.intervals:_Arrived",
+    "interval-items": "dstream.operators.joins.intervals:_Waiting",
+    "kept-numbers": "collectors.percentiles:KeptNumbers",
+    "lag-policy": "dstream.windows.policies:_Lag",
+    "lag-policy-with-delay": "dstream.windows.policies:_LagAndDelay",
+    "lag-policy-with-lull": "dstream.windows.policies:_LagAndLull",
+    "lag-policy-with-wall-clock": "dstream.windows.policies:_LagAndWallClock",
+    "moments": "collectors.moments:_Moments",
+    "shard-key": "dstream.spi.processor:ShardKey",
+}
+"""What collectors and steps keep besides, under names that no user sees; again nothing can be done with it."""
+
+_FUNCTIONS = {
+    "cached-function": "dstream.base.by_value:_cached",
+    "cached-function-attributes": "dstream.base.by_value:_set_attributes",
+    "comparison-key": "dstream.base.pickling:_key_of",
+    "function-of-name": "dstream.base.by_value:_function_of",
+    "numpy-value": "dstream.storage.codec.arrays:from_parts",
+    "optional": "dstream.values.optional:of_item",
+    "plain-value": "dstream.storage.codec.pickles:plain_value",
+    "read-only": "dstream.base.pickling:read_only",
+    "registered-functions": "dstream.base.by_value:_register_all",
+    "type": "dstream.base.by_value:_made_type",
+    "type-alias": "dstream.base.by_value:_made_alias",
+}
+"""What pickles call to make values."""
+
+NAMES: Mapping[str, str] = types.MappingProxyType({**_VALUES, **_STATE, **_FUNCTIONS})
+"""Where each of them is today, as "module:qualname", by name."""
+
+PACKAGES = tuple({location.partition(".")[0].encode() for location in NAMES.values()})
+"""The packages that they are in."""
+
+_names: dict[tuple[str, str], str] = {}
+for _name, _location in NAMES.items():
+    _module, _, _path = _location.partition(":")
+    _names[_module, _path] = _name
 
 
-def state_value(kind: C) -> C:
-    """Mark a class that only holds values: neither making an instance nor setting its attributes has an effect."""
-    _marked[kind] = None
-    return kind
+def stored_name(thing: Any) -> str | None:
+    """Return the name under which stored data refer to a class or function; None if it is not registered."""
+    return _names.get((thing.__module__, thing.__qualname__))
+
+
+def is_value(name: str) -> bool:
+    """Say whether a registered name is that of a value, which storages make without permission of the user."""
+    return name in _VALUES
+
+
+def by_name(name: str) -> Any:
+    """Return the class or function that stored data name; its module is imported.
+
+    Raises:
+        AttributeError: this version has none of that name.
+    """
+    location = NAMES.get(name) if type(name) is str else None
+    if location is None:
+        raise AttributeError(f"this dstream stores nothing under the name {name!r}; another version has written it")
+    module, _, path = location.partition(":")
+    return getattr(importlib.import_module(module), path)
+
+
+def reduced_to_name(thing: Any) -> Any:
+    """Return how a class or function is pickled in stored data; `NotImplemented` for the usual way, by its module."""
+    if not isinstance(thing, type | types.FunctionType):
+        return NotImplemented
+    name = stored_name(thing)
+    return NotImplemented if name is None or by_name(name) is not thing else (by_name, (name,))
 
 
 def state_values() -> tuple[type, ...]:
-    """Return the marked classes of the modules that are loaded: those of a step are where its operator is."""
-    return tuple(_marked)
+    """Return the classes of state whose modules are loaded: those of a step are where its operator is."""
+    return stored_things(*_STATE, "ExactSum")
+
+
+def stored_things(*names: str) -> tuple[Any, ...]:
+    """Return what is registered under these names, as far as it is loaded."""
+    places = (NAMES[name].partition(":") for name in names)
+    found = (getattr(sys.modules.get(module), path, None) for module, _, path in places)
+    return tuple(each for each in found if each is not None)

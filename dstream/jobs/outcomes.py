@@ -13,7 +13,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any
 
-from dstream.base.pickling import dumps
+from dstream.base.pickling import dumps_named
 from dstream.errors import (
     ColumnsDifferError,
     EngineError,
@@ -76,7 +76,7 @@ def pickled_failure(error: BaseException) -> bytes | None:
     """Return an exception as it can be made again elsewhere; None if it cannot travel."""
     for has_state in (True, False):
         try:
-            return dumps((type(error), arguments_of(error), state_of(error) if has_state else {}))
+            return dumps_named((type(error), arguments_of(error), state_of(error) if has_state else {}))
         except BaseException:  # What an attribute holds may raise anything when it is pickled.
             continue
     return None

@@ -22,6 +22,7 @@ from itertools import chain, repeat
 from typing import Any, TypeVar
 from zlib import crc32
 
+from dstream.base.registry import stored_name
 from dstream.errors import EngineError, UnstableKeyError
 from dstream.failures.attribution import each
 from dstream.keys.canonical import PLAIN, KeyForm, canonical, compared_fields, form_of, hashed_fields, is_vetted, shown
@@ -114,7 +115,8 @@ def check_hash_seed() -> None:
 
 def _stand_in_of_whole(key: Any, kind: Any) -> Any:
     if isinstance(key, type):
-        return key.__module__, key.__qualname__
+        own = stored_name(key)
+        return (key.__module__, key.__qualname__) if own is None else ("dstream", own)
     if isinstance(key, range):
         shape = (len(key), key.start, key.step) if key else (0,)
         return shape[:2] if len(key) == 1 else shape

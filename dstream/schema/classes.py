@@ -9,6 +9,7 @@ import typing
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol, cast
 
+from dstream.base.registry import by_name, stored_name
 from dstream.values.fields import hints_of
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "find",
     "hints_of_fields",
     "is_frozen",
+    "own_name",
     "parts_of",
     "reference",
 ]
@@ -48,8 +50,17 @@ class Classes(Protocol):
 
 
 def reference(kind: type) -> str:
-    """Return the name under which stored data refer to a class."""
-    return f"{kind.__module__}:{kind.__qualname__}"
+    """Return the name under which stored data refer to a class: for ours that of the registry, as "dstream:name"."""
+    name = stored_name(kind)
+    return f"{kind.__module__}:{kind.__qualname__}" if name is None else f"{_OURS}{name}"
+
+
+_OURS = "dstream:"
+
+
+def own_name(reference: str) -> str | None:
+    """Return the registered name that a reference has if it is one of ours, and None for others."""
+    return reference.removeprefix(_OURS) if reference.startswith(_OURS) else None
 
 
 def find(name: str) -> type:
@@ -58,15 +69,21 @@ def find(name: str) -> type:
     Raises:
         ClassRefusedError: there is no such class in this process.
     """
-    module, _, path = name.partition(":")
+    own = own_name(name)
     try:
-        found: Any = importlib.import_module(module)
-        for part in path.split("."):
-            found = getattr(found, part)
+        found = _imported(name) if own is None else by_name(own)
     except Exception as error:
         raise ClassRefusedError(f"the class {name} cannot be found here: {error}") from error
     if not isinstance(found, type):
         raise ClassRefusedError(f"{name} is no class")
+    return found
+
+
+def _imported(name: str) -> Any:
+    module, _, path = name.partition(":")
+    found: Any = importlib.import_module(module)
+    for part in path.split("."):
+        found = getattr(found, part)
     return found
 
 

@@ -13,7 +13,6 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from dstream.base.registry import state_value
 from dstream.errors import UnsupportedError
 
 __all__ = [
@@ -104,7 +103,6 @@ class Watermark:
     timestamp: int
 
 
-@state_value
 @dataclass(frozen=True, slots=True)
 class BroadcastKey:
     """A key of a snapshot that belongs to no key of items: it does not move with them.
@@ -116,7 +114,6 @@ class BroadcastKey:
     key: Hashable
 
 
-@state_value
 @dataclass(frozen=True, slots=True)
 class ShardKey:
     """A key of a snapshot for all that a processor knows of the keys of one shard: it goes where these keys go.

@@ -145,7 +145,7 @@ class Storage(Protocol):
         ...
 
     def load_pickle(self, data: bytes) -> Any:
-        """Load what was pickled into a record, as far as pickled values of this storage are loaded, and `state_value`s.
+        """Load what was pickled into a record, as far as pickled values of this storage are, and state.
 
         Raises:
             TypeError: they are not.

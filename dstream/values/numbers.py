@@ -17,7 +17,6 @@ from itertools import chain, islice
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from dstream.base.functions import refuse_awaitable
-from dstream.base.registry import state_value
 from dstream.failures import shown
 
 __all__ = [
@@ -37,7 +36,6 @@ Specials = tuple[int, int, int]
 """How many positive infinities there are, negative ones, and NaN."""
 
 
-@state_value
 class ExactSum:
     """The exact sum of floats; infinities and NaN follow IEEE 754, as `+` does.
 

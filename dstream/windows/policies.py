@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import ClassVar, TypeAlias
 
-from dstream.base.registry import state_value
 from dstream.spi.epochs import WatermarkPolicy
 from dstream.values.time import NO_WATERMARK, milliseconds, seconds
 from dstream.windows.definitions import FrameWindow
@@ -99,7 +98,6 @@ def limiting_lag_and_lull(lag: int | timedelta, max_lull: float | timedelta) -> 
     return _LagAndLull(milliseconds(lag, "lag"), max_lull=seconds(max_lull, "max_lull"))
 
 
-@state_value
 @dataclass(slots=True)
 class _Lag:
     """The greatest timestamp, less the lag."""
@@ -118,7 +116,6 @@ class _Lag:
         return NO_WATERMARK if self.greatest == NO_WATERMARK else self.greatest - self.lag
 
 
-@state_value
 @dataclass(slots=True)
 class _LagAndDelay(_Lag):
     """Also the greatest timestamp that was seen `max_delay` ago.
@@ -153,7 +150,6 @@ class _LagAndDelay(_Lag):
 _STEPS = 16
 
 
-@state_value
 @dataclass(slots=True)
 class _LagAndWallClock(_Lag):
     """Also the clock, less its own lag."""
@@ -166,7 +162,6 @@ class _LagAndWallClock(_Lag):
         return max(_Lag.watermark(self, now), math.floor((now - self.wall_lag) * 1000))
 
 
-@state_value
 @dataclass(slots=True)
 class _LagAndLull(_Lag):
     """Plus the time by the clock since the last event, less the lull.

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dstream.base.pickling import dumps_named_by_reference
 from dstream.errors import EngineError
 from dstream.failures import naming
 from dstream.jobs.unbounded.log import LogRecord, PlaceTime, SourceMark, StepMark, TimedPartition
@@ -306,9 +307,9 @@ class EventTime:
         known = self._known[place]
         if told is None:
             watermark = known.watermark if self._has_ended(place) else self._watermark(place)
-            return PlaceTime(watermark, pickle.dumps(known.policy, 5), known.heard_at)
+            return PlaceTime(watermark, dumps_named_by_reference(known.policy), known.heard_at)
         heard_at = self._now if told.items else known.heard_at
-        return PlaceTime(told.watermark, pickle.dumps(told.policy, 5), heard_at)
+        return PlaceTime(told.watermark, dumps_named_by_reference(told.policy), heard_at)
 
     def clock_after(self, times: Mapping[TimedPartition, PlaceTime]) -> int | None:
         """Return the clock of the job after an epoch: the least watermark of partitions that count. It never goes back.

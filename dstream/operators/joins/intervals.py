@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from dstream.base.registry import state_value
 from dstream.keys import canonical_all
 from dstream.operators.state.items import ItemsByKey, late_ones, partials_by_key, rows
 from dstream.operators.state.keys import DumpedKeys, KeyStates
@@ -62,7 +61,6 @@ class IntervalJoin:
         return _WaitingItems(self.before, self.after)
 
 
-@state_value
 class _Waiting(NamedTuple):
     """The items of one key and one input, by their timestamps; of one timestamp as they came."""
 
@@ -91,7 +89,6 @@ class _Waiting(NamedTuple):
 _Sides = tuple[_Waiting, _Waiting]
 
 
-@state_value
 @dataclass(slots=True)
 class _Arrived:
     """What came to a shard, as columns, and the watermark up to which items are forgotten: the delta of a join."""

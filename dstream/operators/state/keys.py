@@ -17,7 +17,6 @@ import pickle
 from collections.abc import Callable, Collection, Iterable, Iterator, MutableMapping
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from dstream.base.registry import state_value
 from dstream.keys import canonical_all
 from dstream.operators.state.disk import DeadlinesOnDisk, StatesOnDisk
 from dstream.operators.state.items import ItemsByKey
@@ -92,7 +91,6 @@ class KeyDeadlines:
 S = TypeVar("S")
 
 
-@state_value
 class DumpedKeys(NamedTuple):
     """The keys of a shard with their states, as columns."""
 
@@ -100,7 +98,6 @@ class DumpedKeys(NamedTuple):
     states: list[Any]
 
 
-@state_value
 class ChangedKeys(NamedTuple):
     """The keys of a shard whose states changed, with the states that they have now, and those whose states went.
 

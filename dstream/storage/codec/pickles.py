@@ -10,13 +10,15 @@ import functools
 import importlib
 import io
 import pickle
+import types
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time, timedelta, timezone
 from typing import Any, ClassVar
 
 from dstream.base import pickling
-from dstream.base.registry import state_values
+from dstream.base.pickling import read_only
+from dstream.base.registry import by_name, is_value, reduced_to_name, state_values
 from dstream.schema import classes as fielded
 from dstream.schema.classes import ClassRefusedError, NotStorableError, find, reference
 from dstream.spi.store import PickleMode
@@ -27,7 +29,6 @@ from dstream.storage.codec.plain_classes import (
     is_plain,
     loaded_class,
     loaded_classes,
-    own_classes,
 )
 
 __all__ = ["Pickles", "check_are_loaded", "for_state", "plain_value"]
@@ -38,7 +39,6 @@ _PLAIN = {
     "collections": "ChainMap Counter OrderedDict defaultdict deque",
     "datetime": "date datetime time timedelta timezone",
     "decimal": "Decimal",
-    "dstream.base.pickling": "read_only",  # what `to_unmodifiable_map` makes
     "fractions": "Fraction",
     "pathlib": "PurePath PurePosixPath PureWindowsPath",
     "pathlib._local": "PurePath PurePosixPath PureWindowsPath",  # as Python 3.13 names them
@@ -46,9 +46,11 @@ _PLAIN = {
 }
 """What restricted mode loads besides `allowed`: what makes values, such as classes, and has no other effect."""
 
-_PLAIN_CLASSES = own_classes | {(module, name) for module, names in _PLAIN.items() for name in names.split()}
+_PLAIN_CLASSES = frozenset((module, name) for module, names in _PLAIN.items() for name in names.split())
+_READ_ONLY = (read_only.__module__, read_only.__qualname__)  # what `to_unmodifiable_map` makes
+_OWN_FUNCTIONS = frozenset({"numpy-value", "optional", "read-only"})
 _BUILD = pickle.BUILD
-_PLAIN_VALUE = b"plain_value"
+_PLAIN_VALUE = b"plain-value"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,7 @@ class Pickles:
         if self.mode == "never":
             raise ClassRefusedError(f"a {_named(type(value))} has to be pickled, and {_advice(self.mode)}")
         try:
-            data = pickling.dumps(value) if self.mode == "trusted" else self._dump_plain(value)
+            data = pickling.dumps_named(value) if self.mode == "trusted" else self._dump_plain(value)
         except (pickle.PicklingError, AttributeError, TypeError, RecursionError) as error:
             raise NotStorableError(
                 f"a {_named(type(value))} cannot be stored: {error}; store plain values that you take out of it"
@@ -193,6 +195,8 @@ class _PlainPickler(pickle.Pickler):
         self._pickles = pickles
 
     def reducer_override(self, value: Any) -> Any:
+        if isinstance(value, type | types.FunctionType):
+            return reduced_to_name(value)
         if is_of_numpy(value) and (of_numpy := parts_of_numpy(value)) is not None:
             return from_parts, of_numpy
         kind = type(value)
@@ -222,18 +226,23 @@ class _Restricted:
         if (module, name) in _PLAIN_CLASSES:
             # Every Python finds the classes of paths here, also where 3.13 pickled them.
             return getattr(importlib.import_module(module.removesuffix("._local")), name)
-        if (module, name) == (__name__, "plain_value") and self.is_careful:
-            return lambda name, content: _plain_value(self._pickles.resolve(name), name, content)
-        if (module, name) == (from_parts.__module__, from_parts.__name__):
-            return from_parts
+        if (module, name) == (by_name.__module__, by_name.__name__):
+            return lambda name: self.named(name)
         known = _by_reference(self._pickles.allowed).get(f"{module}:{name}")
         if known is None:
             raise ClassRefusedError(f"{module}:{name} is not loaded from a pickle: {_advice('restricted')}")
         return known
 
-    def is_changeable(self, value: Any) -> bool:
-        kind = type(value)
-        return (kind.__module__, kind.__qualname__) in _PLAIN_CLASSES or kind in self._pickles.allowed
+    def named(self, name: Any) -> Any:
+        """Return what a pickle has the name of in the registry, if it is a value or makes one, or is allowed."""
+        if type(name) is str and (is_value(name) or name in _OWN_FUNCTIONS):
+            return by_name(name)
+        if name == "plain-value" and self.is_careful:
+            return lambda name, content: _plain_value(self._pickles.resolve(name), name, content)
+        known = _by_reference(self._pickles.allowed).get(f"dstream:{name}")
+        if known is None:
+            raise ClassRefusedError(f"dstream:{name} is not loaded from a pickle: {_advice('restricted')}")
+        return known
 
 
 class _RestrictedUnpickler(_Restricted, pickle.Unpickler):
@@ -248,19 +257,20 @@ class _CarefulUnpickler(_Restricted, pickle._Unpickler):
 
     def check_change(self, changed: Any) -> None:
         kind = type(changed)
-        if (kind.__module__, kind.__qualname__) not in _PLAIN_CLASSES and kind not in self._pickles.allowed:
+        is_plain = (kind.__module__, kind.__qualname__) in _PLAIN_CLASSES or is_own(reference(kind))
+        if not is_plain and kind not in self._pickles.allowed:
             raise ClassRefusedError(f"a pickle would change {kind!r}, which is no plain object")
 
     def check_call(self, called: Any, arguments: Any) -> None:
         """Raise where a plain type would call methods of its arguments, such as `int` or `str` of any object."""
         name = (called.__module__, called.__qualname__)
-        if name not in _PLAIN_CLASSES or name in own_classes:
+        if name not in _PLAIN_CLASSES and name != _READ_ONLY:
             return
         if not (_are_scalars(arguments) or (name in _OF_A_DICT and [*map(type, arguments)] == [dict])):
             raise ClassRefusedError(f"a pickle would make a {'.'.join(name)} of something that is no plain value")
 
 
-_OF_A_DICT = (("collections", "Counter"), ("collections", "OrderedDict"), ("dstream.base.pickling", "read_only"))
+_OF_A_DICT = (("collections", "Counter"), ("collections", "OrderedDict"), _READ_ONLY)
 _SCALARS = frozenset({bool, bytes, complex, float, int, str, type(None), date, datetime, time, timedelta, timezone})
 
 

@@ -19,36 +19,20 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from dstream.base import pickling
+from dstream.base.registry import is_value
 from dstream.failures import is_our_name
 from dstream.keys import has_generated_eq, has_generated_hash
 from dstream.schema import classes
-from dstream.schema.classes import find, reference
+from dstream.schema.classes import find, own_name, reference
 from dstream.values.fields import is_missing
 
-__all__ = ["LoadedClasses", "is_own", "is_plain", "loaded_class", "loaded_classes", "own_classes"]
-
-
-_OWN = {
-    "dstream.connectors.functions": "SimpleEvent",
-    "dstream.connectors.kafka.consumers": "KafkaRecord",
-    "dstream.jobs.metrics": "JobMetrics SourceMetrics StageMetrics",
-    "dstream.jobs.state": "JobStatus",
-    "dstream.session.context": "CollectionName",
-    "dstream.values.entries": "Entry JournalEvent",
-    "dstream.values.numbers": "DoubleSummaryStatistics ExactSum IntSummaryStatistics",
-    "dstream.values.optional": "Optional of_item",
-    "dstream.values.records": "BadRecord DeadLetter",
-    "dstream.values.time": "KeyedWindowResult WindowResult",
-}
-"""The library's own values, by module; neither making one nor setting its attributes has an effect."""
-
-own_classes = frozenset((module, name) for module, names in _OWN.items() for name in names.split())
+__all__ = ["LoadedClasses", "is_own", "is_plain", "loaded_class", "loaded_classes"]
 
 
 def is_own(name: str) -> bool:
-    """Say whether a reference ("module:qualname") names one of the library's own values."""
-    module, _, path = name.partition(":")
-    return (module, path) in own_classes
+    """Say whether a reference names one of the library's own values."""
+    own = own_name(name)
+    return own is not None and is_value(own)
 
 
 def is_plain(kind: type) -> bool:

@@ -119,8 +119,8 @@ def test_other_values_load_no_numpy():
     script = """
 import sys
 from dstream.storage.codec.pickles import Pickles
-from dstream.storage.codec.values import Values
-values = Values(Pickles())
+from dstream.storage.codec.values import ValueEncoding
+values = ValueEncoding(Pickles())
 print(values.decode(values.encode((1, {2}))), "numpy" in sys.modules)
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
