@@ -1,1 +1,1 @@
-"""The ground of all storages: options, encoded entries, rows, and the checks of stored data."""
+"""The parts that all storages share: options, encoded entries, rows, files of state, and the checks of stored data."""

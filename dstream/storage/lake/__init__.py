@@ -1,7 +1,8 @@
 """The default storage: one Delta table per collection, in a directory or an object store, without a server.
 
-Start with `log`, the commits; then `lake_maps` and `lake_lists`. `registry` finds collections by name. Every table is
-readable by whatever reads Delta; only dstream may write to it.
+Start with `collection`, the log and the commits; then `maps` and `lists`. `catalog` and `registry` find collections by
+name, `jobs` and `merge` write the results of jobs. Every table is readable by whatever reads Delta; only dstream may
+write to it.
 """
 
 from __future__ import annotations

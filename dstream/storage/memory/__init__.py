@@ -1,7 +1,7 @@
 """`MemoryStorage`: collections by kind and name in one process; the contract of `dstream.spi.store` in dicts.
 
-`memory_maps` holds entries, `memory_lists` items, `state` what both have in common. They hold encoded bytes, as every
-other storage does, so that values are copies and the same things are refused everywhere.
+`stores` has maps and lists, `state` what both have in common. They contain encoded bytes, as every other storage does,
+so that values are copies and the same things are refused everywhere.
 """
 
 from __future__ import annotations

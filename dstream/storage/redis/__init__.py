@@ -1,11 +1,11 @@
 """The storage over the network: maps, lists and caches on a Redis or Valkey server, or a cluster of them.
 
-- `server` connects, `scripts` holds what runs inside the server, `redis_collection` says which keys a collection has.
-- `redis_storage` finds collections by name; `redis_maps` and `redis_lists` are the stores, `map_jobs` and `list_jobs`
-  write the results of jobs, `splits` are what tasks read.
+- `server` connects, `scripts` has what runs inside the server, `collection` has the keys of a collection.
+- `catalog` finds collections by name; `maps` and `lists` are the stores and the jobs that write to them, `staging` has
+  the keys that tasks write.
 
 All keys of a collection share one hash tag, so they live on one node of a cluster and a script may change them
-together. A script is how everything here is atomic: it runs alone.
+together. A script makes each operation atomic: it runs alone.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The storage of one machine: maps, lists and caches in one SQLite file, which any program that reads SQLite opens.
 
-- `sqlite_schema` has the tables, `sqlite_cells` how keys and values stand in them, `sqlite_database` the connection.
-- `sqlite_storage` finds collections by name; `sqlite_maps` and `sqlite_lists` are the stores, `sqlite_map_jobs` and
-  `sqlite_list_jobs` write the results of jobs, `sqlite_splits` are what tasks read, `sqlite_pins` which state of it.
+- `database` has the tables and the connection, `rows` the cells of keys and values, and the splits that tasks read.
+- `catalog` finds collections by name; `maps` and `lists` are the stores and the jobs that write to them, `collection`
+  has what both share, and `staging` the files that tasks write.
 """
 
 from __future__ import annotations
