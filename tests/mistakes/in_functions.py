@@ -199,7 +199,7 @@ def a_map_that_yields(desk):
     desk.ctx.stream([1, 2], 2).map(halves).to_list()  # here
 
 
-@mistake(SerializationError, r"cannot pickle 'coroutine'", r"gather\(map_concurrent\(n, fn\)\)", engines=SPARK)
+@mistake(TypeError, r"an async function gives a coroutine", r"gather\(map_concurrent\(n, fn\)\)")
 def a_map_that_is_async(desk):
     """`map` is given an async function."""
 
