@@ -18,7 +18,7 @@ from dstream.values.functions import refuse_one_that_would_not_run, shown_functi
 if TYPE_CHECKING:
     from dstream.spi.suppliers import AnySupplier
 
-__all__ = ["checked_function", "kind_of", "replacing", "sink_from", "to_logger", "to_nothing", "to_processor"]
+__all__ = ["replacing", "sink_from", "to_logger", "to_nothing", "to_processor"]
 
 
 T = TypeVar("T")

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeAlias, TypeVar, cast
 
-from dstream.arguments import checked_function, kind_of
+from dstream.arguments import kind_of
 from dstream.base.functions import refuse_awaitable
 from dstream.base.showing import shown
 from dstream.base.threads import contextmanager
@@ -35,11 +35,9 @@ __all__ = [
     "TextLines",
     "UnnamedLines",
     "checked_encoding",
-    "checked_function",
     "checked_start",
     "checked_text",
     "checked_text_encoding",
-    "kind_of",
     "readable",
 ]
 

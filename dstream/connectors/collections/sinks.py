@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeVar, cast
 
-from dstream.arguments import checked_function, kind_of
 from dstream.base.functions import checked_result, plain, refuse_awaitable
 from dstream.base.showing import shown
 from dstream.connectors.base import NOT_REPLACING, Replaceable
@@ -39,9 +38,7 @@ __all__ = [
     "ListSink",
     "MapSink",
     "OpenCollection",
-    "checked_function",
     "entries",
-    "kind_of",
     "merged",
     "merged_or_removed",
 ]

@@ -99,7 +99,7 @@ def test_a_job_goes_on_when_its_client_waits_for_ever(ctx, topics, monkeypatch):
     """As one does that took its broker for lost (librdkafka 2.16): the epoch is published by another one, once."""
     released, waiting = threading.Event(), []
 
-    class Deaf(producers.Client):
+    class Deaf(producers.ProducerClient):
         def __init__(self, settings):
             super().__init__(settings)
             self.producer = SimpleNamespace(
@@ -110,7 +110,7 @@ def test_a_job_goes_on_when_its_client_waits_for_ever(ctx, topics, monkeypatch):
 
     name = f"copied-{uuid4().hex}"
     with monkeypatch.context() as patch:
-        patch.setattr(producers, "Client", Deaf)
+        patch.setattr(producers, "ProducerClient", Deaf)
         patch.setattr(producers, "PATIENCE", 2.0)
         job = ctx.new_job(copying(topics, name), config=ds.JobConfig(auto_restart=(1000, 0.01)))
         eventually(lambda: job.metrics().runs > 1)
