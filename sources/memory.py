@@ -1,4 +1,7 @@
-"""Items of the program as sources: `items`, `stream_of`, `item_stream`, `long_stream`."""
+"""Items of the program as sources: `items`, `stream_of`, `item_stream`, `long_stream`.
+
+The streams load their connector when they are called, `dstream.connectors.functions`.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,15 @@ import datetime
 import math
 import time
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from dstream.arguments import checked_function
-from dstream.connectors.functions import FiniteStream, Pace, PacedItems, SimpleEvent, sequence_number
 from dstream.connectors.memory import Items, LiteralItems, whole
 from dstream.spi.source import StreamSource
 from dstream.values.functions import refuse_one_that_would_not_run, shown_function
+
+if TYPE_CHECKING:
+    from dstream.connectors.functions import Pace, SimpleEvent
 
 __all__ = ["item_stream", "items", "long_stream", "stream_of"]
 
@@ -94,6 +99,8 @@ def item_stream(
         >>> list(source.split("0", begin["0"], source.reach(begin)["0"]).read())[1:]
         [SimpleEvent(timestamp=5100, sequence=1), SimpleEvent(timestamp=5200, sequence=2)]
     """
+    from dstream.connectors.functions import PacedItems, SimpleEvent
+
     pace = _pace("item_stream", per_second, start, partitions, clock)
     if fn is None:
         return PacedItems(pace, SimpleEvent)
@@ -130,6 +137,8 @@ def long_stream(
         >>> list(source.split("0", source.begin()["0"], source.reach(source.begin())["0"]).read())
         [0, 1, 2, 3]
     """
+    from dstream.connectors.functions import PacedItems, sequence_number
+
     return PacedItems(_pace("long_stream", per_second, start, partitions, clock), sequence_number)
 
 
@@ -155,12 +164,16 @@ def stream_of(items: Iterable[T], partitions: int = 1) -> StreamSource[T]:
         >>> [list(source.split(name, 0, reached[name]).read()) for name in reached]
         [['a', 'c', 'e'], ['b', 'd']]
     """
+    from dstream.connectors.functions import FiniteStream
+
     if not isinstance(items, Iterable):
         raise TypeError(f"items must be several items, not {type(items).__name__}")
     return FiniteStream(tuple(items), _count(partitions))
 
 
 def _pace(maker: str, per_second: Any, start: Any, partitions: Any, clock: Any) -> Pace:
+    from dstream.connectors.functions import Pace
+
     if isinstance(per_second, bool) or not isinstance(per_second, int | float):
         raise TypeError(f"per_second must be a number, not {type(per_second).__name__}")
     if not 0 < per_second < math.inf:

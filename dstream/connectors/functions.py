@@ -15,8 +15,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from more_itertools import chunked
-
 from dstream.base.functions import refuse_awaitable
 from dstream.base.logging import is_heard, tell
 from dstream.base.showing import shown
@@ -388,6 +386,8 @@ class LogLineWriter:
 
     def write(self, items: Iterator[Any]) -> Iterator[Receipt]:
         """Give the texts in lists."""
+        from more_itertools import chunked  # here: only `to_logger` needs it
+
         for batch in chunked(items, BATCH):
             texts: list[Receipt] = [*map(str, each(self.to_string, batch))]
             if self.is_heard:
