@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from dstream.errors import EngineError, IllegalStateError, JobTakenOverError
 from dstream.jobs.state import JobState, read_state, written_state
+from dstream.spi.records import Record
 from dstream.spi.sink import Receipt
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EpochRecord",
+    "FormattedRecords",
     "JobRecords",
     "Pickled",
     "Receipts",
@@ -82,11 +84,59 @@ def new_id(now: float) -> str:
 _ID = re.compile(r"[0-9a-f]{12}-[0-9a-f]{8}")
 
 
+class FormattedRecords:
+    """Records of a storage whose data begin with a line that has the format of what follows.
+
+    Args:
+        records: those of the storage.
+    """
+
+    def __init__(self, records: Records) -> None:
+        self._records = records
+
+    def read(self, name: str) -> Record | None:
+        """Return what a record contains, without its line.
+
+        Raises:
+            IllegalStateError: it has another format.
+        """
+        record = self._records.read(name)
+        if record is None or record.data.startswith(_FORMAT_LINE):
+            return record and Record(record.version, record.data[len(_FORMAT_LINE) :])
+        found = _ANY_FORMAT.match(record.data)
+        known = "no format" if found is None else f"format {found[1].decode()}"
+        raise IllegalStateError(
+            f"the record {name} has {known}; this dstream reads {_FORMAT}: use the version that wrote it, or another "
+            "storage"
+        )
+
+    def write(self, name: str, data: bytes, version: int) -> bool:
+        """Write the next version of a record, with the line."""
+        return self._records.write(name, _FORMAT_LINE + data, version)
+
+    def names(self, prefix: str = "") -> list[str]:
+        """Return the names that begin in some way, sorted."""
+        return self._records.names(prefix)
+
+    def remove(self, name: str) -> None:
+        """Remove a record."""
+        self._records.remove(name)
+
+    def forget(self, name: str) -> None:
+        """Remove a record of which nothing is to stay."""
+        self._records.forget(name)
+
+
+_FORMAT = 1
+_FORMAT_LINE = b"dstream records %d\n" % _FORMAT
+_ANY_FORMAT = re.compile(rb"dstream records ([0-9]{1,9})\n")
+
+
 class JobRecords:
     """The records of all jobs of a storage."""
 
     def __init__(self, records: Records) -> None:
-        self._records = records
+        self._records: Records = FormattedRecords(records)
 
     @property
     def all(self) -> Records:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from dstream.errors import IllegalStateError
 from dstream.failures import shown
-from dstream.jobs.records import packed, unpacked
+from dstream.jobs.records import FormattedRecords, packed, unpacked
 from dstream.jobs.runs import JobContext
 from dstream.jobs.state import JobState, Shape
 from dstream.jobs.unbounded.log import EpochLog, LogRecord, read_record, written_record
@@ -234,7 +234,7 @@ class Snapshots:
 
     def __init__(self, context: JobContext) -> None:
         self._context = context
-        self._records = context.running_storage().records
+        self._records = FormattedRecords(context.running_storage().records)
 
     def export(self, name: str, state: JobState, log: EpochLog, now: float) -> Snapshot:
         """Copy what a job remembers after its last epoch. It replaces a snapshot of the same name.

@@ -6,6 +6,7 @@ import pytest
 
 from dstream.command import jobs
 from dstream.jobs import Job, JobStatus
+from dstream.jobs.records import FormattedRecords
 from dstream.jobs.state import forget_driver
 from reducers import to_ilist
 from tests.jobs.planned import Gate, plan_of
@@ -47,7 +48,7 @@ def test_the_list_has_a_line_for_each_job(command, done, failed):
 
 def test_a_damaged_job_stands_in_the_list_with_the_others(command, storage, done, failed):
     """What is wrong with it is said below, and the command fails."""
-    records, place = storage.running_storage().records, f"jobs/{done.id}/state"
+    records, place = FormattedRecords(storage.running_storage().records), f"jobs/{done.id}/state"
     assert records.write(place, b"{", records.read(place).version + 1)
     ended = command("jobs")
 

@@ -77,7 +77,7 @@ def test_what_is_no_state_is_an_error(job, data):
 
 def test_a_damaged_state_hides_no_other_job(ctx, job):
     """All are listed; a search by name says that it may miss one."""
-    records, second = ctx.running_storage().records, ctx.new_job(plan_of(ctx.stream([2]), to_ilist("second")))
+    records, second = ctx._jobs._records.all, ctx.new_job(plan_of(ctx.stream([2]), to_ilist("second")))
     second.join(10)
     place = f"jobs/{job.id}/state"
     assert records.write(place, b"{", records.read(place).version + 1)
@@ -89,7 +89,7 @@ def test_a_damaged_state_hides_no_other_job(ctx, job):
 
 def test_damaged_receipts_are_an_error(ctx, job):
     """They are never taken for receipts that are not there."""
-    records = ctx.running_storage().records
+    records = ctx._jobs._records.all
     place = f"jobs/{job.id}/epoch"
     for data in (b"", b"\xc1", packed(("token", [1])), packed(("token", {"a": []})), packed((3, None))):
         assert records.write(place, data, records.read(place).version + 1)
@@ -112,7 +112,7 @@ def test_receipts_of_a_run_before_are_no_lost_answer(ctx, job):
 
 def test_a_damaged_name_is_an_error(ctx, job):
     """It is never taken for one that is free."""
-    records = ctx.running_storage().records
+    records = ctx._jobs._records.all
     [place] = records.names("job-names/")
     for data in (b"{", b"[]", b'{"name": "one", "id": "../x"}', json.dumps({"name": "two", "id": job.id}).encode()):
         assert records.write(place, data, records.read(place).version + 1)
@@ -135,3 +135,17 @@ def test_receipts_come_back_as_they_were():
 def test_what_is_no_id_is_no_job(ctx, name):
     """Nothing of it becomes part of a path."""
     assert ctx.job(name) is None
+
+
+@pytest.mark.parametrize(("data", "has"), [(b"dstream records 2\n{}", "format 2"), (b"{}", "no format")])
+def test_a_record_of_another_version_is_refused(ctx, job, data, has):
+    """It is not damaged; the sentence says what to do."""
+    records, place = ctx.running_storage().records, f"jobs/{job.id}/state"
+    assert records.read(place).data.startswith(b"dstream records 1\n")
+    assert records.write(place, data, records.read(place).version + 1)
+
+    with pytest.raises(IllegalStateError) as refused:
+        ctx._jobs._records.read(job.id)
+    assert str(refused.value) == (
+        f"the record {place} has {has}; this dstream reads 1: use the version that wrote it, or another storage"
+    )

@@ -45,7 +45,7 @@ def test_a_job_whose_record_is_damaged_says_so(connect):
     """The others are shown."""
     ctx, other = connect(), connect()
     damaged, _ = done(ctx, "first"), done(ctx, "second")
-    records, place = ctx.running_storage().records, f"jobs/{damaged.id}/state"
+    records, place = ctx._jobs._records.all, f"jobs/{damaged.id}/state"
     assert records.write(place, b"{", records.read(place).version + 1)
     shown = other.jobs()._repr_html_()
 

@@ -330,7 +330,7 @@ def test_a_lost_job_that_publishes_is_not_cancelled_and_waits_for_its_driver_sti
 
 def test_a_job_whose_requests_are_damaged_is_alive_and_says_so(ctx, connect, gate, caplog):
     """Others see its signs of life, so that none of them takes it over; the log names the record, once."""
-    records = ctx.running_storage().records
+    records = ctx._jobs._records.all
     job = ctx.new_job(plan_of(ctx.stream([1]).map(gate), to_ilist("out")), name="deaf")
     assert records.write(f"jobs/{job.id}/request", b"torn", 1)
     seen = connect().job("deaf")

@@ -47,7 +47,7 @@ def test_old_records_and_files_go(ctx):
         feed.give(number)
         eventually(lambda number=number: job.epoch == number)
     storage = ctx.running_storage()
-    log = epoch_log.EpochLog(storage.records, job.id, "")
+    log = epoch_log.EpochLog(ctx._jobs._records.all, job.id, "")
     eventually(lambda: log.numbers() == list(range(16, 22)))
     files = {file.name for file in storage.state_files(job.id).found()}
     named = set().union(*map(state.files_named_by, log.since(16)))

@@ -9,6 +9,7 @@ import pytest
 import dstream as ds
 from dstream.errors import IllegalStateError, UnsupportedError
 from dstream.jobs import JobStatus
+from dstream.jobs.records import FormattedRecords
 from dstream.jobs.upgrades import Snapshots, _record_of
 from reducers import to_ilist
 from tests.jobs.planned import plan_of
@@ -177,7 +178,7 @@ def test_the_name_is_free_when_a_job_is_exported_and_cancelled(ctx):
 
 def damage(ctx, name: str) -> None:
     """Write something else over the record of a snapshot."""
-    records, record = ctx.running_storage().records, _record_of(name)
+    records, record = FormattedRecords(ctx.running_storage().records), _record_of(name)
     assert records.write(record, b"torn", records.read(record).version + 1)
 
 

@@ -88,7 +88,7 @@ def test_a_source_without_partitions_is_no_reason_to_end(ctx):
     assert job.status is JobStatus.RUNNING
     feed.give(2, 14)
     eventually(lambda: job.epoch == 1)
-    (mark,) = EpochLog(ctx.running_storage().records, job.id, "").read(1).sources.values()
+    (mark,) = EpochLog(ctx._jobs._records.all, job.id, "").read(1).sources.values()
 
     assert (ctx.get_list("out").copy(), mark.has_ended) == ([(10, 2)], False)
 
@@ -222,4 +222,4 @@ def test_a_clock_that_goes_back_stands_still(ctx):
     feed.give(4)
     eventually(lambda: job.epoch == 2)
 
-    assert EpochLog(ctx.running_storage().records, job.id, "").read(2).now == 10.0
+    assert EpochLog(ctx._jobs._records.all, job.id, "").read(2).now == 10.0
