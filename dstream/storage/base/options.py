@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from dstream.errors import CollectionDestroyedError, IllegalStateError
+from dstream.errors import CollectionDestroyedError, IllegalStateError, SetupError
 from dstream.spi.store import MOST_BUCKETS, Kind, ListView, Options
 from dstream.storage.codec.collection import Codec
 
@@ -16,6 +16,7 @@ __all__ = [
     "MOST_BYTES",
     "Shape",
     "ViewOvertakenError",
+    "check_format",
     "check_name",
     "check_prefix",
     "check_record",
@@ -24,6 +25,22 @@ __all__ = [
     "is_record_name",
     "removed_error",
 ]
+
+
+def check_format(title: str, found: object, known: object) -> None:
+    """Refuse what another version of dstream has written.
+
+    Args:
+        title: what it is, for the message.
+        found: the format that it names; None if it names none.
+        known: the one that this version reads.
+
+    Raises:
+        SetupError: it is another one.
+    """
+    if found != known:
+        words = "no format" if found is None else f"format {found!s:.20}"
+        raise SetupError(f"{title} has {words}; this dstream reads {known}")
 
 
 BUCKETS = 16

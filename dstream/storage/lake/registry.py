@@ -27,7 +27,7 @@ from dstream.filesystem.checksums import is_sealed, seal
 from dstream.filesystem.folders import Folder
 from dstream.spi.store import Kind, Options
 from dstream.storage.base.folders import NamedFolder, Trust
-from dstream.storage.base.options import Shape, check_name
+from dstream.storage.base.options import Shape, check_format, check_name
 from dstream.storage.codec.collection import Codec
 from dstream.storage.codec.description import described_codec
 from dstream.storage.codec.pickles import Pickles
@@ -38,6 +38,9 @@ __all__ = ["CollectionKey", "Description", "Registry"]
 
 CollectionKey: TypeAlias = tuple[Kind, str, str]
 """The kind, the name and the identity of a collection."""
+
+FORMAT = 1
+"""Of descriptions, logs and rows."""
 
 _SETTINGS = {
     # The log must stay whole: a handle that missed versions would take the first gap for the end.
@@ -87,6 +90,7 @@ class Description:
         """Return this description in terms of JSON."""
         return {
             "id": self.identity,
+            "format": FORMAT,
             "kind": self.kind,
             "name": self.name,
             "options": self.shape.to_json(),
@@ -123,6 +127,7 @@ class Description:
     def _types_in(self, configuration: Mapping[str, str]) -> Any:
         if configuration["dstream.kind"] != self.kind:
             raise ValueError(f"it is that of a {configuration['dstream.kind']}")
+        check_format(self.title, configuration.get("dstream.format"), str(FORMAT))
         return json.loads(configuration["dstream.types"])
 
     def layout(self, codec: Codec) -> Layout:
@@ -140,6 +145,7 @@ class Description:
             "schemaString": json.dumps({"type": "struct", "fields": fields}),
             "partitionColumns": list(self.partitions),
             "configuration": {
+                "dstream.format": str(FORMAT),
                 "dstream.kind": self.kind,
                 "dstream.options": json.dumps(self.shape.to_json()),
                 "dstream.types": json.dumps(codec.to_json()),
@@ -279,12 +285,15 @@ class Registry:
         data = self._names.read(path)
         try:
             content = json.loads(data)
+            if is_sealed(_HEAD, data):
+                check_format(f"the collection {path} of {self._names.title}", content.get("format"), FORMAT)
             description = Description.from_json(content)
             is_its_own = _folder(description.kind, description.name) == path.rpartition("/")[0]
         except NOT_UNDERSTOOD as error:
             raise _damaged(self._names, path, "does not describe a collection") from error
         if is_sealed(_HEAD, data) is False or not is_its_own or content.get("path", path) != path:
             raise _damaged(self._names, path, "is not what was written there")
+        check_format(description.title, content.get("format"), FORMAT)
         return description
 
     def _is_destroyed(self, description: Description) -> bool:

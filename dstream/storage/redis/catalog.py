@@ -20,6 +20,7 @@ from dstream.spi.store import Kind, ListStore, MapStore, Options, Settings
 from dstream.storage.base.options import (
     MOST_BYTES,
     Shape,
+    check_format,
     check_name,
     check_prefix,
     check_record,
@@ -45,6 +46,9 @@ __all__ = [
     "record_key",
 ]
 
+
+_FORMAT = "1"
+"""Of the hash that describes a collection, and of what its keys contain."""
 
 RECORD_INDEX = "{dstream:records}:index"
 """The names of all records. The braces keep it, and all records, on one node, so that a script may change both."""
@@ -287,7 +291,7 @@ class RedisStorage:
         identity = uuid.uuid4().hex
         shape = json.dumps(Shape.of(kind, name, options).to_json())
         types = types_of(Codec.of(kind, name, options, self._pickles))
-        content = {"kind": kind, "name": name, "shape": shape, "types": types}
+        content = {"kind": kind, "name": name, "shape": shape, "types": types, "format": _FORMAT}
         with self._connection.server.speaking():
             self._client.hset(_meta(identity), mapping=content)
             if not self._connection.run(REGISTER, [REGISTRY], f"{kind}:{name}", stale, identity):
@@ -310,10 +314,14 @@ class RedisStorage:
         """Return how a collection was made, and its types; None if it is no more."""
         try:
             with self._connection.server.speaking():
-                there, called, shape, types = self._client.hmget(_meta(identity), "kind", "name", "shape", "types")
+                fields = ("kind", "name", "shape", "types", "format")
+                there, called, shape, types, stored = self._client.hmget(_meta(identity), *fields)
             if types is None:
                 return None
-            if (there, called) != (kind.encode(), name.encode()):
+            is_its_own = (there, called) == (kind.encode(), name.encode())
+            if is_its_own or stored is not None:
+                check_format(f"{kind} {name!r}", None if stored is None else stored.decode(errors="replace"), _FORMAT)
+            if not is_its_own:
                 raise ValueError(f"it describes {there!r:.50} {called!r:.200}")
             return Shape.from_json(json.loads(shape), kind), types
         except (*NOT_UNDERSTOOD, EngineError) as error:
