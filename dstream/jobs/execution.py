@@ -31,7 +31,7 @@ from dstream.jobs.outcomes import (
     pickled_failure,
 )
 from dstream.jobs.records import ANSWERS_KEPT, EpochRecord, JobRecords, Request, Want
-from dstream.jobs.runs import BoundedRun, JobContext, JobRun, keep_plan
+from dstream.jobs.runs import BoundedRun, JobContext, JobRun, keep_plan, read_plan
 from dstream.jobs.state import JobStatus, forget_driver, shape_of
 from dstream.pipeline.plan import PipelinePlan
 from dstream.plan import SourceLocation
@@ -235,7 +235,8 @@ class Execution:
         """Return the pipeline of an update of another process; None if it cannot be loaded or opened."""
         try:
             pickle = self._records.pickle(self.lease.state.id, request.pickle)
-            if isinstance(plan := pickle and self._load(pickle), PipelinePlan):
+            if pickle is not None:
+                plan = read_plan(pickle, self.lease.state.title, self._load)
                 self._check_opens(plan)
                 return plan
         except Exception:

@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
-from dstream.base.pickling import dumps
 from dstream.errors import IllegalStateError, JobTakenOverError, SerializationError, UnsupportedError
 from dstream.failures import shown
 from dstream.jobs.config import JobConfig
@@ -19,7 +18,7 @@ from dstream.jobs.execution import Execution
 from dstream.jobs.metrics import JobMetrics, html_of_job
 from dstream.jobs.outcomes import JobFuture, arrived
 from dstream.jobs.records import JobRecords, Want
-from dstream.jobs.runs import JobContext, plan_of
+from dstream.jobs.runs import JobContext, plan_of, read_plan, written_plan
 from dstream.jobs.state import Driver, FailureText, JobState, JobStatus
 from dstream.jobs.watch import JobWatch
 from dstream.pipeline.plan import PipelinePlan
@@ -141,7 +140,7 @@ class Job:
         """The pipeline as it was submitted, which can be submitted again.
 
         Raises:
-            IllegalStateError: it is in another process, and could not be kept.
+            IllegalStateError: it is in another process, and could not be kept, or other versions stored it.
             TypeError: it is in another process, and the storage does not let pickles be loaded.
         """
         if self._execution is not None and not isinstance(self._execution.error, JobTakenOverError):
@@ -149,10 +148,7 @@ class Job:
         pickle = self._records.pickle(self._id, "plan")
         if pickle is None:
             raise IllegalStateError(f"the pipeline of {self._state().title} is not in the storage")
-        plan = self._load(pickle)
-        if not isinstance(plan, PipelinePlan):
-            raise IllegalStateError(f"the pipeline of {self._state().title} is damaged: it is {type(plan).__name__}")
-        return plan
+        return read_plan(pickle, self._state().title, self._load)
 
     def join(self, timeout: float | None = None) -> None:
         """Wait for the end of the job.
@@ -474,7 +470,7 @@ class Job:
             assert self._execution is not None
             return self._execution.update(plan)
         try:
-            pickle = dumps(plan)
+            pickle = written_plan(plan)
         except Exception as error:  # What a pipeline holds may raise anything when it is pickled.
             raise SerializationError(
                 f"{self._state().title} is driven by another process or context, to which this pipeline cannot travel: "

@@ -8,6 +8,8 @@ reads nothing.
 
 from __future__ import annotations
 
+import re
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
@@ -15,6 +17,7 @@ from functools import partial
 from time import monotonic
 from typing import Any, Protocol
 
+from dstream.base.environment import VERSION
 from dstream.base.pickling import dumps
 from dstream.errors import CancelledError, IllegalStateError, JobTakenOverError, UnsupportedError
 from dstream.failures import naming, shown
@@ -30,7 +33,7 @@ from dstream.spi import MapWriter, Running, Runtime, Sink, Storage, WriteJob, Wr
 from dstream.spi.sink import Receipt, Target
 from dstream.stream.recovery import Delivery
 
-__all__ = ["BoundedRun", "JobContext", "JobRun", "Stop", "keep_plan", "plan_of"]
+__all__ = ["BoundedRun", "JobContext", "JobRun", "Stop", "keep_plan", "plan_of", "read_plan", "written_plan"]
 
 
 class JobContext(Runtime, Protocol):
@@ -96,11 +99,52 @@ def keep_plan(plan: PipelinePlan, identity: str, records: JobRecords) -> None:
 def _pickled(plan: PipelinePlan) -> bytes:
     """Return a pipeline as others load it; nothing if it cannot travel."""
     try:
-        return dumps(plan)
+        return written_plan(plan)
     except KeyboardInterrupt:
         raise
     except BaseException:  # What it holds may raise anything when it is pickled.
         return b""
+
+
+def written_plan(plan: PipelinePlan) -> bytes:
+    """Return a pipeline as a record contains it: the versions of what wrote it, and a pickle, which is code of theirs.
+
+    Raises:
+        Exception: of what it holds, when it is pickled.
+    """
+    return f"{_versions()}\n".encode() + dumps(plan)
+
+
+def read_plan(data: bytes, title: str, load: Callable[[bytes], Any]) -> PipelinePlan:
+    """Return what was written.
+
+    Args:
+        data: the content of the record.
+        title: what messages call the job.
+        load: loads a pickle, if the storage lets it.
+
+    Raises:
+        IllegalStateError: other versions wrote it, or it is damaged.
+        TypeError: the storage does not let pickles be loaded.
+    """
+    versions, _, pickle = data.partition(b"\n")
+    found = versions.decode(errors="replace")
+    if found != _versions():
+        written_by = found if _VERSIONS.fullmatch(found) else "another version of dstream"
+        raise IllegalStateError(
+            f"the pipeline of {title} was stored by {written_by}, and this is {_versions()}: submit it again"
+        )
+    plan = load(pickle)
+    if not isinstance(plan, PipelinePlan):
+        raise IllegalStateError(f"the pipeline of {title} is damaged: it is {type(plan).__name__}")
+    return plan
+
+
+def _versions() -> str:
+    return f"dstream {VERSION} on Python {sys.version_info.major}.{sys.version_info.minor}"
+
+
+_VERSIONS = re.compile(r"dstream [0-9A-Za-z.+]{1,40} on Python [0-9]{1,3}\.[0-9]{1,3}")
 
 
 class Stop:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import shutil
+import sys
 import time
 
 import pytest
 
 import dstream as ds
-from dstream.base.pickling import dumps
 from dstream.errors import IllegalStateError, JobExistsError, JobTakenOverError
+from dstream.jobs.runs import written_plan
 from dstream.jobs.state import forget_driver
-from dstream.jobs.watch import JobWatch
+from dstream.jobs.watch import JobWatch, Rhythm
 from reducers import to_ilist, to_imap
 from tests.jobs.planned import Gate, Interrupted, plan_of
 from tests.jobs.unbounded.streams import eventually
@@ -49,7 +50,7 @@ def test_a_lost_job_runs_again_under_its_id(connect, gate):
 
 def test_a_driver_that_was_cut_off_cannot_commit(connect, gate):
     """Although the one that took over has not come that far yet: to take over means to be the one who commits."""
-    rare = ds.jobs.job_heart.Rhythm(look=60.0)
+    rare = Rhythm(look=60.0)
     ctx, other, second = connect(rhythm=rare), connect(), Gate()
     cut_off = ctx.new_job(plan_of(ctx.stream([1]).map(gate), to_ilist("a")), name="one")
     assert gate.was_reached.wait(10)
@@ -117,7 +118,7 @@ def test_a_pipeline_may_change_as_long_as_nothing_is_decided(connect, gate):
 
 def test_a_driver_that_decides_while_it_is_taken_over_is_not_overruled(connect, gate, monkeypatch):
     """What it wrote is that of its own pipeline, and another one does not publish it."""
-    ctx, other, second = connect(rhythm=ds.jobs.job_heart.Rhythm(look=60.0)), connect(), Gate()
+    ctx, other, second = connect(rhythm=Rhythm(look=60.0)), connect(), Gate()
     job = ctx.new_job(plan_of(ctx.stream([1]).map(gate), Interrupted(second), to_ilist("b")), name="one")
     assert gate.was_reached.wait(10)
     forget_driver(job.driver)
@@ -150,8 +151,8 @@ def test_what_cannot_be_published_any_more_is_run_again(ctx):
 
 def test_a_driver_without_a_sign_of_life_counts_as_gone(connect, gate):
     """Also one whose process is there: it may be stopped, or on another machine."""
-    silent = ds.jobs.job_heart.Rhythm(look=60.0)
-    ctx, other = connect(rhythm=silent), connect(rhythm=ds.jobs.job_heart.Rhythm(lost_after=0.2))
+    silent = Rhythm(look=60.0)
+    ctx, other = connect(rhythm=silent), connect(rhythm=Rhythm(lost_after=0.2))
     job = ctx.new_job(plan_of(ctx.stream([1]).map(gate), to_ilist("a")), name="one")
     with pytest.raises(JobExistsError):
         other.new_job(plan_of(other.stream([2]), to_ilist("a")), name="one")
@@ -165,7 +166,7 @@ def test_a_driver_without_a_sign_of_life_counts_as_gone(connect, gate):
 
 def test_a_job_that_this_process_drives_is_not_lost_while_its_signs_of_life_are_late(connect, gate):
     """On a machine without a free core they come late; others may take the job over, and who drives it can ask."""
-    late = ds.jobs.job_heart.Rhythm(look=60.0, lost_after=0.05)
+    late = Rhythm(look=60.0, lost_after=0.05)
     ctx, other = connect(rhythm=late), connect(rhythm=late)
     job = ctx.new_job(plan_of(ctx.stream([1]).map(gate), to_ilist("a")), name="one")
     assert gate.was_reached.wait(10)
@@ -303,7 +304,7 @@ def test_the_pipeline_of_a_job_is_that_of_its_last_run(connect, gate, travels):
     ctx, other, third = connect(), connect(), connect()
     job = ctx.new_job(plan_of(ctx.stream([1]), to_ilist("a"), Interrupted(broken)), name="one")
     assert isinstance(job.future().exception(10), Broken)
-    ctx._jobs._records.keep_pickle(job.id, "plan", dumps(plan_of(ctx.stream([1]), to_ilist("old"))))
+    ctx._jobs._records.keep_pickle(job.id, "plan", written_plan(plan_of(ctx.stream([1]), to_ilist("old"))))
     gate.is_open.set()
     other.new_job(
         plan_of(other.stream([2]).map(str if travels else gate), to_ilist("a"), Interrupted(bool)), name="one"
@@ -313,6 +314,21 @@ def test_the_pipeline_of_a_job_is_that_of_its_last_run(connect, gate, travels):
     else:
         with pytest.raises(IllegalStateError, match="the pipeline of the job 'one' is not in the storage"):
             _ = third.job("one").pipeline
+
+
+@pytest.mark.parametrize("by", ["dstream 0.0.1 on Python 3.11", "another version of dstream"])
+def test_a_pipeline_of_other_versions_is_submitted_again(ctx, connect, by):
+    """It is code, whose modules and bytes are others there; nothing of it is loaded."""
+    job = ctx.new_job(plan_of(ctx.stream([1]), to_ilist("a")), name="one")
+    job.join(10)
+    ctx._jobs._records.keep_pickle(job.id, "plan", f"{by}\n".encode() + b"no pickle")
+
+    with pytest.raises(IllegalStateError) as refused:
+        _ = connect().job("one").pipeline
+    assert str(refused.value) == (
+        f"the pipeline of the job 'one' was stored by {by}, and this is dstream {ds.__version__} on Python "
+        f"{sys.version_info.major}.{sys.version_info.minor}: submit it again"
+    )
 
 
 def test_a_lost_job_that_publishes_is_not_cancelled_and_waits_for_its_driver_still(ctx, connect, gate):

@@ -12,7 +12,7 @@ from typing import Any
 
 import dstream as ds
 from collectors import averaging, counting
-from dstream.jobs import JobStatus
+from dstream.jobs import Job, JobStatus
 from dstream.windows import KeyedWindowResult, tumbling
 from reducers import to_ilist
 
@@ -20,7 +20,7 @@ VALUES = {
     "entry": ds.Entry("a", 1),
     "mixed": [ds.Entry(1, {2}), ds.Optional.of(3)],
     "read only": MappingProxyType({"a": 1}),
-    "window": KeyedWindowResult("k", 0, 10, 5),
+    "window": KeyedWindowResult(0, 10, "k", 5),
     "class": ds.Entry,
 }
 
@@ -103,7 +103,7 @@ def read(ctx: ds.Context) -> None:
     assert [entry.value for entry in ctx.get_list("counts")][-1] == 17
 
 
-def end(job: ds.Job) -> None:
+def end(job: Job) -> None:
     """Cancel a job."""
     job.cancel()
     wait(lambda: job.status is JobStatus.CANCELLED)
@@ -121,6 +121,6 @@ def wait(is_so: Any) -> None:
 
 if __name__ == "__main__":
     what, url, mode = sys.argv[1:]
-    with ds.connect(engine="local", storage=url, pickle=mode) as context:  # type: ignore[call-overload]
+    with ds.connect(engine="local", storage=url, pickle=mode) as context:  # type: ignore[arg-type]
         {"write": write, "read": read}[what](context)
     print("done")
