@@ -8,7 +8,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from dstream import errors, gatherers, neighbours
+from dstream import errors, gatherers, shadowed_packages
 from dstream.failures import failure
 from dstream.session import Context, connect, default_context, set_default_context
 from dstream.spi import Collector
@@ -62,7 +62,7 @@ __all__ = [
     "where",
 ]
 
-del neighbours
+del shadowed_packages
 
 _WHEN_ASKED_FOR = {
     "IStreamCache": "dstream.collections.cache",

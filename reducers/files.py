@@ -23,8 +23,8 @@ from dstream.connectors.files.writers import (
     Rolling,
     checked_partitions,
 )
-from dstream.filesystem.outputs import LocalOutput, OutputFolder
-from dstream.filesystem.remote import place_of
+from dstream.filesystem.fsspec_outputs import place_of
+from dstream.filesystem.output_folders import LocalOutput, OutputFolder
 from dstream.spi import Reducer
 
 __all__ = ["to_file", "to_files"]

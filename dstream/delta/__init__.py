@@ -1,5 +1,5 @@
 """Delta tables: the log of a table, its commits and checkpoints, for storages and for files.
 
-`commits` has the format of the log, `checkpoints` reads and writes checkpoints. `log` is the log of a table that this
-library owns, `truncation` removes its start; `tables` writes into a table that other programs share.
+`actions` has the format of the log, `checkpoints` reads and writes checkpoints. `log` is the log of a table that this
+library owns, `truncation` removes its start; `shared_log` writes into a table that other programs share.
 """

@@ -23,7 +23,7 @@ import pyarrow.compute as compute
 import pyarrow.parquet as parquet
 
 from dstream.base.validation import NOT_UNDERSTOOD, checked_number
-from dstream.delta.commits import LOG, DataFile, data_file, entries_from
+from dstream.delta.actions import LOG, DataFile, data_file, entries_from
 from dstream.filesystem.folders import Folder
 
 __all__ = [

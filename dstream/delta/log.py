@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 
 from dstream.base.threads import contextmanager, renewed_after_fork
 from dstream.base.validation import NOT_UNDERSTOOD, checked_number, checked_text
-from dstream.delta.checkpoints import newest_checkpoint, read_checkpoint
-from dstream.delta.commits import (
+from dstream.delta.actions import (
     LOG,
     Actions,
     DataFile,
@@ -32,6 +31,7 @@ from dstream.delta.commits import (
     turn,
     version_in,
 )
+from dstream.delta.checkpoints import newest_checkpoint, read_checkpoint
 from dstream.errors import CollectionDestroyedError, DStreamError, IllegalStateError, UnsupportedError
 from dstream.filesystem.folders import Folder
 from dstream.spi.store import MOST_BUCKETS

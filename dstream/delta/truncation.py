@@ -10,8 +10,8 @@ import time
 from typing import Any
 
 from dstream.base.validation import NOT_UNDERSTOOD, checked_number
+from dstream.delta.actions import LOG, condemned_in, entry_path, entry_version, read_entry
 from dstream.delta.checkpoints import read_checkpoint, remove_checkpoints
-from dstream.delta.commits import LOG, condemned_in, entry_path, entry_version, read_entry
 from dstream.delta.log import Log
 
 __all__ = ["LogTruncation"]

@@ -64,7 +64,7 @@ def written(facts: ProgressFacts, seconds: float, width: int | None = None, othe
         others: how many other operations run meanwhile.
 
     Example:
-        >>> written(Facts("count() orders.py:3", 1_200_000, (14, 24), (2, 3)), 12)
+        >>> written(ProgressFacts("count() orders.py:3", 1_200_000, (14, 24), (2, 3)), 12)
         'count() orders.py:3  stage 2 of 3  14/24 tasks  1,200,000 items  0:12'
     """
     rest = _GAP.join(_parts(facts, seconds, others))

@@ -15,7 +15,7 @@ from dstream.engine.physical.vertices import ONE_BY_ONE, Applied, Evaluation, In
 from dstream.engine.tasks.sinks import WriteEach
 from dstream.expressions.reader import Unreadable
 from dstream.failures import is_our_name
-from dstream.operators.columns.support import is_in_columns, obstacle_to_columns, work_of
+from dstream.operators.columns.capabilities import is_in_columns, obstacle_to_columns, work_of
 from dstream.operators.rows.blocks import fewest_items, is_worth_columns, may_stand_in_columns
 from dstream.plan.operations.stages import ServiceFunction
 from dstream.plan.operations.streams import CallResults, Chain, Read

@@ -11,9 +11,9 @@ from typing import Any
 from dstream.engine.compiler import ClusterFacts, ColumnMode, compiled
 from dstream.engine.compiler.ends import FEW
 from dstream.engine.compiler.inputs import Keep, parts_of
+from dstream.engine.dead_letters import guards_of
 from dstream.engine.physical.decisions import Assembled, Combined, Ending, Last, Nothing, Pulled
 from dstream.engine.physical.vertices import Applied, Items, Pending, Vertex, piped
-from dstream.engine.recovery import guards_of
 from dstream.engine.tasks.sinks import WriteItems
 from dstream.explain.bounds import MANY, Cost, InputAlternatives, OfEarlierJob, range_of
 from dstream.explain.estimates import CostEstimate, FutureJob

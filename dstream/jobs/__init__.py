@@ -1,9 +1,9 @@
 """Jobs: submitted pipelines, which run beside the caller, have names, and survive a crash.
 
 `registry` submits and finds them; `handle` has the `Job` that users hold. A job is an `Execution` in one process, its
-driver (`execution`), with one `BoundedRun` or `UnboundedRun` after another (`runs`, `unbounded`). Every process reads
-its `records` in the storage: its `state`, which the driver alone replaces (`lease`), and the receipts of its sinks,
-stored before any sink publishes. The heartbeats of `watch` show that the driver is alive; through `watch` other
+driver (`driver`), with one `BoundedRun` or `UnboundedRun` after another (`runs`, `unbounded`). Every process reads its
+`records` in the storage: its `state`, which the driver alone replaces (`lease`), and the receipts of its sinks, stored
+before any sink publishes. The `heartbeats` show that the driver is alive; through them other
 processes wait for a job and send requests to it. `upgrades` compares a job with another pipeline and has snapshots.
 """
 

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 from dstream.errors import IllegalStateError, JobTakenOverError, SerializationError, UnsupportedError
 from dstream.failures import shown
 from dstream.jobs.config import JobConfig
-from dstream.jobs.execution import Execution
+from dstream.jobs.driver import Execution
+from dstream.jobs.heartbeats import JobWatch
 from dstream.jobs.metrics import JobMetrics, html_of_job
 from dstream.jobs.outcomes import JobFuture, arrived
 from dstream.jobs.records import JobRecords, Want
 from dstream.jobs.runs import JobContext, plan_of, read_plan, written_plan
 from dstream.jobs.state import Driver, FailureText, JobState, JobStatus
-from dstream.jobs.watch import JobWatch
 from dstream.pipeline.plan import PipelinePlan
 
 if TYPE_CHECKING:

@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 from dstream.errors import IllegalStateError, JobExistsError
 from dstream.failures import shown
 from dstream.jobs.config import JobConfig
-from dstream.jobs.execution import Execution
+from dstream.jobs.driver import Execution
 from dstream.jobs.files import check_files
 from dstream.jobs.handle import Job
+from dstream.jobs.heartbeats import Heartbeats, JobWatch, Rhythm
 from dstream.jobs.lease import Lease
 from dstream.jobs.metrics import JobList
 from dstream.jobs.outcomes import JobFuture
@@ -31,7 +32,6 @@ from dstream.jobs.unbounded.log import EpochLog
 from dstream.jobs.unbounded.plans import check_sinks
 from dstream.jobs.unbounded.resumption import check_sources_go_on
 from dstream.jobs.upgrades import Memory, check_nothing_is_lost, upgrade_plan
-from dstream.jobs.watch import Heartbeats, JobWatch, Rhythm
 from dstream.pipeline.plan import PipelinePlan
 from dstream.plan import call_site
 

@@ -21,9 +21,9 @@ from dstream.base.environment import VERSION
 from dstream.base.pickling import dumps
 from dstream.errors import CancelledError, IllegalStateError, JobTakenOverError, UnsupportedError
 from dstream.failures import naming, shown
+from dstream.jobs.receipts import StagedLetters, add_edges, counted_receipts, counting
 from dstream.jobs.records import EpochRecord, JobRecords, Receipts
 from dstream.jobs.state import JobStatus
-from dstream.jobs.writers import StagedLetters, add_edges, counted_receipts, counting
 from dstream.pipeline.plan import PipelinePlan, PlannedWrite
 from dstream.plan import Node, Read, SourceLocation, check, explained, is_bounded, rewrite, topological
 from dstream.plan.binding import opened
@@ -31,7 +31,7 @@ from dstream.plan.ends import SeveralEnds
 from dstream.plan.walk import steps_of_inputs
 from dstream.spi import MapWriter, Running, Runtime, Sink, Storage, WriteJob, Writer
 from dstream.spi.sink import Receipt, Target
-from dstream.stream.recovery import Delivery
+from dstream.stream.error_handling import Delivery
 
 __all__ = ["BoundedRun", "JobContext", "JobRun", "Stop", "keep_plan", "plan_of", "read_plan", "written_plan"]
 

@@ -23,8 +23,8 @@ from dstream.plan import Node, Read, SourceLocation, Union, call_site
 from dstream.plan.pipeline_nodes import StreamRead
 from dstream.plan.stages import Call, Exchange, Stage, Stages
 from dstream.spi import ProcessorSource, ProcessorStreamSource, Sink, Source, StreamSource
+from dstream.stream.error_handling import delivery_of
 from dstream.stream.processors import emitted
-from dstream.stream.recovery import delivery_of
 
 if TYPE_CHECKING:
     from dstream.explain.drawing import Drawing

@@ -33,7 +33,7 @@ from dstream.plan.pipeline_nodes import (
 from dstream.plan.stage_nodes import Aggregate, Spread
 from dstream.spi import ProcessorSink, Sink
 from dstream.spi.processor_ends import Nowhere
-from dstream.stream.recovery import Delivery
+from dstream.stream.error_handling import Delivery
 
 __all__ = ["planned"]
 

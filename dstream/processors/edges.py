@@ -16,7 +16,7 @@ from dstream.keys.hashing import shard_numbers
 from dstream.plan.graphs import GraphEdge, GraphVertex, Routing, VertexGraph
 from dstream.plan.steps import Step
 from dstream.processors.blocks import MARKS, GraphArrival, GraphBlock, Mark, MarkedBlock, has_marks
-from dstream.processors.inflows import EdgeInflow
+from dstream.processors.inbound_edges import EdgeInflow
 from dstream.spi.epochs import target_of
 from dstream.spi.processor import SHARDS
 from dstream.values.entries import keys_of

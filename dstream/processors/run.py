@@ -23,9 +23,9 @@ from typing import Any
 from dstream.failures import naming
 from dstream.plan.graphs import GraphEdge, GraphVertex, VertexGraph
 from dstream.processors.blocks import GraphArrival, GraphBlock
-from dstream.processors.boxes import EdgeOutbox, OutboundEdge
 from dstream.processors.edges import Door, Feed, Giving, Sending, router_of
-from dstream.processors.inflows import EdgeInflow, inflow
+from dstream.processors.inbound_edges import EdgeInflow, inflow
+from dstream.processors.inbox_outbox import EdgeOutbox, OutboundEdge
 from dstream.processors.tasklets import OwnThread, ProcessorTasklet, TaskletState
 from dstream.spi.processor import Overflow, Processor, ProcessorContext
 from dstream.spi.suppliers import ProcessorSupplier, SupplierContext, checked_count, supplier_at

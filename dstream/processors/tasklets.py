@@ -14,8 +14,8 @@ from dstream.failures import MISSING, TransportedError, blame, item_of, naming, 
 from dstream.failures.attribution import failed_on, given, given_to
 from dstream.plan.steps import Step
 from dstream.processors.blocks import Mark
-from dstream.processors.boxes import BlockInbox, EdgeOutbox
-from dstream.processors.inflows import EdgeInflow, LeastWatermark
+from dstream.processors.inbound_edges import EdgeInflow, LeastWatermark
+from dstream.processors.inbox_outbox import BlockInbox, EdgeOutbox
 from dstream.spi.processor import Processor, ProcessorContext, Watermark
 from dstream.values.attachments import JobFiles, files_here, of_job
 

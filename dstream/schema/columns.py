@@ -19,7 +19,7 @@ from typing import Any, Literal, NotRequired, Required, Union, get_args, get_ori
 
 from dstream.base.showing import shown
 from dstream.failures.attribution import failed_on
-from dstream.schema.column_types import (
+from dstream.schema.file_column_types import (
     SCALARS,
     UNKNOWN,
     ColumnType,

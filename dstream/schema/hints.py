@@ -14,7 +14,7 @@ from dstream.base.validation import checked_text
 from dstream.keys import FieldNan
 from dstream.schema import classes as fielded
 from dstream.schema.classes import Classes, ClassRefusedError, reference
-from dstream.schema.types import NOTHING, SCALARS, Type, without_numpy
+from dstream.schema.stored_types import NOTHING, SCALARS, Type, without_numpy
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -1,6 +1,6 @@
 """The session: `connect()` and `Context`, the meeting point of streams, engines and storage.
 
-`connection` makes a `Context` of its `configuration`; `context` has what users call, `registry` the open contexts of a
+`connection` makes a `Context` of its `configuration`; `context` has what users call, `contexts` the open contexts of a
 process.
 """
 

@@ -206,7 +206,7 @@ def _beside(file: str, storage: str) -> str:
 def _in_file(file: ConfigurationFile, name: str, value: Any) -> Any:
     if name != "job":
         return _checked(_KEYS[name], file.place(name), value)
-    from dstream.session.jobs import job_table  # here: few programs say something of all jobs
+    from dstream.session.job_config import job_table  # here: few programs say something of all jobs
 
     said = job_table(file, value)
     folder = None if said.files_at is None else local_folder(said.files_at)
@@ -300,7 +300,7 @@ def _config(place: str, value: Any) -> dict[str, str]:
 
 
 def _job(place: str, value: Any) -> Any:
-    from dstream.session.jobs import checked_job  # here: few programs say something of all jobs
+    from dstream.session.job_config import checked_job  # here: few programs say something of all jobs
 
     return checked_job(place, value)
 

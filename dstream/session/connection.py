@@ -16,7 +16,7 @@ from dstream.failures import shown
 from dstream.plan import CacheLookup, nothing_kept
 from dstream.session.configuration import Configuration, configured
 from dstream.session.context import Context
-from dstream.session.registry import contexts, refuse_on_a_worker
+from dstream.session.contexts import contexts, refuse_on_a_worker
 from dstream.spi import Engine, Storage
 from dstream.storage import Settings, open_storage
 from dstream.stream.runtime import bind_default

@@ -11,7 +11,7 @@ from dstream.base.urls import shown_url
 from dstream.errors import IllegalStateError, SerializationError, UnsupportedError
 from dstream.failures import shown
 from dstream.plan import Node
-from dstream.session.registry import check_options, check_streams, checked_source, contexts, refuse_on_a_worker, seconds
+from dstream.session.contexts import check_options, check_streams, checked_source, contexts, refuse_on_a_worker, seconds
 from dstream.spi import Engine, Kind, Options, ProcessorSource, Source, Storage
 from dstream.stream import Stream
 from dstream.stream.objects import from_iterable, read
@@ -155,12 +155,12 @@ class Context:
             ...     ctx.from_df(frame).pluck("ship").to_list()
             ['Pequod', 'Rachel']
         """
-        from dstream.session import tables  # here: few programs have a table
+        from dstream.session import dataframes  # here: few programs have a table
 
         self.check_open()
-        if tables.is_table_here(df):
-            return read(tables.table_rows(df, kind), tables.from_df_label(df, kind), self)
-        return Stream(tables.table_node(df, kind, self._engine_name), self)
+        if dataframes.is_table_here(df):
+            return read(dataframes.table_rows(df, kind), dataframes.from_df_label(df, kind), self)
+        return Stream(dataframes.table_node(df, kind, self._engine_name), self)
 
     @overload
     def from_streaming_df(self, df: Any) -> StreamingFrame[Any]: ...
@@ -183,8 +183,8 @@ class Context:
             UnsupportedError: the engine is not Spark, or the session one of Spark Connect, whose server calls no
                 function of this process.
         """
+        from dstream.session.dataframes import items_of_columns
         from dstream.session.streaming import StreamingFrame  # here: few programs need it
-        from dstream.session.tables import items_of_columns
 
         self.check_open()
         check_streams(df, self._engine_name)

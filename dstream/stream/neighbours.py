@@ -12,7 +12,7 @@ from dstream.plan import Gather, Node, Recover, Shuffle, call_site
 from dstream.spi import Calling, Gatherer
 from dstream.stream.arguments import count
 from dstream.stream.base import BaseStream
-from dstream.stream.recovery import Delivery
+from dstream.stream.error_handling import Delivery
 
 if TYPE_CHECKING:
     from dstream.stream.objects import Stream

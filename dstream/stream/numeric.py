@@ -15,11 +15,11 @@ from dstream.plan import Map, Read, Sorted, call_site, unchanged
 from dstream.spi import Collector, Source
 from dstream.stream.arguments import refuse_no_iterable
 from dstream.stream.ends import Ends, Tabular
+from dstream.stream.error_handling import Recovering
 from dstream.stream.keyed import Keyed
 from dstream.stream.neighbours import Gathering
 from dstream.stream.objects import StreamBuilder, iteration, shown_call
 from dstream.stream.pairs import Paired
-from dstream.stream.recovery import Recovering
 from dstream.stream.reductions import double_statistics, double_sum, extreme, int_statistics, int_sum, nan_extreme
 from dstream.stream.shorthands import Shared
 from dstream.values import DoubleSummaryStatistics, IntSummaryStatistics, Optional

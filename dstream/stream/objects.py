@@ -14,10 +14,10 @@ from dstream.spi import ProcessorSource, Runtime, Source
 from dstream.stream.arguments import choice, optional_function, partition_count, refuse_no_iterable, running
 from dstream.stream.ends import EndsOfPairs, Tabular
 from dstream.stream.entries import Entries
+from dstream.stream.error_handling import Recovering, delivery_of
 from dstream.stream.keyed import Keyed
 from dstream.stream.neighbours import Gathering
 from dstream.stream.pairs import Paired
-from dstream.stream.recovery import Recovering, delivery_of
 from dstream.stream.reductions import extreme
 from dstream.stream.shorthands import Shorthands
 from dstream.values import Optional

@@ -13,7 +13,7 @@ from typing import Any, TypeVar, overload
 
 from dstream.errors import SetupError
 from dstream.session import Context, connect, set_default_context
-from dstream.session.registry import contexts
+from dstream.session.contexts import contexts
 from dstream.spi import Engine
 from dstream.stream import Stream
 

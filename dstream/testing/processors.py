@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from dstream.errors import IllegalStateError
 from dstream.failures import MISSING, shown
-from dstream.processors.boxes import BlockInbox
+from dstream.processors.inbox_outbox import BlockInbox
 from dstream.spi import Source, Split, StreamSource
 from dstream.spi.processor import Inbox, NamesOfJet, Outbox, Processor, ProcessorContext, Targets
 

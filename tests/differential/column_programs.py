@@ -22,7 +22,7 @@ from unittest.mock import patch
 from more_itertools import chunked
 
 import collectors.batches
-import dstream.operators.columns.row_groups as column_row_groups
+import dstream.operators.columns.group_by as column_row_groups
 import dstream.operators.columns.steps as column_steps
 import dstream.operators.rows.blocks as column_items
 import dstream.operators.rows.group_tables as column_ends
@@ -51,11 +51,11 @@ from dstream.expressions.tree import one_behind_another
 from dstream.failures.account import known_of
 from dstream.operators.columns.steps import Passed
 from dstream.operators.columns.values import Column
+from dstream.operators.rows.aggregates import finishing, partial
 from dstream.operators.rows.batches import loads
 from dstream.operators.rows.blocks import Block
 from dstream.operators.rows.group_tables import collected
 from dstream.operators.rows.operations import operation
-from dstream.operators.rows.stages import finishing, partial
 from dstream.plan.operations.stages import Aggregate
 from dstream.plan.operations.streams import Chain, Limit
 from dstream.plan.steps import Op, Step, unchanged

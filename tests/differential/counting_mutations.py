@@ -27,7 +27,7 @@ MUTATIONS = of_columns([
     ("steps", "            passed.append(lists := _lists(op, column, found))", "            lists = _lists(op, column, found)"),
     ("steps", "        passed.append(rows := truth(found))", "        rows = truth(found)"),
     ("steps", "    if all(op.action == \"count\" for op in ops):", "    if False:"),
-    ("support", "    if op.action == \"count\":\n        return None\n", ""),
+    ("capabilities", "    if op.action == \"count\":\n        return None\n", ""),
     ("dstream.operators.rows.operations", "next((op for op in ops if op.action != \"count\"), None)", "ops[0]"),
     ("dstream.operators.rows.operations", "self._ones) + self._many", "self._ones)"),
     ("dstream.operators.rows.operations", "(self.of_open_block() if self.of_open_block else 0)", "0"),

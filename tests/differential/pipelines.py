@@ -60,7 +60,11 @@ class Pipeline:
         make: Make = lambda: iter(self.items)  # noqa: E731 - the type says what it is
         for step in self.steps:
             make = step.plain(make, seen)
-        return make(), seen
+
+        def items() -> Iterator[Any]:
+            yield from make()  # here: windows read their first items when they are made, and a step may fail on these
+
+        return items(), seen
 
     @property
     def reads_everything(self) -> bool:

@@ -29,9 +29,9 @@ import pyarrow as pa
 import pyarrow.parquet
 
 import dstream as ds
-from dstream.connectors import tables
+from dstream.connectors import dataframes
+from dstream.connectors.dataframes import rows_of_table
 from dstream.connectors.files import parquet
-from dstream.connectors.tables import rows_of_table
 from dstream.operators.rows.guards import items_of
 from dstream.plan.steps import Step
 from dstream.storage.lake import splits
@@ -353,7 +353,7 @@ def outcomes_of_records(made: Program, seed: int) -> list[Any]:
     with ExitStack() as patches:
         patches.enter_context(patch.multiple(parquet, **small))
         patches.enter_context(patch.multiple(splits, _ROWS=rows, _ITEMS=3))
-        patches.enter_context(patch.multiple(tables, BLOCK_ROWS=rows, BATCH_ROWS=3))
+        patches.enter_context(patch.multiple(dataframes, BLOCK_ROWS=rows, BATCH_ROWS=3))
         return outcomes(made, seed)
 
 

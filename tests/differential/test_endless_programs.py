@@ -6,7 +6,7 @@ from itertools import cycle
 
 import pytest
 
-from dstream.jobs.unbounded.scheduling import SmallEpochs
+from dstream.jobs.unbounded.rate_control import SmallEpochs
 from dstream.session.context import Context
 from tests.differential.endless_definition import expected
 from tests.differential.endless_pipelines import differences

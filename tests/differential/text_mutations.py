@@ -68,10 +68,10 @@ MUTATIONS = of_columns([
     ("string_methods", "offsets = before if is_end.all() else before[np.concatenate((_YES, is_end))]", "offsets = before"),
     ("string_methods", "np.cumsum(is_end)", "np.arange(1, len(is_end) + 1)"),
     ("string_methods", "for code in range(128) if chr(code).isspace()", "for code in range(28) if chr(code).isspace()"),
-    ("support", "        or pattern.flags & re.IGNORECASE\n", ""),
-    ("support", "or re.search(r\"\\\\[wWdDsS]\", found[2])", ""),
-    ("support", "or not found[2].isascii()", ""),
-    ("support", "or pattern.flags & ~_FLAGS", ""),
+    ("capabilities", "        or pattern.flags & re.IGNORECASE\n", ""),
+    ("capabilities", "or re.search(r\"\\\\[wWdDsS]\", found[2])", ""),
+    ("capabilities", "or not found[2].isascii()", ""),
+    ("capabilities", "or pattern.flags & ~_FLAGS", ""),
     ("strings", "or np.any(data == _NEWLINE)", ""),
     ("strings", "if not np.any(data == ord(each))", "if True"),
     ("strings", "        return self.lengths() > 0\n", "        return self.lengths() >= 0\n"),
@@ -103,7 +103,7 @@ MUTATIONS = of_columns([
     ("dstream.operators.rows.group_tables", "    _to_disk(held, buckets, level)\n    return", "    return"),
     ("groups", "counts * np.int64(numbers.value)", "counts"),
     ("steps", "        compare_step(replace(op, action=\"map\"), column, found)", "        pass"),
-    ("support", "if op.kind is None else", "if True else"),
+    ("capabilities", "if op.kind is None else", "if True else"),
     ("evaluation", "    except pa.ArrowException as error:", "    except ZeroDivisionError as error:"),
 ])  # fmt: skip
 

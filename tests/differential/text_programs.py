@@ -24,8 +24,8 @@ from unittest.mock import patch
 import pyarrow as pa
 
 import dstream as ds
+import dstream.operators.columns.group_by as column_row_groups
 import dstream.operators.columns.groups as text_groups
-import dstream.operators.columns.row_groups as column_row_groups
 import dstream.operators.columns.string_methods as text_functions
 import dstream.operators.rows.blocks as column_items
 import dstream.operators.rows.group_tables as column_ends
@@ -33,17 +33,17 @@ import dstream.operators.rows.group_tables as tables_by_key
 from collectors import averaging, counting, frequencies, grouping_by, max_by, min_by, summarizing, summing, top_n
 from collectors.entries import counted_entries, folded_values, values_of_each_key
 from dstream.connectors.collections.sinks import entries
-from dstream.engine.compiler.expressions import collector_read, read_step
+from dstream.engine.compiler.evaluation import collector_read, read_step
 from dstream.engine.tasks.readers import read_buckets
 from dstream.engine.tasks.runtime import StageTask
 from dstream.engine.tasks.sinks import RouteToBuckets
 from dstream.expressions.reader import read
 from dstream.expressions.tree import Expression
 from dstream.keys import stable_hash
-from dstream.operators.columns.records import column_of_array
+from dstream.operators.columns.arrow_rows import column_of_array
+from dstream.operators.rows.aggregates import groups_of_partition
 from dstream.operators.rows.blocks import ColumnItems
 from dstream.operators.rows.operations import written_entries
-from dstream.operators.rows.stages import groups_of_partition
 from dstream.plan.steps import Op, Step
 from dstream.spi import Collector
 from dstream.stream import Stream

@@ -16,7 +16,7 @@ from itertools import islice
 from random import Random
 from typing import Any
 
-from dstream.engine.compiler.expressions import read_around
+from dstream.engine.compiler.evaluation import read_around
 from dstream.expressions import Expression
 from dstream.expressions.reader import read
 from dstream.failures import failure

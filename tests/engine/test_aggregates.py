@@ -17,9 +17,9 @@ import dstream as ds
 from collectors import co_operation, counting, reducing, summing, to_bags, to_list
 from dstream import Entry, Stream
 from dstream.errors import IllegalStateError, SerializationError, UnstableKeyError
+from dstream.operators.rows.aggregates import partial
 from dstream.operators.rows.loops import run_chain
 from dstream.operators.rows.operations import operation
-from dstream.operators.rows.stages import partial
 from dstream.plan import explained, rewrite
 from dstream.plan.ends import SeveralEnds, Write
 from dstream.plan.nodes import Fork

@@ -21,7 +21,7 @@ from collectors import (
     summing_int,
 )
 from dstream.base.memory import Bound
-from dstream.engine.compiler.expressions import collector_read
+from dstream.engine.compiler.evaluation import collector_read
 from dstream.operators.columns.collectors import group_tables
 from dstream.operators.columns.groups import GroupTable
 from dstream.operators.columns.values import column_of

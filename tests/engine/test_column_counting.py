@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from collectors import summing
-from dstream.engine.compiler.expressions import collector_read, read_op
+from dstream.engine.compiler.evaluation import collector_read, read_op
 from dstream.engine.tasks.runtime import StageTask
 from dstream.operators.columns.values import Ints, column_of
 from dstream.operators.rows import blocks as column_items

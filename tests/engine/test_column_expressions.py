@@ -9,8 +9,8 @@ import pytest
 
 from dstream.expressions import Applied, Argument, Built, Called, Constant, Let, Local, Method, Together
 from dstream.operators.columns import arithmetic
+from dstream.operators.columns.capabilities import unsupported
 from dstream.operators.columns.evaluation import evaluated
-from dstream.operators.columns.support import unsupported
 from dstream.operators.columns.values import Ints, NotColumnar, column_of, items_of
 from tests.differential.written_expressions import expression_of
 

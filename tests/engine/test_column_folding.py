@@ -12,12 +12,12 @@ import pytest
 from collectors.entries import folded_values
 from dstream.base.memory import Bound
 from dstream.connectors.collections.sinks import entries
-from dstream.engine.compiler.expressions import collector_read
+from dstream.engine.compiler.evaluation import collector_read
 from dstream.operators.columns.collectors import group_tables
 from dstream.operators.columns.values import NotColumnar, column_of
+from dstream.operators.rows.aggregates import groups_of_partition
 from dstream.operators.rows.blocks import Block, ColumnItems
 from dstream.operators.rows.group_tables import collected, is_table
-from dstream.operators.rows.stages import groups_of_partition
 from dstream.plan.steps import Step
 
 STEP = Step("reduce_by_key", None, 1, 1)
@@ -112,7 +112,7 @@ def test_tables_of_ints_are_one_table(parts: list[list[Any]], monkeypatch: pytes
     """So each key has one container, to which those of other partitions are added."""
     monkeypatch.setattr("dstream.operators.columns.collectors._MOST_ROWS", 1)
     monkeypatch.setattr("dstream.operators.columns.groups._MOST_STRING_GROUPS", 1)
-    monkeypatch.setattr("dstream.operators.columns.row_groups._MOST_WEIGHT", 1)
+    monkeypatch.setattr("dstream.operators.columns.group_by._MOST_WEIGHT", 1)
 
     found = dict(_sent(_read(_FOLDS[0]), *parts))
     assert found == _FOLDS[0]().collect([item for part in parts for item in part])

@@ -23,8 +23,8 @@ from dstream.expressions import (
     Together,
 )
 from dstream.expressions.effects import may_share
+from dstream.operators.columns.arrow_rows import Records
 from dstream.operators.columns.evaluation import evaluated
-from dstream.operators.columns.records import Records
 from dstream.operators.columns.values import NotColumnar, column_of, items_of
 from dstream.spi import ArrowRows
 from tests.differential.written_expressions import expression_of

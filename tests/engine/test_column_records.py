@@ -11,16 +11,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import dstream.operators.columns.records as column_records
+import dstream.operators.columns.arrow_rows as column_records
 from collectors import counting, summing
 from dstream.base.pickling import dumps
-from dstream.engine.compiler.expressions import collector_read, read_op
+from dstream.engine.compiler.evaluation import collector_read, read_op
 from dstream.engine.tasks.runtime import StageTask
 from dstream.errors import SourceError
 from dstream.expressions import Applied, Argument, Choice, Constant, Indexed
 from dstream.failures.account import known_of
+from dstream.operators.columns.arrow_rows import Records, attribute_of, blocks_of_rows, column_of_array, member_of
 from dstream.operators.columns.evaluation import evaluated
-from dstream.operators.columns.records import Records, attribute_of, blocks_of_rows, column_of_array, member_of
 from dstream.operators.columns.strings import Strings
 from dstream.operators.columns.values import Floats, Ints, NotColumnar, Objects, Tuples, items_of
 from dstream.operators.rows.batches import Batcher, loads_items

@@ -23,11 +23,11 @@ from collectors import (
     top_n,
 )
 from dstream.base.memory import Bound
-from dstream.engine.compiler.expressions import collector_read
+from dstream.engine.compiler.evaluation import collector_read
 from dstream.errors import EngineError
-from dstream.operators.columns import row_groups
+from dstream.operators.columns import group_by
 from dstream.operators.columns.collectors import first_of_groups, group_tables
-from dstream.operators.columns.row_groups import GroupedRows, RowGroups, groups_of_rows, shape_of
+from dstream.operators.columns.group_by import GroupedRows, RowGroups, groups_of_rows, shape_of
 from dstream.operators.columns.values import ConstantColumn, NotColumnar, column_of
 from dstream.operators.rows import group_tables as column_ends
 from dstream.operators.rows.blocks import ColumnItems
@@ -72,8 +72,8 @@ _DOWNSTREAMS = [counting(), summing(lambda x: x[1]), averaging(lambda x: x[2])]
 @pytest.mark.parametrize("key", _KEYS)
 def test_keys_of_any_columns_make_groups(monkeypatch: pytest.MonkeyPatch, key, downstream, weight: int) -> None:
     """Floats, bools, texts, tuples of them, and one key for all; blocks one by one, and all together."""
-    monkeypatch.setattr(row_groups, "_MOST_WEIGHT", weight)
-    monkeypatch.setattr(row_groups, "_FEWEST_ROWS", 1)
+    monkeypatch.setattr(group_by, "_MOST_WEIGHT", weight)
+    monkeypatch.setattr(group_by, "_FEWEST_ROWS", 1)
     random = Random(5)
     items = [(n, random.randrange(8), random.choice((0.1, 2.5, -1e300)), random.choice("äbc")) for n in range(200)]
     collector: Any = grouping_by(key, downstream)
@@ -89,7 +89,7 @@ def test_keys_of_any_columns_make_groups(monkeypatch: pytest.MonkeyPatch, key, d
 @pytest.mark.parametrize("weight", [1, 2**18])
 def test_floats_that_are_one_key_in_a_dictionary_are_one_group(monkeypatch: pytest.MonkeyPatch, weight: int) -> None:
     """0.0 and -0.0, and all NaN; the first form stays, also inside tuples, and across blocks."""
-    monkeypatch.setattr(row_groups, "_MOST_WEIGHT", weight)
+    monkeypatch.setattr(group_by, "_MOST_WEIGHT", weight)
     other = float("nan")
     items = [(-0.0, 1), (0.0, 2), (_NAN, 3), (1.0, 4), (other, 5), (0.0, 6), (-other, 7)] * 3
     collectors: list[Any] = [grouping_by(lambda x: x[0], summing(lambda x: x[1]))]
@@ -233,7 +233,7 @@ def test_blocks_with_keys_of_several_types_are_grouped_apart() -> None:
 
 def test_many_keys_go_on_item_by_item(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where hardly a key comes twice, the blocks behind are not grouped in columns."""
-    monkeypatch.setattr(row_groups, "_MOST_WEIGHT", 1)
+    monkeypatch.setattr(group_by, "_MOST_WEIGHT", 1)
     parts = [[(number + start, 0.5) for number in range(10)] for start in (0, 10, 20, 30)]
     collector: Any = grouping_by(lambda x: (x[0], 1), summing(lambda x: x[1]))
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from collectors import bottom_n, top_n
-from dstream.engine.compiler.expressions import collector_read
+from dstream.engine.compiler.evaluation import collector_read
 from dstream.errors import EngineError
 from dstream.expressions import Argument
 from dstream.operators.columns import top

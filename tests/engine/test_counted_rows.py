@@ -12,7 +12,7 @@ import pytest
 import dstream as ds
 from dstream import Pipeline
 from dstream.engine.physical.vertices import EVERYTHING
-from dstream.engine.spark.run import ends, graphs
+from dstream.engine.spark.run import engine, graphs
 from dstream.engine.spark.run.backend import SparkBackend
 from dstream.engine.tasks.readers import read_items
 from dstream.engine.tasks.routing import RouteInTurn
@@ -158,7 +158,7 @@ def test_a_shuffle_of_an_epoch_that_loses_rows_fails(
     spark_context: ds.Context, monkeypatch: pytest.MonkeyPatch, shuffle: Callable[[ds.Context], Any], way: str
 ) -> None:
     """Whatever the rows are for; also on the bounded sides of a pipeline without an end, whose plans an epoch runs."""
-    monkeypatch.setattr(ends, "is_of_epoch", lambda end: True)
+    monkeypatch.setattr(engine, "is_of_epoch", lambda end: True)
     shuffle(spark_context)
     losing(monkeypatch, source=1, channel=ITEMS)
     with pytest.raises(EngineError, match=r"lost rows: task 1 sent \d+, and \d+ arrived"):
@@ -169,7 +169,7 @@ def test_a_target_to_which_nothing_comes_notices_it(
     spark_context: ds.Context, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     """Spark runs tasks without rows, too."""
-    monkeypatch.setattr(ends, "is_of_epoch", lambda end: True)
+    monkeypatch.setattr(engine, "is_of_epoch", lambda end: True)
     losing(monkeypatch, target=1)
     with pytest.raises(EngineError, match="0 of 3 tasks were heard of"):
         spread(spark_context, 2, False)

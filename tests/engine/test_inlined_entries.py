@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dstream.engine.compiler.expressions import read_op
+from dstream.engine.compiler.evaluation import read_op
 from dstream.engine.physical.vertices import ONE_BY_ONE
 from dstream.explain.routes import route_of
 from dstream.failures import failure

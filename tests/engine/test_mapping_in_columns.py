@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from collectors import averaging, counting, grouping_by, mapping, max_by, summarizing, summing, top_n
-from dstream.engine.compiler.expressions import collector_read
+from dstream.engine.compiler.evaluation import collector_read
 from dstream.operators.columns import collectors
 from dstream.operators.columns.values import column_of
 from dstream.operators.rows.blocks import ColumnItems

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from dstream.base.pickling import dumps
-from dstream.engine.compiler.expressions import read_op
+from dstream.engine.compiler.evaluation import read_op
 from dstream.engine.tasks.runtime import CountItems, StageTask
 from dstream.engine.tasks.stage import Piece
 from dstream.operators.columns.values import Ints

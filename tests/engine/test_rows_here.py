@@ -15,7 +15,7 @@ import dstream as ds
 from collectors import counting
 from dstream import Pipeline
 from dstream.engine.physical.vertices import EVERYTHING, ITEMS_AND_BESIDE, OutputPort, Taken
-from dstream.engine.spark.run import driver, ends, graphs
+from dstream.engine.spark.run import driver, engine, graphs
 from dstream.engine.spark.run.backend import SparkBackend
 from dstream.engine.spark.run.driver import ShuffleFiles, by_target, rows_taken
 from dstream.engine.spark.run.segments import chosen_rows
@@ -212,7 +212,7 @@ def test_a_shuffle_gives_the_same_through_this_process(
     """Whatever it is for, also where none of its rows travels with the next job."""
     by_spark = seen(spark_context, shuffle)
     monkeypatch.setattr(driver, "_TRAVELLING", 0)
-    monkeypatch.setattr(ends, "is_of_epoch", lambda end: True)
+    monkeypatch.setattr(engine, "is_of_epoch", lambda end: True)
 
     assert seen(spark_context, shuffle) == by_spark
 

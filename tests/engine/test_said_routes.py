@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from collectors import counting, grouping_by, mapping, max_by, summing, to_list, top_n
-from dstream.connectors.tables import TableRows
+from dstream.connectors.dataframes import TableRows
 from dstream.gatherers import window_sliding
 from dstream.operators.rows import blocks
 from dstream.plan import Read

@@ -14,7 +14,7 @@ import pytest
 import dstream.operators.rows.group_tables as module
 from collectors import counting
 from dstream.base.memory import Bound
-from dstream.engine.compiler.expressions import collector_read
+from dstream.engine.compiler.evaluation import collector_read
 from dstream.engine.tasks.readers import combine_groups
 from dstream.engine.tasks.runtime import StageTask
 from dstream.keys import stable_hash

@@ -19,11 +19,11 @@ from dstream.expressions import Argument, Choice, Constant, Indexed, Let, Local,
 from dstream.expressions.reader import read
 from dstream.expressions.tree import Expression
 from dstream.keys import stable_hash
+from dstream.operators.columns.capabilities import unsupported, unsupported_in_flat_map
 from dstream.operators.columns.evaluation import evaluated
 from dstream.operators.columns.groups import groups_of_texts, merged_text_tables, parts_by_target, with_texts_together
 from dstream.operators.columns.string_methods import _OTHER_BLANKS, BLANKS, has_other_blanks
 from dstream.operators.columns.strings import StringLists, Strings
-from dstream.operators.columns.support import unsupported, unsupported_in_flat_map
 from dstream.operators.columns.values import NotColumnar, NotYet, Tuples, column_of, items_of, rows_at, rows_of
 from dstream.operators.rows.batches import loads, packed_columns
 from dstream.values.records import EncodedLines

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dstream.processors import inflows
-from dstream.processors.inflows import BlockQueue
+from dstream.processors import inbound_edges
+from dstream.processors.inbound_edges import BlockQueue
 
 MEGABYTE = 2**20
 
@@ -13,8 +13,8 @@ MEGABYTE = 2**20
 @pytest.fixture
 def written(monkeypatch):
     """The blocks that went into a file."""
-    dumps, seen = inflows.dumps, []
-    monkeypatch.setattr(inflows, "dumps", lambda block: seen.append(block[0]) or dumps(block))
+    dumps, seen = inbound_edges.dumps, []
+    monkeypatch.setattr(inbound_edges, "dumps", lambda block: seen.append(block[0]) or dumps(block))
     return seen
 
 

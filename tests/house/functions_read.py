@@ -79,7 +79,7 @@ def _run(path: str) -> None:
 
 
 def _route(op: Any) -> str | None:
-    from dstream.engine.compiler.expressions import read_step
+    from dstream.engine.compiler.evaluation import read_step
     from dstream.expressions.reader import Unreadable
 
     found = read_step(op)

@@ -12,7 +12,7 @@ BACK = {
         "dstream.pipeline.windows",
         "dstream.pipeline.keyed",
     ): "a grouped stage makes windows, and windows of several inputs look at each as a grouped stage",
-    ("dstream.schema.types", "dstream.schema.hints"): "a type may hold types, which hints make",
+    ("dstream.schema.stored_types", "dstream.schema.hints"): "a type may hold types, which hints make",
     ("dstream.operators.rows.blocks", "dstream.operators.columns.values"): "loads NumPy, where NumPy made the columns",
     (
         "dstream.operators.rows.operations",
@@ -22,7 +22,7 @@ BACK = {
     ("dstream.plan.ends", "dstream.plan.failure_messages"): "only a failed run loads its words",
     ("dstream.filesystem.urls", "dstream.filesystem.object_files"): "loads obstore, for URLs of object stores alone",
     ("dstream.gatherers.concurrency", "dstream.gatherers.calls"): "loads asyncio, once a gatherer runs",
-    ("dstream.session.configuration", "dstream.session.jobs"): "few programs configure their jobs",
+    ("dstream.session.configuration", "dstream.session.job_config"): "few programs configure their jobs",
 }
 """Imports inside of functions that lead back to where they came from, and why. Those of `dstream.names` lead back too.
 

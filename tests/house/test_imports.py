@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from dstream import neighbours
+from dstream import shadowed_packages
 
 ROOT = Path(__file__).parents[2]
 
@@ -21,7 +21,7 @@ MODULES_OF_NODES = ["keyed_nodes", "nodes", "pipeline_nodes", "stage_nodes"]
 LEGAL = {
     "dstream/__init__.py": "from dstream.session import connect",
     "dstream/errors.py": "",
-    "dstream/neighbours.py": "",
+    "dstream/shadowed_packages.py": "",
     "dstream/base/__init__.py": "import dstream.errors",
     "dstream/failures/__init__.py": "import dstream.errors, dstream.base",
     "dstream/values/__init__.py": "import dstream.errors, dstream.base, dstream.failures",
@@ -273,4 +273,4 @@ def test_a_loaded_folder_that_hides_a_package_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "sources", folder)
 
     with pytest.raises(ImportError, match="sources hides the package 'sources' of dstream; rename it"):
-        neighbours.check(str(ROOT))
+        shadowed_packages.check(str(ROOT))

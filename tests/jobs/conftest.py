@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import dstream as ds
+from dstream.jobs.heartbeats import Rhythm
 from dstream.jobs.registry import Jobs
-from dstream.jobs.watch import Rhythm
 from tests.jobs.planned import Gate
 
 SOON = Rhythm(look=0.02, beat=0.1, lost_after=1.0, patience=0.2)

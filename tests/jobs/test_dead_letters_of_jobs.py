@@ -13,8 +13,8 @@ import pytest
 import dstream as ds
 from collectors import counting
 from dstream.errors import IllegalStateError
+from dstream.jobs.receipts import StagedLetters
 from dstream.jobs.records import EpochRecord
-from dstream.jobs.writers import StagedLetters
 from reducers import to_files, to_ilist, to_imap
 from sources import items as source_items
 from sources import json_lines

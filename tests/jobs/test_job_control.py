@@ -9,9 +9,9 @@ import pytest
 
 import dstream as ds
 from dstream.errors import EngineError, IllegalStateError
-from dstream.jobs.execution import Execution
+from dstream.jobs.driver import Execution
+from dstream.jobs.heartbeats import Rhythm
 from dstream.jobs.state import forget_driver
-from dstream.jobs.watch import Rhythm
 from reducers import to_ilist
 from tests.jobs.planned import Gate, Interrupted, lose_worker, plan_of
 

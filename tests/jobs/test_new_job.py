@@ -13,7 +13,7 @@ import pytest
 
 import dstream as ds
 from dstream.errors import IllegalStateError, JobExistsError, UnsupportedError
-from dstream.jobs.execution import Execution
+from dstream.jobs.driver import Execution
 from dstream.jobs.records import JobRecords
 from dstream.plan import Read
 from dstream.plan.nodes import Fork

@@ -10,9 +10,9 @@ import pytest
 
 import dstream as ds
 from dstream.errors import IllegalStateError, JobExistsError, JobTakenOverError
+from dstream.jobs.heartbeats import JobWatch, Rhythm
 from dstream.jobs.runs import written_plan
 from dstream.jobs.state import forget_driver
-from dstream.jobs.watch import JobWatch, Rhythm
 from reducers import to_ilist, to_imap
 from tests.jobs.planned import Gate, Interrupted, plan_of
 from tests.jobs.unbounded.streams import eventually

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 import pytest
 
-from dstream.schema.column_types import ColumnTypeError, ScalarColumn
+from dstream.schema.file_column_types import ColumnTypeError, ScalarColumn
 
 
 class Name(str):

@@ -13,7 +13,7 @@ from dstream.engine.spark.session import java as archives
 from dstream.engine.spark.session.java import ClassArchive, Java, is_private
 from dstream.engine.spark.session.settings import Settings
 from dstream.errors import SetupError
-from dstream.session import archive as archive_maker
+from dstream.session import class_archive as archive_maker
 
 SETTINGS = Settings("local[2]", {}, "OFF", 2**20, class_archive=True)
 

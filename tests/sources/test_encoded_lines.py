@@ -15,7 +15,7 @@ from collectors import counting, frequencies
 from collectors.entries import folded_values
 from dstream.base.memory import Bound
 from dstream.connectors.collections.sinks import entries
-from dstream.engine.compiler.expressions import collector_read, read_op
+from dstream.engine.compiler.evaluation import collector_read, read_op
 from dstream.engine.tasks.runtime import StageTask
 from dstream.errors import EngineError, SourceError
 from dstream.operators.columns.strings import Strings

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from dstream.connectors.tables import rows_of_table
-from dstream.operators.columns.records import Records, blocks_of_rows
+from dstream.connectors.dataframes import rows_of_table
+from dstream.operators.columns.arrow_rows import Records, blocks_of_rows
 from dstream.operators.columns.values import items_of
 from dstream.plan.steps import Step
 from dstream.schema.times import in_usual_layout, usual_type

@@ -17,8 +17,8 @@ import pytest
 
 import dstream as ds
 from collectors import grouping_by, summing
+from dstream.connectors.dataframes import rows_of_table
 from dstream.connectors.files import parquet, splits
-from dstream.connectors.tables import rows_of_table
 from dstream.errors import SourceError
 from dstream.failures.account import known_of
 from dstream.operators.rows.blocks import given

@@ -10,7 +10,7 @@ import pyarrow.parquet
 import pytest
 
 import dstream as ds
-from dstream.connectors.tables import TableRows, table_of
+from dstream.connectors.dataframes import TableRows, table_of
 from dstream.errors import SourceError
 from dstream.spi import ArrowRows
 from reducers import to_ilist

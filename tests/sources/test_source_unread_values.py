@@ -12,11 +12,11 @@ import pyarrow.parquet
 import pytest
 from pyspark.sql.types import LongType, StructField, StructType, TimestampType
 
+from dstream.connectors.dataframes import rows_of_table
 from dstream.connectors.kafka.consumers import KafkaRange, RecordMaker
-from dstream.connectors.tables import rows_of_table
 from dstream.engine.tasks.frames import rows_of_frame, values_of_frame
 from dstream.errors import SourceError
-from dstream.operators.columns.records import Records, blocks_of_rows
+from dstream.operators.columns.arrow_rows import Records, blocks_of_rows
 from dstream.plan.steps import Step
 from sources import parquet_rows
 

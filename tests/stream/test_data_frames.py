@@ -14,7 +14,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from dstream.connectors.tables import rows_of_table
+from dstream.connectors.dataframes import rows_of_table
 from dstream.errors import UnsupportedError
 
 

@@ -84,7 +84,7 @@ with ds.connect("local[3]", storage="nowhere") as ctx:
     print(repr(ctx))
 print(sorted(name for name in sys.modules if name.partition(".")[0] in ("pyspark", "py4j", "rich", "IPython")))
 Stream.of(1, 2).sorted().explain()
-from dstream.session.registry import contexts
+from dstream.session.contexts import contexts
 import os
 print(contexts.default(), os.path.exists("nowhere"))
 """

@@ -15,8 +15,8 @@ from typing import IO, Any, Literal, TypeAlias
 from dstream.base.environment import pip_install
 from dstream.connectors.files.formats import Compression, kept_open
 from dstream.errors import SetupError
-from dstream.schema.column_types import ColumnType, ColumnTypeError, ColumnTypes, StructColumn, TimestampColumn
 from dstream.schema.columns import ColumnSelection, ItemColumns, TypedColumns
+from dstream.schema.file_column_types import ColumnType, ColumnTypeError, ColumnTypes, StructColumn, TimestampColumn
 
 __all__ = [
     "AVRO_CODECS",

@@ -20,11 +20,18 @@ from dstream.connectors.files.column_formats import PARQUET_CODECS, ParquetConte
 from dstream.connectors.files.formats import Compression
 from dstream.connectors.files.publication import FileReceipt, FolderState, Publication, checked_receipt, record_of
 from dstream.connectors.files.writers import FileWriter
-from dstream.delta.tables import DeltaLog, check_table, columns_of_all, description_of, partition_values, path_in_log
+from dstream.delta.shared_log import (
+    DeltaLog,
+    check_table,
+    columns_of_all,
+    description_of,
+    partition_values,
+    path_in_log,
+)
 from dstream.errors import IllegalStateError, SinkError
-from dstream.filesystem.outputs import OutputFolder, writing_to
-from dstream.schema.column_types import UNKNOWN, ColumnType, ColumnTypes, TimestampColumn
+from dstream.filesystem.output_folders import OutputFolder, writing_to
 from dstream.schema.columns import ColumnSelection, ItemColumns
+from dstream.schema.file_column_types import UNKNOWN, ColumnType, ColumnTypes, TimestampColumn
 from dstream.spi import Receipt
 
 __all__ = ["DeltaContent", "DeltaFormat", "DeltaJob", "DeltaTarget"]

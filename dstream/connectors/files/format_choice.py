@@ -31,8 +31,8 @@ from dstream.connectors.files.delta import DeltaFormat
 from dstream.connectors.files.formats import Compression, JoinedFormat, JsonLines, LineFormat
 from dstream.connectors.files.writers import PartitionFolders
 from dstream.failures.attribution import each, failed_on
-from dstream.schema.column_types import ColumnTypes, ListColumn, StructColumn
 from dstream.schema.columns import ColumnSelection, ItemColumns, checked_columns
+from dstream.schema.file_column_types import ColumnTypes, ListColumn, StructColumn
 
 __all__ = ["CsvLines", "CsvOfFile", "check_no_suffix", "checked_format", "format_of_path"]
 

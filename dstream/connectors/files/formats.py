@@ -22,7 +22,7 @@ from typing import IO, Any, Literal, Protocol, TypeAlias, cast
 from dstream.connectors.base import TextLines, UnnamedLines, readable
 from dstream.errors import IllegalStateError
 from dstream.failures.attribution import each
-from dstream.schema.column_types import ColumnTypes
+from dstream.schema.file_column_types import ColumnTypes
 from dstream.values.fields import field_names
 
 __all__ = [

@@ -23,8 +23,8 @@ from hashlib import sha256
 from typing import Any
 
 from dstream.errors import IllegalStateError, SinkError
-from dstream.filesystem.outputs import HIDDEN, OutputFolder, writing_to
-from dstream.schema.column_types import ColumnTypes
+from dstream.filesystem.output_folders import HIDDEN, OutputFolder, writing_to
+from dstream.schema.file_column_types import ColumnTypes
 from dstream.spi import Receipt
 
 __all__ = [

@@ -34,9 +34,9 @@ from dstream.connectors.files.writers import (
     checked_partitions,
     without,
 )
-from dstream.delta.tables import LOG
+from dstream.delta.shared_log import LOG
 from dstream.errors import SinkError
-from dstream.filesystem.outputs import HIDDEN, OutputFolder, writing_to
+from dstream.filesystem.output_folders import HIDDEN, OutputFolder, writing_to
 from dstream.spi import Collections, Receipt
 
 __all__ = ["FileJob", "FileSink", "FileTarget", "check_columns"]

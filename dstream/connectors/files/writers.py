@@ -26,7 +26,7 @@ from dstream.connectors.files.formats import NO_LIMIT, FileFormat, JoinedFormat
 from dstream.connectors.files.publication import FileReceipt, FolderState, check_staged, checked_receipt
 from dstream.errors import SinkError
 from dstream.failures.attribution import each
-from dstream.filesystem.outputs import HIDDEN, NULL_PARTITION, NewFile, OutputFolder
+from dstream.filesystem.output_folders import HIDDEN, NULL_PARTITION, NewFile, OutputFolder
 from dstream.spi import Receipt
 
 __all__ = [

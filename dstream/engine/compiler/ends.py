@@ -13,12 +13,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from dstream.engine.compiler.expressions import collector_read
+from dstream.engine.compiler.evaluation import collector_read
 from dstream.engine.compiler.gatherers import gives_windows, reads_ahead
 from dstream.engine.compiler.inputs import chain_read, in_the_caller
 from dstream.engine.compiler.keyed import partials
 from dstream.engine.compiler.processors import in_parts
 from dstream.engine.compiler.walk import ClusterFacts, Compiling, OfOne, called_as, compile_end, compile_node
+from dstream.engine.dead_letters import guards_of
 from dstream.engine.physical.decisions import (
     Assembled,
     Combined,
@@ -44,7 +45,6 @@ from dstream.engine.physical.vertices import (
     one_by_one,
     piped,
 )
-from dstream.engine.recovery import guards_of
 from dstream.engine.tasks.gatherers import AccumulateAcross, AccumulateInside, Bordering
 from dstream.engine.tasks.readers import combine_groups, read_buckets, read_columns
 from dstream.engine.tasks.routing import RouteGroups

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, chain
 
-from dstream.engine.compiler.expressions import called, collector_read
+from dstream.engine.compiler.evaluation import called, collector_read
 from dstream.engine.compiler.walk import ClusterFacts, Compiling, OfOne, Wide, across, called_by, compile_node
 from dstream.engine.physical import vertices
 from dstream.engine.physical.decisions import Ask, Done, Move, PartitionCount, Report
@@ -48,8 +48,8 @@ from dstream.engine.tasks.routing import (
 )
 from dstream.engine.tasks.sinks import RouteByKey, RouteByPlace, WriteItems
 from dstream.engine.tasks.stage import Sink
+from dstream.operators.rows.aggregates import at_places, calls_of, finishing, partial
 from dstream.operators.rows.operations import guarded, operation
-from dstream.operators.rows.stages import at_places, calls_of, finishing, partial
 from dstream.plan.operations.stages import Aggregate, Spread, Stateful
 from dstream.plan.operations.streams import Core, Distinct, PartitionBy
 from dstream.spi import identity

@@ -13,7 +13,7 @@ import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from dstream.engine.compiler.expressions import key_in_columns
+from dstream.engine.compiler.evaluation import key_in_columns
 from dstream.engine.compiler.walk import ClusterFacts, Compiling, Wide, across, called_by, compile_node
 from dstream.engine.physical import vertices
 from dstream.engine.physical.decisions import Ask, Done, Move, Outcome, Report

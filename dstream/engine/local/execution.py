@@ -10,9 +10,9 @@ from typing import Any, TypeVar, cast
 
 from dstream.base.functions import refuse_awaitable
 from dstream.base.memory import DEFAULT_BROADCAST
+from dstream.engine.cancellation import Cancellation, Submitted
 from dstream.engine.local.operations import Kinds, LocalTask, cores_here, no_data_frames, opened
 from dstream.engine.progress import Call, Progress
-from dstream.engine.runs import Cancellation, Submitted
 from dstream.errors import UnsupportedError
 from dstream.failures import naming
 from dstream.operators.rows.caches import Caches

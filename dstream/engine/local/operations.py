@@ -14,21 +14,20 @@ from itertools import chain
 from typing import Any
 
 from dstream.base.memory import Bound
+from dstream.engine.cancellation import Cancellation
+from dstream.engine.dead_letters import RecoveryReport
 from dstream.engine.display import ProgressFacts
 from dstream.engine.progress import Call, Progress
-from dstream.engine.recovery import RecoveryReport
-from dstream.engine.runs import Cancellation
 from dstream.errors import UnsupportedError
 from dstream.failures import naming
 from dstream.operators.rows import gatherers as gatherers
-from dstream.operators.rows import stages as stages
+from dstream.operators.rows.aggregates import partial
 from dstream.operators.rows.cache_source import CachedItems
 from dstream.operators.rows.caches import Caches
 from dstream.operators.rows.guards import HandlerOfMisread, items_of
 from dstream.operators.rows.operations import ItemCount, Watermarks, operation
 from dstream.operators.rows.services import TaskServices, closing, closing_with
 from dstream.operators.rows.stack import Depth, relayed, stack_is_deep
-from dstream.operators.rows.stages import partial
 from dstream.plan.operations.pairs import CoGroup, TwoStreams
 from dstream.plan.operations.stages import Aggregate, OverEpochs, ProcessorGraph, ServiceFunction, Spread, served_steps
 from dstream.plan.operations.streams import Cache, CallResults, Concat, Core, Hint, Read, ReadCache, Table, Unary

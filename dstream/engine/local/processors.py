@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from dstream.engine.local.operations import LocalTask, apply, cores_here, opened_later, splits, start
+from dstream.operators.rows.aggregates import finishing, partial
 from dstream.operators.rows.operations import Task
-from dstream.operators.rows.stages import finishing, partial
 from dstream.operators.state.epochs import telling
 from dstream.plan.graphs import GraphVertex, LastVertices, groups_of, last_vertices, with_parallelism
 from dstream.plan.operations.stages import Aggregate, ProcessorGraph

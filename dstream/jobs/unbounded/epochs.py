@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 
 from dstream.errors import DStreamError, IllegalStateError
 from dstream.failures import naming
+from dstream.jobs.receipts import StagedLetters, add_edges, counted_receipts, counting
 from dstream.jobs.unbounded.log import CHECKPOINT_EVERY, LogRecord, TimedPartition
 from dstream.jobs.unbounded.plans import InThisEpoch, OpenPlan, Processors, epoch_plan, open_plan, with_kept_parallelism
 from dstream.jobs.unbounded.ranges import EpochInput
+from dstream.jobs.unbounded.rate_control import RefreshedSides, SmallEpochs
 from dstream.jobs.unbounded.resumption import SameSources
-from dstream.jobs.unbounded.scheduling import RefreshedSides, SmallEpochs
 from dstream.jobs.unbounded.state import StatesOfSteps
 from dstream.jobs.unbounded.watermarks import EventTime
-from dstream.jobs.writers import StagedLetters, add_edges, counted_receipts, counting
 from dstream.operators.state.backend import folder_of
 from dstream.operators.state.shards import kept_shards
 from dstream.pipeline.plan import PipelinePlan
@@ -33,7 +33,7 @@ from dstream.processors.suppliers import ReadySuppliers
 from dstream.spi import MapWriter, Running, Runtime, Sink, WriteJob, Writer
 from dstream.spi.epochs import PartitionReceipt, StepReceipt
 from dstream.spi.sink import Receipt, Target
-from dstream.stream.recovery import Delivery
+from dstream.stream.error_handling import Delivery
 
 __all__ = ["EpochRunner", "EpochSink", "Ran", "show_held"]
 

@@ -22,8 +22,8 @@ from dstream.jobs.unbounded.log import EpochLog, LogRecord
 from dstream.jobs.unbounded.measures import EpochMetrics
 from dstream.jobs.unbounded.plans import Processors, processors_of
 from dstream.jobs.unbounded.ranges import EpochInput, ranges_of
+from dstream.jobs.unbounded.rate_control import BatchSize, PollInterval
 from dstream.jobs.unbounded.resumption import check_are_same, fitting, is_of, marks_of, with_plan
-from dstream.jobs.unbounded.scheduling import BatchSize, PollInterval
 from dstream.jobs.unbounded.state import LogCompaction, StatesOfSteps, states_of_steps
 from dstream.jobs.unbounded.watermarks import EventTime, LoadedPolicies, RetainedWatermarks, log_late
 from dstream.jobs.upgrades import Memory, Snapshots

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dstream.base.memory import Bound
 from dstream.operators.columns.evaluation import evaluated
+from dstream.operators.columns.group_by import FoldedGroups, GroupedRows, RowBuffer, RowGroups, Table, folded, shape_of
 from dstream.operators.columns.groups import (
     GroupTable,
     StringGroupTable,
@@ -21,15 +22,6 @@ from dstream.operators.columns.groups import (
     with_texts_together,
 )
 from dstream.operators.columns.ranks import ranks_of_rows
-from dstream.operators.columns.row_groups import (
-    FoldedGroups,
-    GroupedRows,
-    RowBuffer,
-    RowGroups,
-    Table,
-    folded,
-    shape_of,
-)
 from dstream.operators.columns.steps import as_column, compare_results
 from dstream.operators.columns.strings import Strings
 from dstream.operators.columns.values import (

@@ -47,10 +47,10 @@ from dstream.operators.columns.arithmetic import (
     quotient_of_ints,
     truth,
 )
+from dstream.operators.columns.arrow_rows import Records, attribute_of, member_of
+from dstream.operators.columns.capabilities import CALLED, EACH_BY_PYTHON
 from dstream.operators.columns.entries import Entries, check_identities, entries_of, with_parts
-from dstream.operators.columns.records import Records, attribute_of, member_of
 from dstream.operators.columns.strings import StringLists, Strings
-from dstream.operators.columns.support import CALLED, EACH_BY_PYTHON
 from dstream.operators.columns.values import (
     Bools,
     Column,

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from dstream.errors import ColumnsDifferError
 from dstream.failures import shown
 from dstream.operators.columns.arithmetic import truth
+from dstream.operators.columns.capabilities import expression_of_step, is_in_columns, work_of
 from dstream.operators.columns.evaluation import evaluated
 from dstream.operators.columns.strings import StringLists
-from dstream.operators.columns.support import expression_of_step, is_in_columns, work_of
 from dstream.operators.columns.values import (
     Bools,
     Column,

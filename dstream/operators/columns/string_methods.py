@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute
 from numpy.typing import NDArray
 
+from dstream.operators.columns.capabilities import is_run_of_one_class, is_same_beyond_ascii
 from dstream.operators.columns.strings import StringLists, Strings, array_of, offsets_and_bytes
-from dstream.operators.columns.support import is_run_of_one_class, is_same_beyond_ascii
 from dstream.operators.columns.values import Bools, Column, ConstantColumn, Ints, NotColumnar, size_of_column
 
 __all__ = [

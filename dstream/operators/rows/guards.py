@@ -1,7 +1,7 @@
 """Guards: recovery from failed items in tasks, and attribution of the failures of sources.
 
 A task notes one value for each such item on the channel of its guard: a dead letter, or the name of the exception.
-`dstream.engine.recovery` takes these notes in the driver.
+`dstream.engine.dead_letters` takes these notes in the driver.
 
 The generator that attributes the failures of a source costs a tenth of an item-wise step, so only sources that run code
 for each item have one.
@@ -176,7 +176,7 @@ def items_of(
 
 
 def _blocks(rows: Iterator[ArrowRows | Iterator[Any]], step: Any) -> Iterator[Block]:
-    from dstream.operators.columns.records import blocks_of_rows  # loads NumPy and pyarrow
+    from dstream.operators.columns.arrow_rows import blocks_of_rows  # loads NumPy and pyarrow
 
     yield from blocks_of_rows(_named(rows, step), step)
 

@@ -12,7 +12,7 @@ from dstream.base.validation import NOT_UNDERSTOOD
 from dstream.errors import DStreamError, IllegalStateError, NullElementError, UnstableKeyError, UnsupportedError
 from dstream.schema import classes, hints
 from dstream.schema.classes import ClassRefusedError, NotStorableError
-from dstream.schema.types import NOTHING, ColumnTooLargeError, Type
+from dstream.schema.stored_types import NOTHING, ColumnTooLargeError, Type
 from dstream.spi.store import Kind, Options
 from dstream.storage.codec import columns
 from dstream.storage.codec.keys import decode_key, encode_key

@@ -8,7 +8,7 @@ from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from dstream.schema.types import Type, one_chunk
+from dstream.schema.stored_types import Type, one_chunk
 
 if TYPE_CHECKING:
     import pyarrow as pa

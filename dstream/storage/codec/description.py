@@ -8,7 +8,7 @@ from typing import Any
 
 from dstream.base.validation import NOT_UNDERSTOOD
 from dstream.schema import hints
-from dstream.schema.types import Type
+from dstream.schema.stored_types import Type
 from dstream.spi.store import Kind, Options
 from dstream.storage.codec.collection import Codec
 from dstream.storage.codec.pickles import Pickles

@@ -20,7 +20,7 @@ from dstream.errors import NullElementError
 from dstream.keys import NAN, FieldNan, compared_fields, has_generated_eq, has_generated_hash
 from dstream.schema import classes as fielded
 from dstream.schema.classes import Classes, ClassRefusedError, reference
-from dstream.schema.types import refuse_key, without_numpy
+from dstream.schema.stored_types import refuse_key, without_numpy
 from dstream.storage.codec import scalar_keys
 from dstream.values.fields import has_default, is_missing
 

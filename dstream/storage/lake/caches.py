@@ -14,9 +14,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from dstream.delta.commits import DataFile
+from dstream.delta.actions import DataFile
 from dstream.filesystem.folders import Folder
-from dstream.schema.types import LARGE_VALUE
+from dstream.schema.stored_types import LARGE_VALUE
 from dstream.storage.codec.collection import Codec
 from dstream.storage.lake.tables import Layout, Read, batches, identities, newest_rows, opened, takes_more
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from dstream.base.threads import renewed_after_fork
 from dstream.base.urls import shown_url
-from dstream.delta.commits import is_temporary
+from dstream.delta.actions import is_temporary
 from dstream.errors import CollectionDestroyedError
 from dstream.filesystem.folders import Folder, Found
 from dstream.spi.store import Kind, ListStore, MapStore, Options

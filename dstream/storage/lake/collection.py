@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from dstream.delta.actions import ENTRY, Actions, DataFile, entry_version, is_removable, is_temporary, turn
 from dstream.delta.checkpoints import is_due, write_checkpoint
-from dstream.delta.commits import ENTRY, Actions, DataFile, entry_version, is_removable, is_temporary, turn
 from dstream.delta.log import DESTROYED, Log
 from dstream.delta.truncation import LogTruncation
 from dstream.errors import CollectionDestroyedError

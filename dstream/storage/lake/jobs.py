@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from dstream.base.validation import receipts_of
-from dstream.delta.commits import Actions, DataFile, checked_path
+from dstream.delta.actions import Actions, DataFile, checked_path
 from dstream.errors import CollectionDestroyedError
 from dstream.filesystem.folders import Folder
 from dstream.spi.store import Merge, Update

@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from dstream.delta.commits import Actions, DataFile
+from dstream.delta.actions import Actions, DataFile
 from dstream.spi.sink import WriteJob, Writer
 from dstream.spi.store import ItemSplit, ListView, Splice
 from dstream.storage.base.folders import FileGoneError

@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from dstream.delta.commits import Actions, DataFile
+from dstream.delta.actions import Actions, DataFile
 from dstream.delta.log import Addition, additions
 from dstream.errors import IllegalStateError
 from dstream.filesystem.folders import Folder

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as compute
 
 from dstream.base.pickling import dumps
-from dstream.delta.commits import DataFile
+from dstream.delta.actions import DataFile
 from dstream.errors import NullElementError, UnstableKeyError
 from dstream.filesystem.folders import Folder
 from dstream.spi.store import UNCHANGED, Merge, Revision, Update

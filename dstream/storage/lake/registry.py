@@ -19,8 +19,8 @@ from urllib.parse import quote
 import pyarrow as pa
 
 from dstream.base.validation import NOT_UNDERSTOOD, checked_text, identity
+from dstream.delta.actions import LOG
 from dstream.delta.checkpoints import delta_field
-from dstream.delta.commits import LOG
 from dstream.delta.log import Log
 from dstream.errors import IllegalStateError, UnsupportedError
 from dstream.filesystem.checksums import is_sealed, seal

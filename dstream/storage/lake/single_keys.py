@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as compute
 import pyarrow.parquet as parquet
 
-from dstream.delta.commits import DataFile
+from dstream.delta.actions import DataFile
 from dstream.filesystem.folders import Folder
-from dstream.schema.types import SCALARS, is_large
+from dstream.schema.stored_types import SCALARS, is_large
 from dstream.storage.codec.collection import Codec
 from dstream.storage.lake.tables import (
     Layout,

@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as compute
 
 from dstream.base.threads import contextmanager
-from dstream.delta.commits import DataFile
+from dstream.delta.actions import DataFile
 from dstream.errors import SourceError
 from dstream.filesystem.folders import Folder
 from dstream.schema.hints import OptionalOf, RecordType
-from dstream.schema.types import Type
+from dstream.schema.stored_types import Type
 from dstream.spi import ArrowRows
 from dstream.storage.base.folders import FileGoneError
 from dstream.storage.base.rows import PORTION_BYTES

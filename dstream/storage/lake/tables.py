@@ -26,11 +26,11 @@ import pyarrow.compute as compute
 import pyarrow.parquet as parquet
 
 from dstream.base.threads import contextmanager
-from dstream.delta.commits import DataFile, new_path
+from dstream.delta.actions import DataFile, new_path
 from dstream.errors import DStreamError, IllegalStateError
 from dstream.filesystem.checksums import MismatchError, SummingSink, checked, sums_of
 from dstream.filesystem.folders import Folder
-from dstream.schema.types import LARGE_VALUE, ColumnTooLargeError, Type
+from dstream.schema.stored_types import LARGE_VALUE, ColumnTooLargeError, Type
 from dstream.storage.base.folders import failed
 from dstream.storage.base.rows import PORTION_BYTES
 from dstream.storage.codec.collection import Codec

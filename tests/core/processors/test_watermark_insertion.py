@@ -11,7 +11,7 @@ from dstream.base.pickling import dumps
 from dstream.core import Watermark, processors
 from dstream.failures import failure
 from dstream.processors.blocks import GraphArrival, Mark
-from dstream.processors.boxes import BlockInbox
+from dstream.processors.inbox_outbox import BlockInbox
 from dstream.spi import AggregateOperation
 from dstream.testing.protocol import RUNS, ProcessorRun
 from dstream.windows import (

@@ -21,10 +21,10 @@ import dstream as ds
 from collectors import counting
 from dstream.errors import JobExistsError, JobTakenOverError
 from dstream.jobs import Job
+from dstream.jobs.heartbeats import Rhythm
 from dstream.jobs.registry import Jobs
 from dstream.jobs.unbounded import epochs
 from dstream.jobs.unbounded.log import EpochLog
-from dstream.jobs.watch import Rhythm
 from dstream.testing.engines import SETTINGS
 from dstream.windows import tumbling
 from reducers import to_files, to_ilist, to_imap, to_kafka

@@ -9,7 +9,7 @@ from dstream.errors import SourceError
 from dstream.jobs.unbounded.log import SourceMark, TimedPartition
 from dstream.jobs.unbounded.plans import InThisEpoch, epoch_plan, open_plan
 from dstream.jobs.unbounded.ranges import BoundedAsStream, ranges_of
-from dstream.jobs.unbounded.scheduling import BatchSize
+from dstream.jobs.unbounded.rate_control import BatchSize
 from dstream.plan.operations.stages import AssignTimestamps, OverEpochs
 from dstream.plan.operations.streams import Concat, Read
 from dstream.plan.properties import is_of_epoch

@@ -10,7 +10,7 @@ import pytest
 
 from dstream import Pipeline
 from dstream.jobs.unbounded import epochs as one_epoch
-from dstream.jobs.unbounded.scheduling import RefreshedSides, SmallEpochs
+from dstream.jobs.unbounded.rate_control import RefreshedSides, SmallEpochs
 from dstream.testing.unbounded import epochs
 from reducers import to_ilist
 from sources import Items

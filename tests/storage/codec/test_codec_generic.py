@@ -7,7 +7,7 @@ from typing import Generic, NamedTuple, TypeVar
 import pytest
 
 from dstream.schema.classes import reference
-from dstream.schema.types import Type
+from dstream.schema.stored_types import Type
 
 V = TypeVar("V")
 

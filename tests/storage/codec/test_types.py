@@ -14,7 +14,7 @@ from uuid import UUID
 import pyarrow as pa
 import pytest
 
-from dstream.schema.types import Type
+from dstream.schema.stored_types import Type
 from dstream.storage.codec.pickles import Pickles
 from tests.storage.codec.samples import Color, Labelled, Loose, Order, Place, Plain, Point, Rights, Spot
 

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dstream.delta import checkpoints
+from dstream.delta.actions import PROTOCOL
 from dstream.delta.checkpoints import CHECKPOINT, read_checkpoint, write_checkpoint
-from dstream.delta.commits import PROTOCOL
 from dstream.filesystem.local import LocalFolder
 from tests.storage.lake.conftest import Lake
 from tests.storage.lake.writing import written

@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from dstream.delta import commits
-from dstream.delta.commits import LOG, turn
+from dstream.delta import actions as commits
+from dstream.delta.actions import LOG, turn
 from dstream.delta.log import Log
 from dstream.spi.store import Options
 

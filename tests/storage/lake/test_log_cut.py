@@ -8,8 +8,8 @@ import pytest
 from deltalake import DeltaTable
 
 from dstream.delta import checkpoints, log, truncation
+from dstream.delta.actions import Actions
 from dstream.delta.checkpoints import write_checkpoint
-from dstream.delta.commits import Actions
 from dstream.errors import IllegalStateError
 from dstream.storage.lake import collection
 from dstream.storage.lake.jobs import StagedRows

@@ -302,7 +302,7 @@ def test_a_torn_log_is_refused(local_context, folder, content):
 
 def test_a_long_log_is_summed_up(local_context, folder, monkeypatch):
     """For others as for us; removed files and epochs are in the checkpoint, too."""
-    monkeypatch.setattr("dstream.delta.tables.CHECKPOINT_EVERY", 5)
+    monkeypatch.setattr("dstream.delta.shared_log.CHECKPOINT_EVERY", 5)
     case = case_of(to_files(folder, format="delta", partition_by="p"), local_context, folder)
     for epoch in range(1, 13):
         case.commit("job", epoch, [{"n": epoch, "p": "a b", "at": datetime(2024, 1, 1)}])
@@ -385,7 +385,7 @@ def test_an_entry_that_was_put_is_never_taken_back(local_context, folder, monkey
 
 def test_a_table_at_a_url(local_context, monkeypatch):
     """The log stands beside the files; commits take turns by the note."""
-    monkeypatch.setattr("dstream.filesystem.remote.SETTLED", 0.01)
+    monkeypatch.setattr("dstream.filesystem.fsspec_outputs.SETTLED", 0.01)
     url = f"memory://{uuid.uuid4().hex}/out"
     rows = [{"n": n, "p": "a b"} for n in range(3)]
     for _ in range(2):

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 from dstream.base.threads import contextmanager
 from dstream.engine.compiler import ClusterFacts, compiled
 from dstream.engine.compiler.ends import FEW
+from dstream.engine.dead_letters import RecoveryReport
 from dstream.engine.physical.decisions import Finish, Graph, Pulled
 from dstream.engine.physical.vertices import BESIDE, EVERYTHING, Items, OutputPort
-from dstream.engine.recovery import RecoveryReport
 from dstream.engine.spark.port.errors import is_forked
 from dstream.engine.spark.run.backend import CarriedStage, LastRows, SparkBackend
 from dstream.engine.spark.run.driver import ServiceListener, ShuffleFiles, SideOutputActions

@@ -125,7 +125,7 @@ def _is_new_debian() -> bool:
     return system.get("ID") == "debian" and int(system.get("VERSION_ID", "0").partition(".")[0] or 0) >= 13
 
 
-MAKER = "dstream.session.archive"
+MAKER = "dstream.session.class_archive"
 """The module that makes an archive, in a process of its own."""
 
 _FORM = "1"

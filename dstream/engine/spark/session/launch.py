@@ -26,7 +26,7 @@ from dstream.engine.spark.port.connect import ConnectPort
 from dstream.engine.spark.port.errors import check_process, ended, is_forked, lacking_on_workers, talks_to_a_server
 from dstream.engine.spark.port.protocols import Port
 from dstream.engine.spark.run.backend import SparkBackend
-from dstream.engine.spark.run.ends import SparkEngine
+from dstream.engine.spark.run.engine import SparkEngine
 from dstream.engine.spark.session.java import ClassArchive, find_java
 from dstream.engine.spark.session.settings import Settings, check_master, is_this_machine, sql_settings, starting
 from dstream.engine.spark.session.startup import archive_for, forget_java, started

@@ -17,8 +17,8 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from dstream.errors import SinkError, UnsupportedError
-from dstream.filesystem.outputs import NULL_PARTITION, OutputFolder
-from dstream.schema.column_types import ColumnTypes
+from dstream.filesystem.output_folders import NULL_PARTITION, OutputFolder
+from dstream.schema.file_column_types import ColumnTypes
 
 __all__ = [
     "LOG",

@@ -26,7 +26,7 @@ from dstream.expressions.tree import (
     substituted,
 )
 from dstream.failures import is_our_name
-from dstream.operators.columns.support import obstacle_to_columns, unsupported
+from dstream.operators.columns.capabilities import obstacle_to_columns, unsupported
 from dstream.operators.rows.syntax import is_inlined
 from dstream.plan.operations.stages import ServiceFunction
 from dstream.plan.steps import Emitted, KeyInColumns, Op, unchanged

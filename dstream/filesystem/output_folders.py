@@ -1,6 +1,6 @@
 """Folders that files are published in: the contract, and folders of this machine.
 
-Names are relative to the folder, with slashes. `dstream.filesystem.remote` has the folders behind URLs.
+Names are relative to the folder, with slashes. `dstream.filesystem.fsspec_outputs` has the folders behind URLs.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Maker of a class data archive: a program of typical calls, and Java's dump of the classes that it loaded.
 
-`python -m dstream.session.archive FOLDER KEY` is started beside the end of a program and gives way to all others;
+`python -m dstream.session.class_archive FOLDER KEY` is started beside the end of a program and gives way to all others;
 one process makes archives at a time. `engine/spark/session/java.py` says what an archive is.
 """
 

@@ -13,7 +13,7 @@ from time import monotonic, sleep
 
 from dstream.base.threads import in_a_thread
 from dstream.errors import IllegalStateError, JobTakenOverError
-from dstream.jobs.execution import Execution
+from dstream.jobs.driver import Execution
 from dstream.jobs.lease import Lease
 from dstream.jobs.outcomes import JobCancelledError, JobFuture
 from dstream.jobs.records import EpochRecord, JobRecords, Request, StateRecord, Want

@@ -8,8 +8,10 @@ from dataclasses import replace
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+from dstream.engine.cancellation import Cancellation, Submitted
 from dstream.engine.compiler.ends import reads_only
 from dstream.engine.compiler.inputs import parts_of
+from dstream.engine.dead_letters import RecoveryReport
 from dstream.engine.physical import vertices
 from dstream.engine.physical.decisions import (
     Assembled,
@@ -24,8 +26,6 @@ from dstream.engine.physical.decisions import (
 )
 from dstream.engine.physical.vertices import Items
 from dstream.engine.progress import Call, Progress
-from dstream.engine.recovery import RecoveryReport
-from dstream.engine.runs import Cancellation, Submitted
 from dstream.engine.spark.port.errors import translating
 from dstream.engine.spark.run.backend import CarriedStage, LastRows, SparkBackend, packed_split
 from dstream.engine.spark.run.execution import SparkRun, pulled

@@ -20,7 +20,7 @@ from typing import IO, Any, cast
 from dstream.base.threads import contextmanager
 from dstream.base.urls import resolved_url, scrub, shown_url
 from dstream.errors import SinkError, UnsupportedError
-from dstream.filesystem.outputs import HIDDEN, LONGEST_WAIT, LocalOutput, NewFile, OutputFolder
+from dstream.filesystem.output_folders import HIDDEN, LONGEST_WAIT, LocalOutput, NewFile, OutputFolder
 from dstream.filesystem.urls import check_scheme, opened_url
 
 __all__ = ["RemoteOutput", "place_of", "remote_place"]

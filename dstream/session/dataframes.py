@@ -22,7 +22,7 @@ def is_table_here(df: object) -> bool:
 
 def table_rows(df: Any, kind: Any) -> Source[Any]:
     """Return the rows of a table of this process as a source, each as a dictionary or a `kind`."""
-    from dstream.connectors.tables import rows_of_table, table_of  # here: the sources come when they are asked for
+    from dstream.connectors.dataframes import rows_of_table, table_of  # here: the sources come when they are asked for
 
     return rows_of_table(table_of(df), kind, from_df_label(df, kind))
 
@@ -40,7 +40,7 @@ def items_of_columns(df: Any, kind: Any) -> Any:
     columns = _columns_of(df)
     if kind is None:
         return None
-    from dstream.connectors.tables import items_of_table  # here: the sources come when they are asked for
+    from dstream.connectors.dataframes import items_of_table  # here: the sources come when they are asked for
 
     return items_of_table(kind, columns, from_df_label(df, kind))
 
