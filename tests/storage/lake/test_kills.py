@@ -14,7 +14,7 @@ _RESTARTED = """
 import os, random, signal, sys
 from dstream.spi.store import Options, Splice
 from dstream.storage import Settings, open_storage
-from dstream.storage.lake import checkpoints
+from dstream.delta import checkpoints
 checkpoints.CHECKPOINT_EVERY = 5
 
 def write(path, first, pipe):
