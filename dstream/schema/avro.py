@@ -31,7 +31,7 @@ def exactly_read(schema: bytes) -> Any:
     Raises:
         BrokenSchema: it is no schema of Avro, or names a field twice.
     """
-    import fastavro
+    from fastavro.schema import SchemaParseException, UnknownType, parse_schema
 
     try:
         stored = json.loads(schema)
@@ -39,10 +39,10 @@ def exactly_read(schema: bytes) -> Any:
         raise BrokenSchema(f"it is no JSON: {error}") from error
     types = list(_types(stored))
     try:
-        fastavro.parse_schema(stored, {})
-    except fastavro.schema.UnknownType as error:
+        parse_schema(stored, {})
+    except UnknownType as error:
         raise BrokenSchema(f"the type {error} is unknown") from error
-    except (fastavro.schema.SchemaParseException, AttributeError, KeyError, TypeError, ValueError) as error:
+    except (SchemaParseException, AttributeError, KeyError, TypeError, ValueError) as error:
         raise BrokenSchema(str(error)) from error
     _register()
     for each in types:
@@ -76,7 +76,7 @@ class _Union(list[Any]):
     """The types of a union, in which fastavro looks for the key of a logical type, one after another."""
 
     __slots__ = ()
-    __contains__ = frozenset[Any]().__contains__
+    __contains__ = frozenset[Any]().__contains__  # pyright: ignore[reportAssignmentType]
 
 
 _NO_TYPE = "no type of the union"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
 
-import collectors
+import collectors  # As a module: whoever imports it first is loading it while this module loads.
 from dstream.arguments import checked_function, kind_of
 from dstream.base.functions import refuse_awaitable
 from dstream.plan import FlatMap, Map, call_site, shown_function

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Any, Generic, TypeVar
 
-import collectors
+import collectors  # As a module: whoever imports it first is loading it while this module loads.
 from dstream.base.functions import checked_result, refuse_awaitable
 from dstream.base.memory import pieces
 from dstream.errors import NullElementError

@@ -197,7 +197,8 @@ def _bound(column: Any) -> int:
     if not pa.types.is_dictionary(column.type):
         return 1 << 62 if has_dictionary(column.type) else 0
     lengths = _lengths(column)
-    return 0 if lengths is None else (pc.max(lengths).as_py() or 0) * len(column)
+    longest = 0 if lengths is None else pc.max(lengths).as_py()  # pyright: ignore[reportAttributeAccessIssue]
+    return (longest or 0) * len(column)
 
 
 def row_bytes(column: Any) -> Any:
@@ -214,7 +215,8 @@ def row_bytes(column: Any) -> Any:
         if lengths is None or not len(lengths):
             return none
         places = pc.fill_null(column.indices, 0).to_numpy(zero_copy_only=False)
-        return np.where(pc.is_valid(column).to_numpy(zero_copy_only=False), lengths.to_numpy()[places], 0)
+        valid = pc.is_valid(column)  # pyright: ignore[reportAttributeAccessIssue]
+        return np.where(valid.to_numpy(zero_copy_only=False), lengths.to_numpy()[places], 0)
     if pa.types.is_struct(kind):
         return sum((row_bytes(column.field(index)) for index in range(kind.num_fields)), none)
     if pa.types.is_map(kind):
@@ -234,7 +236,7 @@ def _lengths(column: Any) -> Any:
     import pyarrow.compute as pc
 
     try:
-        lengths = pc.binary_length(column.dictionary)
+        lengths = pc.binary_length(column.dictionary)  # pyright: ignore[reportAttributeAccessIssue]
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
         return None
     return pc.fill_null(lengths.cast(pa.int64()), 0)
