@@ -203,7 +203,7 @@ def _flatten_all(
 
 
 _ELEMENTS = 512
-"""So many elements of a `flat_mapping` are collected together."""
+"""The number of elements of a `flat_mapping` that are collected together."""
 
 
 def _element_batches(

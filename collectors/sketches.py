@@ -78,7 +78,7 @@ def quantiles(
 
 
 _QUANTILE_SIZES = range(8, 65_536)
-"""What KLL's k may be: the larger, the more accurate; 388 for 0.7 percentage points, in about 10 KB."""
+"""The bounds of KLL's k: the larger, the more accurate; 388 for 0.7 percentage points, in about 10 KB."""
 
 
 def _sketch_size(accuracy: float) -> int:

@@ -104,7 +104,7 @@ def _refuse(result: Any) -> NoReturn:
 
 PlainForm: TypeAlias = Literal["item", "constant", "pair"]
 Plain: TypeAlias = tuple[PlainForm, Any]
-"""What a function gives: its item, a constant, or the pair of its item and a constant; and the constant."""
+"""The result of a plain function: its item, a constant, or the pair of its item and a constant; and the constant."""
 
 
 def plain(fn: Callable[..., Any]) -> Plain | None:

@@ -62,7 +62,7 @@ _STATE = {
     "moments": "collectors.moments:_Moments",
     "shard-key": "dstream.spi.processor:ShardKey",
 }
-"""What collectors and steps keep besides, under names that no user sees; again nothing can be done with it."""
+"""State of collectors and steps, under names that no user sees; making an instance has no effect either."""
 
 _FUNCTIONS = {
     "cached-function": "dstream.base.by_value:_cached",
@@ -77,7 +77,7 @@ _FUNCTIONS = {
     "type": "dstream.base.by_value:_made_type",
     "type-alias": "dstream.base.by_value:_made_alias",
 }
-"""What pickles call to make values."""
+"""Functions that pickles call to make values."""
 
 NAMES: Mapping[str, str] = types.MappingProxyType({**_VALUES, **_STATE, **_FUNCTIONS})
 """Where each of them is today, as "module:qualname", by name."""

@@ -291,7 +291,7 @@ def type_shown(hint: Any) -> str:
 
 
 class NoTable(Collection[MapStore]):
-    """What counters and queues have in common."""
+    """The methods that counters and queues share."""
 
     @abstractmethod
     def _why_no_table(self) -> str:
