@@ -9,9 +9,9 @@ import pytest
 from tests.house.figures import figures, sources
 
 MOST = {
-    "modules": 515,
+    "modules": 511,
     "heads of modules: docstrings and imports": 12,
-    "modules below 60 lines, without packages": 15,
+    "modules below 60 lines, without packages": 13,
     "modules that repeat their package": 0,
     "public classes that share a name in their room": 74,
     "largest circle of imports, those for types too": 61,
