@@ -41,7 +41,7 @@ class Lease(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class QueueState:
-    """What is known of a queue beside its items.
+    """The state of a queue beside its items.
 
     Attributes:
         head: the number of the first item that was never leased nor taken.

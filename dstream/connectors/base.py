@@ -78,7 +78,7 @@ class Replaceable:
 
     @property
     def instead_of_epochs(self) -> str | None:
-        """What to use where items come epoch by epoch, if this sink cannot be written so; None: it can."""
+        """The sink to use for items of epochs, where this one cannot write them; None: it can."""
         return NOT_REPLACING if self.replace else None
 
 
@@ -264,7 +264,7 @@ def checked_encoding(encoding: str) -> str:
 
 
 class UnnamedLines:
-    """What lines without columns have in common."""
+    """The methods that formats of lines without columns share."""
 
     __slots__ = ()
 

@@ -80,7 +80,7 @@ _NOT_OVERWRITING = 'give on_existing="merge", so that values are merged with tho
 
 @dataclass(frozen=True, slots=True, repr=False)
 class CollectionSink(Replaceable, ABC, Generic[T, R]):
-    """What the sinks of collections have in common.
+    """The base of the sinks of collections.
 
     Attributes:
         name: that of the collection.
@@ -173,7 +173,7 @@ _BATCH = 512
 
 
 class _Removed(enum.Enum):
-    """What is left of a key whose values merge to None; to merge it with another value gives that value."""
+    """The mark of a key whose values merge to None; merged with another value it gives that value."""
 
     REMOVED = "REMOVED"
 

@@ -43,7 +43,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Stored(NamesOfStreams, Generic[T]):
-    """What `imap`, `icache` and `ilist` return: a source once a context has opened it.
+    """The value that `imap`, `icache` and `ilist` return: a source once a context has opened it.
 
     Attributes:
         kind: of the collection.
