@@ -105,7 +105,7 @@ class AbstractProcessor(Processor):
 
     @property
     def outbox(self) -> Outbox:
-        """What it emits into."""
+        """The outbox of the processor."""
         if self._outbox is None:
             raise self._not_started()
         return self._outbox
@@ -206,7 +206,7 @@ class AbstractProcessor(Processor):
     def flat_mapper(
         self, fn: Callable[[T], Traverser[Any] | Iterable[Any] | None], to: Targets = None
     ) -> FlatMapper[T]:
-        """Return what emits all that a function makes of an item, over as many calls as it takes.
+        """Return a mapper that emits all results of a function for an item, over as many calls as it takes.
 
         Args:
             fn: gives a traverser, anything that can be iterated, or None for no items. What a lambda is given has the
@@ -219,7 +219,7 @@ class AbstractProcessor(Processor):
     # What the engine calls
 
     def init(self, outbox: Outbox, context: ProcessorContext) -> None:
-        """Keep what it is given, and call `start`."""
+        """Store the arguments, and call `start`."""
         self._outbox = outbox
         self._context = context
         names = (f"try_process{ordinal}" for ordinal in range(_SEVERAL))
@@ -272,7 +272,7 @@ class FlatMapper(Generic[T]):
         self._traverser: Traverser[Any] | None = None
 
     def try_process(self, item: T) -> bool:
-        """Emit what the function makes of an item.
+        """Emit the results of the function for an item.
 
         Args:
             item: the same one, until this returns True.
@@ -289,7 +289,7 @@ class FlatMapper(Generic[T]):
 
 
 def _following(traverser: Any) -> Callable[[], Any]:
-    """Return what gives the next item of a traverser or an iterator, and None at its end."""
+    """Return a function that returns the next item of a traverser or an iterator, and None at its end."""
     if isinstance(traverser, Traverser):
         return traverser.next
     if isinstance(traverser, Iterator):

@@ -60,7 +60,7 @@ class BlockProcessor(Processor):
     """The ordinals of the edges that it emits to; None: all."""
 
     def made_of(self, ordinal: int, items: list[Any]) -> Iterable[Any]:
-        """Return what is emitted for the items of a block.
+        """Return the output for the items of a block.
 
         What runs a function on an item does so with `each` or `chosen`, or calls it `item` in a `for` statement: so
         failures find it. What a comprehension calls it is gone by then.
@@ -73,7 +73,7 @@ class BlockProcessor(Processor):
         self._context = context
 
     def process(self, ordinal: int, inbox: Inbox) -> None:
-        """Take all items, unless some of what was made before waits."""
+        """Process all items, unless some earlier output waits."""
         if self.emit_what_waits():
             self.emit(self.made_of(ordinal, inbox.drain()))
 
@@ -90,7 +90,7 @@ class BlockProcessor(Processor):
         return self.emit_what_waits()
 
     def emit_what_waits(self) -> bool:
-        """Emit what was not taken before; say whether all is out."""
+        """Emit the output that was refused before; return whether all of it is out."""
         while True:
             if self._block:
                 taken = self._outbox.offer_all(self._block, self.targets)
@@ -102,23 +102,23 @@ class BlockProcessor(Processor):
                 return True
 
     def tick(self) -> bool:
-        """Emit what waits."""
+        """Emit waiting output."""
         return self.emit_what_waits()
 
     def try_process_watermark(self, watermark: Watermark) -> bool:
-        """Emit what waits."""
+        """Emit waiting output."""
         return self.emit_what_waits()
 
     def complete_edge(self, ordinal: int) -> bool:
-        """Emit what waits."""
+        """Emit waiting output."""
         return self.emit_what_waits()
 
     def complete(self) -> bool:
-        """Emit what waits."""
+        """Emit waiting output."""
         return self.emit_what_waits()
 
     def save_to_snapshot(self) -> bool:
-        """Emit what waits."""
+        """Emit waiting output."""
         return self.emit_what_waits()
 
 
@@ -133,7 +133,7 @@ class Saving:
         self._entry: Entry | None = None
 
     def goes_on(self, outbox: Outbox, entries: Callable[[], Iterator[Entry]]) -> bool:
-        """Offer what is left of the entries.
+        """Offer the rest of the entries.
 
         Args:
             outbox: takes them.

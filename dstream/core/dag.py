@@ -65,7 +65,7 @@ def in_topological_order(vertices: Iterable[Vertex], edges: Sequence[Edge]) -> l
 
 
 def _visit(root: Vertex, below: Mapping[str, Sequence[Vertex]], finished: dict[str, Vertex]) -> None:
-    """Add what is below a vertex to those that are finished, and then the vertex: from the end to the beginning."""
+    """Append the vertices below one to those that are finished, and then the vertex: from the end to the beginning."""
     if root.name in finished:
         return
     path = {root.name: root}
@@ -208,7 +208,7 @@ class DAG(NamesOfJet):
             raise ValueError(f"there is no vertex {name!r} in this graph; there are: {known}")
 
     def validate(self) -> None:
-        """Check what only a complete graph can be asked; a job does this.
+        """Check the properties of a complete graph; a job does this.
 
         Raises:
             ValueError: there is no vertex, the ordinals of the edges into or out of a vertex leave one out, or edges
@@ -217,7 +217,7 @@ class DAG(NamesOfJet):
         iter(self)
 
     def __iter__(self) -> Iterator[Vertex]:
-        """Return the vertices in topological order; what has no order keeps that in which it was added.
+        """Return the vertices in topological order; ones without an order keep that in which they were added.
 
         Raises:
             ValueError: the graph is not valid.
@@ -228,7 +228,7 @@ class DAG(NamesOfJet):
         return iter(in_topological_order(self._vertices.values(), self._edges))
 
     def graph(self) -> VertexGraph:
-        """Return what an engine runs: all vertices and edges as values, which later changes leave as they are.
+        """Return the graph for an engine: all vertices and edges as values, independent of later changes.
 
         Raises:
             ValueError: the graph is not valid, or an edge leads to a vertex that is endless.
@@ -256,7 +256,7 @@ class DAG(NamesOfJet):
         )
 
     def plan(self) -> PipelinePlan:
-        """Return what a job runs, which later changes leave as it is.
+        """Return the plan that a job runs, independent of later changes.
 
         Raises:
             UnsupportedError: no engine runs such a graph.
@@ -296,7 +296,7 @@ class DAG(NamesOfJet):
         return as_lines(list(self._vertices.values()), self._edges)
 
     def to_dot(self) -> str:
-        r"""Return the graph in the language of Graphviz: a box for each vertex, and edges with what was said of them.
+        r"""Return the graph in the language of Graphviz: a box for each vertex, and edges with their options.
 
         Example:
             >>> from dstream.core import DAG, Edge, processors
@@ -310,7 +310,7 @@ class DAG(NamesOfJet):
         return as_digraph(list(self._vertices.values()), self._edges)
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows: the vertices and edges, and the picture of what runs unless nothing can."""
+        """Return HTML for a notebook: the vertices and edges, and the picture of the plan unless nothing can run."""
         import html
 
         try:

@@ -26,7 +26,7 @@ def _lines(vertices: Sequence[Vertex], edges: Sequence[Edge]) -> Iterator[str]:
 
 
 def as_digraph(vertices: Sequence[Vertex], edges: Sequence[Edge]) -> str:
-    """Return a digraph: a box for each vertex, and an edge for each edge, with what was said of it."""
+    """Return a digraph: a box for each vertex, and an edge for each edge, with its options."""
     numbers = {id(each): number for number, each in enumerate(vertices)}
     lines = ["rankdir=TB;", 'node [shape=box, fontname="monospace"];']
     for number, vertex in enumerate(vertices):

@@ -42,7 +42,7 @@ class _OfOutlet:
 
 
 def plan_of_graph(graph: VertexGraph) -> PipelinePlan:
-    """Return what a job runs of a graph, whose vertices stand in topological order.
+    """Return the plan that a job runs of a graph, whose vertices are in topological order.
 
     Raises:
         UnsupportedError: there are sources alone; or an edge into `processors.write` does more than to bring items
@@ -114,7 +114,7 @@ def _check_ends(graph: VertexGraph, sources: Collection[str], sinks: Collection[
 
 
 class _Blocks:
-    """The one operation for all vertices that are neither sources nor sinks, and what others read of it.
+    """The one operation for all vertices that are neither sources nor sinks, and its readers.
 
     Args:
         graph: the whole graph.
@@ -177,7 +177,7 @@ def _read(vertex: GraphVertex, reading: Reading) -> Read:
 
 
 def _peeked(node: Node, vertex: GraphVertex, places: Sequence[str]) -> Node:
-    """Return what logs the items that a job reads or writes for a vertex, if that is asked for."""
+    """Return the operation with logging of the items that a job reads or writes for a vertex, if requested."""
     for peek in vertex.supplier.peeks if isinstance(vertex.supplier, EndSupplier) else ():
         node = Peek(node, _Logging(peek, vertex.name, tuple(places)), peek.what, where=vertex.step.where)
     return node

@@ -42,7 +42,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, repr=False)
 class EndSupplier(ProcessorMetaSupplier):
-    """The plan of a graph takes what it needs from here; nobody asks it for processors.
+    """A source or a sink of a graph's plan, which has no processors.
 
     Attributes:
         peeks: what is logged of the items that pass, and how.
@@ -59,7 +59,7 @@ class EndSupplier(ProcessorMetaSupplier):
     call = ""
 
     def peeked(self, peek: Peek) -> Self:
-        """Return the same, which logs what passes.
+        """Return the same, with logging of the items that pass.
 
         Raises:
             UnsupportedError: nothing of that kind does.
@@ -98,7 +98,7 @@ class EndSupplier(ProcessorMetaSupplier):
         return f"peek_{self.passes_items}(" * len(self.peeks) + f"{self.call}({self._given()})" + ")" * len(self.peeks)
 
     def _given(self) -> str:
-        """Return how what was given to the call reads."""
+        """Return the arguments of the call as their user reads them."""
         return "..."
 
 
@@ -126,7 +126,7 @@ class Writing(EndSupplier):
 
 
 def force_total_parallelism_one(supplier: AnySupplier) -> ProcessorMetaSupplier:
-    """Return what gives a vertex one processor in all; a vertex that asks for more of them is refused when it runs.
+    """Return a supplier of one processor in all; a vertex that asks for more of them is refused when it runs.
 
     Args:
         supplier: makes the processor.
@@ -193,7 +193,7 @@ class LibrarySupplier(ProcessorMetaSupplier):
     inputs: int | None = None
 
     def get(self, addresses: Sequence[Address]) -> Callable[[Address], ProcessorSupplier]:
-        """Return what gives each address a supplier of these processors."""
+        """Return a function from each address to a supplier of these processors."""
         return _Everywhere(_LibraryProcessors(self.create, self.two_stages, self.groups))
 
     def __repr__(self) -> str:
@@ -222,7 +222,7 @@ class _LibraryProcessors(ProcessorSupplier):
 
 
 def shown_call(name: str, *given: Any, **named: Any) -> str:
-    """Return a call as its user would write it; what is None is left out."""
+    """Return a call as its user would write it; arguments that are None are left out."""
     parts = [_shown(each) for each in given if each is not None]
     parts += [f"{key}={_shown(value)}" for key, value in named.items() if value is not None]
     return f"{name}({', '.join(parts)})"
@@ -235,7 +235,7 @@ def _shown(value: Any) -> str:
 
 
 def processor_of(fn: Callable[[int, Iterator[Any]], Iterable[Any]]) -> Callable[[], Processor]:
-    """Return what makes processors that emit what a generator function yields.
+    """Return a factory of processors that emit the items of a generator function.
 
     It is called for each block of items that there are at the moment, and how many those are nobody knows: so it keeps
     nothing between items. A processor with a state is an `AbstractProcessor`, which can save it too.

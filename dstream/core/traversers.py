@@ -1,4 +1,4 @@
-"""`Traverser`: items one after another, which may pause; what processors emit from."""
+"""`Traverser`: items one after another, which may pause; the input of processors' emission."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Traverser(Generic[T]):
         return item
 
     def map(self, fn: Callable[[T], R | None]) -> Traverser[R]:
-        """Give what a function makes of each item; what it makes None of is left out."""
+        """Yield the result of a function for each item; None is left out."""
         following = self.next
         checked_function(fn, "fn")
 
@@ -72,7 +72,7 @@ class Traverser(Generic[T]):
         return _Made(advance)
 
     def flat_map(self, fn: Callable[[T], Traverser[R] | Iterable[R] | None]) -> Traverser[R]:
-        """Give the items of what a function makes of each item: a traverser, anything that can be iterated, or None."""
+        """Yield the items of a function's results: a traverser, anything that can be iterated, or None."""
         following = self.next
         checked_function(fn, "fn")
         inner: Callable[[], R | None] | None = None
@@ -196,7 +196,7 @@ def _item(item: Any) -> Any:
 
 
 def traverse(items: Traverser[T] | Iterable[T]) -> Traverser[T]:
-    """Return a traverser of what can be iterated, which is read as it is asked.
+    """Return a lazy traverser of anything that can be iterated.
 
     Args:
         items: a list, a generator, an array, ...; a traverser is returned itself.
@@ -314,7 +314,7 @@ class ResettableSingletonTraverser(Traverser[T]):
 
 
 def traverse_result(made: Traverser[T] | Iterable[T] | None) -> Traverser[T]:
-    """Return a traverser of what a function of `flat_map` gave; None is no items.
+    """Return a traverser of the result of a `flat_map` function; None is no items.
 
     Raises:
         TypeError: it cannot be iterated.

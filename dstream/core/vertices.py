@@ -22,7 +22,7 @@ __all__ = ["Edge", "EdgeConfig", "Vertex"]
 
 
 class Vertex(NamesOfJet):
-    """A name, what makes the processors, and how many of them there are.
+    """A name, the supplier of the processors, and their number.
 
     `dag.new_vertex(...)` makes one and adds it.
 
@@ -59,12 +59,12 @@ class Vertex(NamesOfJet):
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """The name of the vertex."""
         return self._name
 
     @property
     def supplier(self) -> ProcessorMetaSupplier:
-        """What makes the processors."""
+        """The supplier of the processors."""
         return self._supplier
 
     @property
@@ -102,7 +102,7 @@ class Vertex(NamesOfJet):
         return self._is_endless
 
     def update_supplier(self, change: Callable[[ProcessorMetaSupplier], AnySupplier]) -> None:
-        """Put what a function makes of the supplier in its place, such as one that looks at what passes.
+        """Replace the supplier by the result of a function, such as one that peeks at the items.
 
         Args:
             change: takes the meta-supplier that the vertex has.
@@ -110,7 +110,7 @@ class Vertex(NamesOfJet):
         self._supplier = meta_supplier(checked_function(change, "change")(self._supplier))
 
     def said(self) -> list[str]:
-        """Return what was said of it besides its name and supplier, for pictures."""
+        """Return the vertex's options besides its name and supplier, for pictures."""
         parallelism = [] if self._parallelism == -1 else [f"local_parallelism={self._parallelism}"]
         return [*parallelism, *(["endless"] if self._is_endless else [])]
 
@@ -290,7 +290,7 @@ class Edge(NamesOfJet):
         return self
 
     def ordered(self, key: Callable[[Any], Any]) -> Self:
-        """Merge what several processors send, each in the order of a key, so that the destination gets it in order.
+        """Merge the items of several senders, each in the order of a key, so that they arrive in order.
 
         Args:
             key: gives what items are ordered by; each processor of the source emits its items in this order.
@@ -323,17 +323,17 @@ class Edge(NamesOfJet):
 
     @property
     def key(self) -> Callable[[Any], Any] | None:
-        """What gives the key of an item, if it is partitioned."""
+        """The function of an item's key, if the edge is partitioned."""
         return self._key
 
     @property
     def partitioner(self) -> Callable[[Any, int], int] | None:
-        """What gives the number of a processor; None: what all edges share."""
+        """The function of a processor's number; None: that of all edges."""
         return self._partitioner
 
     @property
     def order(self) -> Callable[[Any], Any] | None:
-        """What items are merged by, if it is ordered."""
+        """The function that items are merged by, if the edge is ordered."""
         return self._order
 
     @property
@@ -383,7 +383,7 @@ class Edge(NamesOfJet):
         return ", ".join([f"edge {self.ends()}", *self.how()])
 
     def as_value(self) -> GraphEdge:
-        """Return what an engine runs."""
+        """Return the edge for an engine."""
         assert self.destination is not None
         return GraphEdge(
             self.source.name,

@@ -33,7 +33,7 @@ _DAY = 24 * 60 * 60.0
 
 @dataclass(frozen=True, kw_only=True)
 class JobConfig:
-    """How a job is to run. What is not said is what `connect(job=)` and the file of settings say, or left to dstream.
+    """Configuration of a job. `connect(job=)`, the file of settings and defaults fill the fields that are left out.
 
     Attributes:
         name: that of the job. One job of a name runs at a time, and one that lost its driver goes on when it is
@@ -131,7 +131,7 @@ class JobConfig:
             object.__setattr__(self, "modules", checked_modules(self.modules))
 
     def check_bounded(self) -> None:
-        """Refuse what says nothing to a bounded job.
+        """Refuse settings that mean nothing to a bounded job.
 
         Raises:
             UnsupportedError: something was said that is for unbounded jobs.
@@ -141,7 +141,7 @@ class JobConfig:
                 raise UnsupportedError(f"JobConfig: {name} is for jobs without an end, and this pipeline has one")
 
     def check_of_all_jobs(self) -> None:
-        """Refuse what belongs to one job.
+        """Refuse settings that belong to one job.
 
         Raises:
             ValueError: something was said that cannot be said of all jobs.
@@ -153,7 +153,7 @@ class JobConfig:
                 )
 
     def over(self, others: JobConfig, is_unbounded: bool) -> JobConfig:
-        """Return the same with what others say where this one says nothing.
+        """Return the same with the values of others where this one has none.
 
         Args:
             others: what is said of all jobs.
@@ -198,13 +198,13 @@ class JobConfig:
         return [min(pause * 2 ** min(number, _MOST_DOUBLINGS), _LONGEST_PAUSE) for number in range(times)]
 
     def to_json(self) -> dict[str, Any]:
-        """Return what was said, as plain data."""
+        """Return the fields that are set, as plain data."""
         said = ((each.name, getattr(self, each.name)) for each in fields(self) if getattr(self, each.name) is not None)
         return {name: _plain(value) for name, value in said if name != "clock"}
 
     @staticmethod
     def from_json(data: Any) -> JobConfig:
-        """Return what `to_json` gave.
+        """Return the configuration of plain data from `to_json`.
 
         Raises:
             TypeError: it gave no such thing; a ValueError or an UnsupportedError too.

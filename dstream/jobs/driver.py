@@ -141,7 +141,7 @@ class Execution:
     # ------------------------------------------------------------------------------------------------- from outside
 
     def start(self) -> None:
-        """Copy what travels with it, keep its pipeline for other processes, and let it run in a thread of its own.
+        """Copy the attached files, store the pipeline for other processes, and run the job in a thread of its own.
 
         In this order: a job whose process dies here has not read anything, and its pipeline is known if it has.
         """
@@ -166,7 +166,7 @@ class Execution:
         in_a_thread(partial(self._drive, self._run, self._left), name)
 
     def leave(self, patience: float) -> None:
-        """Wait until a driver that has no say any more has removed what it wrote; no longer than so many seconds."""
+        """Wait until a driver that has lost its lease has removed its output, at most `patience` seconds."""
         if self._thread != threading.get_ident():  # as in a callback of the future
             self._left.wait(patience)
 
@@ -221,7 +221,7 @@ class Execution:
         return EpochLog(self._records.all, self.lease.state.id, self.lease.state.driver.token)
 
     def answer(self, requests: Sequence[Request]) -> None:
-        """Take what other processes ask for, cancel first; whoever sees that the job has ended sees the answer too."""
+        """Serve the requests of other processes, cancel first; whoever sees that the job ended sees the answer too."""
         kept = max(ANSWERS_KEPT, len(requests))
         for request in sorted(requests, key=lambda each: each.want != "cancel"):
             plan = self._plan_of(request) if request.want == "update" else None
@@ -254,7 +254,7 @@ class Execution:
         self._tell_beside()
 
     def taken_over(self, error: JobTakenOverError) -> None:
-        """End here, since the job goes on elsewhere. What the run makes is thrown away, unless it is decided."""
+        """End here, since another driver took the job over. The run's output is removed, unless it is committed."""
         with self._lock:
             if self._run.give_up():
                 self._finish(error)
@@ -275,7 +275,7 @@ class Execution:
             left.set()
 
     def _end_of_driver(self, problem: BaseException) -> None:
-        """End the job with what its driver failed with: somebody waits for it."""
+        """End the job with the failure of its driver: somebody waits for it."""
         try:
             self._fail(problem)
         except BaseException:
@@ -316,7 +316,7 @@ class Execution:
             return not is_asked and self.lease.state.status is JobStatus.SUSPENDED
 
     def _is_over_with(self, run: JobRun, error: BaseException) -> bool:
-        """Do what comes after a run that did not complete; say whether the job is over for this thread.
+        """Handle a run that did not complete; return whether the job is over for this thread.
 
         What was asked for comes before what the run failed with. It is looked at and done under the lock, so that no
         request comes in between.
@@ -342,7 +342,7 @@ class Execution:
         return self._is_over_after_a_pause(run, pause)
 
     def _note_failure_meanwhile(self, run: JobRun, error: BaseException) -> None:
-        """Keep what a run failed with that was to end its epoch; one that is stopped at once may fail in any way."""
+        """Keep the failure of a run that was to end its epoch; one that is stopped at once may fail in any way."""
         is_stopped = isinstance(error, CancelledError | RunCancelledError)
         if run.stop is not None and not run.stop.is_at_once and not is_stopped:
             failure = failure_text(error)
@@ -373,7 +373,7 @@ class Execution:
         return False
 
     def _is_over_as_asked(self) -> bool:
-        """Do what was asked for; say whether the job is over. The lock is held."""
+        """Serve the pending request; return whether the job is over. The lock is held."""
         goal, self._goal = self._goal, None
         match goal:
             case Goal.CANCEL:
@@ -393,7 +393,7 @@ class Execution:
         return False
 
     def _take_next(self) -> None:
-        """Go on with the pipeline of an update, if there is one, and forget what only the one before remembers.
+        """Replace the pipeline by that of an update, if there is one, and forget the data of the old one.
 
         It was judged by what the job remembered then. Another update may have changed that since.
         """

@@ -92,7 +92,7 @@ def _check_name(name: str) -> None:
 
 
 def check_files(files: Mapping[str, str] | None, modules: Iterable[str] | None) -> None:
-    """Refuse what is not there, before the job is registered.
+    """Refuse missing files and modules, before the job is registered.
 
     Raises:
         FileNotFoundError: a file is not there.
@@ -141,7 +141,7 @@ def _check_loaded(path: Path) -> None:
 
 
 def gathered(files: Mapping[str, str] | None, modules: Iterable[str] | None) -> JobFiles | None:
-    """Copy what travels with a job to a folder that nobody else changes; None if nothing does.
+    """Copy the files of a job to a folder that nobody else changes; None if it has none.
 
     Raises:
         OSError: it cannot be read, or there is no room for it.
@@ -162,7 +162,7 @@ def gathered(files: Mapping[str, str] | None, modules: Iterable[str] | None) -> 
 
 
 def removed(files: JobFiles | None) -> None:
-    """Remove what was gathered; a second call does nothing."""
+    """Remove the copied files; a second call does nothing."""
     if files is not None:
         _remove(files.folder)
         forget_modules()
@@ -187,7 +187,7 @@ _FILES = "files"
 
 
 def _placed_files(folder: Path, files: Mapping[str, str]) -> dict[str, str]:
-    """Copy files and folders, each into a folder of its own; their last parts stay, which may say what they are."""
+    """Copy files and folders, each into a folder of its own; their last parts stay, since they may carry meaning."""
     placed: dict[str, str] = {}
     for number, (name, path) in enumerate(files.items()):
         inside = Path(_FILES, str(number), Path(path).name or "root")
@@ -238,7 +238,7 @@ def _modules_in(folder: Path) -> list[Path]:
 
 
 def _digest(place: Path) -> str:
-    """Return what tells modules of different contents apart."""
+    """Return a digest that tells modules of different contents apart."""
     digest = hashlib.sha256()
     for file in _contents(place):
         inside = str(file.relative_to(place)) if place.is_dir() else ""

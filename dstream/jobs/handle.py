@@ -59,12 +59,12 @@ class Job:
 
     @property
     def id(self) -> str:
-        """What no other job is called."""
+        """The unique identity of the job."""
         return self._id
 
     @property
     def name(self) -> str | None:
-        """What the user calls it, or None."""
+        """The name that the user chose, or None."""
         return self._state().name
 
     @property
@@ -121,13 +121,13 @@ class Job:
 
     @property
     def failure(self) -> BaseException | None:
-        """What it failed with; None if it has not."""
+        """The exception that the job failed with; None if it has not failed."""
         state = self._state()
         return self._failed(state) if state.status is JobStatus.FAILED else None
 
     @property
     def failure_text(self) -> FailureText | None:
-        """What it failed with in words, or what its last run has failed with before it starts again; None: nothing."""
+        """The failure in words, or that of the last run before it starts again; None if there is none."""
         return self._state().failure
 
     @property
@@ -262,7 +262,7 @@ class Job:
         return is_taken
 
     def _check_drives(self, call: str) -> None:
-        """Refuse what only a driver can do if there is none, or if a bounded job cannot."""
+        """Refuse a call that only a driver can serve if there is none, or if a bounded job cannot."""
         state, is_lost = self._looked_at()
         if call != "restart" and not state.is_unbounded:
             self._refuse(call)
@@ -272,7 +272,7 @@ class Job:
             raise IllegalStateError(f"the driver of {state.title} is gone; submit its pipeline under its name again")
 
     def metrics(self) -> JobMetrics:
-        """Return what is known of the job in numbers: as attributes, as a dictionary, as a table, as OpenMetrics."""
+        """Return the metrics of the job: as attributes, as a dictionary, as a table, as OpenMetrics."""
         state, is_lost = self._looked_at()
         status = JobStatus.NOT_RUNNING if is_lost else state.status
         return JobMetrics.of(state, status, self._watch.now())
@@ -340,7 +340,7 @@ class Job:
         return self._request("resume")
 
     def export_snapshot(self, name: str) -> Snapshot:
-        """Copy what a job without an end remembers after its last epoch, under a name; the job goes on meanwhile.
+        """Copy the state of a job without an end after its last epoch, under a name; the job goes on meanwhile.
 
         `JobConfig(initial_snapshot=name)` lets a new job begin with it, of this pipeline or another version of it. A
         snapshot of the same name is replaced. A job that has ended can be exported as long as its files are there.
@@ -364,7 +364,7 @@ class Job:
         return Snapshots(self._context).export(name, state, log, self._watch.now())
 
     def cancel_and_export_snapshot(self, name: str) -> Snapshot:
-        """Let a job without an end finish its epoch, export what it remembers then, and cancel it.
+        """Let a job without an end finish its epoch, export its state then, and cancel it.
 
         When this returns, the job has ended, and its name is free.
 
@@ -399,7 +399,7 @@ class Job:
         return snapshot if self.epoch == snapshot.epoch else self.export_snapshot(name)
 
     def upgrade_plan(self, pipeline: Planned | PipelinePlan) -> list[StageVerdict]:
-        """Say what `update(pipeline)` would do to what this job remembers, stage by stage. Nothing is changed.
+        """Report the effect of `update(pipeline)` on the state of this job, stage by stage. Nothing is changed.
 
         Stages are the same if they have the same name. One that keeps state goes on with it if it is of the same kind
         and of the same arguments, such as the size of a window; otherwise it is refused.
@@ -527,7 +527,7 @@ class Job:
         return self._future
 
     def _failed(self, state: JobState) -> BaseException:
-        """Return what the job failed with: the exception itself in the process that drove it."""
+        """Return the failure of the job: the exception itself in the process that drove it."""
         if self._is_here():
             assert self._execution is not None
             error = self._execution.error
@@ -569,7 +569,7 @@ _BETWEEN_LOOKS_ELSEWHERE = 0.1
 
 
 def _statuses(statuses: tuple[Any, ...]) -> str:
-    """Return statuses in words; refuse what is none."""
+    """Return statuses in words; refuse a value that is no status."""
     if not statuses or not all(isinstance(status, JobStatus) for status in statuses):
         raise TypeError(f"wait_for() takes statuses such as JobStatus.RUNNING, not {shown(statuses)}")
     return " or ".join(status.name for status in statuses)

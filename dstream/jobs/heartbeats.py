@@ -79,7 +79,7 @@ class Heartbeats:
             return list(self._beating)
 
     def stop(self, patience: float) -> None:
-        """Look no more; what it looks at now may take so many seconds."""
+        """Stop the heartbeat; the round that runs now may take at most `patience` seconds."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join(patience)
@@ -95,7 +95,7 @@ class Heartbeats:
                 self._look_after(each)
 
     def _look_after(self, execution: Execution) -> None:
-        """Do all that is due; what one thing fails with keeps no other from being done."""
+        """Do everything that is due; the failure of one thing keeps no other from being done."""
         for act in (self._leave_behind, self._listen, self._beat):
             try:
                 act(execution)
@@ -118,7 +118,7 @@ class Heartbeats:
             lease.write()
 
     def _listen(self, execution: Execution) -> None:
-        """Take what other processes have asked for, and answer."""
+        """Read the requests of other processes, and answer."""
         state = execution.lease.state
         try:
             requests = [each for each in self._records.requests(state.id) if each.number > state.answered]
@@ -150,7 +150,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 0.5
 
 
 class JobWatch:
-    """What one process knows of the jobs of all.
+    """One process's view of the jobs of all processes.
 
     Args:
         records: those of the jobs.
@@ -164,7 +164,7 @@ class JobWatch:
         self._clock = clock
 
     def now(self) -> float:
-        """Return what time it is."""
+        """Return the current time."""
         return self._clock()
 
     def state(self, identity: str) -> JobState:

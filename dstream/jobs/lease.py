@@ -99,7 +99,7 @@ class Lease:
             self._state = dataclasses.replace(self._state, **changes)
 
     def note(self, **changes: Any) -> None:
-        """Change what may reach others with the next sign of life."""
+        """Change the record that may reach others with the next heartbeat."""
         with self._lock:
             is_ahead = self.is_ahead
             self.change(**changes)

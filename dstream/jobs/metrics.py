@@ -184,7 +184,7 @@ class JobMetrics(Mapping[str, Any]):
         return len(_NAMES)
 
     def __rich__(self) -> Group:
-        """Return what `rich` prints: a line on the job, and the tables of its stages and sources."""
+        """Return the renderable of `rich`: a line on the job, and the tables of its stages and sources."""
         from rich.console import Group  # here: few programs print it
         from rich.text import Text
 
@@ -312,7 +312,7 @@ def _given_on(counts: Mapping[str, Any]) -> int | None:
 
 
 def _with_more(stage: StageMetrics, counts: Mapping[str, Any]) -> StageMetrics:
-    """Return the numbers of a stage with what was counted there besides."""
+    """Return the metrics of a stage with further counts."""
     more = {name: counts.get(name) for name in _RARE if name in counts}
     stage = dataclasses.replace(stage, **more)
     if "items_in_by_edge" not in counts:
@@ -373,7 +373,7 @@ def line_of(job: Job) -> tuple[str, ...]:
 
 
 def facts_of(job: Job) -> Iterator[tuple[str, str]]:
-    """Give what is known of a job beside its numbers: a label and a text, which may be empty."""
+    """Yield the properties of a job beside its numbers: a label and a text, which may be empty."""
     yield "id", job.id
     yield "name", job.name or ""
     yield "status", f"{job.status.name}{', its driver is gone' if job.is_lost else ''}"
@@ -387,7 +387,7 @@ def facts_of(job: Job) -> Iterator[tuple[str, str]]:
 
 
 def html_of_job(job: Job) -> str:
-    """Write a job as HTML: what is known of it, and its numbers."""
+    """Render a job as HTML: its properties and its numbers."""
     try:
         facts = [[Verbatim(label), Verbatim(text)] for label, text in facts_of(job) if text]
         return html_table(repr(job), Rows(["", ""], facts)) + html_of_tables("", job.metrics().tables())
@@ -396,7 +396,7 @@ def html_of_job(job: Job) -> str:
 
 
 def printable(path: str) -> str:
-    """Write what a terminal might obey, and a path may have, as Python does."""
+    """Escape, as Python does, characters of a path that a terminal might obey."""
     return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in path)
 
 

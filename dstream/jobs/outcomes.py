@@ -83,7 +83,7 @@ def pickled_failure(error: BaseException) -> bytes | None:
 
 
 def arrived(text: FailureText, pickle: bytes | None, load: Callable[[bytes], Any]) -> BaseException:
-    """Return the exception of another process, made again; or what tells of it.
+    """Return the exception of another process, built again; or one that describes it.
 
     Args:
         text: what is known of it in words.
@@ -108,7 +108,7 @@ def _made(pickle: bytes, load: Callable[[bytes], Any]) -> BaseException | None:
 
 
 def is_no_fault_of_the_user(error: BaseException, has_run: bool) -> bool:
-    """Say whether what a job runs on was lost: workers, Spark, a connection; and no step is to blame.
+    """Return whether the job lost its workers, Spark or a connection, so that no step is to blame.
 
     A server that has not answered before a job ever ran may not be there at all: its user is told at once.
     """
@@ -130,7 +130,7 @@ class JobCancelledError(CancelledError):
 
 
 class JobFuture(Future[None]):
-    """The result of a job, which is None, or what it failed with. `asyncio.wrap_future` makes it awaitable.
+    """The result of a job, which is None, or its failure. `asyncio.wrap_future` makes it awaitable.
 
     It ends when the job does, and nobody can end it otherwise: `cancel()` does nothing. `job.cancel()` ends the job.
 
@@ -152,13 +152,13 @@ class JobFuture(Future[None]):
         return False
 
     def result(self, timeout: float | None = None) -> None:
-        """Wait for the end of the job; raise what it failed with."""
+        """Wait for the end of the job; raise its failure."""
         self.was_asked = True
         with self._named():
             super().result(timeout)
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
-        """Wait for the end of the job; return what it failed with."""
+        """Wait for the end of the job; return its failure."""
         self.was_asked = True
         with self._named():
             return super().exception(timeout)
@@ -206,7 +206,7 @@ def log_status(state: JobState, reason: str = "", level: int = logging.INFO) -> 
 
 
 def log_end(state: JobState, asked: str) -> None:
-    """Log how a job has ended: with what it failed, or by which request."""
+    """Log the end of a job: its failure, or the request that ended it."""
     match state:
         case JobState(status=JobStatus.COMPLETED):
             log_status(state)

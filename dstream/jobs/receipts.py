@@ -68,7 +68,7 @@ class _CountingEntries:
 
 
 def add_edges(known: dict[str, dict[str, Any]], counts: EdgeCounts) -> None:
-    """Add what one task has counted to what the state of a job says of each vertex.
+    """Add the counts of one task to those of each vertex in the state of a job.
 
     Args:
         known: by the name of the vertex; it is changed.
@@ -83,7 +83,7 @@ def add_edges(known: dict[str, dict[str, Any]], counts: EdgeCounts) -> None:
 
 
 class StagedLetters:
-    """Takes the dead letters of one stage, run after run, in place of what would commit them at once.
+    """Dead letters of one stage, staged run after run instead of being committed at once.
 
     Args:
         stage: its name.
@@ -118,7 +118,7 @@ class StagedLetters:
         return self._delivery.label
 
     def __call__(self, letters: Iterable[Any]) -> None:
-        """Write letters that nobody sees before what runs is published; none if they were published before."""
+        """Write letters that are invisible until the run is published; none if they were published before."""
         rest = iter(letters)
         for first in rest:
             job = self._begin(self)
@@ -143,7 +143,7 @@ class StagedLetters:
             say()
 
     def forget(self) -> None:
-        """Forget the letters of what ran, which is not published."""
+        """Forget the letters of a run that is not published."""
         self._receipts, self._sayings, self.count = [], [], 0
 
     def none_written(self, job: WriteJob[Any]) -> list[Receipt]:

@@ -58,7 +58,7 @@ class StateRecord(NamedTuple):
 
 
 class Request(NamedTuple):
-    """What a process asks of the driver of a job.
+    """A request of a process to the driver of a job.
 
     Attributes:
         number: counts the requests to this job.
@@ -85,7 +85,7 @@ _ID = re.compile(r"[0-9a-f]{12}-[0-9a-f]{8}")
 
 
 class FormattedRecords:
-    """Records of a storage whose data begin with a line that has the format of what follows.
+    """Records of a storage whose data begin with a line that names their format.
 
     Args:
         records: those of the storage.
@@ -95,7 +95,7 @@ class FormattedRecords:
         self._records = records
 
     def read(self, name: str) -> Record | None:
-        """Return what a record contains, without its line.
+        """Return the contents of a record, without its line.
 
         Raises:
             IllegalStateError: it has another format.
@@ -195,7 +195,7 @@ class JobRecords:
         return None if record is None else record.data
 
     def epoch(self, identity: str) -> tuple[int, bytes | None]:
-        """Return the version of the record of epochs and what it holds."""
+        """Return the version of the record of epochs and its contents."""
         record = self._records.read(_of(identity, "epoch"))
         return (0, None) if record is None else (record.version, record.data)
 
@@ -305,12 +305,12 @@ class EpochRecord:
         self.receipts: Receipts | None = None
 
     def looked_up(self) -> Receipts | None:
-        """Return what was committed, as it stands there now."""
+        """Return the committed receipts, as they are stored now."""
         _, data = self._records.epoch(self._identity)
         return None if data is None else _read(data, self._identity)[1]
 
     def claim(self) -> None:
-        """Become the one who commits, and find what was committed before."""
+        """Become the one who commits, and find the receipts that were committed before."""
         while True:
             version, data = self._records.epoch(self._identity)
             receipts = None if data is None else _read(data, self._identity)[1]
@@ -319,7 +319,7 @@ class EpochRecord:
                 return
 
     def refresh(self) -> None:
-        """Look again what was committed; a run before this one may have lost the answer. The first run knows it.
+        """Read the committed receipts again; a run before this one may have lost the answer. The first run knows them.
 
         Raises:
             JobTakenOverError: another driver decides.
@@ -333,7 +333,7 @@ class EpochRecord:
         self._is_known = False
 
     def commit(self, receipts: Receipts | None) -> None:
-        """Decide what the sinks publish; None takes back what cannot be published any more.
+        """Commit the receipts of the sinks; None takes back those that cannot be published any more.
 
         Raises:
             JobTakenOverError: another driver decides.
@@ -345,7 +345,7 @@ class EpochRecord:
         self.receipts = receipts
 
     def _check_own_answer_was_lost(self, written: bytes) -> None:
-        """Go on if what stands there is what was just written, and only the answer was lost.
+        """Return if the stored record is the one just written, and only the answer was lost.
 
         The token alone does not say that: a write whose answer timed out may land after the run that followed it has
         written other receipts under the same token.
@@ -414,7 +414,7 @@ _MOST_DIGITS = 4000
 
 
 def unpacked(data: bytes) -> Any:
-    """Return what was packed.
+    """Return the value of packed data.
 
     Raises:
         ValueError: nothing was; msgpack's own exceptions too.

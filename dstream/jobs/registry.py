@@ -45,10 +45,10 @@ _log = logging.getLogger("dstream.jobs")
 
 
 class Planned(Protocol):
-    """What can be submitted: a pipeline."""
+    """A pipeline, which can be submitted."""
 
     def plan(self) -> PipelinePlan:
-        """Return what of it a job runs; refuse what cannot run."""
+        """Return the plan that a job runs; refuse one that cannot run."""
         ...
 
 
@@ -166,7 +166,7 @@ class Jobs:
         )
 
     def _is_forgotten(self, held: StateRecord) -> bool:
-        """Take what is left of a job from any driver that may only have been cut off; False if another was first."""
+        """Remove a job from any driver that may only have been cut off; False if another was first."""
         taken = self._watch.take_over(held)
         if taken is None:
             return False
@@ -201,7 +201,7 @@ class Jobs:
         return self._start(plan, lease, EpochRecord(self._records, state.id, driver.token))
 
     def _check_begins(self, plan: PipelinePlan, config: JobConfig) -> None:
-        """Refuse what a new job cannot begin with."""
+        """Refuse a configuration that a new job cannot begin with."""
         if config.start_at is not None:
             raise ValueError(
                 f"start_at={config.start_at!r}: this is a new job, which keeps no such record; a job that is to go "
@@ -351,7 +351,7 @@ def _is_news(end: JobFuture) -> bool:
 
 
 def _check_is_published(log: EpochLog, state: JobState) -> None:
-    """Refuse another pipeline while what the last epoch wrote has still to reach sinks of this one."""
+    """Refuse another pipeline while the output of the last epoch has still to reach sinks of this one."""
     last = log.last(state.log)
     if last is not None and log.last_run(last).number > state.log:
         raise IllegalStateError(

@@ -40,7 +40,7 @@ class JobContext(Runtime, Protocol):
     """An engine, and a storage."""
 
     def renew_engine(self) -> None:
-        """Let go of an engine that has lost what it runs on, such as Java; the next run starts another one."""
+        """Drop an engine that has lost its Java or its cluster; the next run starts another one."""
         ...
 
     def elsewhere(self, storage: str) -> JobContext:
@@ -57,7 +57,7 @@ class JobContext(Runtime, Protocol):
 
 
 def plan_of(pipeline: Any, call: str) -> PipelinePlan:
-    """Return what of a pipeline a job runs; refuse what cannot run."""
+    """Return the plan of a pipeline that a job runs; refuse one that cannot run."""
     plan = pipeline if isinstance(pipeline, PipelinePlan) else getattr(pipeline, "plan", None)
     plan = plan() if callable(plan) else plan
     if not isinstance(plan, PipelinePlan):
@@ -107,7 +107,7 @@ def _pickled(plan: PipelinePlan) -> bytes:
 
 
 def written_plan(plan: PipelinePlan) -> bytes:
-    """Return a pipeline as a record contains it: the versions of what wrote it, and a pickle, which is code of theirs.
+    """Return a pipeline as a record: the versions of the writer, and a pickle, which is code of those versions.
 
     Raises:
         Exception: of what it holds, when it is pickled.
@@ -116,7 +116,7 @@ def written_plan(plan: PipelinePlan) -> bytes:
 
 
 def read_plan(data: bytes, title: str, load: Callable[[bytes], Any]) -> PipelinePlan:
-    """Return what was written.
+    """Return the plan of a record.
 
     Args:
         data: the content of the record.
@@ -187,11 +187,11 @@ class JobRun(Protocol):
         ...
 
     def cancel(self) -> None:
-        """End what the engine runs for it."""
+        """Cancel the tasks that the engine runs for it."""
         ...
 
     def progress(self) -> dict[str, Any]:
-        """Return what the state of the job says of it: fields of `JobState`."""
+        """Return the progress of the run: fields of `JobState`."""
         ...
 
     def work(self) -> None:
@@ -206,7 +206,7 @@ class JobRun(Protocol):
 
 
 class BoundedRun:
-    """One run. It can be asked to stop until it is decided; what one that is void makes is thrown away.
+    """One run. It can be asked to stop until it is committed; the output of a void run is thrown away.
 
     Args:
         context: has the engine, and the collections that sinks write into.
@@ -267,7 +267,7 @@ class BoundedRun:
             return self.is_void
 
     def cancel(self) -> None:
-        """End what the engine runs for it."""
+        """Cancel the tasks that the engine runs for it."""
         running = self._running
         if running is not None:
             running.cancel()
@@ -281,7 +281,7 @@ class BoundedRun:
         return [label for label, is_done in sinks if is_done], [label for label, is_done in sinks if not is_done]
 
     def progress(self) -> dict[str, Any]:
-        """Return what the state of the job says of it, once it is decided."""
+        """Return the progress of the run, once it is committed."""
         counted: dict[str, dict[str, Any]] = {stage: {"items_out": n} for stage, n in self.counted.items()}
         counted |= self.edges
         for letters in self._letters:
@@ -310,7 +310,7 @@ class BoundedRun:
             raise
 
     def _staging(self, stage: str, node: Node, delivery: Delivery) -> StagedLetters:
-        """Return what takes the dead letters of a stage: their place is behind those of the sinks."""
+        """Return the staging of a stage's dead letters: their receipts follow those of the sinks."""
         place = len(self._plan.writes) + len(self._letters)
         self._letters.append(StagedLetters(stage, delivery, self._context, lambda _: self._begun[place]))
         return self._letters[-1]
@@ -328,7 +328,7 @@ class BoundedRun:
         self._begun.append(target.begin(sink.job or f"{self._job}-{len(self._begun) + 1}"))
 
     def _published_before(self, several: SeveralEnds) -> bool:
-        """Publish what an earlier run has decided; False if that cannot be done any more.
+        """Publish the output that an earlier run has committed; False if that cannot be done any more.
 
         What tasks have written is removed after a day. Then the sinks that are not done yet take what the sources
         give now.
@@ -368,7 +368,7 @@ class BoundedRun:
         self._publish(several, receipts)
 
     def _results(self, numbers: Sequence[int]) -> dict[int, list[Receipt]]:
-        """Run the plan for some of the sinks, and return the receipts of each, and of what takes dead letters."""
+        """Run the plan for some of the sinks, and return the receipts of each, and those of dead letters."""
         writes: list[PlannedWrite] = [self._plan.writes[number] for number in numbers]
         writers = [self._begun[number].writer for number in numbers]
         plan = self._plan.with_writes(writes)
@@ -393,7 +393,7 @@ class BoundedRun:
         return receipts
 
     def _taking(self, stage: str) -> Callable[[int], None]:
-        """Return what takes the counts of a stage."""
+        """Return a function that records the counts of a stage."""
         self.counted[stage] = 0
 
         def take(items: int) -> None:
@@ -402,7 +402,7 @@ class BoundedRun:
         return take
 
     def _without_counts(self, writes: Sequence[PlannedWrite], results: Sequence[Any]) -> list[Any]:
-        """Keep what was counted, and return the receipts alone."""
+        """Record the counts, and return the receipts alone."""
         counted = [counted_receipts(receipts) for receipts in results]
         for write, (_, items) in zip(writes, counted, strict=True):
             self.counted[write.stage] = items
@@ -428,7 +428,7 @@ class BoundedRun:
             each.published()
 
     def _abort(self) -> None:
-        """Remove what the tasks of this run have written."""
+        """Remove the output of the tasks of this run."""
         for job in self._begun:
             with suppress(Exception):  # A sink of the user's may raise; the others are to be whole all the same.
                 job.abort()

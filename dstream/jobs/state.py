@@ -165,7 +165,7 @@ _START = 19
 
 @functools.cache
 def _machine() -> str:
-    """Return what processes have in common that see each other's numbers."""
+    """Return a name that is common to the processes that see each other's process numbers."""
     known = [platform.node()]
     with suppress(OSError):
         known.append(Path("/proc/sys/kernel/random/boot_id").read_text().strip())
@@ -181,7 +181,7 @@ Shape = list[list[Any]]
 
 @dataclass(frozen=True, slots=True)
 class FailureText:
-    """What a job failed with, as texts."""
+    """The failure of a job, as strings."""
 
     type_name: str
     message: str
@@ -229,7 +229,7 @@ class JobState:
 
     @property
     def title(self) -> str:
-        """What messages call the job."""
+        """The job's title in messages."""
         return f"the job {self.id}" if self.name is None else f"the job {self.name!r}"
 
     def starting(self, now: float) -> JobState:
@@ -373,7 +373,7 @@ def _metrics(content: Any) -> dict[str, Any]:
 
 
 def _metrics_of_epochs(content: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what only unbounded jobs have."""
+    """Return the metrics that only unbounded jobs have."""
     if "watermarks" not in content:
         return {}
     watermarks = {name: _of(value, int) for name, value in _of(content["watermarks"], dict).items()}

@@ -48,7 +48,7 @@ Verdict = Literal["keeps", "starts empty", "dropped", "refused"]
 
 
 class StageVerdict(NamedTuple):
-    """What becomes of one stage.
+    """The effect of an update on one stage.
 
     Attributes:
         stage: its name.
@@ -64,7 +64,7 @@ class StageVerdict(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What a job remembers, by the names of its stages.
+    """The state of a job, by the names of its stages.
 
     Attributes:
         sources: those that were read.
@@ -76,7 +76,7 @@ class Memory:
 
     @staticmethod
     def of(log: EpochLog, hint: int) -> Memory:
-        """Return what stands in the log of a job.
+        """Return the state in the log of a job.
 
         Args:
             log: of the job.
@@ -87,7 +87,7 @@ class Memory:
 
     @staticmethod
     def of_records(records: Sequence[LogRecord]) -> Memory:
-        """Return what stands in the records since the last one with a whole index."""
+        """Return the state in the records since the last one with a whole index."""
         steps = {step: index_from_plain(plain) for step, plain in (records[0].index or {}).items()}
         for record in records[1:]:
             for step, plain in record.changes.items():
@@ -99,7 +99,7 @@ class Memory:
 
 
 def upgrade_plan(plan: PipelinePlan, shape: Sequence[Sequence[Any]], memory: Memory) -> list[StageVerdict]:
-    """Say what would become of each stage: those of the new pipeline in its order, then those that it has not.
+    """Report the effect on each stage: those of the new pipeline in its order, then those that it lacks.
 
     Args:
         plan: the new pipeline.
@@ -150,7 +150,7 @@ def _of_state(index: ShardIndex, operator: StateOperator) -> tuple[Verdict, str]
 
 
 def check_nothing_is_refused(verdicts: Sequence[StageVerdict], title: str) -> None:
-    """Refuse a pipeline that cannot go on with what a job remembers.
+    """Refuse a pipeline that cannot use the state of a job.
 
     Raises:
         IllegalStateError: a stage is refused; the message says why.
@@ -187,7 +187,7 @@ _log = logging.getLogger("dstream.jobs")
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What a job remembered when it was exported: `JobConfig(initial_snapshot=name)` begins with it.
+    """The exported state of a job: `JobConfig(initial_snapshot=name)` begins with it.
 
     Attributes:
         name: what the user calls it.
@@ -225,7 +225,7 @@ class SnapshotRecord(NamedTuple):
 
     @property
     def memory(self) -> Memory:
-        """What a job remembers that begins with it."""
+        """The state of a job that begins with it."""
         return Memory.of_records([self.record])
 
 
@@ -237,7 +237,7 @@ class Snapshots:
         self._records = FormattedRecords(context.running_storage().records)
 
     def export(self, name: str, state: JobState, log: EpochLog, now: float) -> Snapshot:
-        """Copy what a job remembers after its last epoch. It replaces a snapshot of the same name.
+        """Copy the state of a job after its last epoch. It replaces a snapshot of the same name.
 
         Args:
             name: of the snapshot.
@@ -286,7 +286,7 @@ class Snapshots:
             )
 
     def _replace(self, record_name: str, kept: SnapshotRecord) -> None:
-        """Let the name mean this snapshot, and remove what it meant before."""
+        """Bind the name to this snapshot, and remove the one before."""
         data = _written(kept)
         while True:
             found = self._records.read(record_name)

@@ -22,7 +22,7 @@ __all__ = [
 
 
 class Mark(Enum):
-    """What a processor tells all that read from it, besides watermarks: it has ended, or nothing comes for a while."""
+    """A message of a processor to all readers besides watermarks: it has ended, or is idle for a while."""
 
     ENDED = "ended"
     IDLE = "idle"
@@ -49,7 +49,7 @@ def block_of(items: list[Any]) -> list[Any]:
 
 
 class GraphBlock(NamedTuple):
-    """What a run gives by one of its outlets.
+    """A block that a run emits by one of its outlets.
 
     Attributes:
         outlet: its number.
@@ -68,7 +68,7 @@ class GraphBlock(NamedTuple):
 
 
 class GraphArrival(NamedTuple):
-    """What comes to a run by one of its inlets.
+    """A block that arrives at a run by one of its inlets.
 
     Attributes:
         inlet: its number.

@@ -63,7 +63,7 @@ def _part(graph: VertexGraph, vertices: list[GraphVertex], part_of: dict[str, in
 
 
 class EdgeRouter:
-    """Routes what one processor, or one task, sends by an edge: to the only processor that there is, or to any in turn.
+    """Router of the items that one processor, or one task, sends by an edge: to the only processor, or to each in turn.
 
     Args:
         edge: which one.
@@ -150,7 +150,7 @@ class _ByKey(EdgeRouter):
 
 
 def router_of(edge: GraphEdge, sender: int, senders: int, targets: int) -> EdgeRouter:
-    """Return what routes for one sender.
+    """Return the router of one sender.
 
     Args:
         edge: which one.
@@ -193,7 +193,7 @@ class Sending:
         self._left = [(0, items)] if self._router is None else self._router.route(items)
 
     def flush(self) -> bool:
-        """Put what waits where it goes, as long as there is room, and say whether all has gone."""
+        """Send the buffered items as long as there is room, and return whether all have gone."""
         left = self._left
         while left:
             target, block = left[0]
@@ -237,7 +237,7 @@ class Giving:
 
 @dataclass
 class Door:
-    """An inlet, and what takes in what comes by it.
+    """An inlet with the receiver of its items.
 
     Attributes:
         edge: the inlet.
@@ -288,7 +288,7 @@ def checked_items(items: list[Any], vertex: str, step: Step) -> list[Any]:
 
 
 class Feed:
-    """Lets in what arrives, as long as there is room where it goes.
+    """Queue of arriving items, which passes them on as long as there is room.
 
     Args:
         arrivals: what comes.
@@ -324,7 +324,7 @@ class Feed:
         return is_any
 
     def _let_in(self) -> bool:
-        """Put what waits where it goes; say whether there was room for all of it."""
+        """Pass the waiting items on; return whether there was room for all of them."""
         left = self._left
         while left:
             inflow, sender, items = left[0]

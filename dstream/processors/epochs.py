@@ -70,7 +70,7 @@ class GraphShard:
         self._has_moved = False
 
     def apply(self, partials: Sequence[tuple[int, BlocksOfShard]], moment: EpochTime) -> ShardOutput:
-        """Let the processors take what came, and save; they run while the outputs are consumed.
+        """Let the processors process the arrived items, and save; they run while the outputs are consumed.
 
         Raises:
             IllegalStateError: something came, and the processors have completed.
@@ -145,7 +145,7 @@ class GraphShard:
         return saved
 
     def _take(self, saved: Saved) -> None:
-        """Find out what differs from what was saved before."""
+        """Find the differences from the state that was saved before."""
         values = {(place, key): value for place, (entries, _) in saved.items() for key, value in entries.items()}
         digests = {entry: hashlib.blake2b(dumps(value), digest_size=16).digest() for entry, value in values.items()}
         states = {place: tuple(state) for place, (_, state) in saved.items()}
@@ -184,13 +184,13 @@ class GraphShard:
             self._digests.pop(entry, None)
 
     def close_processors(self, error: BaseException | None) -> None:
-        """Close the processors that are in this process; they would be made again of what they saved."""
+        """Close the processors of this process; their saved state would make them again."""
         run, self._run = self._run, None
         if run is not None:
             run.close(error)
 
     def edge_counts(self) -> EdgeCounts:
-        """Return what passed the edges of the processors in the last epoch."""
+        """Return the counts of the edges of the processors in the last epoch."""
         return self._passed
 
     def deadline(self) -> int | None:
@@ -253,7 +253,7 @@ class GraphOperator:
 
     @property
     def signature(self) -> tuple[Any, ...]:
-        """What state depends on: how many processors each vertex has, and those before it, and their names."""
+        """The facts that state depends on: the processors of each vertex and of those before it, and their names."""
         return (self.shards, *self.senders, *(each.name for each in self.graph.vertices))
 
     @property
@@ -318,7 +318,7 @@ C = TypeVar("C", bound=Core)
 
 
 def in_steps(root: C, ready: Callable[[ProcessorGraph], VertexGraph], guarantee: str = "exactly-once") -> C:
-    """Return the same plan with steps over epochs in the place of graphs. What a hash join keeps beside it ends.
+    """Return the same plan with steps over epochs in the place of graphs. The state of a hash join beside it ends.
 
     Args:
         root: the end of the plan.
@@ -359,7 +359,7 @@ class _Steps:
         self._made: list[Core] = []
 
     def blocks(self) -> Core:
-        """Return what gives the blocks of all outlets of the graph; parts without any run, too."""
+        """Return an operation with the blocks of all outlets of the graph; parts without any run, too."""
         results: list[Core] = []
         for part in self._parts:
             step = self._step(part)
@@ -382,7 +382,7 @@ class _Steps:
         return self._parts[self._part_of[edge.source]].vertices[0].parallelism if edge.carries_blocks else 1
 
     def _upstream(self, edge: GraphEdge) -> Core:
-        """Return what comes by an inlet of a part."""
+        """Return the input of an inlet of a part."""
         if not edge.carries_blocks:
             return self._inputs[edge.way]
         before = self._part_of[edge.source]

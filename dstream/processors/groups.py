@@ -116,7 +116,7 @@ class WritingResults:
 
 @dataclass
 class _Counting:
-    """A writer that counts entries; one whose write stops early counts what was taken.
+    """A writer that counts entries; one whose write stops early counts those that were written.
 
     Attributes:
         entries: how many there were.

@@ -26,7 +26,7 @@ _IN_MEMORY = 100_000
 
 
 class BlockQueue:
-    """A queue of blocks, each with who sent it. What does not fit into memory goes into a file without a name.
+    """A queue of blocks, each with its sender. Blocks beyond the memory bound go into a file without a name.
 
     Much is what makes the process grow by megabytes while something waits.
 
@@ -110,7 +110,7 @@ class LeastWatermark:
         self._was_idle = False
 
     def observe(self, sender: Sender, mark: Watermark | Mark) -> Watermark | Mark | None:
-        """Take what a sender says, and return the watermark that this moves on to, or `IDLE` if all are idle now.
+        """Record a sender's watermark, and return the one that this moves on to, or `IDLE` if all are idle now.
 
         Args:
             sender: which one.
@@ -144,11 +144,11 @@ class LeastWatermark:
         return Watermark(least)
 
     def state(self) -> tuple[dict[Sender, int | None], int]:
-        """Return what is known, for `restore`."""
+        """Return the state for `restore`."""
         return dict(self._told), self._last
 
     def restore(self, state: tuple[dict[Sender, int | None], int]) -> None:
-        """Know again what was known when `state` was called; the senders are the same."""
+        """Restore the result of `state`; the senders are the same."""
         told, self._last = state
         self._told = dict(told)
 
@@ -182,7 +182,7 @@ class EdgeInflow:
 
     @property
     def is_ended(self) -> bool:
-        """Whether all senders have ended; what they sent before was taken."""
+        """Whether all senders have ended; everything that they sent before was taken."""
         return len(self.ended) == self.senders
 
     @property
@@ -266,7 +266,7 @@ class OrderedInflow(EdgeInflow):
         return (0, found) if found else None
 
     def _next(self) -> int | None:
-        """Return the sender of what comes next: a mark first, else the least item; None: one is behind."""
+        """Return the sender of the next item: a mark first, else the least item; None: one is behind."""
         least = None
         rank = self._rank
         is_behind = False

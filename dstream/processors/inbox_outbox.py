@@ -103,7 +103,7 @@ class OutboundEdge(Protocol):
         ...
 
     def flush(self) -> bool:
-        """Let go what there is room for, and say whether all has gone."""
+        """Send as far as there is room, and return whether all has gone."""
         ...
 
     @property
@@ -146,7 +146,7 @@ class EdgeOutbox(NamesOfJet):
         return not any(self._buckets) and all(each.is_empty for each in self._ways)
 
     def begin_call(self) -> None:
-        """Let the processor offer again what was refused: it has returned, and is called once more."""
+        """Let the processor offer refused items again: it has returned, and is called once more."""
         self._has_refused_now = False
 
     def close(self) -> None:
@@ -215,7 +215,7 @@ class EdgeOutbox(NamesOfJet):
         self._refused = MISSING
 
     def forward(self, mark: Watermark | Mark) -> None:
-        """Send a mark by every edge, behind what was emitted."""
+        """Send a mark by every edge, behind the emitted items."""
         self._mark(self._all)
         for bucket in self._buckets:
             bucket.append(mark)
@@ -226,7 +226,7 @@ class EdgeOutbox(NamesOfJet):
             self._buckets[each] = MarkedBlock(self._buckets[each])
 
     def flush(self) -> bool:
-        """Send what is in the buckets as far as there is room; say whether all of it was sent."""
+        """Send the buckets as far as there is room; return whether all of it was sent."""
         is_empty = True
         for ordinal, way in enumerate(self._ways):
             has_gone = way.flush()

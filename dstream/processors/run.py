@@ -227,7 +227,7 @@ class GraphRun:
         return ProcessorTasklet(processor, context, inflows, outbox, vertex.step)
 
     def _way(self, edge: GraphEdge, number: int) -> OutboundEdge:
-        """Return what sends the items of one processor by an edge."""
+        """Return the outbound edge for the items of one processor."""
         if edge.destination not in self._graph.names:
             return Giving(self._graph.outlets.index(edge), number, self._given)
         if self._here is not None:
@@ -237,7 +237,7 @@ class GraphRun:
         return Sending(router, [self._inflows[id(edge), target] for target in range(targets)], number)
 
     def _doors(self) -> list[Door]:
-        """Return what takes in what comes by the inlets, in their order."""
+        """Return the receivers of the inlets, in their order."""
         steps = {each.name: each.step for each in self._graph.vertices}
         return [
             Door(
@@ -275,7 +275,7 @@ class GraphRun:
     # ------------------------------------------------------------------------------------------------------ running
 
     def restore(self, saved: Saved) -> None:
-        """Give processors what they saved; at most once, before anything runs.
+        """Restore the processors from their saved state; at most once, before anything runs.
 
         Raises:
             Exception: what a processor raised.
@@ -287,7 +287,7 @@ class GraphRun:
                 tasklet.restore(list(entries.items()), state)
 
     def run(self, arrivals: Iterator[GraphArrival]) -> Iterator[GraphBlock]:
-        """Run until all processors have completed, and give what goes on.
+        """Run until all processors have completed, and yield the output.
 
         Args:
             arrivals: in any order of inlets, which end with them; what has to wait for an edge of an earlier priority
@@ -300,7 +300,7 @@ class GraphRun:
         return self._turns(Feed(arrivals, doors, range(len(doors))), lambda: True, self._have_all_ended)
 
     def epoch(self, arrivals: Iterator[GraphArrival], ended: Collection[int] = ()) -> Iterator[GraphBlock]:
-        """Run until all that arrives has been processed, and give what goes on; sources get a slice of time.
+        """Run until all that arrives has been processed, and yield the output; sources get a slice of time.
 
         Args:
             arrivals: as for `run`.
@@ -317,7 +317,7 @@ class GraphRun:
             each.check_that_nothing_waits()
 
     def save(self) -> Iterator[GraphBlock]:
-        """Let every processor save, between two runs, and give what processors emit then; `saved` holds it afterwards.
+        """Let each processor save, between two runs, and yield the items that they emit then; `saved` holds the state.
 
         What one emits while it saves is processed by those behind it before they save.
         """
@@ -391,7 +391,7 @@ class GraphRun:
         return found
 
     def close(self, error: BaseException | None = None) -> None:
-        """Close processors and suppliers, whose threads have stopped by then; what they raise is logged."""
+        """Close processors and suppliers, whose threads have stopped by then; their errors are logged."""
         self._at_work.close()
         tasklets, self._tasklets = self._tasklets, []
         for each in tasklets:

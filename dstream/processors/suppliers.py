@@ -23,7 +23,7 @@ _log = logging.getLogger("dstream.core")
 
 
 class ReadySuppliers:
-    """Those that were asked, for as long as what they gave runs."""
+    """Suppliers that were called, for as long as their processors run."""
 
     def __init__(self) -> None:
         self._ready: list[GraphVertex] = []
@@ -48,7 +48,7 @@ class ReadySuppliers:
             return dataclasses.replace(vertex, supplier=ProcessorMetaSupplier.of(supplier))
 
     def close(self, error: BaseException | None) -> None:
-        """Close them; what they raise is logged.
+        """Close them; their errors are logged.
 
         Args:
             error: why the run failed; None if it did not.

@@ -26,7 +26,7 @@ _log = logging.getLogger("dstream.core")
 
 
 class TaskletState(NamedTuple):
-    """What of a tasklet, besides what its processor saves, has to be known again.
+    """The state of a tasklet besides the saved state of its processor.
 
     Attributes:
         watermarks: as of `LeastWatermark.state`.
@@ -90,7 +90,7 @@ class ProcessorTasklet:
         self._calling(self.processor.init, self._outbox, self.context)
 
     def restore(self, entries: Sequence[tuple[Any, Any]], state: TaskletState) -> None:
-        """Give a processor that has started what it saved."""
+        """Restore a started processor from its saved state."""
         self._least.restore(state.watermarks)
         for each, ended in zip(self._inflows, state.ended, strict=True):
             each.ended |= ended
@@ -112,7 +112,7 @@ class ProcessorTasklet:
         return error
 
     def save(self) -> bool:
-        """Let the processor save, as far as the outbox takes what it emits meanwhile; say whether it is done."""
+        """Let the processor save, as far as the outbox takes its output meanwhile; return whether it is done."""
         if self.has_ended:
             self.saved = {}
             return True
@@ -126,12 +126,12 @@ class ProcessorTasklet:
         return outbox.flush()
 
     def state(self) -> TaskletState:
-        """Return what besides has to be known again; nothing waits in the inbox or the inflows."""
+        """Return the rest of the state; nothing waits in the inbox or the inflows."""
         ended = tuple(frozenset(each.ended) for each in self._inflows)
         return TaskletState(self._least.state(), ended, frozenset(self._completed), self.has_ended)
 
     def close(self, error: BaseException | None) -> None:
-        """Close the processor; what it raises is logged."""
+        """Close the processor; its errors are logged."""
         self._outbox.close()
         try:
             self.processor.close(error)
@@ -172,7 +172,7 @@ class ProcessorTasklet:
         return next((n for n in earlier if n not in self._completed), None)
 
     def check_that_nothing_waits(self) -> None:
-        """Refuse an edge that waits for the end of another one beyond an epoch: nobody keeps what waits there.
+        """Refuse an edge that waits for the end of another one beyond an epoch: its waiting items would be lost.
 
         Raises:
             UnsupportedError: there is one.
@@ -199,7 +199,7 @@ class ProcessorTasklet:
         return type(self.processor).try_process_watermark is not Processor.try_process_watermark
 
     def stand_still(self) -> bool:
-        """Let go what was emitted, without a call of the processor; say whether anything went."""
+        """Send emitted items, without a call of the processor; return whether anything went."""
         outbox = self._outbox
         if outbox.is_empty:
             return False

@@ -43,7 +43,7 @@ _BLOCK = 1024
 
 @dataclass(frozen=True)
 class RunsGraph:
-    """Runs a graph on what arrives; give blocks.
+    """Runner of a graph on arriving items, which yields blocks.
 
     Attributes:
         graph: whose vertices say how many processors they have.
@@ -100,7 +100,7 @@ class FirstStage:
 
 
 def as_written(counts: EdgeCounts, first_stages: Sequence[FirstStage]) -> EdgeCounts:
-    """Return counts for the vertices that the user wrote: what came to a first stage came by that edge."""
+    """Return counts for the vertices that the user wrote: the input of a first stage came by that edge."""
     found = {vertex: (list(received), list(sent)) for vertex, (received, sent) in counts.items()}
     for first in first_stages:
         ((came,), _) = found.pop(first.name, ([0], []))
@@ -111,7 +111,7 @@ def as_written(counts: EdgeCounts, first_stages: Sequence[FirstStage]) -> EdgeCo
 
 
 def whole(node: ProcessorGraph, cores: int, senders: Sequence[int], check: Callable[[], object]) -> RunsGraph:
-    """Return what runs all processors of a graph in this process.
+    """Return a runner of all processors of a graph in this process.
 
     Args:
         node: has the graph.
@@ -125,7 +125,7 @@ def whole(node: ProcessorGraph, cores: int, senders: Sequence[int], check: Calla
 
 @dataclass(frozen=True)
 class RunsPart:
-    """Runs the processors of one number of a part of a graph: the number comes first, then what arrives for them."""
+    """Runner of the processors of one number of a part of a graph: the number comes first, then their items."""
 
     runs: RunsGraph
 
@@ -177,7 +177,7 @@ class BlocksOfTask:
 
 @dataclass(frozen=True)
 class ToProcessor:
-    """Gives the number of the processors that run in a task, and then what arrives for them: all that the task reads.
+    """Source of the number of the processors that run in a task, and then of all items that the task reads.
 
     Attributes:
         number: that of the task.
@@ -277,7 +277,7 @@ def _merged(graph: VertexGraph, number: int, items: Iterator[Any], task: Task) -
 def in_turn(
     inlets: Sequence[GraphEdge], streams: Sequence[Sequence[Iterator[Any]]], task: Task
 ) -> Iterator[GraphArrival]:
-    """Give what arrives by several inlets: those of one priority by turns, before those of a later one.
+    """Yield the items of several inlets: those of one priority by turns, before those of a later one.
 
     Args:
         inlets: those of the graph.

@@ -62,7 +62,7 @@ def __dir__() -> list[str]:
 if not TYPE_CHECKING:  # A type checker would take it for every name.
 
     def __getattr__(name):
-        """Lead names of Jet's, and typing errors, to what there is."""
+        """Redirect names of Jet's, and typing errors, to existing names."""
         if name.startswith("__"):
             raise AttributeError(name)
         from dstream.names.streams import no_such_processor

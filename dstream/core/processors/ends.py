@@ -18,7 +18,7 @@ __all__ = ["read", "write", "write_buffered", "write_logger"]
 
 
 def read(source: Source[Any] | StreamSource[Any]) -> ProcessorMetaSupplier:
-    """Return what makes a vertex emit the items of a source. No edge leads to it.
+    """Return a supplier of processors that emit the items of a source. No edge leads to it.
 
     Args:
         source: any of `sources`, or one of your own. How many processors the vertex has says into how many parts it is
@@ -41,7 +41,7 @@ def read(source: Source[Any] | StreamSource[Any]) -> ProcessorMetaSupplier:
 
 
 def write(sink: Sink[Any, Any]) -> ProcessorMetaSupplier:
-    """Return what makes a vertex write the items that come to it into a sink. No edge leads away from it.
+    """Return a supplier of processors that write their items into a sink. No edge leads away from it.
 
     Args:
         sink: any of `reducers`, or one of your own.
@@ -68,7 +68,7 @@ def write_buffered(
     flush: Callable[[Any], object],
     destroy: Callable[[Any], object] | None = None,
 ) -> ProcessorMetaSupplier:
-    """Return what makes processors that write into a buffer of their own, and flush it behind each block of items.
+    """Return a supplier of processors that write into a buffer of their own, and flush it behind each block of items.
 
     **Guarantee**: at least once. What was flushed stays, also if the job fails; `write(sink)` writes exactly once.
 
@@ -92,7 +92,7 @@ def write_buffered(
 
 
 def write_logger(to_string: Callable[[Any], str] = str) -> ProcessorMetaSupplier:
-    """Return what makes a processor that logs all items and watermarks, at level INFO, under the name of its vertex.
+    """Return a supplier of a processor that logs all items and watermarks, at level INFO, under its vertex's name.
 
     Args:
         to_string: gives the text of an item.

@@ -49,7 +49,7 @@ Operation = AggregateOperation[Any, Any, Any]
 
 
 def to_containers(operation: Operation, name: str) -> Operation:
-    """Return what fills the containers of an operation, and gives them as they are.
+    """Return an operation that fills the containers of another one, and emits them as they are.
 
     Raises:
         TypeError: they could not be combined afterwards; the message names the function of the library.
@@ -61,7 +61,7 @@ def to_containers(operation: Operation, name: str) -> Operation:
 
 
 def of_containers(operation: Operation, container_of: Callable[[Any], Any], name: str) -> Operation:
-    """Return what combines the containers of an operation, and finishes them.
+    """Return an operation that combines the containers of another one, and finishes them.
 
     Args:
         operation: has filled the containers.
@@ -88,7 +88,7 @@ _MOST = 100_000
 
 
 class GroupingProcessor(BlockProcessor):
-    """Accumulates items by key, and emits what is made of each group at the end, in the order of their first items.
+    """Accumulates items by key, and emits the result of each group at the end, in the order of their first items.
 
     Args:
         keys: gives the key of an item, a function for each inbound edge; None: all items are one group.
@@ -201,7 +201,7 @@ class CombiningProcessor(GroupingProcessor):
 
 
 class FirstGrouping(GroupingProcessor):
-    """Accumulates what comes by one edge, before it is sent to those who combine it; emits an entry for each key.
+    """Accumulates the items of one edge, before they are sent to the combiners; emits an entry for each key.
 
     It emits what it has when that becomes much, and begins again.
 
@@ -215,12 +215,12 @@ class FirstGrouping(GroupingProcessor):
         self._growth = Growth()
 
     def init(self, outbox: Outbox, context: ProcessorContext) -> None:
-        """Keep both; what is much is given, and does not wait."""
+        """Store both; large groups are emitted at once, and do not wait."""
         super().init(outbox, context)
         self._overflow = None
 
     def made_of(self, ordinal: int, items: list[Any]) -> Iterable[Any]:
-        """Take the items; give what there is, if it is much."""
+        """Accumulate the items; emit the groups if they are large."""
         super().made_of(ordinal, items)
         if len(self._groups) < _MOST and not self._growth.exceeded():
             return ()
@@ -230,7 +230,7 @@ class FirstGrouping(GroupingProcessor):
 
 
 def groups_of_containers(operation: AggregateOperation[Any, Any, Any]) -> Collector[Any, Any, dict[Any, Any]]:
-    """Return what combines the values of entries, which are containers of an operation, by the keys.
+    """Return a collector that combines the values of entries, which are containers of an operation, by the keys.
 
     Args:
         operation: takes entries; it has a `combine`.
@@ -251,7 +251,7 @@ def _combined(
 def _of_items(
     keys: tuple[Callable[[Any], Any], ...] | None, operation: AggregateOperation[Any, Any, Any], number: int
 ) -> Collector[Any, Any, Any]:
-    """Return what takes a block of one input into the groups of all; without keys there is one, that of None."""
+    """Return a collector of a block of one input into the groups of all; without keys there is one, that of None."""
     if operation.combine is not None:
         reduction = operation.on_input(number)
     else:
@@ -260,7 +260,7 @@ def _of_items(
 
 
 def _of_entries(operation: AggregateOperation[Any, Any, Any]) -> Collector[Any, Any, Any]:
-    """Return what takes a block of keys and containers into the groups of all."""
+    """Return a collector of a block of keys and containers into the groups of all."""
     combine = operation.combine
     assert combine is not None, "what cannot be combined is not accumulated elsewhere"
     return groups_of_any_key(_KEY, mapping(_CONTAINER, Collector(operation.create, combine, combine, operation.finish)))
@@ -281,7 +281,7 @@ Keys = Sequence[Callable[[Any], Any]]
 
 
 def aggregate(operation: Operation) -> ProcessorMetaSupplier:
-    """Return what makes processors that emit the result of all items that come to them, when these have ended.
+    """Return a supplier of processors that emit the result of all items, when these have ended.
 
     A processor without an item emits the result of nothing: give the vertex one processor.
 
@@ -302,7 +302,7 @@ def aggregate(operation: Operation) -> ProcessorMetaSupplier:
 
 
 def accumulate(operation: Operation) -> ProcessorMetaSupplier:
-    """Return the first of two stages: what makes processors that emit the container of the items that come to them.
+    """Return the first of two stages: a supplier of processors that emit the container of their items.
 
     A processor without an item emits nothing.
 
@@ -323,7 +323,7 @@ def accumulate(operation: Operation) -> ProcessorMetaSupplier:
 
 
 def combine(operation: Operation) -> ProcessorMetaSupplier:
-    """Return the second stage: what makes processors that emit the result of all containers that come to them.
+    """Return the second stage: a supplier of processors that emit the result of all containers.
 
     A processor without an item emits the result of nothing: give the vertex one processor.
 
@@ -347,7 +347,7 @@ def combine(operation: Operation) -> ProcessorMetaSupplier:
 def aggregate_by_key(
     keys: Keys, operation: Operation, to: Callable[[Any, Any], Any] | None = None
 ) -> ProcessorMetaSupplier:
-    """Return what makes processors that emit the result of the items of each key, when these have ended.
+    """Return a supplier of processors that emit the result of the items of each key, when these have ended.
 
     The edges that lead to the vertex are partitioned by the same keys.
 
@@ -371,7 +371,7 @@ def aggregate_by_key(
 
 
 def accumulate_by_key(keys: Keys, operation: Operation) -> ProcessorMetaSupplier:
-    """Return the first of two stages: what makes processors that emit an entry of each key and its container.
+    """Return the first of two stages: a supplier of processors that emit an entry of each key and its container.
 
     Args:
         keys: gives the key of an item, one function for each inbound edge.
@@ -393,7 +393,7 @@ def accumulate_by_key(keys: Keys, operation: Operation) -> ProcessorMetaSupplier
 
 
 def combine_by_key(operation: Operation, to: Callable[[Any, Any], Any] | None = None) -> ProcessorMetaSupplier:
-    """Return the second stage: what makes processors that emit the result of the containers of each key.
+    """Return the second stage: a supplier of processors that emit the result of the containers of each key.
 
     The edge that leads to the vertex is partitioned by `entry_key`.
 
@@ -419,7 +419,7 @@ def combine_by_key(operation: Operation, to: Callable[[Any, Any], Any] | None = 
 def _shared(
     shown: str, keys: tuple[Callable[[Any], Any], ...] | None, operation: Operation, to: Any, gives_empty: bool = False
 ) -> LibrarySupplier:
-    """Return what makes processors of an operation, a part of whose work those can do who send the items."""
+    """Return a supplier of processors of an operation whose work the senders of items can share."""
     create = partial(GroupingProcessor, keys, operation, to, gives_empty)
     if operation.combine is None:
         return LibrarySupplier(create, shown, inputs=operation.arity)
@@ -431,7 +431,7 @@ def _shared(
 def _groups(
     keys: tuple[Callable[[Any], Any], ...] | None, operation: Operation, to: Callable[[Any, Any], Any] | None
 ) -> GroupsByKey | None:
-    """Return what processors with one inbound edge emit, if these are entries of keys and results."""
+    """Return the groups that processors with one inbound edge emit, if these are entries of keys and results."""
     if keys is None or len(keys) != 1 or to is not Entry:
         return None
     return GroupsByKey(keys[0], operation, groups_of_any_key(keys[0], operation.on_input(0)))

@@ -38,7 +38,7 @@ __all__ = [
 
 
 def map(fn: Callable[[Any], Any]) -> Callable[[], Processor]:
-    """Return what makes processors that emit what a function makes of each item; what it makes None of is left out.
+    """Return a factory of processors that emit the result of a function for each item; None is left out.
 
     Raises:
         TypeError: it is no function.
@@ -52,7 +52,7 @@ def map(fn: Callable[[Any], Any]) -> Callable[[], Processor]:
 
 
 def filter(predicate: Callable[[Any], object]) -> Callable[[], Processor]:
-    """Return what makes processors that emit the items which satisfy a predicate.
+    """Return a factory of processors that emit the items which satisfy a predicate.
 
     Raises:
         TypeError: it is no function, or one that would give no answer.
@@ -66,7 +66,7 @@ def filter(predicate: Callable[[Any], object]) -> Callable[[], Processor]:
 
 
 def flat_map(fn: Callable[[Any], Traverser[Any] | Iterable[Any] | None]) -> Callable[[], Processor]:
-    """Return what makes processors that emit all that a function makes of each item.
+    """Return a factory of processors that emit all results of a function for each item.
 
     Args:
         fn: gives a traverser, anything that can be iterated, or None for no items; a generator is read as the outbox
@@ -84,7 +84,7 @@ def flat_map(fn: Callable[[Any], Traverser[Any] | Iterable[Any] | None]) -> Call
 
 
 def noop() -> Callable[[], Processor]:
-    """Return what makes processors that take all items and emit none."""
+    """Return a factory of processors that consume all items and emit none."""
     return _Noop
 
 
@@ -104,7 +104,7 @@ class _Maker:
 
 
 class Mapping(BlockProcessor):
-    """Emits what a function makes of each item; None is left out."""
+    """Emits the result of a function for each item; None is left out."""
 
     name = "map"
 
@@ -113,7 +113,7 @@ class Mapping(BlockProcessor):
         self._fn = fn
 
     def made_of(self, ordinal: int, items: list[Any]) -> list[Any]:
-        """Return what the function makes of the items."""
+        """Return the results of the function for the items."""
         return [made for made in each(self._fn, items) if made is not None]
 
 
@@ -145,7 +145,7 @@ class FlatMapping(BlockProcessor):
         return chain.from_iterable(self._blocks(items))
 
     def _blocks(self, items: list[Any]) -> Iterator[list[Any]]:
-        """Give the same in lists; what a few items become is read together."""
+        """Yield the same in lists; the results of a few items are read together."""
         for few in chunked(items, _FEW):
             made = each(self._fn, few)
             kinds = kinds_of(made)
@@ -176,7 +176,7 @@ def _of_kept(made: list[Any]) -> Iterator[list[Any]]:
 
 
 def _check_no_none(block: list[Any], made: list[Any], items: Sequence[Any]) -> None:
-    """Refuse None among what was made; the failure is about the item that it was made of."""
+    """Refuse None among the results; the failure is attributed to its item."""
     if type(None) in kinds_of(block):
         for item, several in zip(items, made, strict=True):
             try:
@@ -197,7 +197,7 @@ class _Noop(Processor):
 
 
 def map_using(service: Service[Any], fn: Callable[[Any, Any], Any]) -> ProcessorMetaSupplier:
-    """Return what makes processors that emit what a function makes of a service and each item, unless that is None.
+    """Return a supplier of processors that emit the result of a function for a service and each item, unless None.
 
     Args:
         service: is made where the processors run: once for all of the vertex in a process, or for each processor if it
@@ -217,7 +217,7 @@ def map_using(service: Service[Any], fn: Callable[[Any, Any], Any]) -> Processor
 
 
 def filter_using(service: Service[Any], predicate: Callable[[Any, Any], object]) -> ProcessorMetaSupplier:
-    """Return what makes processors that emit the items which satisfy a predicate of a service and the item.
+    """Return a supplier of processors that emit the items which satisfy a predicate of a service and the item.
 
     Args:
         service: as `map_using` takes it.
@@ -237,7 +237,7 @@ def filter_using(service: Service[Any], predicate: Callable[[Any, Any], object])
 
 
 def flat_map_using(service: Service[Any], fn: Callable[[Any, Any], Iterable[Any] | None]) -> ProcessorMetaSupplier:
-    """Return what makes processors that emit all that a function makes of a service and each item.
+    """Return a supplier of processors that emit all results of a function for a service and each item.
 
     Args:
         service: as `map_using` takes it.

@@ -28,7 +28,7 @@ _ENDED = BroadcastKey("ended")
 def hash_join(
     *, joins: Sequence[JoinClause[Any, Any, Any, Any]], to: Callable[..., Any] | None = None, inner: bool = False
 ) -> ProcessorMetaSupplier:
-    """Return what makes processors that emit each item of edge 0 with its matches from the other edges.
+    """Return a supplier of processors that emit each item of edge 0 with its matches from the other edges.
 
     The items of edge `n` are held, by the keys of the clause `joins[n - 1]`. Such an edge comes first, and each
     processor gets all of it: `.priority(-1).broadcast()`; or it is partitioned by the same key as edge 0. An item that

@@ -34,7 +34,7 @@ __all__ = ["Peek", "PeekingProcessor", "peek_input", "peek_output", "peek_snapsh
 
 @dataclass(frozen=True, slots=True)
 class Peek:
-    """What is logged, and how.
+    """The items to log, and their format.
 
     Attributes:
         what: is looked at.
@@ -58,7 +58,7 @@ class Peek:
 
 
 class PeekingProcessor(Processor):
-    """Hands each call on; boxes log what goes through them.
+    """Passes each call on; boxes log the items that go through them.
 
     Args:
         inner: the processor.
@@ -111,7 +111,7 @@ class PeekingProcessor(Processor):
         return self._inner.save_to_snapshot()
 
     def restore_from_snapshot(self, inbox: Inbox) -> None:
-        """Hand it on; what comes back was logged when it was saved."""
+        """Pass it on; a restored entry was logged when it was saved."""
         self._inner.restore_from_snapshot(inbox)
 
     def finish_snapshot_restore(self) -> bool:
@@ -132,7 +132,7 @@ class PeekingInbox:
         self._is_head_logged = False
 
     def around(self, inbox: Inbox) -> PeekingInbox:
-        """Return this one, with what waits now."""
+        """Return this inbox, with the items that wait now."""
         self._inbox = inbox
         return self
 
@@ -180,7 +180,7 @@ class PeekingInbox:
 
 
 class PeekingOutbox:
-    """An outbox around another one; what that takes is logged."""
+    """An outbox around another one; items that the inner one accepts are logged."""
 
     def __init__(self, outbox: Outbox, peek: Peek, logger: Logger) -> None:
         self._outbox, self._peek, self._logger = outbox, peek, logger
@@ -224,7 +224,7 @@ ShouldLog = Callable[[Any], object]
 def peek_input(
     supplier: AnySupplier, to_string: ToString = str, should_log: ShouldLog | None = None
 ) -> ProcessorMetaSupplier:
-    """Return what makes the same processors, and logs the items that they take, with the ordinal of the edge.
+    """Return a supplier of the same processors, which logs the items that they take, with the ordinal of the edge.
 
     Args:
         supplier: makes processors, in any way that a vertex takes.
@@ -246,7 +246,7 @@ def peek_input(
 def peek_output(
     supplier: AnySupplier, to_string: ToString = str, should_log: ShouldLog | None = None
 ) -> ProcessorMetaSupplier:
-    """Return what makes the same processors, and logs the items that they emit, once for each edge they go to.
+    """Return a supplier of the same processors, which logs the items that they emit, once for each edge.
 
     Args:
         supplier: makes processors, in any way that a vertex takes.
@@ -268,7 +268,7 @@ def peek_output(
 def peek_snapshot(
     supplier: AnySupplier, to_string: ToString = str, should_log: ShouldLog | None = None
 ) -> ProcessorMetaSupplier:
-    """Return what makes the same processors, and logs what they save.
+    """Return a supplier of the same processors, which logs the entries that they save.
 
     Args:
         supplier: makes processors, in any way that a vertex takes.

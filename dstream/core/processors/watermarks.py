@@ -34,7 +34,7 @@ def insert_watermarks(
     idle_timeout: float | timedelta = 60,
     clock: Callable[[], float] = time.time,
 ) -> ProcessorMetaSupplier:
-    """Return what makes processors that emit all items, and watermarks among them.
+    """Return a supplier of processors that emit all items, and watermarks among them.
 
     A watermark goes out before the item that moved time. Items that are late go on too: who closes windows drops them.
     A snapshot has the last watermark, and the policy with what it has seen. Whether nothing comes is judged anew when

@@ -100,7 +100,7 @@ class OperatorProcessor(BlockProcessor):
         return watermark <= self._watermark or self.emit(self._until(watermark))
 
     def _until(self, watermark: int) -> Iterator[Any]:
-        """Let the operator take what waits, and time move; give the results in the order of their windows."""
+        """Let the operator process waiting items, and time move; yield the results in the order of their windows."""
         self._epoch += 1
         now = self._clock()
         moment = EpochTime(self._epoch, now, self._watermark, watermark, clock_deadline=self._early_at)
@@ -115,7 +115,7 @@ class OperatorProcessor(BlockProcessor):
         return self._items(heapq.merge(*(each.outputs for each in applied), key=_timestamp))
 
     def _items(self, outputs: Iterator[Timed]) -> Iterator[Any]:
-        """Give what goes on; the operator works while it is consumed."""
+        """Yield the output; the operator works while it is consumed."""
         for _, item in outputs:
             yield item
         self._look_for_early()
@@ -125,7 +125,7 @@ class OperatorProcessor(BlockProcessor):
         self._early_at = min((each for each in deadlines if each is not None), default=None)
 
     def _came(self, moment: EpochTime) -> dict[int, list[tuple[int, Any]]]:
-        """Return what waits as partials of the operator, by shard; then nothing waits."""
+        """Return the waiting items as partials of the operator, by shard; nothing waits afterwards."""
         found: dict[int, list[tuple[int, Any]]] = {}
         late = 0
         for number, waiting in enumerate(self._waiting):
@@ -195,7 +195,7 @@ def aggregate_to_sliding_window(
     operation: Operation,
     to: Callable[..., Any] | None = None,
 ) -> ProcessorMetaSupplier:
-    """Return what makes processors that emit the result of each tumbling or sliding window, for each key with items.
+    """Return a supplier of processors that emit the result of each tumbling or sliding window, for each key with items.
 
     Results of an earlier window come first.
 
@@ -224,7 +224,7 @@ def aggregate_to_sliding_window(
 def accumulate_by_frame(
     *, keys: Functions, timestamps: Functions, window: FrameWindow, operation: Operation
 ) -> ProcessorMetaSupplier:
-    """Return the first of two stages: what makes processors that emit the containers of each frame, for each key.
+    """Return the first of two stages: a supplier of processors that emit the containers of each frame, for each key.
 
     A frame is the part of time by which the window moves. What is emitted is a `KeyedWindowResult` of the frame, with
     the container as its result: `combine_to_sliding_window` takes it, over an edge that is partitioned by
@@ -261,7 +261,7 @@ def accumulate_by_frame(
 def combine_to_sliding_window(
     *, window: FrameWindow, operation: Operation, to: Callable[..., Any] | None = None
 ) -> ProcessorMetaSupplier:
-    """Return the second stage: what makes processors that emit the result of each window, for each key with items.
+    """Return the second stage: a supplier of processors that emit the result of each window, for each key with items.
 
     Args:
         window: `tumbling(...)` or `sliding(...)`, as in the first stage.
@@ -294,7 +294,7 @@ def aggregate_to_session_window(
     operation: Operation,
     to: Callable[..., Any] | None = None,
 ) -> ProcessorMetaSupplier:
-    """Return what makes processors that emit the result of each session of each key.
+    """Return a supplier of processors that emit the result of each session of each key.
 
     An item whose timestamp is below the watermark is dropped.
 
@@ -322,7 +322,7 @@ def aggregate_to_session_window(
 
 
 def _in_one_stage(name: str, kind: type, make: Callable[..., StateOperator], **given: Any) -> ProcessorMetaSupplier:
-    """Return the supplier of a vertex that has all that its windows need, for what its user gave.
+    """Return the supplier of a vertex with all that its windows need, by its user's arguments.
 
     Args:
         name: of the function of the library.

@@ -55,7 +55,7 @@ class EpochSink(NamedTuple):
     step: Step | None
 
     def name(self, job: str) -> str:
-        """Return what the sink calls a job.
+        """Return the sink's name for a job.
 
         It has the id of the job: one that is started afresh counts its epochs from 1 again, and they are not those that
         were done. And it has the name of the stage, so that a pipeline that was changed meets its own epochs only.
@@ -64,13 +64,13 @@ class EpochSink(NamedTuple):
         return own if self.sink.job is None else f"{self.sink.job}:{own}"
 
     def begin(self, job: str, number: int) -> WriteJob[Any]:
-        """Begin an epoch of a job, or what publishes it."""
+        """Begin an epoch of a job, or its publication."""
         begin = getattr(self.target, "begin_epoch", self.target.begin)
         begun: WriteJob[Any] = begin(self.name(job), number)
         return begun
 
     def publish(self, job: WriteJob[Any], record: LogRecord) -> None:
-        """Let everybody see what a record names, unless it was published before."""
+        """Publish the output that a record names, unless it was published before."""
         # A failure there, such as one of a function that merges, names the step as one in a task does.
         with nullcontext() if self.step is None else naming(self.step):
             if not job.is_done:
@@ -92,7 +92,7 @@ def _commit(job: WriteJob[Any], record: LogRecord, stage: str) -> None:
 def show_held(
     ends: Iterable[EpochSink], job: str, *, is_over: bool = False, failed: BaseException | None = None
 ) -> None:
-    """Let sinks show what they hold back of epochs that are published, if it is time.
+    """Let sinks show the output that they hold back of published epochs, if it is time.
 
     Args:
         ends: where the pipeline writes to.
@@ -138,7 +138,7 @@ class Ran:
 
 @dataclass(slots=True)
 class _Taken:
-    """What tasks of one epoch told."""
+    """Reports of the tasks of one epoch."""
 
     times: list[PartitionReceipt] = field(default_factory=list)
     steps: list[StepReceipt] = field(default_factory=list)
@@ -200,7 +200,7 @@ class EpochRunner:
         self._sources = SameSources(self.open_plan)
 
     def _taking(self, stage: str) -> Callable[[int], None]:
-        """Return what takes the counts of a stage, epoch after epoch."""
+        """Return a function that records the counts of a stage, epoch after epoch."""
 
         def take(items: int) -> None:
             self._taken.counts[stage] += items
@@ -208,7 +208,7 @@ class EpochRunner:
         return take
 
     def _staging(self, stage: str, node: Node, delivery: Delivery) -> StagedLetters:
-        """Return what takes the dead letters of a stage."""
+        """Return the staging of a stage's dead letters."""
         self._letters.append(StagedLetters(stage, delivery, self._context, self._job_of_letters))
         return self._letters[-1]
 
@@ -256,7 +256,7 @@ class EpochRunner:
     def run(
         self, before: LogRecord, news: Mapping[str, EpochInput], time: EventTime, states: StatesOfSteps, now: float
     ) -> Ran:
-        """Run what is between two records, and return what commits it. Nothing is visible before that.
+        """Run the epoch between two records, and return its commit. Nothing is visible before that.
 
         Args:
             before: the last record.
@@ -380,7 +380,7 @@ class EpochRunner:
         return record, after
 
     def _counts(self, before: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-        """Return what stages gave on, what was late there, and what they failed on, since the job began."""
+        """Return the totals of each stage since the job began: items emitted, late items, failed items."""
         counts = {stage: dict(numbers) for stage, numbers in before.items()}
         for stage, items in self._taken.counts.items():
             numbers = counts.setdefault(stage, {})
@@ -398,7 +398,7 @@ class EpochRunner:
     # ------------------------------------------------------------------------------------------------------- publish
 
     def publish(self, record: LogRecord) -> None:
-        """Let everybody see what a record names. It may have been published before, also by another process.
+        """Publish the output that a record names. It may have been published before, also by another process.
 
         Raises:
             IllegalStateError: what tasks have written is no more, or is for a sink that this pipeline has not.
@@ -423,7 +423,7 @@ class EpochRunner:
             each.published()
 
     def tidy(self, record: LogRecord, keep: float) -> None:
-        """Let sinks that a record was published to remove a little of what is older than so many seconds.
+        """Let sinks that a record was published to remove some of their garbage older than `keep` seconds.
 
         The record is published, so an old file that cannot be read or removed is no reason to fail: it is logged.
         """
@@ -436,7 +436,7 @@ class EpochRunner:
                     _log.warning("stage %r: what is old was not removed: %s", stage, error)
 
     def show_held(self) -> None:
-        """Let sinks show what they hold back of published epochs, if it is time.
+        """Let sinks show the output that they hold back of published epochs, if it is time.
 
         Raises:
             Exception: a sink fails.
@@ -444,7 +444,7 @@ class EpochRunner:
         show_held(self._ends.values(), self._job)
 
     def abort(self, number: int) -> None:
-        """Remove what the tasks of an epoch have written that is not committed."""
+        """Remove the uncommitted output of the tasks of an epoch."""
         for job in self._begun.pop(number, {}).values():
             with suppress(Exception):  # A sink of the user's may raise; the others are to be whole all the same.
                 job.abort()

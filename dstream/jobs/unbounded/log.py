@@ -162,7 +162,7 @@ def written_record(record: LogRecord) -> bytes:
 
 
 def read_record(data: bytes, number: int, job: str) -> LogRecord:
-    """Return what was written.
+    """Return the record that was written.
 
     Args:
         data: the content of the record.
@@ -364,7 +364,7 @@ class EpochLog:
         return self._is_own(record)
 
     def _is_own(self, record: LogRecord) -> bool:
-        """Say whether what stands there is what this driver wrote, and only the answer was lost."""
+        """Return whether the stored record is this driver's own, and only the answer was lost."""
         found = self._records.read(self._name(record.number))
         return found is not None and found.data == written_record(record)
 
@@ -407,7 +407,7 @@ class EpochLog:
         return self.read(numbers[place]) if place < len(numbers) else None
 
     def floor(self) -> int:
-        """Return the number of the first record that counts. What stands before it is removed, or put by mistake."""
+        """Return the number of the first record that counts. Earlier ones are removed, or put by mistake."""
         found = self._records.read(self._floor_name())
         return 0 if found is None else int(unpacked(found.data))
 
@@ -457,7 +457,7 @@ class UnkeptRecords:
         self._kept: dict[str, Record] = {}
 
     def read(self, name: str) -> Record | None:
-        """Return what stands under a name; None if there is nothing."""
+        """Return the record under a name; None if there is none."""
         return self._kept.get(name)
 
     def write(self, name: str, data: bytes, version: int) -> bool:

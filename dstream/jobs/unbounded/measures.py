@@ -23,7 +23,7 @@ _LAST = 1000
 
 
 class EpochMetrics:
-    """The times of the last epochs, what sources had left then, and what the last record says."""
+    """The times of the last epochs, the backlog of sources after them, and the data of the last record."""
 
     def __init__(self) -> None:
         self._seconds: deque[float] = deque(maxlen=_LAST)
@@ -31,7 +31,7 @@ class EpochMetrics:
         self._left: dict[str, int | None] = {}
 
     def take(self, seconds: float, engine: float, news: Mapping[str, EpochInput]) -> None:
-        """Remember how long an epoch took, and the engine for it, and what the sources had left that it read."""
+        """Add the time of an epoch, that of its engine, and the backlog of the sources that it read."""
         self._seconds.append(seconds)
         self._engine.append(engine)
         self._left = {stage: some.left for stage, some in news.items()}
@@ -60,7 +60,7 @@ class EpochMetrics:
 
 
 def _stages(record: LogRecord, states: StatesOfSteps) -> dict[str, dict[str, Any]]:
-    """Return what was counted, and the size of the state: the driver knows it without a look at the state."""
+    """Return the counts and the sizes of state: the driver knows them without a look at the state."""
     stages = {stage: dict(counts) for stage, counts in record.counts.items()}
     for step, index in states.indexes.items():
         stages.setdefault(step, {}).update(keys=index.keys, state_bytes=index.size_in_bytes)

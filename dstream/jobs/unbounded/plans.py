@@ -162,7 +162,7 @@ def open_plan(
     ready: Callable[[ProcessorGraph], VertexGraph] = _as_it_is,
     guarantee: str = "exactly-once",
 ) -> OpenPlan:
-    """Open the sources and services of a plan, and look at what leads where.
+    """Open the sources and services of a plan, and find the edges of its operations.
 
     Args:
         plan: of a job without an end.
@@ -205,7 +205,7 @@ def open_plan(
 
 
 def _origins_of(root: Core, step: Step, reads: Mapping[int, str]) -> frozenset[str]:
-    """Return the names of what the items of an operation come from; parts of a graph tell each other of an end."""
+    """Return the names of an operation's origins; parts of a graph tell each other of an end."""
     above = list(_reached([root], []))
     endless = (each for each in above if isinstance(each, OverEpochs) and each.step is not step)
     return frozenset(
@@ -244,7 +244,7 @@ def _with_kept_sides(several: Several) -> Several:
 
 
 def _with_own_caches(right: Core) -> Core:
-    """Return the same side, which keeps for itself what others keep as well: they do not read it again."""
+    """Return the same side with caches of its own for rows that others cache too: they do not read them again."""
     became: dict[int, Core] = {}
     for node in topological(right):
         before = list(node.inputs())
@@ -301,7 +301,7 @@ def _streamed(read: Read) -> StreamSource[Any]:
 
 
 def _above(root: Core, kind: type[Any]) -> Iterable[Any]:
-    """Return the operations of a kind that lead to one, without what stands behind the first of them on each way."""
+    """Return the upstream operations of a kind, up to the first of them on each path."""
     found: dict[int, Core] = {}
     stack = list(root.inputs())
     seen: set[int] = set()
@@ -320,7 +320,7 @@ def _above(root: Core, kind: type[Any]) -> Iterable[Any]:
 
 @dataclass(frozen=True, slots=True)
 class InThisEpoch:
-    """What is put into a plan for one epoch.
+    """The operations that one epoch puts into a plan.
 
     Attributes:
         ranges: of each source, by the name of its stage.
@@ -358,7 +358,7 @@ def epoch_plan(plan: OpenPlan, epoch: InThisEpoch) -> Several:
 
 
 class _Copy(NamedTuple):
-    """What reads one range, or what stands where nothing is read."""
+    """A reader of one range, or the empty input where nothing is read."""
 
     source: str
     range: Range | None
@@ -366,7 +366,7 @@ class _Copy(NamedTuple):
 
 
 class _Filling:
-    """What each operation of the plan becomes in one epoch."""
+    """The replacements of a plan's operations for one epoch."""
 
     def __init__(self, plan: OpenPlan, epoch: InThisEpoch) -> None:
         self._plan = plan
@@ -406,7 +406,7 @@ class _Filling:
         return made if kept is None or not isinstance(made, Cache) else dataclasses.replace(made, identity=kept)
 
     def _one(self, node: Core) -> Core:
-        """Return what reads all ranges of a source, or what an operation became."""
+        """Return the reader of all ranges of a source, or the replacement of an operation."""
         if id(node) not in self._copies:
             return self._became[id(node)]
         return _side_by_side([copy.node for copy in self._copies[id(node)]], node)
@@ -448,7 +448,7 @@ def _reading(node: Read, items: Any) -> Core:
 
 
 def _with_times(node: Core) -> Core:
-    """Return what reads one range of a source that knows the time of each item, with the times."""
+    """Return the reader of one range of a source that knows the time of each item, with the times."""
     if isinstance(node, Read):
         return _reading(node, with_times(node.source))
     assert isinstance(node, Unary), "nothing but what is read alone stands before native timestamps"

@@ -80,7 +80,7 @@ class _WithTimes:
 
 
 class Range(NamedTuple):
-    """What is read of one partition.
+    """The range to read of one partition.
 
     Attributes:
         partition: its name.
@@ -94,7 +94,7 @@ class Range(NamedTuple):
 
 
 class EpochInput(NamedTuple):
-    """What one epoch reads of a source, and how far the source has been read then.
+    """The input of one epoch from a source, and the position of the source after it.
 
     Attributes:
         left: how many items it has behind that; None: it does not know.
@@ -135,7 +135,7 @@ class BoundedAsStream:
 def ranges_of(
     source: StreamSource[Any], mark: SourceMark, most: int | None, now: float = 0.0, keep: float = math.inf
 ) -> EpochInput:
-    """Ask a source how far it reaches, and choose what an epoch reads of it.
+    """Ask a source for its end, and choose the ranges that an epoch reads.
 
     Args:
         source: of items without an end, or a `BoundedAsStream`.
@@ -177,7 +177,7 @@ def _read_to(reached: dict[str, Offset], mark: SourceMark, now: float, keep: flo
 
 
 def _identity_after(source: StreamSource[Any], mark: SourceMark, reached: Mapping[str, Offset]) -> Identity:
-    """Return what offsets belong to: of what was read before as it was then, so that the next run compares that."""
+    """Return the identity of the source of offsets as it was when they were read: the next run compares with it."""
     before = mark.identity
     if not before:  # it did not say yet
         return identity_of(source)
@@ -188,13 +188,13 @@ def _identity_after(source: StreamSource[Any], mark: SourceMark, reached: Mappin
 
 
 def identity_of(source: StreamSource[Any]) -> Identity:
-    """Return what the offsets of a source belong to; an empty text if it does not say."""
+    """Return the identity that the offsets of a source belong to; an empty string if it has none."""
     found = getattr(source, "identity", "")
     return {str(part): str(text) for part, text in found.items()} if isinstance(found, Mapping) else str(found)
 
 
 def check_offsets(source: StreamSource[Any], offsets: Mapping[str, Offset]) -> None:
-    """Refuse what no record can hold, before anything is read.
+    """Refuse offsets that no record can contain, before anything is read.
 
     Raises:
         SourceError: an offset, or the name of a partition, is no plain data.

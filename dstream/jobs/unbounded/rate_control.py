@@ -19,7 +19,7 @@ _SPREAD = 0.1
 
 @dataclass(frozen=True, slots=True)
 class _Costs:
-    """What the last epochs say of the time of an epoch: so much for itself, and so much for each item.
+    """Estimated time of an epoch from the last ones: a constant, and a share for each item.
 
     The sums of a line through points of items and seconds, in which older points count less.
     """
@@ -32,7 +32,7 @@ class _Costs:
     of_itself: float = 0.0
 
     def after(self, items: int, seconds: float) -> _Costs:
-        """Return what is known after one more epoch."""
+        """Return the estimate after one more epoch."""
         count = self.count * _MEMORY + 1
         sum_of_items, sum_of_seconds = self.items * _MEMORY + items, self.seconds * _MEMORY + seconds
         squares, products = self.squares * _MEMORY + items * items, self.products * _MEMORY + items * seconds
@@ -72,7 +72,7 @@ class BatchSize:
         return share if self.most is None else min(share, self.most)
 
     def after(self, items: int, seconds: float) -> BatchSize:
-        """Return what holds after an epoch.
+        """Return the batch size after an epoch.
 
         An epoch that took too long makes the next ones smaller. Only one that was nearly full makes them larger, at
         most twice, since a small one says little of what many items cost. Where an epoch takes long however few its
@@ -186,7 +186,7 @@ class RefreshedSides:
         return place not in self._read or now - self._read[place][0] >= self._every[place]
 
     def at(self, now: float) -> dict[int, CacheIdentity]:
-        """Return the identities of what an epoch keeps: those of before, or new ones where their time is over.
+        """Return the cache identities for an epoch: the earlier ones, or new ones where they have expired.
 
         Args:
             now: the reading of the clock of the epoch, in seconds.

@@ -69,7 +69,7 @@ def _begun(source: StreamSource[Any], now: float) -> SourceMark:
 
 
 def is_same(source: StreamSource[Any], mark: SourceMark) -> bool:
-    """Say whether the offsets of a source that was read are those of this one, as far as both say what they are."""
+    """Return whether the offsets of a read source are those of this one, as far as both have an identity."""
     found, before = identity_of(source), mark.identity
     if isinstance(found, Mapping) and isinstance(before, Mapping):
         return all(before.get(part, text) == text for part, text in found.items())
@@ -118,7 +118,7 @@ class SameSources:
         self._looked_at = monotonic()
 
     def check(self, read: Mapping[str, SourceMark]) -> None:
-        """Refuse a source that was made anew, such as a topic: what was read of it stands behind offsets of another.
+        """Refuse a source that was made anew, such as a topic: the earlier offsets belong to another one.
 
         Within five seconds nobody looks again, since a source may have to ask a server. One that cannot say now what it
         is, for whatever reason, is asked the next time.
@@ -138,7 +138,7 @@ _PAUSE = 5.0
 
 
 def _is_said_to_be_same(source: StreamSource[Any], mark: SourceMark) -> bool:
-    """Say the same of a source that is read; what it raises now is no reason to end its job."""
+    """Return the same for a source that was read; an error of its identity is no reason to end its job."""
     try:
         return is_same(source, mark)
     except Exception as error:

@@ -45,7 +45,7 @@ _LOOK, _LONGEST_LOOK = 0.01, 0.05
 
 
 class UnboundedRun:
-    """One run. It can be asked to stop between two epochs; what one that is void makes is thrown away.
+    """One run. It can be asked to stop between two epochs; the output of a void run is thrown away.
 
     Args:
         context: has the engine, and the collections that sinks write into.
@@ -126,13 +126,13 @@ class UnboundedRun:
         return self.is_void
 
     def cancel(self) -> None:
-        """End what the engine runs for it."""
+        """Cancel the tasks that the engine runs for it."""
         running = self._running
         if running is not None:
             running.cancel()
 
     def progress(self) -> dict[str, Any]:
-        """Return what the state of the job says of it."""
+        """Return the progress of the run for the state of the job."""
         record = self.record
         if record is None:
             return {}
@@ -161,7 +161,7 @@ class UnboundedRun:
 
     @contextmanager
     def _processors_closed(self) -> Iterator[None]:
-        """Make what runs epochs, and close its processors at the end."""
+        """Start the runner of epochs, and close its processors at the end."""
         # Whatever the job keeps: processors that do not save lose what they hold when they move to another worker.
         guarantee = "at-least-once" if self._config.guarantee == "none" else self._config.guarantee or "exactly-once"
         self._runner = EpochRunner(
@@ -210,7 +210,7 @@ class UnboundedRun:
     # ----------------------------------------------------------------------------------------------------- beginning
 
     def _claim(self) -> None:
-        """Become the one who decides, and publish what the last record names."""
+        """Become the committing driver, and publish the output that the last record names."""
         before, mine = self._log.claim(self._hint, self._clock, self._first_record, self._going_on)
         # What the state of the job says to be published is not asked of the sinks, which may have forgotten it: Kafka
         # does so a week after the last commit.
@@ -234,7 +234,7 @@ class UnboundedRun:
         self._admissions = {each: BatchSize(epoch_length, most=self._config.max_items) for each in sources}
 
     def _publish_left(self, last: LogRecord, mine: LogRecord) -> None:
-        """Publish what the last record names, unless that is no more and its items are to be read again anyway."""
+        """Publish the output of the last record, unless it is gone and its items are to be read again anyway."""
         start_at = self._config.start_at
         try:
             self._publish(last, mine)
@@ -296,7 +296,7 @@ class UnboundedRun:
         return dataclasses.replace(first, index=self._states_of([first], None).index())
 
     def _check_fits(self, before: LogRecord) -> None:
-        """Refuse a pipeline that would lose what was read or kept before."""
+        """Refuse a pipeline that would lose offsets or state."""
         plan = self._runner.open_plan
         if before.sources.keys() - plan.sources.keys() and not self._drops:
             read, reads = (", ".join(map(repr, sorted(names))) for names in (before.sources, plan.sources))
@@ -385,7 +385,7 @@ class UnboundedRun:
             self._is_committing = False
 
     def _publish(self, record: LogRecord, mine: LogRecord) -> None:
-        """Publish what a record names; where that fails, look whether another driver has put one behind `mine`.
+        """Publish the output of a record; if that fails, look whether another driver has put one behind `mine`.
 
         It has published the same, while this one paused, and removed what is published.
         """

@@ -51,7 +51,7 @@ class LogCompaction:
         self._is_known = False
 
     def after(self, record: LogRecord) -> int:
-        """Look at a record that was published; remove what its checkpoint makes useless, and return how many records.
+        """Note a published record; remove the records that its checkpoint makes useless, and return their number.
 
         Raises:
             EngineError: the storage fails. Nothing is lost then: the next fold finds the same.
@@ -67,7 +67,7 @@ class LogCompaction:
         return removed
 
     def _find_checkpoints(self) -> None:
-        """Find those of drivers before this one, once, and what they have left that died while they removed records."""
+        """Find the checkpoints of earlier drivers, once, and the leftovers of those that died while removing any."""
         if not self._is_known:
             self._left = self._log.numbers_before_floor()
             numbers = [number for number in self._log.numbers() if number % CHECKPOINT_EVERY == 0]
@@ -76,7 +76,7 @@ class LogCompaction:
             self._is_known = True
 
     def _removed(self, first: int, then: LogRecord) -> int:
-        """Remove the records from `first` up to, not including, the checkpoint `then`, and what only they name.
+        """Remove the records from `first` up to, not including, the checkpoint `then`, and files that only they name.
 
         Also those that a driver before has left.
         """
@@ -124,7 +124,7 @@ class StatesOfSteps:
         return ShardedStepState(self.indexes[step], self.files, self.job, epoch, self.version)
 
     def after(self, receipts: Iterable[StepReceipt]) -> StatesOfSteps:
-        """Return what holds once an epoch with these receipts is committed."""
+        """Return the states after an epoch with these receipts is committed."""
         changed: dict[str, list[ShardChange]] = {step: [] for step in self.indexes}
         for receipt in receipts:
             changed[receipt.stage] += receipt.changes
@@ -132,12 +132,12 @@ class StatesOfSteps:
         return StatesOfSteps(self.job, self.version, self.files, indexes, changed)
 
     def deadlines(self, step: str) -> tuple[int | None, float | None]:
-        """Return what the shards of a step wait for: the least watermark, and the least reading of the clock."""
+        """Return the deadlines of the shards of a step: the least watermark, and the least reading of the clock."""
         index = self.indexes[step]
         return index.deadline, index.clock_deadline
 
     def changes(self) -> dict[str, Any]:
-        """Return what the epoch changed that led to this, as a record has it."""
+        """Return the changes of the last epoch, as a record contains them."""
         return {step: changes_to_plain(changes) for step, changes in self.changed.items() if changes}
 
     def index(self) -> dict[str, Any]:

@@ -175,13 +175,13 @@ class EventTime:
     # ------------------------------------------------------------------------------------------------- for the tasks
 
     def partition_time(self, stamp: str, source: str, partition: str, ends: bool) -> PartitionTime:
-        """Return what the task needs that reads a range of a partition."""
+        """Return the times for the task that reads a range of a partition."""
         known = self._known[TimedPartition(stamp, source, partition)]
         counts = not self._is_idle(TimedPartition(stamp, source, partition))
         return PartitionTime(stamp, (source, partition), known.policy, known.watermark, self._now, ends, counts)
 
     def tick(self, step: str, epoch: int, read: Iterable[TimedPartition]) -> Tick:
-        """Return what time it is for a step.
+        """Return the current times of a step.
 
         Args:
             step: its name.
@@ -224,7 +224,7 @@ class EventTime:
         return min(held, default=END_OF_TIME)
 
     def all_idle(self, step: str) -> int:
-        """Return what the watermark of a step becomes if no partition holds time back; see `Tick`."""
+        """Return the watermark of a step if no partition holds time back; see `Tick`."""
         if all(self._sources[each].has_ended for each in self._sources_of(step)):
             return END_OF_TIME
         reached = (self._watermark(each) for each in self._places_of(step) if not self._has_ended(each))
@@ -244,7 +244,7 @@ class EventTime:
             return max(known.watermark, watermark_of(known.policy, self._now))
 
     def _naming(self, place: TimedPartition) -> naming:
-        """Let what a policy of the user's raises name the step that it was given to."""
+        """Name the step in errors of the user's policy."""
         return naming(self._plan.stamps[place.stamp].step)
 
     def _has_ended(self, place: TimedPartition) -> bool:
@@ -270,7 +270,7 @@ class EventTime:
     # ------------------------------------------------------------------------------------------------ between epochs
 
     def is_due(self) -> bool:
-        """Say whether the clock, or what it does to time, reaches what some step waits for, or it has to be told."""
+        """Return whether the clock, or the watermark it moves, reaches the deadline of a step, or must be passed on."""
         steps = self._before.steps
         is_told = any(step not in steps or self._tells_end(step) for step in self._plan.inputs_of)
         return is_told or any(self._is_step_due(step, mark) for step, mark in steps.items())

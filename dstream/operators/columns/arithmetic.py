@@ -57,7 +57,7 @@ __all__ = [
 
 
 def by_python(function: Callable[..., Any], columns: list[Column]) -> Column:
-    """Let Python say what one value in all rows gives; each row has a NaN of its own, which equals no other one.
+    """Evaluate one value for all rows in Python; each row has a NaN of its own, which equals no other one.
 
     Raises:
         NotColumnar: Python raises.
@@ -75,7 +75,7 @@ def by_python(function: Callable[..., Any], columns: list[Column]) -> Column:
 
 
 def made(values: Callable[[], list[Any]]) -> Column:
-    """Return what Python gives for each row as a column."""
+    """Return the Python results of each row as a column."""
     try:
         found = values()
     except Exception as error:

@@ -87,7 +87,7 @@ class Records(LazyRows):
 
 
 def blocks_of_rows(given: Iterator[ArrowRows | Iterator[Any]], step: Any) -> Iterator[Block]:
-    """Give what a split gives as blocks."""
+    """Yield the items of a split as blocks."""
     for each in given:
         if not isinstance(each, ArrowRows):
             yield _named(each, step)

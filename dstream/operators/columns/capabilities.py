@@ -47,7 +47,7 @@ _FLAGS = re.UNICODE | re.ASCII | re.IGNORECASE
 
 
 def is_run_of_one_class(pattern: object) -> bool:
-    """Say whether what a pattern finds are the longest runs of characters of one class."""
+    """Return whether the matches of a pattern are the longest runs of characters of one class."""
     if type(pattern) is not re.Pattern or type(pattern.pattern) is not str or pattern.flags & ~_FLAGS:
         return False
     return _ONE_CLASS.fullmatch(pattern.pattern) is not None
@@ -108,7 +108,7 @@ def unsupported(expression: Expression) -> str | None:
 
 
 def unsupported_in_flat_map(expression: Expression) -> str | None:
-    """Return why the members of what an expression gives cannot be found over columns; None if they can be."""
+    """Return why the members of an expression's results cannot be found in columns; None if they can be."""
     if not gives_lists(expression):
         return "columns divide items by split() and findall() alone"
     return next(_obstacles(expression), None)
@@ -210,7 +210,7 @@ def obstacle_to_columns(op: Op) -> str | None:
 
 
 def expression_of_step(op: Op) -> Expression | None:
-    """Return what the function of a step gives, if that is known."""
+    """Return the expression of a step's function, if it is known."""
     return Argument(0) if op.fn is unchanged else op.expression
 
 

@@ -119,7 +119,7 @@ Values: TypeAlias = Ints | Floats | ConstantColumn | None
 def accumulated_blocks(
     collector: Collector[Any, Any, Any], known: InColumns, container: Any, blocks: Iterator[Block]
 ) -> Any:
-    """Return the container that holds what it held and then the items of the blocks."""
+    """Return the container after the items of the blocks."""
     if known.finds == "groups":
         for each in group_tables(collector, known, blocks, Bound()):  # The container holds all groups anyway.
             if isinstance(each, GroupTable | StringGroupTable | RowGroups | FoldedGroups):
@@ -140,7 +140,7 @@ def accumulated_blocks(
 
 
 def _found(known: InColumns, items: Column) -> Column | tuple[int, ...]:
-    """Return what a container takes of ints, or the floats that it takes."""
+    """Return the ints or floats that a container accumulates."""
     if known.finds == "count":
         _check_counted(known, items)
         return (size_of_column(items),)
@@ -151,7 +151,7 @@ def _found(known: InColumns, items: Column) -> Column | tuple[int, ...]:
 
 
 def _check_counted(known: InColumns, items: Column) -> None:
-    """Evaluate what items go through before they are counted: nobody looks at what it gives, but it may fail.
+    """Evaluate the input of a count: its value is not used, but it may fail.
 
     Raises:
         NotColumnar: it may.
@@ -170,12 +170,12 @@ def _found_of_ints(known: InColumns, values: Ints) -> tuple[int, ...]:
 
 
 def _numbers(known: InColumns, items: Column) -> Ints | Floats:
-    """Return what a collector takes of each item, as it takes it."""
+    """Return the numbers that a collector accumulates, with their type."""
     return _as_numbers(_taken_of(known, items))
 
 
 def _taken_of(known: InColumns, items: Column) -> Column:
-    """Return what a collector takes of each item, of a type that it takes."""
+    """Return the values that a collector accumulates, of a type that it accepts."""
     assert known.expression is not None, "only such collectors are taken"
     found = typed(evaluated(known.expression, (items,)), known.kind)
     if known.only is int and not (isinstance(found, Ints) or _is_one_int(found)):
@@ -278,7 +278,7 @@ def _makes_table(known: InColumns, keys: Column, values: Values) -> bool:
 
 
 def _keys_and_values(known: InColumns, items: Column) -> tuple[Column, Values]:
-    """Return the keys, and what is added up; one int that stands in all rows stays so beside texts."""
+    """Return the keys and the values to add up; an int that is the same in all rows stays one beside strings."""
     assert known.expression is not None, "only such collectors are taken"
     assert known.downstream is not None, "groups have one"
     keys = evaluated(known.expression, (items,))
@@ -353,7 +353,7 @@ def _groups_of_block(known: InColumns, keys: Column, values: Values) -> Iterator
 
 
 def take_of_groups(known: InColumns) -> Callable[..., Any]:
-    """Return what takes (container, count) or (container, count, sum) of the items of a key."""
+    """Return a function that accumulates (container, count) or (container, count, sum) of the items of a key."""
     assert known.downstream is not None, "groups have one"
     assert known.downstream.take is not None, "it makes no groups of its own"
     return known.downstream.take

@@ -98,7 +98,7 @@ def _on_texts(apply: Callable[[Any], Column]) -> Column:
 
 
 def applied_to_texts(sign: str, operands: list[Column]) -> Column:
-    """Return what an operator gives, of whose operands one is a column of texts."""
+    """Return the results of an operator with a column of strings among its operands."""
     if sign in comparisons:
         return _on_texts(lambda texts: texts.compared_texts(sign, *operands))
     if sign != "+":
@@ -143,7 +143,7 @@ def slice_of(of: Column, bounds: list[Column]) -> Column:
 
 
 def method_of(name: str, columns: list[Column]) -> Column:
-    """Return what a method gives, of an object and arguments."""
+    """Return the results of a method of an object with its arguments."""
     of, *arguments = columns
     if all(isinstance(each, ConstantColumn) for each in columns):
         raise NotColumnar("a method of what is the same for all rows")
@@ -179,7 +179,7 @@ _BELOW_2_TO_63 = 2.0**63
 
 
 def evaluated(expression: Expression, columns: Sequence[Column]) -> Column:
-    """Return what the expression gives for each row of its arguments, which have one length.
+    """Return the results of the expression for each row of its arguments, which have one length.
 
     Raises:
         NotColumnar: it cannot be said that Python gives the same for all of these rows, or Python would raise.
@@ -194,7 +194,7 @@ def evaluated(expression: Expression, columns: Sequence[Column]) -> Column:
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """Rows, and what has a name in them.
+    """Rows, and the values that have names in them.
 
     Attributes:
         arguments: of the function.

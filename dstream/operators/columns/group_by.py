@@ -141,7 +141,7 @@ class RowBuffer:
 
 
 def shape_of(keys: Column) -> Any:
-    """Return what tells which keys can be put together.
+    """Return a description of the types of keys that can be put together.
 
     Raises:
         NotColumnar: the keys are no numbers, texts or tuples of these.

@@ -228,7 +228,7 @@ def _packed(column: Column) -> Iterator[tuple[int, bytes]]:
 
 
 def cut_at(batch: SortedBatch, borders: Ranks) -> Iterator[SortedBatch]:
-    """Give the part of a batch before each border, and that behind the last one; what equals a border is behind it.
+    """Yield the part of a batch before each border, and that behind the last one; equal rows are behind a border.
 
     The items are looked at only where a border stands between them.
     """

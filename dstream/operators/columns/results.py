@@ -48,7 +48,7 @@ def finished_entries(
     step: Step,
     tables: Sequence[Table],
 ) -> Iterator[Block] | None:
-    """Return the entry of the key and the finished value of each group, or what `to` makes of the two.
+    """Return the entry of the key and the finished value of each group, or the results of `to` for the two.
 
     None if sums need more than 64 bits.
     """

@@ -74,7 +74,7 @@ def compare_step(op: Op, before: Column, found: Column) -> None:
 
 
 def compare_results(step: str, found: Sequence[Any], expected: Sequence[Any], of: Callable[[], str]) -> None:
-    """Compare what columns made of a block with what functions made of it, in order.
+    """Compare the results of columns for a block with those of the functions, in order.
 
     Raises:
         ColumnsDifferError: a value, a type or the order differs.
@@ -120,7 +120,7 @@ Passed: TypeAlias = "int | NDArray[np.bool_] | StringLists"
 
 
 class OpenBlock:
-    """The block that is being used, and what counts of it.
+    """The current block, and the counts that belong to it.
 
     Args:
         ops: the steps; those that count have an `ItemCount`.
@@ -134,7 +134,7 @@ class OpenBlock:
             each.of_open_block = partial(self._counted, place)
 
     def begin(self, passed: Sequence[Passed]) -> None:
-        """Take what the steps did to a block, before it is given on."""
+        """Record the effect of the steps on a block, before it is passed on."""
         self._passed = passed
 
     def end(self) -> None:
@@ -211,7 +211,7 @@ _MOST_WITHHELD = 3
 
 
 def column_chain(ops: Sequence[Op], items: Iterator[Any]) -> Iterator[Any] | None:
-    """Return what steps make of items, in columns as far as these go; None if they do not go at all."""
+    """Return the results of steps, in columns as far as possible; None if nothing is possible in columns."""
     first = list(takewhile(is_in_columns, ops))
     if all(op.action == "count" for op in ops):
         return counted_items(ops, items) if isinstance(items, ColumnItems) else None
@@ -251,7 +251,7 @@ def _through(ops: Sequence[Op], blocks: Iterator[Block], open_block: OpenBlock |
 
 
 def _passed(ops: Sequence[Op], block: Block, passed: list[Passed]) -> Column:
-    """Return what steps make of a block, and append what those did that give another number of rows, or count."""
+    """Return the results of steps for a block; append to `passed` those that change the number of rows, or count."""
     column = as_column(block)
     for op in ops:
         if (size := size_of_column(column)) == 0:  # Python never reaches the step, nor what it does for any item.

@@ -68,7 +68,7 @@ _NOT_BLANK = _outside(lambda character: character not in BLANKS, beyond_ascii=Tr
 
 
 def words_of(texts: Strings) -> StringLists:
-    """Return what `str.split` without arguments gives for each text.
+    """Return the words of `str.split` without arguments for each string.
 
     Raises:
         NotColumnar: one of them holds a newline, or a blank beyond ASCII.
@@ -110,7 +110,7 @@ _BEGINS_BLANK = np.isin(np.arange(256), [blank[0] for blank in _OTHER_BLANKS])
 
 
 def found_by_pattern(pattern: re.Pattern[str], texts: Strings) -> StringLists:
-    """Return what `findall` of a pattern gives for each text.
+    """Return the matches of `findall` of a pattern for each string.
 
     Raises:
         NotColumnar: it is no run of characters of one class; or a text holds a newline, or is not ASCII where a class
@@ -160,7 +160,7 @@ pc: Any = pyarrow.compute
 
 
 def method_of_texts(name: str, of: Column, arguments: Given) -> Column:
-    """Return what a method gives for each text, or what `findall` of a pattern does.
+    """Return the results of a method, or of `findall` of a pattern, for each string.
 
     Raises:
         NotColumnar: it cannot be said for these texts and arguments.
@@ -221,7 +221,7 @@ def _only_ascii(texts: Strings) -> None:
 
 
 def _changed(change: Callable[[bytes], bytes]) -> Callable[[Strings], Strings]:
-    """Return what changes each byte into one other byte."""
+    """Return a function that replaces each byte by one other byte."""
 
     def apply(texts: Strings) -> Strings:
         _only_ascii(texts)

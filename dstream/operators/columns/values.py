@@ -53,7 +53,7 @@ GREATEST = 2**63 - 1
 
 
 class NotColumnar(Exception):
-    """A column cannot promise what Python gives for these rows."""
+    """A column cannot promise Python's results for these rows."""
 
 
 class NotYet(NotColumnar):
@@ -305,7 +305,7 @@ def tight(column: Ints) -> Ints:
 
 
 def typed(column: Column, kind: type | None) -> Column:
-    """Return what a step of this kind gives: the column as it is, or exact ints or floats.
+    """Return the result column of a step of this kind: the column as it is, or exact ints or floats.
 
     Raises:
         NotColumnar: it holds something that becomes no int, or no float.

@@ -245,7 +245,7 @@ class JoinTable(ABC):
 
     @abstractmethod
     def ending(self) -> Iterator[Any]:
-        """Give what comes behind all rows that pass by."""
+        """Yield the rows that follow all passing rows."""
 
     @abstractmethod
     def going_on(self, index: Index, passing: Iterable[Pair]) -> Iterator[Any]:

@@ -31,7 +31,7 @@ Index = dict[Any, list[Pair]]
 
 @dataclass(frozen=True)
 class Matching:
-    """What becomes of the items of both sides.
+    """The output of both sides of a join.
 
     Attributes:
         holds_left: whether the left side is the one that is held.
@@ -45,7 +45,7 @@ class Matching:
 
     @staticmethod
     def of(how: str, holds_left: bool) -> Matching:
-        """Return what `how` means if the left, or the right side is held."""
+        """Return the output of `how` if the left, or the right side is held."""
         keeps_left, keeps_right = how in ("left", "full"), how in ("right", "full")
         return Matching(holds_left, *((keeps_left, keeps_right) if holds_left else (keeps_right, keeps_left)))
 
@@ -152,7 +152,7 @@ def pairs_again(read: Iterable[Pair]) -> Iterator[Pair]:
 
 
 def _drained(index: Index) -> Iterator[Pair]:
-    """Give the pairs, letting go of each key behind it: what takes them needs memory, too."""
+    """Yield the pairs and free each key behind it: their consumer needs memory, too."""
     for key in list(index):
         yield from index.pop(key)
     index.clear()
@@ -161,7 +161,7 @@ def _drained(index: Index) -> Iterator[Pair]:
 def _in_blocks(
     index: Index, held: Iterator[list[Pair]], passing: Iterable[Pair], matching: Matching, bound: Bound, level: int
 ) -> Iterator[Entry[Any, Any]]:
-    """Let the side that passes by do so once for each block that can be held; at last, for what matched nothing."""
+    """Pass the other side once for each block that can be held; the last pass is for rows without a match."""
     kept, keys = Run(passing), set[Any]()
     in_block = replace(matching, keeps_passing=False)
     while index:
@@ -204,7 +204,7 @@ def _extended(left: Any, right: Any) -> Any:
 
 @dataclass(frozen=True)
 class Membership:
-    """What becomes of the items that pass by.
+    """The output for the items that pass by.
 
     Attributes:
         is_wanted: those go on whose keys are held; otherwise those whose keys are not.

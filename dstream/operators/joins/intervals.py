@@ -91,7 +91,7 @@ _Sides = tuple[_Waiting, _Waiting]
 
 @dataclass(slots=True)
 class _Arrived:
-    """What came to a shard, as columns, and the watermark up to which items are forgotten: the delta of a join."""
+    """The input of a shard, as columns, and the watermark of the items to forget: the delta of a join."""
 
     watermark: int = NO_WATERMARK
     inputs: list[int] = field(default_factory=list)
@@ -184,7 +184,7 @@ class _WaitingItems(KeyStates[_Sides]):
         return arrived.waiting(self._reaches)
 
     def patch(self, delta: Any) -> None:
-        """Take the items that came, and forget what was forgotten."""
+        """Apply a delta: add the items that came, and remove those that were forgotten."""
         arrived: _Arrived = delta
         for number, key, timestamp, item in arrived.rows():
             self._add(number, key, timestamp, item)

@@ -45,13 +45,13 @@ class RightSide:
 
     @staticmethod
     def of(node: HashJoin, limit: int) -> RightSide:
-        """Return that of a join, where `limit` is what the context allows."""
+        """Return the right side of a join, where `limit` is the bound of the context."""
         assert node.right_key is not None, "a hash join has two keys"
         own = node.broadcast_limit
         return RightSide(node.right_key, node.projecting, node.step, limit if own is None else own)
 
     def columns(self, items: list[Any]) -> Columns:
-        """Return the canonical keys of some items, and what of them goes into the pairs."""
+        """Return the canonical keys of some items, and their parts in the pairs."""
         keys = canonical_keys(results(self.key, items), items)
         return keys, items if self.projecting is None else results(self.projecting, items)
 

@@ -29,7 +29,7 @@ __all__ = ["Nearest", "nearest_batches"]
 
 @dataclass(frozen=True)
 class Nearest:
-    """Which right item a left one gets; what the operation is without its inputs."""
+    """The choice of the right item for a left one; the operation without its inputs."""
 
     left_on: Callable[[Any], Any]
     right_on: Callable[[Any], Any]
@@ -76,7 +76,7 @@ def nearest_batches(nearest: Nearest, targets: int, batches: Batches, task: Task
 
 
 class _Left(NamedTuple):
-    """An item on its way: its place and key, and what is nearest so far, as (place, item)."""
+    """A left item: its place and key, and the nearest right item so far, as (place, item)."""
 
     place: Any
     key: Any

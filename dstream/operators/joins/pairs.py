@@ -212,7 +212,7 @@ def pairs_of_batches(batches: Iterable[tuple[int, Any]]) -> Iterator[tuple[Any, 
 
 @dataclass(frozen=True)
 class SideBySide:
-    """What becomes of two streams; what the operation is without its inputs."""
+    """The output of two streams; the operation without its inputs."""
 
     how: ZipMode
     fill: Any
@@ -224,7 +224,7 @@ class SideBySide:
         return SideBySide(node.how, node.fill, node.step)
 
     def items(self, lefts: Iterator[Any], rights: Iterator[Any], before: int = 0) -> Iterator[Any]:
-        """Give what becomes of two sides, of which the left one is read first.
+        """Yield the output of two sides, of which the left one is read first.
 
         Args:
             lefts: the items of one side.

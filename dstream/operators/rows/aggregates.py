@@ -43,7 +43,7 @@ __all__ = ["StatefulCalls", "at_places", "finishing", "groups_of_partition", "pa
 
 
 def partial(node: Aggregate, number: int, items_may_travel: bool = True) -> Operation:
-    """Return what a partition of one input does with its items; by key, whether it may give some as they are."""
+    """Return the first stage for a partition of one input; by key, with `items_may_travel` it may pass items on."""
     reduction = node.reductions[number]
     if node.is_keyed:
         tables_may_travel = items_may_travel and len(node.reductions) == 1
@@ -179,7 +179,7 @@ def _numbered(number: int, items: Iterator[Any], task: Task) -> Iterator[tuple[i
 
 
 def finishing(node: Aggregate) -> Operation:
-    """Return what makes results of all that `partial` gave; those of keys come in no order, if some went to disk."""
+    """Return the second stage, which finishes the output of `partial`; results of keys have no order after a spill."""
     if node.is_keyed:
         return functools.partial(_finished_groups, _downstreams(node), node.to, node.step)
     if not node.combines:
@@ -188,7 +188,7 @@ def finishing(node: Aggregate) -> Operation:
 
 
 def _downstreams(node: Aggregate) -> list[Collector[Any, Any, Any]]:
-    """Return what reduces the items of a key, for each input."""
+    """Return the collectors of the items of a key, for each input."""
     return [reduction.keyed.downstream for reduction in node.reductions if reduction.keyed is not None]
 
 
@@ -266,7 +266,7 @@ def _merged(
 def _results(
     finish: Callable[[Any], Any], to: Callable[[Any, Any], Any] | None, groups: Iterator[tuple[Any, ...]]
 ) -> Iterator[Any]:
-    """Give what goes on of each (key, container, ...)."""
+    """Yield the results of each (key, container, ...)."""
     for key, container, *_ in groups:
         try:
             result = finish(container)
@@ -313,7 +313,7 @@ def _accumulated(
 
 @operation.register
 def _(node: Aggregate) -> Operation:
-    """Return what makes results of what `partial` gave for all items there are, which stand in one place."""
+    """Return the second stage for the output of `partial` for all items, which is in one partition."""
     if not node.is_keyed:
         return finishing(node)
     return functools.partial(_groups_in_order, _downstreams(node), node.to, node.step)
@@ -335,7 +335,7 @@ class StatefulCalls:
         self._states: dict[Any, Any] = {}
 
     def of(self, key: Any, item: Any) -> Iterable[Any]:
-        """Return what becomes of an item."""
+        """Return the results of an item."""
         try:
             is_first = key not in self._states
             if is_first:
@@ -358,7 +358,7 @@ class StatefulCalls:
         return items if type(items) in _AT_HAND else self._named(items, item)
 
     def _named(self, items: Iterable[Any], item: Any) -> Iterator[Any]:
-        """Give what is made while it is asked for, such as by a function that yields."""
+        """Yield results that are made lazily, such as by a generator function."""
         try:
             yield from items
         except Exception as error:
@@ -383,7 +383,7 @@ def _(node: Stateful) -> Operation:
 
 
 def calls_of(node: Stateful) -> Callable[[], StatefulCalls]:
-    """Return what makes the calls of a task."""
+    """Return a factory of the calls of a task."""
     return functools.partial(StatefulCalls, node.create, node.fn, node.action, node.key is not None, node.step)
 
 
@@ -401,7 +401,7 @@ def at_places(
     batches: Iterator[tuple[int, tuple[list[Any], list[int], list[Any]]]],
     task: Task,
 ) -> Iterator[tuple[tuple[int, int], Any]]:
-    """Let items pass the states of their keys; give ((source, position), what became of it).
+    """Pass items through the states of their keys; yield ((source, position), results).
 
     Args:
         calls: makes the calls of this task.

@@ -60,7 +60,7 @@ def dumps_columns(columns: Sequence[list[Any]]) -> bytes:
 
 
 def travelling(items: list[Any]) -> Iterable[Any]:
-    """Return what a list of items is to be pickled as, also inside of something else: a list comes out again."""
+    """Return a form of a list of items to pickle, also inside of something else: a list comes out again."""
     return _Entries(items) if set(map(type, items)) == {Entry} else items
 
 
@@ -166,7 +166,7 @@ class Batcher:
             yield size, data
 
     def begin(self, first: list[Any]) -> None:
-        """Aim the first batch at the target size, given its first item; what is known already stands."""
+        """Set the size of the first batch by its first item; sizes that are known already stay."""
         if self._is_new:
             self.count = max(1, min(TARGET_BYTES // len(dumps_items(first)), _FIRST_COUNT))
             self._is_new = False
@@ -178,7 +178,7 @@ class Batcher:
 
 
 class _Packed:
-    """Pickles a column as what makes a list of its items."""
+    """Pickle of a column as the call that makes a list of its items."""
 
     def __init__(self, column: Column) -> None:
         self._column = column

@@ -122,7 +122,7 @@ def _blocks_of(part: Iterator[Any]) -> Iterator[Block]:
 
 
 def blocks_of_range(items: Iterator[Any]) -> Iterator[Block] | None:
-    """Return what is left of a range as columns; None if it is none, or a short one."""
+    """Return the rest of a range as columns; None if it is no range, or a short one."""
     parts = stretches(items, 0) if type(items) is _OF_RANGE else None
     return None if parts is None else _columns_of(parts)
 
@@ -141,7 +141,7 @@ _OF_RANGE = type(iter(range(0)))
 
 
 def stretches(items: Iterator[Any], work: int) -> Iterator[Sequence[Any]] | None:
-    """Return what is left of a range or a list in stretches, a short one first; None if columns would not be faster.
+    """Return the rest of a range or a list in stretches, a short one first; None if columns would not be faster.
 
     Args:
         items: an iterator over a range or a list, of which none is taken.

@@ -100,7 +100,7 @@ class CacheSplit:
 
 
 def read_here(node: ReadCache) -> Read | None:
-    """Return what reads the items of `node` if they are in this process, where the local engine kept them."""
+    """Return a reader of the items of `node` if the local engine keeps them in this process."""
     if not isinstance(node.items, CachedItems):
         return None
     return Read(CacheSource(node.items, node.is_ordered), step=node.step)

@@ -15,7 +15,7 @@ __all__ = ["Caches", "HeldByContext"]
 
 
 class Caches:
-    """What is kept of `cache()` steps, by the engines of one context, until it is closed.
+    """The contents of `cache()` steps, which the engines of one context share until it is closed.
 
     A step is known by its identity, which is not held here: what is kept goes with the last plan that has the step.
     """
@@ -24,12 +24,12 @@ class Caches:
         self._slots: WeakKeyDictionary[CacheIdentity, _Slot] = WeakKeyDictionary()
 
     def found(self, node: Cache) -> CacheContent | None:
-        """Return what is kept of a step; None if that is nothing, or went with what held it."""
+        """Return the cached content of a step; None if there is none, or its holder is gone."""
         slot = self._slots.get(node.identity)
         return None if slot is None else slot.found()
 
     def kept(self, node: Cache, compute: Callable[[], CacheContent]) -> CacheContent:
-        """Return what is kept of a step; if that is nothing, compute it now, and let other threads wait.
+        """Return the cached content of a step; compute it if there is none, and let other threads wait.
 
         A failure of `compute` leaves nothing.
         """

@@ -28,7 +28,7 @@ def _(node: Gather) -> Operation:
 
 
 def gathered(gatherer: Gatherer[Any, Any, Any], step: Step, items: Iterator[Any], task: Task) -> Iterator[Any]:
-    """Give what `gatherer` makes of the items."""
+    """Yield the output of `gatherer` for the items."""
     gathered_items = gatherer.gather(items)
     # Those that go by places run nothing of the user's: what fails in them has failed before.
     return gathered_items if isinstance(gatherer.parallel, ByPlace) else _named(step, gathered_items)
@@ -47,7 +47,7 @@ def state_of_part(kind: AtEnd[Any, Any], step: Step, items: Iterator[Any], task:
 
 
 def finish(gatherer: Gatherer[Any, Any, Any], step: Step, states: Iterator[Any], task: Task) -> Iterator[Any]:
-    """Combine the states of all partitions, in order, and give what the finisher pushes."""
+    """Combine the states of all partitions, in order, and yield the output of the finisher."""
     with naming(step):
         yield from gatherer.finished(states)
 
@@ -55,7 +55,7 @@ def finish(gatherer: Gatherer[Any, Any, Any], step: Step, states: Iterator[Any],
 def gathered_ahead(
     kind: ByPlace[Any, Any], own: Iterator[Any], behind: Iterable[Any], is_first: Callable[[], bool]
 ) -> Iterator[Any]:
-    """Give what begins in `own`; see `ByPlace.gather_ahead`."""
+    """Yield the output that begins in `own`; see `ByPlace.gather_ahead`."""
     if kind.window is not None and type(own) is ColumnItems:
         from dstream.operators.columns.windows import sliding_windows  # loads NumPy
 
@@ -74,7 +74,7 @@ def _(node: CallResults) -> Operation:
 
 
 def calls_of(node: CallResults) -> CallResults:
-    """Return `node` as it travels: without what it reads from, and what stays in the driver."""
+    """Return `node` for a task: without its input, and the parts that stay in the driver."""
     guards = tuple(guard.on_a_worker() for guard in node.guards)
     return replace(node, upstream=cast(Any, None), calling=replace(node.calling, into=None), guards=guards)
 
@@ -94,7 +94,7 @@ def _results(node: CallResults, items: Iterator[Any], task: Task) -> Generator[A
 
 
 def _timed_results(node: CallResults, pairs: Iterator[Any], task: Task) -> Generator[Any, None, None]:
-    """Do the same with pairs `(timestamp, item)`: calls are given the item, and what they give has its timestamp."""
+    """Do the same with pairs `(timestamp, item)`: calls receive the item, and their results have its timestamp."""
     settle, timestamps = _Settling(node, task), deque[Any]()
     with naming(node.step), closing(_outcomes(node, _items_of(pairs, timestamps), task)) as outcomes:
         for outcome in outcomes:
@@ -149,7 +149,7 @@ def _outcomes(node: CallResults, items: Iterable[Any], task: Task) -> Any:
 
 
 class _Settling:
-    """Makes results of outcomes: those of calls that failed are what a guard makes of them, or raised."""
+    """Results of outcomes: for failed calls, those of a guard, or the exception."""
 
     def __init__(self, node: CallResults, task: Task) -> None:
         self._step = node.step

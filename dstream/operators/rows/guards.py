@@ -36,17 +36,17 @@ Action = tuple[Step, Callable[[Any], object]]
 
 
 def recovering(op: Op, task: Task) -> Op:
-    """Return a guarded step as one that gives from no item to many, and catches what its guards are for."""
+    """Return a guarded step as one from an item to many, which catches the exceptions of its guards."""
     return Op("flat_map", _Recovering(op, Handler(op.guards, task)), None, op.step)
 
 
 def shipped(op: Op) -> Op:
-    """Return a step without what its guards keep in the driver."""
+    """Return a step without the parts of its guards that stay in the driver."""
     return dataclasses.replace(op, guards=tuple(guard.on_a_worker() for guard in op.guards))
 
 
 class _Recovering:
-    """A step on one item: a list of what it gives, which is nothing of it if it fails half-way."""
+    """A step on one item: a list of its results, without any of an item on which it fails half-way."""
 
     def __init__(self, op: Op, handle: Handler) -> None:
         self._op = op
@@ -71,13 +71,13 @@ class _Recovering:
 
 
 class Handler:
-    """Decides what becomes of an item on which a step failed: the first guard that is for the exception does."""
+    """Handler of items on which a step failed: the first guard for the exception decides."""
 
     def __init__(self, guards: Iterable[Guard], task: Task) -> None:
         self._guards = [(guard, task.noting(guard)) for guard in guards]
 
     def __call__(self, item: Any, error: Exception) -> tuple[Any, ...] | None:
-        """Return what takes the place of the item, maybe nothing; None if no guard is for this exception."""
+        """Return the replacement of the item, maybe nothing; None if no guard is for this exception."""
         for guard, note in self._guards:
             if isinstance(error, guard.kinds):
                 return _treated(guard, note, item, error)
@@ -85,7 +85,7 @@ class Handler:
 
 
 class HandlerOfMisread:
-    """Decides what takes the place of a bad record of a source.
+    """Handler of bad records of a source.
 
     A guard may be for the `SourceError` that says where the record stands, or for what the parser raised.
     """
@@ -94,7 +94,7 @@ class HandlerOfMisread:
         self._guards = [(guard, task.noting(guard)) for guard in guards]
 
     def __call__(self, misread: Misread) -> tuple[Any, ...]:
-        """Return what takes its place, maybe nothing.
+        """Return the replacement of a bad record, maybe nothing.
 
         Raises:
             SourceError: no guard is for it.

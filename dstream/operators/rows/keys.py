@@ -89,7 +89,7 @@ _ENTRIES = frozenset({Entry, tuple})
 
 
 def results(fn: Callable[[Any], Any], items: list[Any]) -> list[Any]:
-    """Return what `fn` gives for each item; its failure can be told with the item."""
+    """Return the results of `fn` for each item; an error can be attributed to the item."""
     found = []
     for item in items:  # A failure finds the item by this name.
         found.append(fn(item))  # noqa: PERF401 - inside a comprehension Python 3.12 would forget the name
@@ -122,7 +122,7 @@ def _checked(key: Callable[[Any], Any] | None, step: Step, items: Iterator[Any],
 
 
 def item_key(key: Callable[[Any], Any] | None, item: Any) -> Any:
-    """Return the canonical key of an item: what `key` gives, that of an entry, or itself."""
+    """Return the canonical key of an item: the result of `key`, the key of an entry, or the item itself."""
     if key is not None:
         return canonical(key(item))
     return canonical(item.key if isinstance(item, Entry) else item)

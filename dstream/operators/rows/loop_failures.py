@@ -45,7 +45,7 @@ _OF_RESULTS = frozenset({exact_int.__code__, exact_float.__code__, many.__code__
 def call_again(
     failed: list[Exception], ops: Sequence[Op | None], variables: Mapping[str, Any], first_line: int
 ) -> None:
-    """Call the function of the user's whose expression has failed, on the same item; raise what it raises.
+    """Call the user's function whose inlined expression failed, on the same item; raise its error.
 
     Where it does not fail in that way again, as on an iterator, which is used up, the first failure counts.
 

@@ -40,7 +40,7 @@ Loop = Callable[[Rounds, Sequence[Op]], Iterator[Any]]
 
 
 def run_chain(ops: Sequence[Op], items: Iterable[Any]) -> Iterator[Any]:
-    """Give what the steps `ops` make of `items`, one item at a time, nothing ahead of time."""
+    """Yield the results of the steps `ops` for `items`, one item at a time, nothing ahead of time."""
     if ops and (known := _known_pair(ops[-1])) is not None:
         return PairsOfOneValue(run_chain(ops[:-1], items), *known)
     if ops and type(items) is _INTS and (safe := _safe_on_ints(ops[0])) is not None:
@@ -69,7 +69,7 @@ _INTS = type(iter(range(0)))
 
 
 def _safe_on_ints(op: Op) -> Callable[[Any], Any] | None:
-    """Return what a step does to each int of a range if it cannot fail, so that no loop has to name it."""
+    """Return a step's function on ints of a range if it cannot fail, so that no loop has to name it."""
     if op.action != "map":
         return None
     if op.fn is unchanged:
@@ -158,7 +158,7 @@ Shape: TypeAlias = "tuple[tuple[str, type | None, Form | None], ...]"
 
 
 def _shaped(ops: Sequence[Op]) -> tuple[Shape, list[Any]]:
-    """Return what the source of a loop depends on, and what it is given: functions, then the constants of each step."""
+    """Return the shape that the source of a loop depends on, and its arguments: functions, then constants by step."""
     if all(op.expression is None for op in ops) or is_watched():
         return _without_forms(ops)
     from dstream.operators.rows.syntax import form_of, is_inlined
@@ -295,7 +295,7 @@ def _constants(index: int, form: Form | None) -> list[str]:
 
 
 def _ending(shape: Shape, first_line: int) -> list[str]:
-    """Write what happens when a step has failed; an expression that did is called as a function then.
+    """Write the handler of a failed step; an inlined expression is called as a function then.
 
     That stands behind the handler: what the function raises must not have the failure of the expression for a context.
     """
@@ -311,7 +311,7 @@ def _ending(shape: Shape, first_line: int) -> list[str]:
 
 
 def _statement(action: str, kind: type | None, call: str, level: int) -> str:
-    """Write what a step does with the variable of its level; a `flat_map` opens the loop of the next one."""
+    """Write the statement of a step for the variable of its level; a `flat_map` opens the loop of the next one."""
     if action == "map":
         return f"v{level} = {_converted(call, kind)}"
     if action in _TIMES:
@@ -326,7 +326,7 @@ _TIMES = {"unpair": "t, v{0} = v{0}", "pair": "v{0} = t, v{0}"}
 def run_branches(
     branches: Sequence[Sequence[Op]], items: Iterable[Any], takers: Sequence[Callable[[Any], object]]
 ) -> Iterator[Any]:
-    """Give what the first of several chains makes of each item, after `takers` had what the others make of it."""
+    """Yield the results of the first chain for each item, after `takers` had those of the other chains."""
     first, *others = map(_short, branches)
     chains = [*others, first]
     # Each branch has a line of its own before its steps and one behind them.
@@ -383,7 +383,7 @@ def _converted(call: str, kind: type | None) -> str:
 
 
 def _opened(call: str, index: int, item: str, kind: type | None) -> str:
-    """Write what C code may iterate over without us: iterating over anything else may fail, and names the step."""
+    """Write an iteration over built-in containers for C code; anything else may fail, and names the step."""
     if kind is None:
         return f"r if type(r := {call}) in harmless else named(r, ops[{index}], {item})"
     return f"named({call}, ops[{index}], {item})"
@@ -394,7 +394,7 @@ def _all_converted(call: str, kind: type | None) -> str:
 
 
 def _named(result: Any, op: Op, item: Any) -> Iterator[Any]:
-    """Give what the function of a `flat_map` made of `item`; what fails meanwhile names both."""
+    """Yield the results of a `flat_map` for `item`; an error meanwhile names both."""
     try:
         yield from _all_of(result, op.kind)
     except Exception as error:

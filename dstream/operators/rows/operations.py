@@ -83,7 +83,7 @@ class ItemCount:
 
 
 def one_by_one(ops: Sequence[Op]) -> Sequence[Op]:
-    """Return the steps for a loop over items: what counts is called for each of them."""
+    """Return the steps for a loop over items: a step that counts is called for each of them."""
     if all(op.action != "count" for op in ops):
         return ops
     return [replace(op, action="peek", fn=op.fn.each) if isinstance(op.fn, ItemCount) else op for op in ops]
@@ -136,7 +136,7 @@ class Task(Protocol):
     reads_all: bool
 
     def noting(self, guard: Guard) -> Callable[[Any], object]:
-        """Return what takes a note of each item that a step failed on."""
+        """Return a function that records each item that a step failed on."""
         ...
 
     def at_end(self, close: Callable[[], object]) -> None:
@@ -144,19 +144,19 @@ class Task(Protocol):
         ...
 
     def at_end_with(self, close: Callable[[BaseException | None], object]) -> None:
-        """Call `close` when the task ends, with what it failed with; None if it did not, also if it was left early."""
+        """Call `close` at the end of the task with its error; None if it did not fail, also if it was left early."""
         ...
 
     def peeking(self, op: Op) -> Callable[[Any], object]:
-        """Return what a `peek` step calls for each item."""
+        """Return the function that a `peek` step calls for each item."""
         ...
 
     def counting(self, op: Op) -> ItemCount:
-        """Return what counts the items; the function of `op` gets the number at the end."""
+        """Return the counter of the items; the function of `op` gets the number at the end."""
         ...
 
     def service(self, served: ServiceFunction, step: Step) -> Any:
-        """Return what the service of a step gives: made now, or for an earlier step or task that shares it."""
+        """Return the service of a step: made now, or for an earlier step or task that shares it."""
         ...
 
 
@@ -164,7 +164,7 @@ Operation = Callable[[Iterator[Any], Task], Iterator[Any]]
 
 
 def operated(operations: Iterable[Operation], items: Iterator[Any], task: Task) -> Iterator[Any]:
-    """Return what operations make of items, one after another, however many they are."""
+    """Return the results of any number of operations, one after another."""
     depth = Depth()
     for each in operations:
         items = depth.add(each(items, task))
@@ -173,7 +173,7 @@ def operated(operations: Iterable[Operation], items: Iterator[Any], task: Task) 
 
 @functools.singledispatch
 def operation(node: Core) -> Operation:
-    """Return what `node` does to the items of its input, as a function that can be pickled."""
+    """Return the operation of `node` on its input, as a function that can be pickled."""
     raise UnsupportedError(f"neither the local engine nor a task of Spark runs {node.label()} on its items")
 
 
@@ -191,12 +191,12 @@ def _chain(ops: Sequence[Op], items: Iterator[Any], task: Task) -> Iterator[Any]
 
 
 def in_chain(ops: Sequence[Op], items: Iterator[Any]) -> Iterator[Any]:
-    """Return what steps make of items, which need nothing of a task any more: in columns, if they may."""
+    """Return the results of steps that need nothing of a task any more: in columns, if possible."""
     return _in_columns(ops, items) or run_chain(one_by_one(ops), items)
 
 
 def _in_columns(ops: Sequence[Op], items: Iterator[Any]) -> Iterator[Any] | None:
-    """Return what steps make of items in columns, if the first step is an expression and the items may become some.
+    """Return the results of steps in columns, if the first step is an expression and the items can be columns.
 
     Steps that count are no such step: they take columns and items alike.
     """
@@ -416,7 +416,7 @@ def written_results(
     batches: Iterator[Any],
     task: Task,
 ) -> Iterator[Any]:
-    """Do the same with the containers of an aggregate; what it makes of each goes through `collector` as an entry."""
+    """Do the same with the containers of an aggregate; the results of each go through `collector` as an entry."""
     with naming(step):
         for bucket, parts in groupby(batches, key=itemgetter(0)):
             merging = merged((batch for _, batch in parts), downstream.combined, task.bound)

@@ -17,7 +17,7 @@ __all__ = ["TaskServices", "closing"]
 
 
 class TaskServices:
-    """What the services of a plan have made in one task, or in one process: each once."""
+    """The services of a plan in one task, or in one process: each is made once."""
 
     def __init__(self) -> None:
         self._made: dict[int, tuple[ServiceFunction, Step, Any]] = {}
@@ -26,7 +26,7 @@ class TaskServices:
         return bool(self._made)
 
     def get(self, served: ServiceFunction, step: Step) -> Any:
-        """Return what the service of a step gives, made if it was not."""
+        """Return the service of a step, made on first use."""
         if served.number not in self._made:
             with naming(step):
                 self._made[served.number] = served, step, served.opened().create()
@@ -55,7 +55,7 @@ Leave = Callable[[type[BaseException] | None, BaseException | None, TracebackTyp
 
 
 def closing(close: Callable[[], object]) -> Leave:
-    """Return what an `ExitStack` calls to close something, whose failure does not hide one that came before."""
+    """Return a callback for `ExitStack` that closes something; its failure does not hide an earlier one."""
 
     def leave(kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
         try:
@@ -68,7 +68,7 @@ def closing(close: Callable[[], object]) -> Leave:
 
 
 def closing_with(close: Callable[[BaseException | None], object]) -> Leave:
-    """Return what an `ExitStack` calls to close something, which is told of a failure, and raises nothing."""
+    """Return a callback for `ExitStack` that closes something; it receives the failure, and raises nothing."""
 
     def leave(kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
         close(None if isinstance(error, GeneratorExit) else error)

@@ -270,14 +270,14 @@ def merged_as(
 
 
 class Groups:
-    """Groups as columns, which need no object for each group: where a key stands, containers, and what is beside."""
+    """Groups as columns, which need no object for each group: positions of keys, containers, and further columns."""
 
     def __init__(self) -> None:
         self._places: dict[Any, int] = {}
         self._columns: list[list[Any]] = []
 
     def take(self, keys: list[Any], columns: Sequence[list[Any]], combine: Combining) -> None:
-        """Take in containers and what stands beside them, combining those of a key."""
+        """Add containers and further columns, combining the containers of a key."""
         keys = canonical_all(keys)
         if self._places.keys().isdisjoint(keys):
             self._append(keys, columns)
@@ -298,7 +298,7 @@ class Groups:
         collectors: Iterable[Collector[Any, Any, Any]],
         columns: Sequence[list[Any]] = (),
     ) -> None:
-        """Take in items, each by its collector, and for new keys what stands beside them."""
+        """Add items, each by its collector, and further columns for new keys."""
         self._append([], [[] for _ in (items, *columns)])
         places, (containers, *others), item = self._places, self._columns, None
         try:
@@ -384,7 +384,7 @@ def top_items(items: Iterable[Any], count: int, key: Callable[[Any], Any] | None
 def taken_first(
     held: list[Any], items: Iterable[Any], count: int, key: Callable[[Any], Any] | None, reverse: bool
 ) -> list[Any]:
-    """Return the first `count` of what is held, in order, and of later items."""
+    """Return the first `count` of the held and of later items, in order."""
     for chunk in pieces(items, max(FEWER_THAN_COLLECTED, count)) if count else ():
         # Most chunks hold few items that belong to the first ones: comparing costs less than sorting.
         if found := chunk if len(held) < count else before(chunk, held[-1], key, reverse):

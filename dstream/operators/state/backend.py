@@ -33,7 +33,7 @@ _PATIENCE = 2
 
 
 class _Staged(NamedTuple):
-    """A shard that was applied, and what is to be written of it.
+    """A shard after its epoch, and its changes to write.
 
     Attributes:
         state: the shard.
@@ -48,7 +48,7 @@ class _Staged(NamedTuple):
 
 @dataclass(slots=True)
 class ShardedStepState:
-    """What a plan holds for one epoch. Each attempt of a task uses it once: `open` and `keep` shards, then `staged`.
+    """The state of one step for one epoch. A task's attempt uses it once: `open` and `keep` shards, then `staged`.
 
     Attributes:
         index: where the state is, after the last epoch.
@@ -89,7 +89,7 @@ class ShardedStepState:
         return self._shard_files().state(shard, self.index.shards[shard], operator, known)
 
     def keep(self, shard: int, state: ShardState) -> None:
-        """Take a shard back; what changed is pickled at once, so the state may share it."""
+        """Take a shard back; its changes are pickled at once, so the state may share them."""
         known = self.index.shards[shard]
         change, data = self._change(shard, known, state)
         self._kept[shard] = _Staged(state, change, data)
@@ -114,7 +114,7 @@ class ShardedStepState:
             raise
 
     def _look_at_each(self, state: ShardState) -> None:
-        """Raise what the state of a key raises that cannot be pickled, with the key.
+        """Raise the error of the first state that cannot be pickled, with its key.
 
         Raises:
             Exception: of the first such state.
@@ -134,7 +134,7 @@ class ShardedStepState:
         return any([*mine, kept_shards.visit(self.job, self.version, _moved)])
 
     def staged(self) -> tuple[ShardChange, ...]:
-        """Write a new file of what was kept since the last call, if anything changed, and say where it stands.
+        """Write a new file of the shards kept since the last call, if anything changed, and return its location.
 
         Raises:
             EngineError: the storage fails; nothing counts then.
@@ -205,6 +205,6 @@ def _least_of(kept: Iterable[_Staged]) -> tuple[int | None, float | None]:
 
 
 def folder_of(stage: str) -> str:
-    """Return the folder of the files of a step: its name as far as a path takes it, and what tells it from others."""
+    """Return the folder of a step's files: its name as far as a path takes it, and a digest that makes it unique."""
     plain = re.sub(r"[^a-z0-9]+", "-", stage.lower()).strip("-")[:40]
     return f"{plain or 'step'}-{hashlib.sha256(stage.encode()).hexdigest()[:12]}"

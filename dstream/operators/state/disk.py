@@ -109,7 +109,7 @@ class StatesOnDisk(MutableMapping[Any, S]):
     # ------------------------------------------------------------------------------------------------ rows in memory
 
     def begin(self, keys: Collection[Any]) -> None:
-        """Write back what is in memory, and get what an epoch will touch."""
+        """Write back the states in memory, and load those that an epoch will touch."""
         self._settle()
         self.get_all(keys)
 
@@ -217,7 +217,7 @@ class _Values(ValuesView[Any]):
 
 
 class DeadlinesOnDisk:
-    """What `KeyDeadlines` says, of states on disk: the table knows it.
+    """`KeyDeadlines` of states on disk, from their table.
 
     Args:
         states: that wait.

@@ -57,7 +57,7 @@ def _nobody(receipt: Any) -> None:
 
 
 def stamping(node: AssignTimestamps, receipts: Op) -> Operation:
-    """Return what a task does with the items of the partition.
+    """Return the operation of a task on the items of the partition.
 
     Args:
         node: the operation.
@@ -113,7 +113,7 @@ def _since(first: int, stamped: Iterator[Timed]) -> Iterator[Timed]:
 
 
 class _Seen:
-    """What was seen of a partition so far.
+    """The facts seen of a partition so far.
 
     Attributes:
         wants_greatest: the policy is told one timestamp, the greatest, when all items were seen.
@@ -166,14 +166,14 @@ class _Seen:
 
 
 def _milliseconds(timestamp: Any) -> int:
-    """Return what is an integer of another kind, such as one of NumPy's, as an int."""
+    """Return an integer of another class, such as one of NumPy's, as an int."""
     if isinstance(timestamp, bool) or not hasattr(type(timestamp), "__index__"):
         raise TypeError(f"the timestamp of an item is milliseconds as an int, not {shown(timestamp)}")
     return int(timestamp)
 
 
 class Arrival(NamedTuple):
-    """What one task has of one input.
+    """The part of one input in one task.
 
     Attributes:
         number: of the input.
@@ -185,7 +185,7 @@ class Arrival(NamedTuple):
 
 @dataclass
 class Gathered:
-    """What came for the shards of one task.
+    """The input of the shards of one task.
 
     Attributes:
         target: the number of the task.
@@ -209,7 +209,7 @@ class Gathered:
 
 
 def reducing(node: OverEpochs, number: int) -> Operation:
-    """Return what a task does with the items of one input.
+    """Return the operation of a task on the items of one input.
 
     Args:
         node: the operation.
@@ -250,7 +250,7 @@ def _(node: OverEpochs) -> Operation:
 
 
 def applying_all(node: OverEpochs, receipts: Op) -> Operation:
-    """Return what makes results of the arrivals of all tasks there are, where all shards are; see `applying`."""
+    """Return an operation that applies the arrivals of all tasks at once, where all shards are; see `applying`."""
     return functools.partial(_applied_here, applying(node, receipts))
 
 
@@ -265,7 +265,7 @@ def _applied_here(apply: Operation, arrivals: Iterator[Arrival], task: Task) -> 
 
 
 def applying(node: OverEpochs, receipts: Op) -> Operation:
-    """Return what a task does with what was gathered for it.
+    """Return the operation of a task on its gathered input.
 
     Args:
         node: the operation.
@@ -311,7 +311,7 @@ class _Run:
         self._opened: ShardState | None = None
 
     def outputs(self, gathered: Gathered) -> Iterator[Timed]:
-        """Give what each shard gives; it is kept when all of that was taken."""
+        """Yield the output of each shard; the shard is kept when all of that was consumed."""
         state, moment = self._state, self._moment
         for number in sorted({*gathered.of_shards, *self._touched(gathered)}):
             with naming(self._step):
@@ -346,7 +346,7 @@ class _Run:
             give_back()
 
     def receipt(self, stage: str, gathered: Gathered) -> StepReceipt:
-        """Write what changed, and say what was done."""
+        """Write the changes, and return their receipt."""
         changes = self._state.staged()
         deadline, clock_deadline = self._state.deadlines()
         late = gathered.late + self._late

@@ -35,7 +35,7 @@ class Part(NamedTuple):
 
 
 class Shard(NamedTuple):
-    """What is known of a shard.
+    """The index entry of a shard.
 
     Attributes:
         parts: a snapshot, then changes, in their order; none if nothing ever came to it.
@@ -51,7 +51,7 @@ class Shard(NamedTuple):
 
     @property
     def token(self) -> str:
-        """What names this state of the shard: no other one ends with a part of that file."""
+        """The name of this state of the shard: no other one ends with a part of that file."""
         return self.parts[-1].file if self.parts else ""
 
     def is_due(self, watermark: int, now: float) -> bool:
@@ -60,7 +60,7 @@ class Shard(NamedTuple):
         return by_time or (self.clock_deadline is not None and self.clock_deadline <= now)
 
     def changed(self, change: ShardChange) -> Shard:
-        """Return what is known after an epoch."""
+        """Return the entry after an epoch."""
         return Shard(self._parts_after(change), change.keys, change.deadline, change.clock_deadline)
 
     def _parts_after(self, change: ShardChange) -> tuple[Part, ...]:
@@ -105,7 +105,7 @@ class ShardIndex:
         return ShardIndex(stage, operator.kind, tuple(operator.signature), (first,) * shards)
 
     def applied(self, changes: Iterable[ShardChange]) -> ShardIndex:
-        """Return what is known after an epoch that was committed with these changes, of all its tasks.
+        """Return the index after an epoch that was committed with these changes, of all its tasks.
 
         Raises:
             IllegalStateError: they do not belong to the state after the epoch before.

@@ -131,7 +131,7 @@ def _add_late(found: dict[int, ItemsByKey], late: list[Timed], shards: int) -> N
 
 
 class Culprit(NamedTuple):
-    """What cannot be pickled, and why.
+    """A value that cannot be pickled, and the reason.
 
     Attributes:
         value: an item, or what there is of a group.
@@ -147,7 +147,7 @@ class Culprit(NamedTuple):
 
 
 def culprit(partial: Any, dumps: Callable[[Any], object]) -> Culprit | None:
-    """Return what of a partial of an operator cannot be pickled; None if it is not found."""
+    """Return the part of a partial that cannot be pickled; None if it is not found."""
     for value, key, is_item in _pieces(partial):
         try:
             dumps(value)

@@ -67,7 +67,7 @@ class KeyDeadlines:
         return None
 
     def _replace(self, key: Any, deadline: int, actual: int | None) -> None:
-        """Put what is the case now in the place of the first entry."""
+        """Replace the first entry by the current deadline."""
         if actual is not None:
             self._entered[key] = actual
             heapq.heapreplace(self._heap, self._entry(actual, key))
@@ -110,7 +110,7 @@ class ChangedKeys(NamedTuple):
 
 
 class KeyStates(Generic[S]):
-    """All of `ShardState` but what happens in an epoch. What an operator keeps of a key is its `state` here.
+    """`ShardState` without its epochs. The data of an operator for a key are its `state` here.
 
     Args:
         due: returns the least watermark that a state waits for; None: no state waits for any.

@@ -161,7 +161,7 @@ class RecentFiles:
         return head[offset:end] if head is not None and end <= len(head) else files.read(name, offset, length)
 
     def put(self, name: str, data: bytes) -> None:
-        """Keep what was written to a file, if that is small."""
+        """Cache the contents of a file, if they are small."""
         if len(data) > _SMALL_FILE:
             return
         with self._lock:
@@ -195,7 +195,7 @@ class Blob(NamedTuple):
 
 
 def sealed(blobs: list[Blob], file: str, shard: int) -> bytes:
-    """Return what a part holds."""
+    """Return the contents of a part as bytes."""
     packed = _packed([value for blob in blobs for value in blob])
     body = _compressed(packed)
     head = _HEAD.pack(0, body is not packed, len(packed))[_SUM_BYTES:]
@@ -203,7 +203,7 @@ def sealed(blobs: list[Blob], file: str, shard: int) -> bytes:
 
 
 def opened(data: bytes, file: str, shard: int) -> list[Blob]:
-    """Return what was sealed.
+    """Return the blobs of a sealed part.
 
     Raises:
         IllegalStateError: it is not what was written there.
@@ -223,7 +223,7 @@ def _sum(head: bytes, body: Any, file: str, shard: int) -> int:
 
 
 def _compressed(data: bytes) -> bytes:
-    """Compress by LZ4 what gets smaller by that: half as large, at a sixth of the time that pickling took."""
+    """Compress data by LZ4 if that makes them smaller: half as large, at a sixth of the time that pickling took."""
     if len(data) < _COMPRESSED_FROM:
         return data
     import pyarrow as pa  # here, and where it is used, since it takes long to load

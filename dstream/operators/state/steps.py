@@ -292,7 +292,7 @@ class _FadingStates(KeyStates[list[Any]]):
         return held[0]
 
     def _evicted(self, key: Any, watermark: int, old: int) -> Iterator[Timed]:
-        """Let the state of a key go, and give what the user wants of it.
+        """Remove the state of a key, and yield the user's output for it.
 
         Its timestamp is the last instant of the state. That is not below the watermark at the start of the epoch, when
         the state was still there, so it is late nowhere; a `ttl` that was made shorter meanwhile makes no difference.
@@ -304,7 +304,7 @@ class _FadingStates(KeyStates[list[Any]]):
                 yield over, made
 
     def _farewell(self, state: Any, key: Any, watermark: int) -> Iterator[Any]:
-        """Give what `on_evict` makes; no item is to blame for what fails here."""
+        """Yield the output of `on_evict`; an error here belongs to no item."""
         on_evict: Any = self._operator.on_evict
         try:
             result = on_evict(state, key, watermark)

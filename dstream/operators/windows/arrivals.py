@@ -92,7 +92,7 @@ def _columns(batch: list[Timed]) -> tuple[Sequence[int], Sequence[Any]]:
 
 
 def by_shard(groups: dict[Any, V], shards: int, is_keyed: bool) -> dict[int, dict[Any, V]]:
-    """Return what belongs to canonical keys by the shards of these; without keys, all of it is in shard 0."""
+    """Return the values of canonical keys by their shards; without keys, all of them are in shard 0."""
     if not is_keyed:
         return {0: groups} if groups else {}
     parts: list[dict[Any, V]] = [{} for _ in range(shards)]

@@ -138,7 +138,7 @@ class FrameBuffer:
         return gone > 0
 
     def touched(self) -> Frames:
-        """Return what is in the frames that was not there, or was different, when this was last called."""
+        """Return the contents of frames that are new or different since the last call."""
         found = {end: {key: self._frames[end][key] for key in keys} for end, keys in self._touched.items()}
         self._touched = {}
         return found
@@ -253,7 +253,7 @@ class SlidingContainer(Protocol):
 
 
 def inside_of(is_tumbling: bool, collector: Collector[Any, Any, Any], copies: Copies) -> SlidingContainer:
-    """Return what keeps a window of one frame, or of several."""
+    """Return the container of a window of one frame, or of several."""
     if is_tumbling:
         return _OneFrame()
     return _Deducting(collector, copies) if collector.deduct is not None else _Recombining(collector, copies)
@@ -274,7 +274,7 @@ class _OneFrame:
 
 
 class _Deducting:
-    """One container for each key; a key leaves with its last frame, whatever is left in its container."""
+    """One container for each key; a key leaves with its last frame, even if its container is not empty."""
 
     def __init__(self, collector: Collector[Any, Any, Any], copies: Copies) -> None:
         self._collector = collector

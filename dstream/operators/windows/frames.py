@@ -173,7 +173,7 @@ class FrameWindows:
 
     @property
     def signature(self) -> tuple[Any, ...]:
-        """What state depends on."""
+        """The facts that state depends on."""
         offset = (self.window.offset,) if self.window.offset else ()
         return (self.window.size, self.window.by, *offset, *signature_of(self.keys, self.operation))
 

@@ -72,12 +72,12 @@ _UNCHANGING = frozenset({int, float, complex, str, bytes, bool, NoneType, Decima
 
 
 def copies_of(operation: AggregateOperation[Any, Any, Any]) -> Copies:
-    """Return what copies containers of an operation, as `operation.on_input` has them."""
+    """Return a copier of an operation's containers, as `operation.on_input` has them."""
     return _shallow if operation.combine is None or _gathers(operation) else _deep
 
 
 def copy_of_results(operation: AggregateOperation[Any, Any, Any]) -> Callable[[Any], Any]:
-    """Return what makes a result that shares nothing with the container that it was made of.
+    """Return a function that makes a result which shares nothing with its container.
 
     A finisher may hand out the container, or parts of it, such as the list in the tuple of `all_of(to_list(), ...)`.
     """
@@ -123,7 +123,7 @@ def check_keys(keys: Keys | None, operation: AggregateOperation[Any, Any, Any]) 
 
 
 def signature_of(keys: Keys | None, operation: AggregateOperation[Any, Any, Any]) -> tuple[Any, ...]:
-    """Return what of keys and operation decides what state looks like.
+    """Return the facts of keys and operation that the layout of state depends on.
 
     Functions of the user's may change between two versions of a program, and state stays what it is. So of an operation
     only its name counts.

@@ -62,7 +62,7 @@ def _accumulated(batches: Iterable[Batch], timeout: int, collector: Collector[An
 
 
 class SessionBuffer:
-    """Sessions by key. What an epoch costs follows the keys that it touches and the sessions that it closes.
+    """Sessions by key. The cost of an epoch follows the keys that it touches and the sessions that it closes.
 
     Args:
         collector: combines containers.
@@ -280,7 +280,7 @@ class SessionWindows:
 
     @property
     def signature(self) -> tuple[Any, ...]:
-        """What state depends on."""
+        """The facts that state depends on."""
         return (self.window.timeout, *signature_of(self.keys, self.operation))
 
     @property
