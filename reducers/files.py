@@ -23,8 +23,8 @@ from dstream.connectors.files.writers import (
     Rolling,
     checked_partitions,
 )
-from dstream.filesystem.fsspec_outputs import place_of
-from dstream.filesystem.output_folders import LocalOutput, OutputFolder
+from dstream.filesystem.folders import OutputFolder
+from dstream.filesystem.outputs import LocalOutput, output_folder
 from dstream.spi import Reducer
 
 __all__ = ["to_file", "to_files"]
@@ -184,7 +184,7 @@ def to_files(
     """
     given: Any = os.fspath(folder) if isinstance(folder, os.PathLike) else folder
     check_no_suffix(checked_text(given, "folder"))
-    place = place_of(given)
+    place = output_folder(given)
     partitions, rolling = checked_partitions(partition_by), _rolling(roll_at)
     form = checked_format(format, to_string, columns, encoding, compression, partitions)
     if on_existing not in get_args(OnExistingFiles):
@@ -308,7 +308,7 @@ def _place_and_name(path: str) -> tuple[OutputFolder, str]:
     folder, slash, name = path.rpartition("/")
     if not name or name.startswith("."):
         raise ValueError(f"path must end in the name of a file that is not hidden, not {shown_url(path)!r}")
-    place = place_of(f"{folder}/" if slash else ".")
+    place = output_folder(f"{folder}/" if slash else ".")
     if isinstance(place, LocalOutput) and os.path.islink(place.path_of(name)):
         real, name = os.path.split(os.path.realpath(place.path_of(name)))
         return LocalOutput(real), name

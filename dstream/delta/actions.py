@@ -33,7 +33,7 @@ from dstream.base.threads import contextmanager
 from dstream.base.validation import NOT_UNDERSTOOD, checked_number, checked_text
 from dstream.errors import IllegalStateError, UnsupportedError
 from dstream.filesystem.checksums import is_sealed, seal
-from dstream.filesystem.folders import TEMPORARY, Folder, random_digits
+from dstream.filesystem.folders import TEMPORARY, StorageFolder, random_digits
 
 __all__ = [
     "ENTRY",
@@ -260,7 +260,7 @@ def entry_version(path: str) -> int | None:
     return None if match is None else int(match[1])
 
 
-def packed(folder: Folder, version: int, info: Mapping[str, Any], actions: Sequence[Mapping[str, Any]]) -> bytes:
+def packed(folder: StorageFolder, version: int, info: Mapping[str, Any], actions: Sequence[Mapping[str, Any]]) -> bytes:
     """Return an entry with its checksum; `info` is for this library alone."""
     lines = [{"commitInfo": {"commit": version, **info}}, *actions]
     first, *others = map(_dumps, lines)
@@ -268,7 +268,7 @@ def packed(folder: Folder, version: int, info: Mapping[str, Any], actions: Seque
     return seal(_HEAD, rest.encode(), _owner(folder))
 
 
-def read_entry(folder: Folder, version: int, all_sealed: bool = False) -> list[dict[str, Any]]:
+def read_entry(folder: StorageFolder, version: int, all_sealed: bool = False) -> list[dict[str, Any]]:
     """Read the actions of a commit.
 
     Args:
@@ -283,13 +283,13 @@ def read_entry(folder: Folder, version: int, all_sealed: bool = False) -> list[d
     return _actions(folder, version, folder.read(entry_path(version)), all_sealed)
 
 
-def entries_from(folder: Folder, version: int, all_sealed: bool = False) -> Iterator[list[dict[str, Any]]]:
+def entries_from(folder: StorageFolder, version: int, all_sealed: bool = False) -> Iterator[list[dict[str, Any]]]:
     """Give the actions of each commit from a version on; arguments and errors as for `read_entry`."""
     for each, data in enumerate(folder.read_run(map(entry_path, count(version))), version):
         yield _actions(folder, each, data, all_sealed)
 
 
-def _actions(folder: Folder, version: int, data: bytes, all_sealed: bool) -> list[dict[str, Any]]:
+def _actions(folder: StorageFolder, version: int, data: bytes, all_sealed: bool) -> list[dict[str, Any]]:
     is_whole = is_sealed(_HEAD, data, _owner(folder))
     try:
         actions = [json.loads(line) for line in data.split(b"\n") if line.strip()]
@@ -319,7 +319,7 @@ def _may_be_unsealed(actions: Sequence[Mapping[str, Any]], all_sealed: bool) -> 
     return not any("dstream" in info and (all_sealed or "commit" in info) for info in infos)
 
 
-def version_in(folder: Folder, data: bytes | None) -> int:
+def version_in(folder: StorageFolder, data: bytes | None) -> int:
     """Return which commit an entry is, as the file says that was created last; -1 if it says nothing."""
     if data is None or not is_sealed(_HEAD, data, _owner(folder)):
         return -1
@@ -329,7 +329,7 @@ def version_in(folder: Folder, data: bytes | None) -> int:
         return -1
 
 
-def _owner(folder: Folder) -> str:
+def _owner(folder: StorageFolder) -> str:
     """Return the identity of the collection in a folder, which is named by it."""
     return folder.url.rpartition("/")[2]
 

@@ -24,7 +24,7 @@ import pyarrow.parquet as parquet
 
 from dstream.base.validation import NOT_UNDERSTOOD, checked_number
 from dstream.delta.actions import LOG, DataFile, data_file, entries_from
-from dstream.filesystem.folders import Folder
+from dstream.filesystem.folders import StorageFolder
 
 __all__ = [
     "CHECKPOINT",
@@ -162,7 +162,7 @@ class Checkpoint(NamedTuple):
     adds: tuple[DataFile, ...]
 
 
-def read_checkpoint(folder: Folder) -> Checkpoint | None:
+def read_checkpoint(folder: StorageFolder) -> Checkpoint | None:
     """Return the newest checkpoint of a collection, None if there is none that can be read.
 
     The log itself is whole, so it is read from the start then.
@@ -186,7 +186,7 @@ def _summed_up(version: int, rows: pa.Table) -> Checkpoint:
     )
 
 
-def _newest(folder: Folder, schema: pa.Schema) -> tuple[int, pa.Table] | None:
+def _newest(folder: StorageFolder, schema: pa.Schema) -> tuple[int, pa.Table] | None:
     """Return the version of the newest checkpoint, and its actions of some kinds, each of which is alone in a row."""
     try:
         pointer = json.loads(folder.read(_POINTER))
@@ -211,7 +211,7 @@ def _newest(folder: Folder, schema: pa.Schema) -> tuple[int, pa.Table] | None:
         return None
 
 
-def _warn(folder: Folder, error: Exception) -> None:
+def _warn(folder: StorageFolder, error: Exception) -> None:
     _log.warning("%s: a checkpoint is torn and is not used: %s", folder.title, error)
 
 
@@ -219,7 +219,7 @@ def _path(version: Any) -> str:
     return f"{LOG}/{checked_number(version):020d}.checkpoint.parquet"
 
 
-def newest_checkpoint(folder: Folder) -> int:
+def newest_checkpoint(folder: StorageFolder) -> int:
     """Return the commit up to which the newest checkpoint sums up a log, as its pointer says; -1 if there is none."""
     try:
         return checked_number(json.loads(folder.read(_POINTER))["version"])
@@ -227,7 +227,7 @@ def newest_checkpoint(folder: Folder) -> int:
         return -1
 
 
-def is_due(folder: Folder, version: int, is_cut: bool) -> bool:
+def is_due(folder: StorageFolder, version: int, is_cut: bool) -> bool:
     """Say whether a commit is to be followed by a checkpoint.
 
     Args:
@@ -247,7 +247,7 @@ def is_due(folder: Folder, version: int, is_cut: bool) -> bool:
         return True
 
 
-def remove_checkpoints(folder: Folder, before: int) -> None:
+def remove_checkpoints(folder: StorageFolder, before: int) -> None:
     """Remove those that sum up less than the commits up to some version."""
     for path in list(folder.paths(LOG)):
         found = _CHECKPOINT.fullmatch(path)
@@ -255,7 +255,7 @@ def remove_checkpoints(folder: Folder, before: int) -> None:
             folder.delete(path)
 
 
-def write_checkpoint(folder: Folder, all_sealed: bool = False, keep: float | None = None) -> None:
+def write_checkpoint(folder: StorageFolder, all_sealed: bool = False, keep: float | None = None) -> None:
     """Sum up the log of a collection as it is now.
 
     Args:

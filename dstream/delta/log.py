@@ -33,7 +33,7 @@ from dstream.delta.actions import (
 )
 from dstream.delta.checkpoints import newest_checkpoint, read_checkpoint
 from dstream.errors import CollectionDestroyedError, DStreamError, IllegalStateError, UnsupportedError
-from dstream.filesystem.folders import Folder
+from dstream.filesystem.folders import StorageFolder
 from dstream.spi.store import MOST_BUCKETS
 
 __all__ = ["DESTROYED", "Addition", "Log", "additions"]
@@ -58,7 +58,7 @@ class Log:
 
     def __init__(
         self,
-        folder: Folder,
+        folder: StorageFolder,
         title: str,
         partitions: tuple[str, ...],
         buckets: int = MOST_BUCKETS,

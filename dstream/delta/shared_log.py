@@ -17,7 +17,8 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from dstream.errors import SinkError, UnsupportedError
-from dstream.filesystem.output_folders import NULL_PARTITION, OutputFolder
+from dstream.filesystem.folders import OutputFolder
+from dstream.filesystem.outputs import NULL_PARTITION
 from dstream.schema.file_column_types import ColumnTypes
 
 __all__ = [
@@ -108,7 +109,7 @@ class DeltaLog:
 
     def _is_begun(self) -> bool:
         """Say whether there is anything in the folder of the log."""
-        return LOG in dict(self.place.seen("")) and any(True for _ in self.place.seen(LOG))
+        return LOG in dict(self.place.entries("")) and any(True for _ in self.place.entries(LOG))
 
     def _entry(self, version: int) -> list[dict[str, Any]] | None:
         try:
@@ -168,7 +169,7 @@ class DeltaLog:
     def put(self, actions: list[dict[str, Any]]) -> bool:
         """Commit as the next version; say whether nobody else has done so meanwhile."""
         lines = "\n".join(json.dumps(action, separators=(",", ":")) for action in actions)
-        if not self.place.put_new(_entry_path(self.version + 1), lines.encode()):
+        if not self.place.create(_entry_path(self.version + 1), lines.encode()):
             return False
         self.version += 1
         for action in actions:

@@ -12,7 +12,6 @@ import fnmatch
 import itertools
 import json
 import os
-import re
 import reprlib
 import stat
 from collections.abc import Iterable, Iterator
@@ -21,13 +20,12 @@ from typing import Any
 from dstream.base.urls import Paths, has_reference, resolved_url, shown_url
 from dstream.errors import SourceError
 from dstream.filesystem.access import File, ReferredFiles, raw, reading
-from dstream.filesystem.urls import check_scheme, opened_url
+from dstream.filesystem.urls import URL, check_scheme, opened_url
 from dstream.values.functions import shown_function
 
 __all__ = ["find_files", "path_list", "within", "written_call"]
 
 
-_URL = re.compile(r"[A-Za-z][\w+.-]*(::[A-Za-z][\w+.-]*)*://")
 _SHORT = reprlib.Repr()
 _SHORT.maxstring, _SHORT.maxlist, _SHORT.maxtuple = 80, 3, 3
 
@@ -47,7 +45,7 @@ def path_list(*given: Paths) -> tuple[str, ...]:
         raise ValueError("a path is empty")
     if not names:
         raise ValueError("paths is empty: name at least one file, directory or glob")
-    for scheme in sorted({scheme for name in names if _URL.match(name) for scheme in _schemes(name)}):
+    for scheme in sorted({scheme for name in names if URL.match(name) for scheme in _schemes(name)}):
         check_scheme(scheme, "nothing here reads")
     return names
 
@@ -123,7 +121,7 @@ def within(directory: str, pattern: str) -> str:
     """
     import glob
 
-    is_url = _URL.match(directory) is not None  # fsspec knows no escapes.
+    is_url = URL.match(directory) is not None  # fsspec knows no escapes.
     return f"{(directory if is_url else glob.escape(directory)).rstrip('/')}/{pattern}"
 
 
@@ -159,7 +157,7 @@ def _links_and_name(file: File) -> tuple[bool, str]:
 
 
 def _find(path: str) -> list[File]:
-    if not _URL.match(path):
+    if not URL.match(path):
         return _find_local(path)
     fs, inside = opened_url(resolved_url(path, quoted=False))
     if "file" in ((fs.protocol,) if isinstance(fs.protocol, str) else fs.protocol):

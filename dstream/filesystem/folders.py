@@ -1,6 +1,6 @@
-"""`Folder`: the operations of a file system or an object store that a table needs.
+"""`Folder`: the contract of all places for files, and what storages and sinks need beside it.
 
-`local` and `object_store` implement it. A folder is a value: it travels to the tasks and opens what it needs there.
+`local` and `object_store` have the folders of storages, `outputs` those of sinks.
 """
 
 from __future__ import annotations
@@ -11,14 +11,23 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol
 
-__all__ = ["Folder", "Found", "SizedFile", "temporary_name"]
+__all__ = [
+    "Folder",
+    "Found",
+    "NewFile",
+    "OutputFolder",
+    "SizedFile",
+    "StorageFolder",
+    "flush_folder",
+    "temporary_name",
+]
 
 
 class Found(NamedTuple):
-    """A file that stands in a folder.
+    """A file in a folder.
 
     Attributes:
-        path: where, from the folder on.
+        path: relative to the folder.
         written_at: when it was written, in seconds since 1970.
     """
 
@@ -27,45 +36,19 @@ class Found(NamedTuple):
 
 
 class Folder(Protocol):
-    """Files by path. A path is relative, its parts divided by slashes."""
+    """Files by path: what storages, sinks and the log of a table need alike.
 
-    @property
-    def url(self) -> str:
-        """Where it is: a path or a URL."""
-        ...
+    A path is relative, its parts divided by slashes. A folder is a value: it travels to the tasks and opens what it
+    needs there.
+    """
 
     @property
     def title(self) -> str:
-        """What errors call that which is kept in it."""
-        ...
-
-    @property
-    def storage(self) -> str:
-        """Where the storage is in which this folder is; empty if nobody asks there for collections."""
-        ...
-
-    def is_seen(self) -> bool:
-        """Say whether this process sees the storage of a collection; a worker may have a disk of its own."""
-        ...
-
-    def child(self, path: str) -> Folder:
-        """Return a folder inside this one; nothing is made."""
-        ...
-
-    def folders(self, path: str) -> Sequence[os.stat_result | None]:
-        """Look at the folders that lead to a path and at its own, from that of the storage on; None is not there.
-
-        Raises:
-            OSError: one of them is a symbolic link, so the path may lead anywhere; the storage's own may be one.
-        """
+        """What errors call it, without secrets."""
         ...
 
     def exists(self, path: str) -> bool:
         """Say whether there is a whole file of that path."""
-        ...
-
-    def missing(self, paths: Sequence[str]) -> list[str]:
-        """Return those of some paths at which there is no file."""
         ...
 
     def read(self, path: str) -> bytes:
@@ -76,16 +59,8 @@ class Folder(Protocol):
         """
         ...
 
-    def read_part(self, path: str, start: int, length: int) -> bytes:
-        """Return so many bytes of a file, or fewer where it ends; errors as for `read`."""
-        ...
-
-    def read_run(self, paths: Iterable[str]) -> Iterator[bytes]:
-        """Give what files hold, in order, up to the first one that is not there; `paths` may go on for ever."""
-        ...
-
     def open(self, path: str) -> Any:
-        """Return what `pyarrow.parquet.ParquetFile` reads a file from; errors as for `read`."""
+        """Return a file to read any part of it, as pyarrow takes it; errors as for `read`."""
         ...
 
     def create(self, path: str, data: bytes) -> bool:
@@ -100,35 +75,149 @@ class Folder(Protocol):
         """Write a small file, in place of one that is there; readers see all of the old one or all of the new one."""
         ...
 
-    def write(self, path: str, data: bytes) -> None:
-        """Write a file whose name nobody else knows; a failure removes what was written."""
-        ...
-
-    def writing(self, path: str) -> AbstractContextManager[Any]:
-        """Give a sink for a file that comes in pieces, as `write` takes one that is whole."""
-        ...
-
-    def last_created(self, path: str) -> bytes | None:
-        """Return what the file holds that `create` has made last in a folder; None where nobody keeps that in mind.
-
-        Of some that were made at the same time it may be any.
-        """
-        ...
-
-    def paths(self, path: str) -> Iterator[str]:
-        """Name all files below a path, at any depth, without a look at each; none if there is no such path."""
-        ...
-
-    def found(self, path: str = "", after: str = "") -> Iterator[Found]:
-        """List all files below a path, at any depth, whose path sorts behind `after`; none if there is no such path."""
-        ...
-
     def delete(self, path: str) -> None:
         """Remove a file; one that is gone already is no error."""
         ...
 
     def delete_folder(self, path: str) -> None:
         """Remove a folder that is empty; one that is not, or is gone already, is no error."""
+        ...
+
+
+class StorageFolder(Folder, Protocol):
+    """A folder of a storage. Nothing in it is trusted: a link may lead anywhere, and a pipe would not end."""
+
+    @property
+    def url(self) -> str:
+        """The path or the URL."""
+        ...
+
+    @property
+    def storage(self) -> str:
+        """The storage that this folder is in; empty for one outside of any."""
+        ...
+
+    def is_seen(self) -> bool:
+        """Say whether this process sees the storage of a collection; a worker may have a disk of its own."""
+        ...
+
+    def child(self, path: str) -> StorageFolder:
+        """Return a folder inside this one; nothing is made."""
+        ...
+
+    def folders(self, path: str) -> Sequence[os.stat_result | None]:
+        """Look at the folders that lead to a path and at its own, from that of the storage on; None is not there.
+
+        Raises:
+            OSError: one of them is a symbolic link, so the path may lead anywhere; the storage's own may be one.
+        """
+        ...
+
+    def missing(self, paths: Sequence[str]) -> list[str]:
+        """Return the paths at which there is no file."""
+        ...
+
+    def read_part(self, path: str, start: int, length: int) -> bytes:
+        """Return some bytes of a file, or fewer where it ends; errors as for `read`."""
+        ...
+
+    def read_run(self, paths: Iterable[str]) -> Iterator[bytes]:
+        """Return what files hold, in order, up to the first one that is not there; `paths` may be endless."""
+        ...
+
+    def write(self, path: str, data: bytes) -> None:
+        """Write a file whose name no other writer knows; a failure removes what was written."""
+        ...
+
+    def writing(self, path: str) -> AbstractContextManager[Any]:
+        """Return a sink for a file that comes in pieces, as `write` takes one that is whole."""
+        ...
+
+    def last_created(self, path: str) -> bytes | None:
+        """Return what the file holds that `create` has made last in a folder; None if that is not recorded.
+
+        Of some that were made at the same time it may be any.
+        """
+        ...
+
+    def paths(self, path: str) -> Iterator[str]:
+        """List all files below a path, at any depth, without a look at each; none if there is no such path."""
+        ...
+
+    def found(self, path: str = "", after: str = "") -> Iterator[Found]:
+        """List all files below a path, at any depth, whose path sorts behind `after`; none if there is no such path."""
+        ...
+
+
+class NewFile(Protocol):
+    """A file that is being written. Closed, it is whole, and outlives a loss of power."""
+
+    def write(self, data: Any) -> int:
+        """Write bytes; return how many."""
+        ...
+
+    def flush(self) -> None:
+        """Write what is buffered."""
+        ...
+
+    def close(self) -> None:
+        """Complete it."""
+        ...
+
+    def discard(self) -> None:
+        """Close it, whatever becomes of it: it will be removed. Raises nothing."""
+        ...
+
+
+class OutputFolder(Folder, Protocol):
+    """A folder that sinks publish files in, which may be on other machines.
+
+    Methods raise `SinkError` for what is refused, and FileNotFoundError where a file is not there.
+    """
+
+    @property
+    def moves_at_once(self) -> bool:
+        """Whether a move is one step that can be taken back, as a rename is."""
+        ...
+
+    def path_of(self, path: str) -> str:
+        """Return what users call a file."""
+        ...
+
+    def make(self) -> None:
+        """Make the folder, if it is not there, and the hidden folders in it."""
+        ...
+
+    def make_folder(self, path: str) -> None:
+        """Make a folder inside this one, if it is not there."""
+        ...
+
+    def new_file(self, path: str) -> NewFile:
+        """Open a new file."""
+        ...
+
+    def entries(self, path: str) -> Iterator[tuple[str, bool]]:
+        """List the names of what is in a folder, and whether each is a folder."""
+        ...
+
+    def size(self, path: str) -> int:
+        """Return the size of a file in bytes."""
+        ...
+
+    def age(self, path: str) -> float:
+        """Return how many seconds ago a file was written."""
+        ...
+
+    def move(self, old: str, new: str) -> None:
+        """Give a file another name, under which it is whole from the first moment on."""
+        ...
+
+    def flush(self, folders: set[str]) -> None:
+        """Make sure that the names in these folders outlive a loss of power."""
+        ...
+
+    def locked(self) -> AbstractContextManager[None]:
+        """Let no other process commit."""
         ...
 
 
@@ -169,3 +258,12 @@ def temporary_name() -> str:
 def random_digits() -> str:
     """Return 32 hexadecimal digits that nobody else has; those of a UUID cost four times as much."""
     return os.urandom(16).hex()
+
+
+def flush_folder(path: str) -> None:
+    """Make sure that the names in a folder of this machine outlive a loss of power."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

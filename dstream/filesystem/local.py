@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from dstream.base.threads import contextmanager
-from dstream.filesystem.folders import Found, temporary_name
+from dstream.filesystem.folders import Found, flush_folder, temporary_name
 
 __all__ = ["LocalFolder"]
 
@@ -46,17 +46,14 @@ class LocalFolder:
 
     @property
     def url(self) -> str:
-        """Return where it is."""
         return self.root
 
     @property
     def title(self) -> str:
-        """Return what errors call it."""
         return f"the storage {self.root}"
 
     @property
     def storage(self) -> str:
-        """Return the folder of the storage, of a folder in it."""
         return self.inside
 
     def is_seen(self) -> bool:
@@ -64,11 +61,9 @@ class LocalFolder:
         return not self.inside or os.path.isdir(f"{self.inside}/names")
 
     def child(self, path: str) -> LocalFolder:
-        """Return a folder inside this one."""
         return LocalFolder(f"{self.root}/{path}", self.durable, self.inside or self.root, self.private)
 
     def folders(self, path: str) -> Sequence[os.stat_result | None]:
-        """Look at the folders that lead to a path and at its own."""
         place = self.inside or self.root
         found = [_status(place, os.stat)]
         for name in filter(None, f"{self.root}/{path}"[len(place) :].split("/")):
@@ -79,7 +74,6 @@ class LocalFolder:
         return found
 
     def exists(self, path: str) -> bool:
-        """Say whether there is a whole file."""
         try:
             os.stat(f"{self.root}/{path}")
         except FileNotFoundError:
@@ -87,19 +81,15 @@ class LocalFolder:
         return True
 
     def missing(self, paths: Sequence[str]) -> list[str]:
-        """Return those of some paths at which there is no file."""
         return [path for path in paths if not self.exists(path)]
 
     def read(self, path: str) -> bytes:
-        """Return what a file holds."""
         return _content(f"{self.root}/{path}")
 
     def read_part(self, path: str, start: int, length: int) -> bytes:
-        """Return a part of what a file holds."""
         return _part(f"{self.root}/{path}", start, length)
 
     def read_run(self, paths: Iterable[str]) -> Iterator[bytes]:
-        """Give what files hold, up to the first one that is not there."""
         for path in paths:
             try:
                 yield self.read(path)
@@ -107,7 +97,6 @@ class LocalFolder:
                 return
 
     def open(self, path: str) -> Any:
-        """Return what pyarrow reads a file from."""
         whole = f"{self.root}/{path}"
         if _checked(whole, os.lstat(whole)).st_size > _READ_WHOLE:
             return pa.OSFile(whole, "rb")
@@ -136,7 +125,7 @@ class LocalFolder:
             self._fill(self._new(temporary), data)
             finish(temporary, final)
         if self.durable:
-            _flush_folder(folder)
+            flush_folder(folder)
 
     def write(self, path: str, data: bytes) -> None:
         """Write a new file; without a file object, which costs as much again as the writing."""
@@ -145,11 +134,10 @@ class LocalFolder:
         with _removed_after_failure(final):
             self._fill(descriptor, data)
             if self.durable:
-                _flush_folder(os.path.dirname(final))
+                flush_folder(os.path.dirname(final))
 
     @contextmanager
     def writing(self, path: str) -> Iterator[Any]:
-        """Give a sink for a new file."""
         final = f"{self.root}/{path}"
         file = open(final, "wb", opener=self._new)  # noqa: SIM115 (closed before the file is judged complete)
         with _removed_after_failure(final):
@@ -159,10 +147,9 @@ class LocalFolder:
                     file.flush()
                     os.fsync(file.fileno())
             if self.durable:
-                _flush_folder(os.path.dirname(final))
+                flush_folder(os.path.dirname(final))
 
     def last_created(self, path: str) -> bytes | None:
-        """Return what the file holds that was created last in a folder."""
         try:
             return self.read(f"{path}/{_LAST_CREATED}")
         except FileNotFoundError:
@@ -181,19 +168,16 @@ class LocalFolder:
                     yield entry.path[len(self.root) + 1 :]
 
     def found(self, path: str = "", after: str = "") -> Iterator[Found]:
-        """List the files below a path."""
         for inside in self.paths(path):
             if inside > after:
                 with suppress(FileNotFoundError):
                     yield Found(inside, os.stat(f"{self.root}/{inside}").st_mtime)
 
     def delete(self, path: str) -> None:
-        """Remove a file."""
         with suppress(FileNotFoundError):
             os.unlink(f"{self.root}/{path}")
 
     def delete_folder(self, path: str) -> None:
-        """Remove an empty folder."""
         try:
             os.rmdir(f"{self.root}/{path}")
         except OSError as error:
@@ -232,7 +216,7 @@ class LocalFolder:
         for folder in reversed(missing):
             folder.mkdir(mode=0o700 if self._is_private(str(folder)) else 0o755, exist_ok=True)
             if self.durable:
-                _flush_folder(str(folder.parent))
+                flush_folder(str(folder.parent))
 
 
 _NOT_EMPTY_OR_GONE = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT)
@@ -347,11 +331,3 @@ def _checked(path: str, status: os.stat_result) -> os.stat_result:
     if not stat.S_ISREG(status.st_mode):
         raise OSError(f"{path} is no file of the lake, but a folder, a link, a pipe or a device")
     return status
-
-
-def _flush_folder(path: str) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -61,17 +61,14 @@ class ObjectFolder:
 
     @property
     def url(self) -> str:
-        """Return where it is."""
         return f"{self.root}/{self.prefix}".rstrip("/")
 
     @property
     def title(self) -> str:
-        """Return what errors call it."""
         return f"the storage {self.root}"
 
     @property
     def storage(self) -> str:
-        """Return the URL of the storage."""
         return self.root
 
     def is_seen(self) -> bool:
@@ -79,7 +76,6 @@ class ObjectFolder:
         return True
 
     def child(self, path: str) -> ObjectFolder:
-        """Return a folder inside this one."""
         return ObjectFolder(self.root, self._at(path))
 
     def folders(self, path: str) -> Sequence[os.stat_result | None]:
@@ -87,7 +83,6 @@ class ObjectFolder:
         return ()
 
     def exists(self, path: str) -> bool:
-        """Say whether there is a whole file."""
         import obstore
 
         try:
@@ -102,13 +97,11 @@ class ObjectFolder:
             return [path for path, is_there in zip(paths, pool.map(self.exists, paths), strict=True) if not is_there]
 
     def read(self, path: str) -> bytes:
-        """Return what a file holds."""
         import obstore
 
         return bytes(obstore.get(_store(self.root), self._at(path)).bytes())
 
     def read_part(self, path: str, start: int, length: int) -> bytes:
-        """Return a part of what a file holds."""
         import obstore
 
         return bytes(obstore.get_range(_store(self.root), self._at(path), start=start, length=length))
@@ -129,7 +122,6 @@ class ObjectFolder:
             return None
 
     def open(self, path: str) -> Any:
-        """Return what pyarrow reads a file from."""
         import obstore
 
         answer = obstore.get(_store(self.root), self._at(path))
@@ -149,18 +141,15 @@ class ObjectFolder:
         return True
 
     def replace(self, path: str, data: bytes) -> None:
-        """Put a file."""
         import obstore
 
         obstore.put(_store(self.root), self._at(path), data)
 
     def write(self, path: str, data: bytes) -> None:
-        """Put a new file."""
         self.replace(path, data)
 
     @contextmanager
     def writing(self, path: str) -> Iterator[Any]:
-        """Give a sink for a new file."""
         import obstore
 
         with tempfile.SpooledTemporaryFile(max_size=_KEEP_IN_MEMORY) as file:
@@ -173,11 +162,9 @@ class ObjectFolder:
         return None
 
     def paths(self, path: str) -> Iterator[str]:
-        """Name the files below a path."""
         return (file.path for file in self.found(path))
 
     def found(self, path: str = "", after: str = "") -> Iterator[Found]:
-        """List the files below a path."""
         import obstore
 
         below = self._at(path) or None
@@ -188,7 +175,6 @@ class ObjectFolder:
                 yield Found(entry["path"][start:], entry["last_modified"].timestamp())
 
     def delete(self, path: str) -> None:
-        """Remove a file."""
         import obstore
 
         with suppress(FileNotFoundError):

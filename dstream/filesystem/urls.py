@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import configparser
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,8 +18,20 @@ from typing import Any
 from dstream.base.environment import pip_install
 from dstream.errors import SetupError
 
-__all__ = ["IN_OBSTORE", "ProfileCredentials", "check_scheme", "obstore_options", "opened_url", "s3fs_options", "short"]
+__all__ = [
+    "IN_OBSTORE",
+    "URL",
+    "ProfileCredentials",
+    "check_scheme",
+    "obstore_options",
+    "opened_url",
+    "s3fs_options",
+    "short",
+]
 
+
+URL = re.compile(r"[A-Za-z][\w+.-]*(::[A-Za-z][\w+.-]*)*://")
+"""How a URL of fsspec begins; `zip::s3://...` leads through two file systems."""
 
 IN_OBSTORE = frozenset({"s3", "s3a", "gs", "az", "abfs", "abfss"})
 """Schemes that obstore takes, which the default storage needs too."""

@@ -29,7 +29,8 @@ from dstream.delta.shared_log import (
     path_in_log,
 )
 from dstream.errors import IllegalStateError, SinkError
-from dstream.filesystem.output_folders import OutputFolder, writing_to
+from dstream.filesystem.folders import OutputFolder
+from dstream.filesystem.outputs import writing_to
 from dstream.schema.columns import ColumnSelection, ItemColumns
 from dstream.schema.file_column_types import UNKNOWN, ColumnType, ColumnTypes, TimestampColumn
 from dstream.spi import Receipt
@@ -319,7 +320,7 @@ class DeltaJob:
                 )
         with writing_to(self.folder.path):
             above = {folder[:end] for folder in folders for end in _ends(folder)}
-            self.log.place.settle({"", *folders, *above})
+            self.log.place.flush({"", *folders, *above})
 
     def _actions(self, staged: Sequence[FileReceipt], columns: dict[str, str]) -> list[dict[str, Any]]:
         """Return what the entry says; nothing if it would change nothing."""
@@ -365,7 +366,7 @@ class DeltaJob:
                 found = _OURS.fullmatch(name)
                 if found and found[1] == self.writer.run and path_in_log(name) not in self.log.adds:
                     with contextlib.suppress(OSError, SinkError):
-                        self.log.place.remove(name)
+                        self.log.place.delete(name)
 
 
 def _ends(folder: str) -> list[int]:

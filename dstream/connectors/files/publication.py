@@ -23,7 +23,8 @@ from hashlib import sha256
 from typing import Any
 
 from dstream.errors import IllegalStateError, SinkError
-from dstream.filesystem.output_folders import HIDDEN, OutputFolder, writing_to
+from dstream.filesystem.folders import OutputFolder
+from dstream.filesystem.outputs import HIDDEN, writing_to
 from dstream.schema.file_column_types import ColumnTypes
 from dstream.spi import Receipt
 
@@ -102,11 +103,11 @@ class FolderState:
         # In this order: a commit that ends meanwhile is in the journal or in the list.
         unfinished = self.unfinished()
         own = {*unfinished.names(), *unfinished.removed, *self.listed()}
-        return [name for name in seen if name not in own and self.place.holds(name)]
+        return [name for name in seen if name not in own and self.place.exists(name)]
 
     def seen(self, below: str = "") -> Iterator[str]:
         """Give the names of what is not hidden here: files, and folders that `partition_by` has not named."""
-        for name, is_folder in self.place.seen(below):
+        for name, is_folder in self.place.entries(below):
             if name[0] in "._":
                 continue
             if is_folder and FOLDER.fullmatch(f"{name}/"):
@@ -117,7 +118,7 @@ class FolderState:
     def listed(self) -> list[str]:
         """Return the files of all finished commits that are still there, in order."""
         names = _texts(self._read(_LIST, "files"))
-        return [name for name in names if _REMOVED.fullmatch(name) and self.place.holds(name)]
+        return [name for name in names if _REMOVED.fullmatch(name) and self.place.exists(name)]
 
     def epoch(self, record: str) -> int:
         """Return the number of the last epoch of a job that was committed here; 0 if there is none."""
@@ -154,7 +155,7 @@ class FolderState:
 
     def end(self) -> None:
         """Remove the journal."""
-        self.place.remove(_JOURNAL)
+        self.place.delete(_JOURNAL)
 
     def list_files(self, names: list[str]) -> None:
         """Let these be the files of all finished commits."""
@@ -180,14 +181,14 @@ class FolderState:
         Raises:
             SinkError: what is written down of one of them cannot be read.
         """
-        records = [name.removesuffix(".json") for name, _ in self.place.seen(f"{HIDDEN}/jobs")]
+        records = [name.removesuffix(".json") for name, _ in self.place.entries(f"{HIDDEN}/jobs")]
         held = [each for record in records if _RECORD.fullmatch(record) for each in self.held(record)[0]]
         return {each[0] for each in held if isinstance(each, list) and each and isinstance(each[0], str)}
 
     def forget(self, record: str) -> None:
         """Remove what is written down of a job that nobody will commit again."""
         with contextlib.suppress(OSError, SinkError):
-            self.place.remove(_record(record))
+            self.place.delete(_record(record))
 
     def _read(self, name: str, key: str) -> Any:
         """Return a value of an object in a file; None if that is not there. Others leave an empty `_SUCCESS`."""
@@ -350,7 +351,7 @@ def _show(folder: FolderState, publication: Publication) -> None:
     for staged, name in publication.files:
         with contextlib.suppress(FileNotFoundError):  # It was moved before.
             folder.place.move(f"{HIDDEN}/{staged}", name)
-    folder.place.settle({os.path.dirname(name) for name in ["", *publication.names()]})
+    folder.place.flush({os.path.dirname(name) for name in ["", *publication.names()]})
     gone = {*publication.removed, *publication.names()}
     folder.list_files([*(name for name in folder.listed() if name not in gone), *publication.names()])
     folder.remember(publication)
@@ -366,13 +367,12 @@ def _take_back(folder: FolderState, publication: Publication, earlier: list[str]
     if folder.listed() != earlier:
         folder.list_files(earlier)
     for staged, name in publication.files:
-        if not folder.place.holds(
+        if not folder.place.exists(
             f"{HIDDEN}/{staged}"
         ):  # Else it was not moved, and its name may be one that none has.
             folder.place.move(name, f"{HIDDEN}/{staged}")
             _remove_empty(folder, os.path.dirname(name))
-    with contextlib.suppress(FileNotFoundError):  # It was not written.
-        folder.end()
+    folder.end()
 
 
 def _finish(folder: FolderState) -> None:
@@ -386,8 +386,7 @@ def _finish(folder: FolderState) -> None:
 def _clear(folder: FolderState, publication: Publication) -> None:
     """Remove what a commit took the place of, and its journal."""
     for name in publication.removed:
-        with contextlib.suppress(FileNotFoundError):
-            folder.place.remove(name)
+        folder.place.delete(name)
         _remove_empty(folder, os.path.dirname(name))
     folder.end()
 
@@ -395,7 +394,7 @@ def _clear(folder: FolderState, publication: Publication) -> None:
 def _remove_empty(folder: FolderState, below: str) -> None:
     """Remove the folders of `partition_by` that hold nothing any more."""
     while below:
-        folder.place.remove_empty(below)
+        folder.place.delete_folder(below)
         below = os.path.dirname(below)
 
 
@@ -407,13 +406,13 @@ def sweep(folder: FolderState, runs: set[str]) -> None:
     with contextlib.suppress(OSError, SinkError):
         unfinished = {staged for staged, _ in folder.unfinished().files}
         held: set[str] | None = None
-        for name, _ in list(folder.place.seen(HIDDEN)):
+        for name, _ in list(folder.place.entries(HIDDEN)):
             if STAGED.fullmatch(name) and name not in unfinished:
                 with contextlib.suppress(OSError, SinkError):
                     if name.partition("-")[0] in runs or folder.place.age(f"{HIDDEN}/{name}") > _WEEK:
                         held = folder.all_held() if held is None else held
                         if name not in held:
-                            folder.place.remove(f"{HIDDEN}/{name}")
+                            folder.place.delete(f"{HIDDEN}/{name}")
 
 
 def record_of(job: str) -> str:

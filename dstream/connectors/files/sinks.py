@@ -36,7 +36,8 @@ from dstream.connectors.files.writers import (
 )
 from dstream.delta.shared_log import LOG
 from dstream.errors import SinkError
-from dstream.filesystem.output_folders import HIDDEN, OutputFolder, writing_to
+from dstream.filesystem.folders import OutputFolder
+from dstream.filesystem.outputs import HIDDEN, writing_to
 from dstream.spi import Collections, Receipt
 
 __all__ = ["FileJob", "FileSink", "FileTarget", "check_columns"]
@@ -260,7 +261,7 @@ class FileTarget:
         folder, sink = self._folder, self._sink
         if folder.epoch(record) or folder.unfinished().record == record:
             return  # It has written here before.
-        if folder.place.holds(LOG):
+        if folder.place.exists(LOG):
             raise SinkError(f"{sink.label}: the folder {folder.path} is a Delta table: write format='delta' into it")
         strangers = folder.strangers()
         if strangers:
@@ -340,7 +341,7 @@ class OneFileTarget:
         begun = OneFileJob(self._sink, self._folder, record, epoch, job is not None, writer)
         begun.check()
         with writing_to(place.title):
-            place.create(f"{HIDDEN}/{writer.new_name()}").close()  # As long as it is there, so is the folder.
+            place.new_file(f"{HIDDEN}/{writer.new_name()}").close()  # As long as it is there, so is the folder.
         return begun
 
     def result(self) -> str:
@@ -373,7 +374,7 @@ class OneFileJob:
     def check(self) -> None:
         """Refuse a path at which no file is to be written."""
         sink, place = self.sink, self.sink.place
-        if not place.holds(sink.name) or self.is_done:
+        if not place.exists(sink.name) or self.is_done:
             pass
         elif is_folder(place, sink.name):
             raise SinkError(f"{sink.label}: {place.path_of(sink.name)} is a folder, into which to_files(...) writes")
@@ -403,7 +404,7 @@ class OneFileJob:
         place = self.sink.place
         with writing_to(place.title):
             place.move(f"{HIDDEN}/{made}", self.sink.name)
-            place.settle({""})
+            place.flush({""})
         if self.is_named:
             self.folder.remember(Publication(self.record, self.epoch, (), ()))
 
@@ -413,7 +414,7 @@ class OneFileJob:
 
     def _copy(self, part: FileReceipt) -> str:
         place, name = self.sink.place, self.writer.new_name()
-        made = CountedFile(place.create(f"{HIDDEN}/{name}"))
+        made = CountedFile(place.new_file(f"{HIDDEN}/{name}"))
         with place.open(f"{HIDDEN}/{part.name}") as file:
             shutil.copyfileobj(file, cast("IO[bytes]", made))
         made.close()
@@ -428,11 +429,11 @@ class OneFileJob:
         sweep(self.folder, runs)
         place = self.sink.place
         with suppress(OSError, SinkError):
-            if [name for name, _ in place.seen(HIDDEN)] == ["jobs"]:
-                place.remove_empty(f"{HIDDEN}/jobs")
-                place.remove_empty(HIDDEN)
+            if [name for name, _ in place.entries(HIDDEN)] == ["jobs"]:
+                place.delete_folder(f"{HIDDEN}/jobs")
+                place.delete_folder(HIDDEN)
 
 
 def is_folder(place: OutputFolder, name: str) -> bool:
     """Say whether there is a folder of this name in a place."""
-    return any(found == name and is_one for found, is_one in place.seen(""))
+    return any(found == name and is_one for found, is_one in place.entries(""))

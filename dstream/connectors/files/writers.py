@@ -26,7 +26,8 @@ from dstream.connectors.files.formats import NO_LIMIT, FileFormat, JoinedFormat
 from dstream.connectors.files.publication import FileReceipt, FolderState, check_staged, checked_receipt
 from dstream.errors import SinkError
 from dstream.failures.attribution import each
-from dstream.filesystem.output_folders import HIDDEN, NULL_PARTITION, NewFile, OutputFolder
+from dstream.filesystem.folders import NewFile, OutputFolder
+from dstream.filesystem.outputs import HIDDEN, NULL_PARTITION
 from dstream.spi import Receipt
 
 __all__ = [
@@ -291,7 +292,7 @@ class StagedFile:
         self._path = writer.name_of(self._name, folder)
         if writer.prefix is not None and folder:
             writer.place.make_folder(folder)
-        self._file = CountedFile(writer.place.create(self._path))
+        self._file = CountedFile(writer.place.new_file(self._path))
         held = _HELD // MOST_OPEN if writer.partitions.parts else _HELD_OF_ONE
         self._content = writer.form.content(cast("IO[bytes]", self._file), writer.rolling.size, held, known)
 
@@ -316,7 +317,7 @@ class StagedFile:
         self._content.discard()
         self._file.discard()
         with suppress(OSError, SinkError):  # Whoever aborts the run tries again.
-            self._writer.place.remove(self._path)
+            self._writer.place.delete(self._path)
 
 
 class CountedFile:
@@ -398,11 +399,11 @@ class FileBuffer:
         """Commit an epoch: write down that it is so, and what is held back from then on, its own files at the end."""
         check_staged([(file.name, file.size) for file in staged], self.folder)
         kept = self.joined(held.files) if len(held.files) > MOST_HELD else list(held.files)
-        self.folder.place.settle({HIDDEN})
+        self.folder.place.flush({HIDDEN})
         self.folder.hold(self.record, epoch, [file.receipt() for file in kept], held.since)
         for name in without(held.files, kept):
             with suppress(OSError, SinkError):
-                self.folder.place.remove(f"{HIDDEN}/{name}")
+                self.folder.place.delete(f"{HIDDEN}/{name}")
 
     def joined(self, files: Sequence[FileReceipt]) -> list[FileReceipt]:
         """Return files with the same items in the same order, few and larger."""
@@ -424,14 +425,14 @@ class FileBuffer:
 
     def _join(self, group: Sequence[FileReceipt]) -> FileReceipt:
         place, name = self.folder.place, self.writer.new_name()
-        made = CountedFile(place.create(f"{HIDDEN}/{name}"))
+        made = CountedFile(place.new_file(f"{HIDDEN}/{name}"))
         try:
             self.form.join(self._opened(group), group[0].columns, cast("IO[bytes]", made))
             made.close()
         except BaseException:
             made.discard()
             with suppress(OSError, SinkError):
-                place.remove(f"{HIDDEN}/{name}")
+                place.delete(f"{HIDDEN}/{name}")
             raise
         counts = [file.items for file in group]
         return FileReceipt(name, made.size, group[0].folder, group[0].columns, -1 if -1 in counts else sum(counts))

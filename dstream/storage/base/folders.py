@@ -8,23 +8,27 @@ not taken for one's own.
 from __future__ import annotations
 
 import errno
+import functools
 import os
 import socket
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from dstream.base.environment import inside_a_worker
 from dstream.base.threads import contextmanager
 from dstream.base.urls import scrub
 from dstream.errors import DStreamError, EngineError, SetupError
-from dstream.filesystem.folders import Folder, Found
+from dstream.filesystem.folders import Found, StorageFolder
 from dstream.filesystem.urls import short
 from dstream.storage.codec.pickles import Pickles
 
 __all__ = ["FileGoneError", "NamedFolder", "Trust", "are_private", "failed"]
 
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 _seen_here: set[str] = set()
 """The storages that this process has looked for."""
@@ -32,6 +36,22 @@ _seen_here: set[str] = set()
 
 class FileGoneError(FileNotFoundError):
     """A file of a collection is not there: a vacuum has removed it. No user function raises this."""
+
+
+def _named(
+    method: Callable[Concatenate[StorageFolder, str, P], R], doing: str
+) -> Callable[Concatenate[NamedFolder, str, P], R]:
+    """Return a method of a folder that looks at the folders above its path, and whose errors name the collection."""
+    name = method.__name__
+
+    @functools.wraps(method)
+    def called(self: NamedFolder, path: str, /, *args: P.args, **options: P.kwargs) -> R:
+        with self._naming(doing, path):
+            self._look(path)
+            result: R = getattr(self.folder, name)(path, *args, **options)
+            return result
+
+    return called
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +67,7 @@ class NamedFolder:
         seen: the folders in it that were found to be no links. Each is looked at once.
     """
 
-    folder: Folder
+    folder: StorageFolder
     title: str
     seen: set[str] = field(default_factory=set, compare=False, repr=False)
 
@@ -86,46 +106,19 @@ class NamedFolder:
         with self._naming("looking for", ""):
             return self.folder.missing(list(map(self._look, paths)))
 
-    def read(self, path: str) -> bytes:
-        """Return what a file holds."""
-        with self._naming("reading", path):
-            self._look(path)
-            return self.folder.read(path)
-
-    def read_part(self, path: str, start: int, length: int) -> bytes:
-        """Return a part of what a file holds."""
-        with self._naming("reading", path):
-            self._look(path)
-            return self.folder.read_part(path, start, length)
+    read = _named(StorageFolder.read, "reading")
+    read_part = _named(StorageFolder.read_part, "reading")
+    open = _named(StorageFolder.open, "reading")
+    create = _named(StorageFolder.create, "writing")
+    replace = _named(StorageFolder.replace, "writing")
+    write = _named(StorageFolder.write, "writing")
+    delete = _named(StorageFolder.delete, "removing")
+    delete_folder = _named(StorageFolder.delete_folder, "removing")
 
     def read_run(self, paths: Iterable[str]) -> Iterator[bytes]:
         """Give what files hold, up to the first one that is not there."""
         with self._naming("reading", ""):
             yield from self.folder.read_run(map(self._look, paths))
-
-    def open(self, path: str) -> Any:
-        """Return what pyarrow reads a file from."""
-        with self._naming("reading", path):
-            self._look(path)
-            return self.folder.open(path)
-
-    def create(self, path: str, data: bytes) -> bool:
-        """Write a small file unless there is one."""
-        with self._naming("writing", path):
-            self._look(path)
-            return self.folder.create(path, data)
-
-    def replace(self, path: str, data: bytes) -> None:
-        """Write a small file, in place of one that is there."""
-        with self._naming("writing", path):
-            self._look(path)
-            self.folder.replace(path, data)
-
-    def write(self, path: str, data: bytes) -> None:
-        """Write a new file."""
-        with self._naming("writing", path):
-            self._look(path)
-            self.folder.write(path, data)
 
     @contextmanager
     def writing(self, path: str) -> Iterator[Any]:
@@ -160,18 +153,6 @@ class NamedFolder:
         with self._naming("listing", path):
             self._look(f"{path}/")
             return iter(list(self.folder.found(path, after)))
-
-    def delete(self, path: str) -> None:
-        """Remove a file."""
-        with self._naming("removing", path):
-            self._look(path)
-            self.folder.delete(path)
-
-    def delete_folder(self, path: str) -> None:
-        """Remove an empty folder."""
-        with self._naming("removing", path):
-            self._look(path)
-            self.folder.delete_folder(path)
 
     def _look(self, path: str) -> str:
         """Return a path that does not lead through a symbolic link."""
@@ -279,7 +260,7 @@ class Trust:
         is_judging: nobody has said what is loaded, so that depends on who can write there.
     """
 
-    folder: Folder
+    folder: StorageFolder
     pickles: Pickles
     is_judging: bool = False
 

@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlsplit
 
 from dstream.base.urls import shown_url
 from dstream.errors import SetupError
-from dstream.filesystem.folders import Folder
+from dstream.filesystem.folders import StorageFolder
 from dstream.filesystem.local import LocalFolder
 from dstream.filesystem.object_store import ObjectFolder
 from dstream.spi.store import PickleMode, Settings
@@ -38,7 +38,7 @@ def open_lake(url: str, settings: Settings) -> LakeStorage:
         SetupError: an object store needs the package `obstore`; a path is that of a file.
     """
     if url.startswith(_REMOTE):
-        folder: Folder = ObjectFolder.opened(url.rstrip("/"))
+        folder: StorageFolder = ObjectFolder.opened(url.rstrip("/"))
         mode: PickleMode = settings.pickle or "restricted"
     else:
         path = _path(url)

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from dstream.delta.actions import DataFile
-from dstream.filesystem.folders import Folder
+from dstream.filesystem.folders import StorageFolder
 from dstream.schema.stored_types import LARGE_VALUE
 from dstream.storage.codec.collection import Codec
 from dstream.storage.lake.tables import Layout, Read, batches, identities, newest_rows, opened, takes_more
@@ -46,7 +46,7 @@ class _Bucket:
 class BucketCache:
     """Buckets by number, those used last; bounded by the rows in all of them."""
 
-    def __init__(self, folder: Folder, rows_kept: int = _ROWS_KEPT) -> None:
+    def __init__(self, folder: StorageFolder, rows_kept: int = _ROWS_KEPT) -> None:
         self._folder = folder
         self._rows_kept = rows_kept
         self._buckets: OrderedDict[int, _Bucket] = OrderedDict()
@@ -195,7 +195,9 @@ class RecentRows:
             entries.setdefault(*entry)
             together.add(file.path)
 
-        def read(folder: Folder, file: DataFile, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        def read(
+            folder: StorageFolder, file: DataFile, columns: Sequence[str] | None = None
+        ) -> Iterator[pa.RecordBatch]:
             if file.path in together:
                 if file is not files[-1]:
                     return iter(())
@@ -289,7 +291,7 @@ class Positions:
             yield file, max(start - offset, 0), min(stop - offset, file.rows)
 
 
-def rows_between(folder: Folder, file: DataFile, start: int, stop: int) -> Iterator[pa.RecordBatch]:
+def rows_between(folder: StorageFolder, file: DataFile, start: int, stop: int) -> Iterator[pa.RecordBatch]:
     """Give the rows of a file from `start` up to, not including, `stop`; only row groups that hold some are read."""
     with opened(folder, file) as reader:
         offset = 0
@@ -305,7 +307,7 @@ def rows_between(folder: Folder, file: DataFile, start: int, stop: int) -> Itera
 class FileCache:
     """The items of small files that were read last."""
 
-    def __init__(self, folder: Folder) -> None:
+    def __init__(self, folder: StorageFolder) -> None:
         self._folder = folder
         self._items: OrderedDict[str, list[Any]] = OrderedDict()
         self._rows = 0

@@ -12,7 +12,7 @@ from dstream.base.threads import renewed_after_fork
 from dstream.base.urls import shown_url
 from dstream.delta.actions import is_temporary
 from dstream.errors import CollectionDestroyedError
-from dstream.filesystem.folders import Folder, Found
+from dstream.filesystem.folders import Found, StorageFolder
 from dstream.spi.store import Kind, ListStore, MapStore, Options
 from dstream.storage.base.folders import NamedFolder, Trust
 from dstream.storage.base.options import Shape, check_name
@@ -28,7 +28,7 @@ from dstream.storage.lake.registry import CollectionKey, Description, Registry
 __all__ = ["LakeStorage", "vacuum_records"]
 
 
-def vacuum_records(folder: Folder, older_than: float) -> int:
+def vacuum_records(folder: StorageFolder, older_than: float) -> int:
     """Remove files that newer ones have replaced, and those that were prepared long ago; return how many."""
     records = NamedFolder(folder, folder.title)
     found = list(records.found(RECORDS))
@@ -53,7 +53,7 @@ def _prepared(found: Iterable[Found], limit: float) -> Iterator[str]:
 class LakeStorage:
     """A handle to the collections below one folder. All who ask it for one collection share a handle to that."""
 
-    def __init__(self, url: str, folder: Folder, pickles: Pickles, is_judging: bool = False) -> None:
+    def __init__(self, url: str, folder: StorageFolder, pickles: Pickles, is_judging: bool = False) -> None:
         self._url = url
         self._folder = folder
         self._trust = trust = Trust(folder, pickles, is_judging)

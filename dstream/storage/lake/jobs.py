@@ -13,7 +13,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from dstream.base.validation import receipts_of
 from dstream.delta.actions import Actions, DataFile, checked_path
 from dstream.errors import CollectionDestroyedError
-from dstream.filesystem.folders import Folder
+from dstream.filesystem.folders import StorageFolder
 from dstream.spi.store import Merge, Update
 from dstream.storage.base.rows import Portions
 from dstream.storage.codec.collection import Codec
@@ -276,7 +276,7 @@ class LakeItemWriter:
         begun: the newest commit when the job began.
     """
 
-    folder: Folder
+    folder: StorageFolder
     layout: Layout
     prefix: str
     begun: int

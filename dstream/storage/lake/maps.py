@@ -16,7 +16,7 @@ import pyarrow as pa
 from dstream.delta.actions import Actions, DataFile
 from dstream.delta.log import Addition, additions
 from dstream.errors import IllegalStateError
-from dstream.filesystem.folders import Folder
+from dstream.filesystem.folders import StorageFolder
 from dstream.spi.sink import MapWriter, WriteJob
 from dstream.spi.store import UNCHANGED, EntrySplit, Merge, Options
 from dstream.storage.base.folders import FileGoneError
@@ -65,7 +65,7 @@ def shown_offset(offset: int) -> str:
 
 
 def read_journal(
-    folder: Folder, layout: Layout, commits: Iterator[Addition], since: int, title: str
+    folder: StorageFolder, layout: Layout, commits: Iterator[Addition], since: int, title: str
 ) -> Iterator[JournalEvent]:
     """Give the events of some commits whose offsets are larger than `since`.
 
@@ -125,7 +125,7 @@ def events_after(commits: Iterator[Addition], since: int) -> int:
 
 
 def _events(
-    folder: Folder, layout: Layout, file: DataFile, offset: int, since: int, timestamp: int, title: str
+    folder: StorageFolder, layout: Layout, file: DataFile, offset: int, since: int, timestamp: int, title: str
 ) -> Iterator[JournalEvent]:
     try:
         for batch in batches(folder, file):

@@ -16,7 +16,7 @@ import pyarrow.compute as compute
 from dstream.base.pickling import dumps
 from dstream.delta.actions import DataFile
 from dstream.errors import NullElementError, UnstableKeyError
-from dstream.filesystem.folders import Folder
+from dstream.filesystem.folders import StorageFolder
 from dstream.spi.store import UNCHANGED, Merge, Revision, Update
 from dstream.storage.base.folders import FileGoneError
 from dstream.storage.base.rows import Portions
@@ -85,7 +85,7 @@ def _plan(merge: bytes, replace: bool, journal: bool) -> MergePlan:
 
 
 def merge_bucket(
-    folder: Folder,
+    folder: StorageFolder,
     layout: Layout,
     bucket: int,
     new: tuple[DataFile, Layout] | None,
@@ -126,7 +126,7 @@ def without_values(layout: Layout) -> Layout:
 
 
 def update_bucket(
-    folder: Folder,
+    folder: StorageFolder,
     layout: Layout,
     bucket: int,
     new: tuple[DataFile, Layout],
@@ -171,7 +171,11 @@ def _updated(
 
 
 def _current(
-    folder: Folder, layout: Layout, files: Sequence[DataFile], new: tuple[DataFile, Layout] | None, plan: MergePlan
+    folder: StorageFolder,
+    layout: Layout,
+    files: Sequence[DataFile],
+    new: tuple[DataFile, Layout] | None,
+    plan: MergePlan,
 ) -> Iterator[tuple[Any, tuple[Any, Any]]]:
     """Give the entries that are there, by their identity; those that the job does not write only if they disappear."""
     wanted = None if plan.replace else set(_keys(folder, layout, new))
@@ -180,7 +184,7 @@ def _current(
         yield from (entry for entry in entries if wanted is None or entry[0] in wanted)
 
 
-def _keys(folder: Folder, layout: Layout, new: tuple[DataFile, Layout] | None) -> Iterator[Any]:
+def _keys(folder: StorageFolder, layout: Layout, new: tuple[DataFile, Layout] | None) -> Iterator[Any]:
     """Give the identities of all rows that a task has written, without reading their values."""
     if new is not None:
         file, written_by = new
@@ -188,7 +192,7 @@ def _keys(folder: Folder, layout: Layout, new: tuple[DataFile, Layout] | None) -
             yield from identities(layout, written_by.keys(batch))
 
 
-def _rows(folder: Folder, new: tuple[DataFile, Layout] | None) -> Iterator[Rows]:
+def _rows(folder: StorageFolder, new: tuple[DataFile, Layout] | None) -> Iterator[Rows]:
     if new is not None:
         file, layout = new
         for batch in batches(folder, file):
@@ -218,7 +222,7 @@ def _merged(layout: Layout, keys: list[Any], olds: list[Any], values: list[Any],
     return merged
 
 
-def rewritten(folder: Folder, layout: Layout, file: DataFile, written_by: Layout, prefix: str) -> DataFile:
+def rewritten(folder: StorageFolder, layout: Layout, file: DataFile, written_by: Layout, prefix: str) -> DataFile:
     """Write the rows of a file again by other types."""
     with DataWriter(folder, layout.schema, file.bucket, prefix) as writer:
         for keys, values in _rows(folder, (file, written_by)):
@@ -242,7 +246,7 @@ class LakeEntryWriter:
         begun: the newest commit at that moment.
     """
 
-    folder: Folder
+    folder: StorageFolder
     layout: Layout
     buckets: int
     prefix: str
@@ -343,7 +347,7 @@ def _plainly(files: Sequence[DataFile], layout: Layout) -> Read:
     return batches
 
 
-def fold_small(folder: Folder, files: tuple[DataFile, ...], layout: Layout, reader: Reader = _plainly) -> Fold:
+def fold_small(folder: StorageFolder, files: tuple[DataFile, ...], layout: Layout, reader: Reader = _plainly) -> Fold:
     """Fold the newest small files of a bucket, or all when the oldest is no longer much larger than the rest."""
     if 4 * sum(file.rows for file in files[1:]) > files[0].rows:
         return fold_all(folder, files, layout, reader)
@@ -361,14 +365,14 @@ def _newest_run(files: tuple[DataFile, ...]) -> tuple[DataFile, ...]:
     return files[first:] if len(files) - first >= _SHORTEST_RUN else files[1:]
 
 
-def fold_all(folder: Folder, files: tuple[DataFile, ...], layout: Layout, reader: Reader = _plainly) -> Fold:
+def fold_all(folder: StorageFolder, files: tuple[DataFile, ...], layout: Layout, reader: Reader = _plainly) -> Fold:
     """Fold all files of a bucket into one, sorted by key, without the rows of removed entries."""
     rows = [batch for _, batch in newest_rows(folder, files, layout, read=reader(files, layout))]
     return files, _one_file(folder, files, layout, rows, sort=True)
 
 
 def _one_file(
-    folder: Folder, files: Sequence[DataFile], layout: Layout, rows: Iterable[pa.RecordBatch], sort: bool = False
+    folder: StorageFolder, files: Sequence[DataFile], layout: Layout, rows: Iterable[pa.RecordBatch], sort: bool = False
 ) -> tuple[DataFile, ...]:
     """Write rows into one file that takes the place of the newest of `files`; no rows need no file.
 
@@ -386,6 +390,6 @@ def _one_file(
     return (written._replace(version=files[-1].version),)
 
 
-def has_removed_rows(folder: Folder, file: DataFile, layout: Layout) -> bool:
+def has_removed_rows(folder: StorageFolder, file: DataFile, layout: Layout) -> bool:
     """Say whether a file holds rows of removed entries."""
     return any(layout.removed(batch).true_count for batch in batches(folder, file, ["_del"]))

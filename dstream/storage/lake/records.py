@@ -23,7 +23,7 @@ from typing import NamedTuple
 from dstream.base.validation import NOT_UNDERSTOOD, checked_number, checked_text
 from dstream.errors import EngineError, IllegalStateError
 from dstream.filesystem.checksums import is_sealed, seal
-from dstream.filesystem.folders import Folder
+from dstream.filesystem.folders import StorageFolder
 from dstream.spi.records import Record
 from dstream.storage.base.folders import FileGoneError, NamedFolder, Trust
 from dstream.storage.base.options import MOST_BYTES, check_prefix, check_record, check_write, is_record_name
@@ -154,7 +154,7 @@ def files_by_name(paths: Iterable[str]) -> dict[str, list[str]]:
 class LakeRecords:
     """The records of one storage."""
 
-    def __init__(self, folder: Folder, trust: Trust) -> None:
+    def __init__(self, folder: StorageFolder, trust: Trust) -> None:
         self._folder = folder
         self._trust = trust
         self._pickles = trust.pickles

@@ -24,7 +24,7 @@ from dstream.delta.checkpoints import delta_field
 from dstream.delta.log import Log
 from dstream.errors import IllegalStateError, UnsupportedError
 from dstream.filesystem.checksums import is_sealed, seal
-from dstream.filesystem.folders import Folder
+from dstream.filesystem.folders import StorageFolder
 from dstream.spi.store import Kind, Options
 from dstream.storage.base.folders import NamedFolder, Trust
 from dstream.storage.base.options import Shape, check_format, check_name
@@ -169,7 +169,7 @@ class Registry:
         handles: to the collections that are used in this process, for the storage. One that was destroyed is removed.
     """
 
-    def __init__(self, folder: Folder, trust: Trust) -> None:
+    def __init__(self, folder: StorageFolder, trust: Trust) -> None:
         self._folder = folder
         self._trust = trust
         self._names = NamedFolder(folder, folder.title)
@@ -313,7 +313,7 @@ class Registry:
         return False
 
 
-def _complete(names: Folder, folder: str, files: Iterable[str]) -> list[str]:
+def _complete(names: StorageFolder, folder: str, files: Iterable[str]) -> list[str]:
     """Return the generations of a name among files, in order; one that is certain to have been made must be there."""
     # Others leave files in folders, such as .DS_Store, or .nfs000... on network drives.
     paths = {path for path in files if _GENERATION.fullmatch(path)}
@@ -333,7 +333,7 @@ def _path_in(data: bytes) -> str:
         return ""
 
 
-def _damaged(names: Folder, path: str, what: str) -> IllegalStateError:
+def _damaged(names: StorageFolder, path: str, what: str) -> IllegalStateError:
     return IllegalStateError(f"{names.title} is damaged: {names.url}/{path} {what}; restore the file from a backup")
 
 

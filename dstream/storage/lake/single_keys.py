@@ -16,7 +16,7 @@ import pyarrow.compute as compute
 import pyarrow.parquet as parquet
 
 from dstream.delta.actions import DataFile
-from dstream.filesystem.folders import Folder
+from dstream.filesystem.folders import StorageFolder
 from dstream.schema.stored_types import SCALARS, is_large
 from dstream.storage.codec.collection import Codec
 from dstream.storage.lake.tables import (
@@ -185,7 +185,7 @@ class Change:
             codec.checked(change.key, change.new)
         return codec
 
-    def written(self, folder: Folder, layout: Layout) -> tuple[DataFile, ...]:
+    def written(self, folder: StorageFolder, layout: Layout) -> tuple[DataFile, ...]:
         """Return one file per bucket that holds the changes by a layout."""
         if layout != self._layout:
             self.discard(folder)
@@ -194,7 +194,7 @@ class Change:
             self._layout = layout
         return tuple(self._files)
 
-    def _file(self, folder: Folder, layout: Layout, bucket: int, changes: Sequence[Changed]) -> DataFile:
+    def _file(self, folder: StorageFolder, layout: Layout, bucket: int, changes: Sequence[Changed]) -> DataFile:
         if len(changes) == 1:
             entry = changes[0].key, changes[0].new
             data = self._singles.file(layout, *entry)
@@ -208,7 +208,7 @@ class Change:
             self.rows[file.path] = parts[0]
         return file
 
-    def discard(self, folder: Folder) -> None:
+    def discard(self, folder: StorageFolder) -> None:
         """Remove what was written; no commit may name it."""
         remove_quietly(folder, [file.path for file in self._files])
         self._files, self._layout, self.rows, self.entries = [], None, {}, {}
@@ -219,7 +219,7 @@ def _encoded(layout: Layout, changes: Sequence[Changed]) -> pa.RecordBatch:
     return layout.entries([change.key for change in changes], [change.new for change in changes], olds)
 
 
-def look_up(folder: Folder, files: Sequence[DataFile], layout: Layout, keys: Sequence[Any]) -> dict[Any, Any]:
+def look_up(folder: StorageFolder, files: Sequence[DataFile], layout: Layout, keys: Sequence[Any]) -> dict[Any, Any]:
     """Return the values of some keys; those without one are left out.
 
     Files are read from the newest to the oldest until every key was met. Of a file, the key columns are read
@@ -240,7 +240,7 @@ def look_up(folder: Folder, files: Sequence[DataFile], layout: Layout, keys: Seq
     return found
 
 
-def _matches(folder: Folder, file: DataFile, layout: Layout, keys: list[Any]) -> list[tuple[Any, Any, bool]]:
+def _matches(folder: StorageFolder, file: DataFile, layout: Layout, keys: list[Any]) -> list[tuple[Any, Any, bool]]:
     codec = layout.codec
     named = [codec.decode_key(known[0]) if type(known) is tuple else known for known in keys]
     typed, escaped = (physical(column).drop_null() for column in codec.key_columns(named))

@@ -15,7 +15,7 @@ import pyarrow.compute as compute
 from dstream.base.threads import contextmanager
 from dstream.delta.actions import DataFile
 from dstream.errors import SourceError
-from dstream.filesystem.folders import Folder
+from dstream.filesystem.folders import StorageFolder
 from dstream.schema.hints import OptionalOf, RecordType
 from dstream.schema.stored_types import Type
 from dstream.spi import ArrowRows
@@ -46,7 +46,7 @@ _AS_THEY_ARE = (int, float, bool, str, bytes)
 
 
 def large_batches(
-    folder: Folder, file: DataFile, columns: Sequence[str] | None = None, start: int = 0, stop: int | None = None
+    folder: StorageFolder, file: DataFile, columns: Sequence[str] | None = None, start: int = 0, stop: int | None = None
 ) -> Iterator[pa.RecordBatch]:
     """Read rows of a file, or some of them, in batches that hold several row groups if these are small.
 
@@ -176,7 +176,7 @@ class LakeEntrySplit:
     """
 
     title: str
-    folder: Folder
+    folder: StorageFolder
     layout: Layout
     buckets: tuple[tuple[DataFile, ...], ...]
 
@@ -259,7 +259,7 @@ class LakeItemSplit:
     """
 
     title: str
-    folder: Folder
+    folder: StorageFolder
     layout: Layout
     parts: tuple[Part, ...]
 

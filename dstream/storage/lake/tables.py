@@ -29,7 +29,7 @@ from dstream.base.threads import contextmanager
 from dstream.delta.actions import DataFile, new_path
 from dstream.errors import DStreamError, IllegalStateError
 from dstream.filesystem.checksums import MismatchError, SummingSink, checked, sums_of
-from dstream.filesystem.folders import Folder
+from dstream.filesystem.folders import StorageFolder
 from dstream.schema.stored_types import LARGE_VALUE, ColumnTooLargeError, Type
 from dstream.storage.base.folders import failed
 from dstream.storage.base.rows import PORTION_BYTES
@@ -93,7 +93,7 @@ def _cast(column: Any, kind: pa.DataType) -> Any:
 
 T = TypeVar("T")
 
-Read = Callable[[Folder, DataFile, Sequence[str] | None], Iterator[pa.RecordBatch]]
+Read = Callable[[StorageFolder, DataFile, Sequence[str] | None], Iterator[pa.RecordBatch]]
 """Reads some columns of a file, or all of them, as `batches` does."""
 
 ROWS_IN_GROUP = 8192
@@ -213,7 +213,7 @@ def _stored(kind: Type | None, fields: Sequence[pa.Field]) -> list[pa.Field]:
     return [pa.field(field.name, physical_type(field.type)) for field in fields[0 if has_column else 1 :]]
 
 
-def write_rows(folder: Folder, batch: pa.RecordBatch, bucket: int, prefix: str = "") -> DataFile:
+def write_rows(folder: StorageFolder, batch: pa.RecordBatch, bucket: int, prefix: str = "") -> DataFile:
     """Write rows into a new file that nobody sees yet."""
     if batch.num_rows > _SMALL_FILE or takes_more(batch, PORTION_BYTES):
         with DataWriter(folder, batch.schema, bucket, prefix) as writer:
@@ -232,7 +232,7 @@ def small_file(batch: pa.RecordBatch) -> bytes:
     return data
 
 
-def write_file(folder: Folder, data: bytes, rows: int, bucket: int, prefix: str = "") -> DataFile:
+def write_file(folder: StorageFolder, data: bytes, rows: int, bucket: int, prefix: str = "") -> DataFile:
     """Write a new file that nobody sees yet, of which all bytes are there."""
     path = new_path(prefix)
     folder.write(path, data)
@@ -247,7 +247,7 @@ def takes_more(batch: pa.RecordBatch, size: int) -> bool:
     return bool(batch.get_total_buffer_size() > size and batch.nbytes > size)
 
 
-def write_parts(folder: Folder, parts: Sequence[pa.RecordBatch], bucket: int, prefix: str = "") -> DataFile:
+def write_parts(folder: StorageFolder, parts: Sequence[pa.RecordBatch], bucket: int, prefix: str = "") -> DataFile:
     """Write rows, at least one, into a new file that nobody sees yet; more than 2 GiB of a column are several parts."""
     if len(parts) == 1:
         return write_rows(folder, parts[0], bucket, prefix)
@@ -274,7 +274,7 @@ class DataWriter:
     A failure inside the `with` removes the file.
     """
 
-    def __init__(self, folder: Folder, schema: pa.Schema, bucket: int, prefix: str = "") -> None:
+    def __init__(self, folder: StorageFolder, schema: pa.Schema, bucket: int, prefix: str = "") -> None:
         self._bucket = bucket
         self._path = new_path(prefix)
         self._opened = folder.writing(self._path)
@@ -343,7 +343,7 @@ def release_memory() -> None:
     pa.default_memory_pool().release_unused()
 
 
-def remove_quietly(folder: Folder, paths: Iterable[str]) -> None:
+def remove_quietly(folder: StorageFolder, paths: Iterable[str]) -> None:
     """Remove files that nobody refers to; what stays is left to the next vacuum."""
     for path in paths:
         try:
@@ -353,7 +353,7 @@ def remove_quietly(folder: Folder, paths: Iterable[str]) -> None:
 
 
 @contextmanager
-def opened(folder: Folder, file: DataFile) -> Iterator[parquet.ParquetFile]:
+def opened(folder: StorageFolder, file: DataFile) -> Iterator[parquet.ParquetFile]:
     """Open a file to read rows from it; what is read is compared with its checksums.
 
     Raises:
@@ -377,7 +377,7 @@ def opened(folder: Folder, file: DataFile) -> Iterator[parquet.ParquetFile]:
             ) from error
 
 
-def batches(folder: Folder, file: DataFile, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+def batches(folder: StorageFolder, file: DataFile, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
     """Read the rows of a file, a bounded number at a time; columns that it does not have are left out.
 
     Raises:
@@ -404,7 +404,7 @@ _STAND_FOR_THEMSELVES = (str, int, bytes)
 
 
 def newest_rows(
-    folder: Folder,
+    folder: StorageFolder,
     files: Sequence[DataFile],
     layout: Layout,
     columns: Sequence[str] | None = None,

@@ -42,7 +42,7 @@ def test_epochs_go_into_files(ctx, tmp_path):
 
 def test_a_job_goes_on_when_the_lock_of_a_folder_is_free_again(ctx, tmp_path, monkeypatch):
     """A process that is stopped may have it: that is no fault of the pipeline, and nobody else takes it."""
-    monkeypatch.setattr("dstream.filesystem.output_folders.LONGEST_WAIT", 0.0)
+    monkeypatch.setattr("dstream.filesystem.outputs.LONGEST_WAIT", 0.0)
     out, feed = tmp_path / "out", Feed()
     job = ctx.new_job(pipeline_of(feed, to_files(out)), config=ds.JobConfig(auto_restart=(20, 0.01)))
     feed.give("a")

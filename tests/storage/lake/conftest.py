@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from dstream.filesystem.folders import Folder, Found
+from dstream.filesystem.folders import Found, StorageFolder
 from dstream.filesystem.local import LocalFolder
 from dstream.spi.store import Options
 from dstream.storage.codec.pickles import Pickles
@@ -44,7 +44,7 @@ class _Sink:
 class Tampered:
     """A folder that calls a hook before each operation; the hook may raise, or do something else first."""
 
-    folder: Folder
+    folder: StorageFolder
     hook: Hook
 
     @property
@@ -127,7 +127,7 @@ class Lake:
     path: Path
 
     def storage(self, hook: Hook | None = None) -> LakeStorage:
-        folder: Folder = LocalFolder(str(self.path))
+        folder: StorageFolder = LocalFolder(str(self.path))
         return LakeStorage(str(self.path), Tampered(folder, hook) if hook else folder, Pickles("trusted"))
 
     def map(self, hook: Hook | None = None, name: str = "m", **options: Any) -> Any:

@@ -37,7 +37,7 @@ def quiet(monkeypatch, tmp_path):
         monkeypatch.delenv(name, raising=False)
     for name, file in (("AWS_SHARED_CREDENTIALS_FILE", "credentials"), ("AWS_CONFIG_FILE", "config")):
         monkeypatch.setenv(name, str(tmp_path / file))
-    monkeypatch.setattr("dstream.filesystem.fsspec_outputs.SETTLED", 0.01)
+    monkeypatch.setattr("dstream.filesystem.outputs.SETTLED", 0.01)
 
 
 @pytest.fixture

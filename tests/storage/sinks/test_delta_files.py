@@ -349,15 +349,15 @@ def test_a_lost_version_is_tried_again(local_context, folder, monkeypatch):
     case.commit("first", 1, [{"n": 0}])
     job = case.target().begin(None)
     receipts = case.written(job, [{"n": 1}])
-    real, lost = type(job.log.place).put_new, []
+    real, lost = type(job.log.place).create, []
 
-    def put_new(place, name, content):
+    def create(place, name, content):
         if not lost:
             lost.append(name)
             deltalake.write_deltalake(str(folder), pa.table({"n": [9]}), mode="append")
         return real(place, name, content)
 
-    monkeypatch.setattr(type(job.log.place), "put_new", put_new)
+    monkeypatch.setattr(type(job.log.place), "create", create)
     job.commit(receipts)
 
     assert (rows_in(folder), len(lost)) == ([{"n": 1}], 1)
@@ -368,14 +368,14 @@ def test_an_entry_that_was_put_is_never_taken_back(local_context, folder, monkey
     case = case_of(to_files(folder, format="delta"), local_context, folder)
     job = case.target().begin("job")
     receipts = case.written(job, case.first)
-    real = type(job.log.place).put_new
+    real = type(job.log.place).create
 
-    def put_new(place, name, content):
+    def create(place, name, content):
         real(place, name, content)
         raise SinkError("the disk is gone")
 
     with monkeypatch.context() as patch:
-        patch.setattr(type(job.log.place), "put_new", put_new)
+        patch.setattr(type(job.log.place), "create", create)
         with pytest.raises(SinkError, match="the disk is gone"):
             job.commit(receipts)
     job.abort()
@@ -385,7 +385,7 @@ def test_an_entry_that_was_put_is_never_taken_back(local_context, folder, monkey
 
 def test_a_table_at_a_url(local_context, monkeypatch):
     """The log stands beside the files; commits take turns by the note."""
-    monkeypatch.setattr("dstream.filesystem.fsspec_outputs.SETTLED", 0.01)
+    monkeypatch.setattr("dstream.filesystem.outputs.SETTLED", 0.01)
     url = f"memory://{uuid.uuid4().hex}/out"
     rows = [{"n": n, "p": "a b"} for n in range(3)]
     for _ in range(2):

@@ -229,8 +229,8 @@ class Dying:
         self.steps = 0
         for name in ("rename", "replace", "unlink"):
             patch.setattr(os, name, self._counted(getattr(os, name), stops_at))
-        place = "dstream.filesystem.output_folders.LocalOutput.create"
-        patch.setattr(place, self._counted(dstream.filesystem.output_folders.LocalOutput.create, stops_at))
+        place = "dstream.filesystem.outputs.LocalOutput.new_file"
+        patch.setattr(place, self._counted(dstream.filesystem.outputs.LocalOutput.new_file, stops_at))
 
     def _counted(self, real, stops_at):
         def change(*args):

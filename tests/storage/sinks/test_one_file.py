@@ -11,7 +11,7 @@ import pytest
 
 import dstream as ds
 from dstream.errors import SinkError
-from dstream.filesystem.output_folders import LocalOutput
+from dstream.filesystem.outputs import LocalOutput
 from reducers import to_file, to_files, to_ilist
 from sources import csv_rows, item_stream, json_lines, parquet_rows, text_files
 from tests.jobs.planned import plan_of
@@ -114,7 +114,7 @@ def test_a_driver_that_dies_between_two_steps_leaves_a_whole_file(local_context,
     case = SinkCase(to_file(path), lambda: local_context, [], [], list, set)
     job = case.target().begin("job")
     receipts = case.written(job, [1, 2])
-    for step, is_there in (("move", False), ("settle", True)):
+    for step, is_there in (("move", False), ("flush", True)):
         with monkeypatch.context() as patch:
             patch.setattr(LocalOutput, step, _dies)
             with pytest.raises(KeyboardInterrupt):

@@ -1,0 +1,470 @@
+"""Folders that sinks publish files in: of this machine, and behind URLs of fsspec such as `s3://bucket/folder`.
+
+A local folder is the user's: links in it are followed, and new files have the permissions of every other program's.
+An object store has neither a rename nor a lock. An object appears whole when its writer closes it; a move is a copy,
+then a removal. Commits take turns by a note in the folder, as `RemoteOutput.locked` says.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, Any, cast
+
+from dstream.base.threads import contextmanager
+from dstream.base.urls import resolved_url, scrub, shown_url
+from dstream.errors import SinkError, SinkTakenError, UnsupportedError
+from dstream.filesystem.folders import NewFile, OutputFolder, flush_folder
+from dstream.filesystem.urls import URL, check_scheme, opened_url
+
+__all__ = ["HIDDEN", "NULL_PARTITION", "LocalOutput", "RemoteOutput", "output_folder", "writing_to"]
+
+
+HIDDEN = ".dstream"
+NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+"""How Hive, Spark and DuckDB write None."""
+
+LONGEST_WAIT = 60.0
+"""Seconds until who waits for the lock gives up. A commit has it for as long as its files take to be renamed."""
+
+
+def output_folder(folder: str) -> OutputFolder:
+    """Return the folder of a path or URL, with an absolute path: the process that commits may run elsewhere.
+
+    Nothing is opened yet.
+
+    Raises:
+        ValueError: fsspec knows no such URL.
+        SetupError: the package that fsspec needs for it is not installed.
+        UnsupportedError: it leads through an archive, or is one that cannot be written.
+    """
+    if not URL.match(folder) or folder.startswith("file:///"):
+        return LocalOutput(os.path.abspath(os.path.expanduser(folder.removeprefix("file://"))))
+    scheme = folder.partition(":")[0]
+    if "::" in folder or scheme in ("http", "https"):
+        raise UnsupportedError(f"to_files() writes whole files, which {shown_url(folder)} does not take")
+    check_scheme(scheme, "to_files() cannot write to")
+    return RemoteOutput(folder.rstrip("/"))
+
+
+@dataclass(frozen=True, slots=True)
+class LocalOutput:
+    """A folder of this machine, also one that is mounted.
+
+    Attributes:
+        path: absolute.
+    """
+
+    path: str
+
+    moves_at_once = True
+
+    @property
+    def title(self) -> str:
+        return self.path
+
+    def path_of(self, path: str) -> str:
+        return os.path.join(self.path, path)
+
+    def make(self) -> None:
+        """Make the folder, with those above it.
+
+        Raises:
+            SinkError: it cannot be made or written, or a hidden folder is a link, which may lead anywhere.
+        """
+        hidden = self.path_of(HIDDEN)
+        for folder in (hidden, os.path.join(hidden, "jobs")):
+            if os.path.islink(folder):
+                raise SinkError(f"cannot write {folder}: it is a symbolic link, which may lead anywhere; remove it")
+        with writing_to(self.path):
+            os.makedirs(os.path.join(hidden, "jobs"), exist_ok=True)
+            for folder in (self.path, hidden):
+                if not os.access(folder, os.W_OK | os.X_OK):
+                    raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), folder)
+
+    def make_folder(self, path: str) -> None:
+        with writing_to(self.path_of(path)):
+            os.makedirs(self.path_of(path), exist_ok=True)
+
+    def new_file(self, path: str) -> NewFile:
+        final = self.path_of(path)
+        with writing_to(final):
+            return _LocalFile(open(final, "xb"), final)
+
+    def open(self, path: str) -> IO[bytes]:
+        return open(self.path_of(path), "rb")
+
+    def read(self, path: str) -> bytes:
+        try:
+            with self.open(path) as file:
+                return file.read()
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise SinkError(f"cannot read {self.path_of(path)}: {error}") from error
+
+    def create(self, path: str, data: bytes) -> bool:
+        """Write another file and link it: a link fails if there is one, in one step."""
+        final = self.path_of(path)
+        unfinished = os.path.join(self.path, HIDDEN, f"{uuid.uuid4().hex}.new")
+        with writing_to(final):
+            os.makedirs(os.path.dirname(final), exist_ok=True)
+            _write_synced(unfinished, "xb", data)
+            try:
+                os.link(unfinished, final)
+            except FileExistsError:
+                return False
+            finally:
+                os.unlink(unfinished)
+            flush_folder(os.path.dirname(final))
+        return True
+
+    def replace(self, path: str, data: bytes) -> None:
+        """Write another file, which then takes its name."""
+        final = self.path_of(path)
+        unfinished = os.path.join(self.path, HIDDEN, f"{os.path.basename(path)}.new")
+        with writing_to(final):
+            _write_synced(unfinished, "wb", data)
+            os.replace(unfinished, final)
+            flush_folder(os.path.dirname(final))
+
+    def entries(self, path: str) -> Iterator[tuple[str, bool]]:
+        with writing_to(self.path), os.scandir(self.path_of(path)) as entries:
+            for entry in entries:
+                yield entry.name, entry.is_dir(follow_symlinks=False)
+
+    def exists(self, path: str) -> bool:
+        """Say whether there is a file, a folder or a link, also a link to nothing."""
+        return os.path.lexists(self.path_of(path))
+
+    def size(self, path: str) -> int:
+        return os.stat(self.path_of(path)).st_size
+
+    def age(self, path: str) -> float:
+        return time.time() - os.stat(self.path_of(path)).st_mtime
+
+    def move(self, old: str, new: str) -> None:
+        """Rename it; the folder is made, if it is one of `partition_by`."""
+        target = self.path_of(new)
+        if "/" in new:
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+        os.rename(self.path_of(old), target)
+
+    def flush(self, folders: set[str]) -> None:
+        for folder in folders:
+            flush_folder(self.path_of(folder))
+
+    def delete(self, path: str) -> None:
+        with suppress(FileNotFoundError):
+            os.unlink(self.path_of(path))
+
+    def delete_folder(self, path: str) -> None:
+        with suppress(OSError):
+            os.rmdir(self.path_of(path))
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Have a lock of the kernel, which frees it if the process dies.
+
+        Raises:
+            SinkError: another process has the lock for a minute, or the folder is gone.
+        """
+        with writing_to(self.path):
+            descriptor = os.open(self.path_of(HIDDEN), os.O_RDONLY)
+        try:
+            _lock(descriptor, self.path)
+            yield
+        finally:
+            os.close(descriptor)  # The lock goes with it.
+
+
+class _LocalFile:
+    """A file whose failures say that it could not be written, also below a library that compresses."""
+
+    def __init__(self, file: IO[bytes], path: str) -> None:
+        self._file = file
+        self._path = path
+
+    def write(self, data: Any) -> int:
+        with writing_to(self._path):
+            return self._file.write(data)
+
+    def flush(self) -> None:
+        with writing_to(self._path):
+            self._file.flush()
+
+    def close(self) -> None:
+        with writing_to(self._path):
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._file.close()
+
+    def discard(self) -> None:
+        with suppress(OSError):
+            self._file.close()
+
+
+def _write_synced(path: str, mode: str, data: bytes) -> None:
+    with open(path, mode) as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _holder(descriptor: int) -> str:
+    """Return who has the lock of a file, as far as Linux says it: its locks name processes of this machine."""
+    inode = f":{os.fstat(descriptor).st_ino}"
+    with suppress(OSError):
+        for line in Path("/proc/locks").read_text().splitlines():
+            words = line.split()
+            if words[1:2] == ["FLOCK"] and words[5].endswith(inode):
+                return f"the process {words[4]}"
+    return "another process"
+
+
+def _lock(descriptor: int, path: str) -> None:
+    last = time.monotonic() + LONGEST_WAIT
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            if time.monotonic() >= last:
+                raise SinkTakenError(
+                    f"{path}: {_holder(descriptor)} is in the middle of a commit, and does not end; let it go on "
+                    "(kill -CONT) or end it"
+                ) from error
+            time.sleep(0.01)
+        except OSError as error:
+            raise SinkError(f"{path}: this file system has no locks ({error})") from error
+        else:
+            return
+
+
+@contextlib.contextmanager
+def writing_to(path: str) -> Iterator[None]:
+    """Turn what a file system refuses into a `SinkError` that says what cannot be written, and why.
+
+    No function of the user's belongs into the block.
+    """
+    try:
+        yield
+    except SinkError:
+        raise
+    except OSError as error:
+        reason = _REASONS.get(error.errno or 0, f"{type(error).__name__}: {error}")
+        raise SinkError(f"cannot write {error.filename or path}: {reason}") from error
+
+
+_REASONS = {
+    errno.ENOSPC: "the disk is full",
+    errno.EDQUOT: "the disk quota is used up",
+    errno.EACCES: "this process may not write it",
+    errno.EPERM: "this process may not write it",
+    errno.EROFS: "the file system is read-only",
+    errno.ENOENT: "it is gone, or is not on this machine: the folder must be one that all machines share",
+    errno.ENOTDIR: "a part of it is a file",
+    errno.EEXIST: "it is a file",
+    errno.ENAMETOOLONG: "its name is too long for the file system",
+}
+
+
+SETTLED = 0.5
+"""Seconds after which a note is valid if none overwrote it: longer than a write takes from its first look on."""
+_NOTE = f"{HIDDEN}/committing"
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteOutput:
+    """A folder behind a URL. Each process opens it anew.
+
+    Attributes:
+        url: as the user wrote it, which may hold secrets.
+    """
+
+    url: str
+
+    moves_at_once = False
+
+    @property
+    def title(self) -> str:
+        return shown_url(self.url)
+
+    def path_of(self, path: str) -> str:
+        """Return the URL of a file, with what it takes to read it."""
+        return f"{self.url}/{path}"
+
+    @contextmanager
+    def _writing(self, path: str) -> Iterator[None]:
+        """Turn what a client library raises into a `SinkError`. No function of the user's runs in the block."""
+        try:
+            yield
+        except (SinkError, FileNotFoundError):
+            raise
+        except Exception as error:
+            url = self.path_of(path)
+            scrub(error, url)
+            raise SinkError(f"cannot write {shown_url(url)}: {type(error).__name__}: {error}") from error
+
+    @contextmanager
+    def _opened(self, path: str) -> Iterator[tuple[Any, str]]:
+        """Give the file system, and what it calls a file; errors in the block as for `_writing`."""
+        with self._writing(path):
+            fs, inside = opened_url(resolved_url(self.url, quoted=False))
+            fs.invalidate_cache()  # fsspec keeps listings, and would not see what others wrote.
+            yield fs, f"{inside.rstrip('/')}/{path.rstrip('/')}" if path else inside
+
+    def make(self) -> None:
+        self.make_folder(f"{HIDDEN}/jobs")
+
+    def make_folder(self, path: str) -> None:
+        with self._opened(path) as (fs, inside):
+            fs.makedirs(inside, exist_ok=True)
+
+    def new_file(self, path: str) -> NewFile:
+        with self._opened(path) as (fs, inside):
+            return _RemoteFile(self, path, fs.open(inside, "wb"))
+
+    def open(self, path: str) -> IO[bytes]:
+        with self._opened(path) as (fs, inside):
+            return cast("IO[bytes]", fs.open(inside, "rb"))
+
+    def read(self, path: str) -> bytes:
+        with self._opened(path) as (fs, inside):
+            return cast("bytes", fs.cat_file(inside))
+
+    def create(self, path: str, data: bytes) -> bool:
+        """Look for it, then put it: no other process comes between, as long as all that write here have the lock."""
+        if self.exists(path):
+            return False
+        if "/" in path:
+            self.make_folder(path.rpartition("/")[0])
+        self.replace(path, data)
+        return True
+
+    def replace(self, path: str, data: bytes) -> None:
+        with self._opened(path) as (fs, inside):
+            fs.pipe_file(inside, data)
+
+    def entries(self, path: str) -> Iterator[tuple[str, bool]]:
+        """List a folder; one without objects has no entries."""
+        with self._opened(path) as (fs, inside):
+            try:
+                found = fs.ls(inside, detail=True)
+            except FileNotFoundError:
+                return
+        for each in found:
+            name = each["name"].rstrip("/").rpartition("/")[2]
+            if name and each["name"].strip("/") != inside.strip("/"):  # Some stores list the folder itself.
+                yield name, each["type"] == "directory"
+
+    def exists(self, path: str) -> bool:
+        with suppress(FileNotFoundError):
+            self._info(path)
+            return True
+        return False
+
+    def size(self, path: str) -> int:
+        return int(self._info(path).get("size") or 0)
+
+    def _info(self, path: str) -> dict[str, Any]:
+        with self._opened(path) as (fs, inside):
+            return cast("dict[str, Any]", fs.info(inside))
+
+    def age(self, path: str) -> float:
+        """Return how old it is; 0 where the file system does not say."""
+        found = self._info(path)
+        times = (found.get(key) for key in ("LastModified", "last_modified", "mtime", "updated", "created"))
+        written: datetime | None = next((each for each in times if isinstance(each, datetime)), None)
+        return 0.0 if written is None else (datetime.now(UTC) - written.astimezone(UTC)).total_seconds()
+
+    def move(self, old: str, new: str) -> None:
+        """Copy it, then remove it. A copy that was finished before, and not removed, is the same."""
+        with self._opened(new) as (fs, target):
+            source = target.removesuffix(new) + old
+            if not fs.exists(source):
+                raise FileNotFoundError(source)
+            if "/" in new:
+                fs.makedirs(target.rpartition("/")[0], exist_ok=True)
+            fs.cp_file(source, target)
+            fs.rm_file(source)
+
+    def flush(self, folders: set[str]) -> None:
+        """Do nothing: what was put is durable."""
+
+    def delete(self, path: str) -> None:
+        with suppress(FileNotFoundError), self._opened(path) as (fs, inside):
+            fs.rm_file(inside)
+
+    def delete_folder(self, path: str) -> None:
+        with suppress(Exception), self._opened(path) as (fs, inside):
+            fs.rmdir(inside)
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Have a note in the folder that no other process overwrites while it settles.
+
+        fsspec has no write that fails if another one came first. So whoever commits waits until there is no note,
+        writes its own and, if that is still there when others who saw none must have written theirs, has its turn.
+
+        Raises:
+            SinkError: another note stays for a minute.
+        """
+        mine = uuid.uuid4().hex.encode()
+        last = time.monotonic() + LONGEST_WAIT
+        while True:
+            if self._note() is None:
+                self.replace(_NOTE, mine)
+                time.sleep(SETTLED)
+                if self._note() == mine:
+                    break
+            if time.monotonic() >= last:
+                raise SinkError(
+                    f"{self.title}: another process is in the middle of a commit. If it died there, remove "
+                    f"{shown_url(self.path_of(_NOTE))}: the next commit then finishes what it began"
+                )
+            time.sleep(SETTLED / 5)
+        try:
+            yield
+        finally:
+            if self._note() == mine:
+                self.delete(_NOTE)
+
+    def _note(self) -> bytes | None:
+        try:
+            return self.read(_NOTE)
+        except FileNotFoundError:
+            return None
+
+
+class _RemoteFile:
+    """An object on its way, whose failures name it."""
+
+    def __init__(self, folder: RemoteOutput, path: str, file: Any) -> None:
+        self._folder = folder
+        self._path = path
+        self._file = file
+
+    def write(self, data: Any) -> int:
+        with self._folder._writing(self._path):
+            self._file.write(bytes(data))  # Arrow gives buffers.
+        return len(data)
+
+    def flush(self) -> None:
+        """Do nothing: a part of an object is nothing."""
+
+    def close(self) -> None:
+        with self._folder._writing(self._path):
+            self._file.close()
+
+    def discard(self) -> None:
+        with suppress(Exception):
+            self._file.close()
