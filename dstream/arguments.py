@@ -123,7 +123,7 @@ def hint_of_a_collector(value: object) -> str:
 
 
 def hint_of_a_gatherer(value: object) -> str:
-    """Return what is meant by a collector, or by what makes a gatherer; nothing for anything else."""
+    """Return a hint for a collector, or for a factory of gatherers; an empty string for anything else."""
     if isinstance(value, Collector) or (getattr(value, "__module__", None) or "").partition(".")[0] == "collectors":
         return "; use collect(...) for a collector"
     if (getattr(value, "__module__", None) or "").startswith("dstream.gatherers"):

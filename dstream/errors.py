@@ -80,15 +80,15 @@ class UnsupportedError(DStreamError, NotImplementedError):
 
 
 class SourceError(DStreamError, OSError):
-    """A source cannot be read: it is missing, torn, or not what it was said to be."""
+    """A source cannot be read: it is missing, torn, or of another format than declared."""
 
 
 class SourceUnavailableError(SourceError, ConnectionError):
-    """What a source is read from does not answer now; to try again may help, and a job that has run does so."""
+    """The system behind a source does not answer now; a retry may help, and a job that has run does so."""
 
 
 class SinkError(DStreamError, OSError):
-    """A sink cannot take what is written to it: its file, server or table is missing, full, or refuses it."""
+    """A sink cannot store its input: its file, server or table is missing, full, or refuses it."""
 
 
 class SinkTakenError(SinkError):
@@ -96,7 +96,7 @@ class SinkTakenError(SinkError):
 
 
 class SinkUnavailableError(SinkError, ConnectionError):
-    """What a sink writes to does not answer now; to try again may help, and a job that has run does so."""
+    """The system behind a sink does not answer now; a retry may help, and a job that has run does so."""
 
 
 class SetupError(DStreamError, RuntimeError):
@@ -104,7 +104,7 @@ class SetupError(DStreamError, RuntimeError):
 
 
 class ConfigurationError(DStreamError, ValueError):
-    """The environment or the file `dstream.toml` says what cannot be; the message names the place."""
+    """The environment or the file `dstream.toml` has an impossible setting; the message names the place."""
 
 
 class CancelledError(DStreamError, RuntimeError):
@@ -120,7 +120,7 @@ class ColumnsDifferError(EngineError):
 
 
 class RemoteError(DStreamError, RuntimeError):
-    """What a job failed with in another process, where its own exception cannot be made again here.
+    """The failure of a job in another process, where its own exception cannot be made again here.
 
     Attributes:
         type_name: the module and name of its class.

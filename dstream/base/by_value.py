@@ -69,7 +69,7 @@ def _is_elsewhere(module: str) -> bool:
 
 
 class ValuePickler(cloudpickle.Pickler):  # type: ignore[misc]
-    """Pickles by value whatever has a name in `__main__`."""
+    """Pickler of everything with a name in `__main__` by value."""
 
     def reducer_override(self, obj: Any) -> Any:
         """Return how `obj` is pickled; `NotImplemented` for the usual way."""
@@ -78,11 +78,11 @@ class ValuePickler(cloudpickle.Pickler):  # type: ignore[misc]
         return NotImplemented if reduce is None else reduce(self, obj)
 
     def reduce_cached(self, function: Any) -> Any:
-        """Return how a function with a cache is pickled: without what the cache contains."""
+        """Return the reduction of a function with a cache: without the contents of the cache."""
         return self.cached_parts(function, hashlib.blake2b(_dumps(_PlainPickler, function), digest_size=16).digest())
 
     def cached_parts(self, function: Any, digest: bytes | None) -> Any:
-        """Return a function with a cache as what makes it; `digest` is that of its code and all that it uses."""
+        """Return the parts of a function with a cache; `digest` is that of its code and all that it uses."""
         parameters = function.cache_parameters()
         identity = None if digest is None else (_identity(function), digest)
         state = {name: value for name, value in vars(function).items() if name not in _MADE_BY_CACHE}
@@ -98,7 +98,7 @@ class _PlainPickler(ValuePickler):
 
 
 class _NamingPickler(ValuePickler):
-    """Pickles what is ours under the names of the registry, and the rest by value."""
+    """Pickler of our objects under the names of the registry, and of the rest by value."""
 
     def reducer_override(self, obj: Any) -> Any:
         """Return how `obj` is pickled; `NotImplemented` for the usual way."""
@@ -124,7 +124,7 @@ _module_of: Callable[[Any, str], str] = vars(pickle)["whichmodule"]
 
 
 def _reduce_checked(pickler: ValuePickler, value: Any) -> Any:
-    """Return what an object reduces itself to, unless that is a name of `__main__`."""
+    """Return the reduction of an object, unless that is a name of `__main__`."""
     reduce = pickler.dispatch_table.get(type(value))
     reduced = value.__reduce_ex__(5) if reduce is None else reduce(value)
     if type(reduced) is not str:
@@ -192,7 +192,7 @@ _caches: dict[str, tuple[bytes, Any]] = {}
 
 
 def _cached(function: Any, maxsize: int | None, typed: bool, identity: tuple[str, bytes] | None) -> Any:
-    """Return a function with a cache: the one of this process, unless its code or what it uses has changed.
+    """Return a function with a cache: the one of this process, unless its code or its globals have changed.
 
     So a client that it makes, such as a pool of connections, is made once in each worker.
     """

@@ -25,7 +25,7 @@ VERSION = __version__ = "0.1.0"
 
 
 def pip_install(extra: str) -> str:
-    """Return the command that installs what an extra of dstream needs.
+    """Return the command that installs the packages of an extra of dstream.
 
     It is quoted, since shells such as zsh read brackets themselves.
 

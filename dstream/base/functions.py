@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 def many(result: Any) -> Iterable[Any]:
-    """Return what a function given to `flat_map` made: None as nothing, a stream so that it is closed at its end."""
+    """Return the result of a function given to `flat_map`: None as nothing, a stream so that its end closes it."""
     if type(result) in _COMMON:
         return cast(Iterable[Any], result)
     if result is None:
@@ -108,7 +108,7 @@ Plain: TypeAlias = tuple[PlainForm, Any]
 
 
 def plain(fn: Callable[..., Any]) -> Plain | None:
-    """Say what `fn` gives for any item, if its code alone tells.
+    """Return the plain form of `fn`, if its code alone tells its result for every item.
 
     Where a debugger, a profiler or a measurement of coverage wants to see calls, nothing is told.
 

@@ -100,14 +100,14 @@ def _text_bytes(item: Any, depth: int = 2) -> int:
 
 
 def _peak() -> int:
-    """Return what a process occupied at most, where the kernel says no more of it."""
+    """Return the peak memory of this process, where the kernel has no other figure."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
 
 
 @functools.cache
 def _statm() -> int:
-    """Open what the kernel says of this process, once: opening takes five times as long as reading."""
+    """Open the kernel's figures of this process, once: opening takes five times as long as reading."""
     return os.open("/proc/self/statm", os.O_RDONLY)
 
 
@@ -157,7 +157,7 @@ class Growth:
         self._held = 0
 
     def exceeded(self, newest: Sequence[Any] = ()) -> bool:
-        """Look at the process, and at what came since the last look, if there is a list of it."""
+        """Check the memory of the process, and the items since the last check, if there is a list of them."""
         now = _own_bytes()
         self._most = min(self._most, now + _MOST_GROWTH)
         self._held += _large_bytes(newest)
@@ -311,7 +311,7 @@ _LARGE_BLOCK = 2**20
 
 
 def give_back() -> None:
-    """Let allocators return what is free: glibc (2.36) keeps pages below any that are in use, that of Arrow any."""
+    """Let allocators return free memory: glibc (2.36) keeps pages below any that are in use, that of Arrow any."""
     trim = _of_the_allocator("malloc_trim")
     if trim is not None:
         trim(0)
@@ -328,7 +328,7 @@ def _of_the_allocator(name: str) -> Callable[..., int] | None:
 
 
 class holding:
-    """A time in which what is made mostly stays, such as the containers of groups: nobody looks through it again.
+    """A time in which new objects mostly stay, such as the containers of groups: the garbage collector skips them.
 
     A full collection comes whenever a quarter more is there, and took half of the time of grouping a million items by
     almost as many keys (CPython 3.11). Garbage that is young is still collected. Old garbage goes when the memory bound

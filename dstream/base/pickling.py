@@ -52,7 +52,7 @@ def dumps(value: Any) -> bytes:
 
 
 def dumps_named(value: Any) -> bytes:
-    """Pickle `value` as `dumps`, to be stored: with the names of the registry for what is ours."""
+    """Pickle `value` as `dumps`, to be stored: with the names of the registry for our objects."""
     try:
         data = dumps_named_by_reference(value)
     except (pickle.PicklingError, AttributeError, TypeError):
@@ -65,7 +65,7 @@ def dumps_named(value: Any) -> bytes:
 
 
 def dumps_named_by_reference(value: Any) -> bytes:
-    """Pickle `value` as `pickle` does, to be stored: with the names of the registry for what is ours."""
+    """Pickle `value` as `pickle` does, to be stored: with the names of the registry for our objects."""
     data = pickle.dumps(value, protocol=5)
     if not any(
         package in data for package in PACKAGES
@@ -77,7 +77,7 @@ def dumps_named_by_reference(value: Any) -> bytes:
 
 
 class _NamingPickler(pickle.Pickler):
-    """Pickles what is ours under the names of the registry."""
+    """Pickler of our objects under the names of the registry."""
 
     def reducer_override(self, obj: Any) -> Any:
         """Return how a class or function of ours is pickled."""

@@ -128,7 +128,7 @@ def state_values() -> tuple[type, ...]:
 
 
 def stored_things(*names: str) -> tuple[Any, ...]:
-    """Return what is registered under these names, as far as it is loaded."""
+    """Return the objects registered under these names, as far as they are loaded."""
     places = (NAMES[name].partition(":") for name in names)
     found = (getattr(sys.modules.get(module), path, None) for module, _, path in places)
     return tuple(each for each in found if each is not None)

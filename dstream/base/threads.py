@@ -28,7 +28,7 @@ class Renewed(Protocol):
     """An object with a lock."""
 
     def renew(self) -> None:
-        """Take a new lock, and forget what may be half changed."""
+        """Take a new lock, and forget state that may be half changed."""
         ...
 
 
@@ -89,7 +89,7 @@ def in_a_thread(run: Callable[[], object], name: str) -> None:
 
 
 class _Thread(threading.Thread):
-    """A thread that runs what it is given, one after another."""
+    """A thread that runs its tasks one after another."""
 
     def __init__(self) -> None:
         super().__init__(name="dstream-idle", daemon=True)
@@ -111,7 +111,7 @@ class _Thread(threading.Thread):
                 _idle.append(self)
 
     def _next(self) -> _Task | None:
-        """Return what is run next; None if nothing has come for so long that the thread ends."""
+        """Return the next task; None if none has come for so long that the thread ends."""
         if not self._waiting.acquire(timeout=_PATIENCE):
             with _lock:
                 if self in _idle:

@@ -63,7 +63,7 @@ def _shown_link(url: str) -> str:
 
 
 def credentials_in(url: str) -> str | None:
-    """Return what stands before the @ that ends the user information of a URL; None if there is none."""
+    """Return the part before the @ that ends the user information of a URL; None if there is none."""
     scheme, _, rest = url.partition("://")
     place = re.split(r"[/?#]", rest, maxsplit=1)[0]
     if "@" in place and scheme.lower() not in _REDIS:
@@ -179,7 +179,7 @@ def without_secrets(text: str) -> str:
 
 
 def scrub(error: BaseException, url: str = "") -> None:
-    """Hide the secrets of a URL in what an exception says, in its notes, and in the exceptions that led to it.
+    """Hide the secrets of a URL in the message of an exception, in its notes, and in its causes.
 
     Libraries quote what they were given, a server quotes the command that it did not understand.
     """
@@ -215,7 +215,7 @@ _SHORTEST = 3
 
 
 def _secrets(url: str) -> Iterator[str]:
-    """Give the secrets of a URL, as they are written there, as they are meant, and what references mean here."""
+    """Yield the secrets of a URL, as they are written there, as they are meant, and the values of references."""
     for secret in _places_of_secrets(url):
         meant = (secret, _unquoted(secret))
         if is_reference(meant[1]):
@@ -227,7 +227,7 @@ def _secrets(url: str) -> Iterator[str]:
 
 
 def _places_of_secrets(url: str) -> Iterator[str]:
-    """Give what is written where a URL has secrets."""
+    """Yield the texts in the places where a URL has secrets."""
     for link in _CHAINED.split(url):
         yield (credentials_in(link) or "").partition(":")[2]
         yield from (found[3] for found in _PARAMETER.finditer(link) if _SECRET_NAME.search(_unquoted(found[2])))

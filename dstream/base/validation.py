@@ -59,7 +59,7 @@ def checked_text(data: Any) -> str:
 
 
 def receipts_of(title: object, read: Callable[[Any], T], receipts: Iterable[Any]) -> list[T]:
-    """Return what receipts say, which may have been kept anywhere since tasks gave them.
+    """Return the contents of receipts, which may have been stored anywhere since tasks returned them.
 
     Raises:
         IllegalStateError: one of them is none.

@@ -98,11 +98,11 @@ class Collection(ABC, Generic[S]):
         self.store.destroy()
 
     def compact(self) -> None:
-        """Rewrite what many small changes left behind, so that it is read faster; nobody sees a difference."""
+        """Rewrite the data of many small changes, so that reading is faster; the contents stay the same."""
         self.store.compact()
 
     def vacuum(self, older_than: float | timedelta = _DAY) -> int:
-        """Remove what no reader can need any more; return how many pieces that were.
+        """Remove data that no reader can need any more; return the number of pieces.
 
         Args:
             older_than: seconds, or a timedelta; what a reader may still need that started less than this ago stays.
@@ -129,7 +129,7 @@ class Collection(ABC, Generic[S]):
         return pa.Table.from_batches(batches, schema=schema)
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return the content as a `pandas.DataFrame`: what pandas makes of `to_arrow()`, with its errors."""
+        """Return the content as a `pandas.DataFrame`: the conversion of `to_arrow()` by pandas, with its errors."""
         frame: pd.DataFrame = self.to_arrow().to_pandas()
         return frame
 
@@ -219,7 +219,7 @@ class Collection(ABC, Generic[S]):
         return self.size()
 
     def _types_shown(self, rows: Sequence[Sequence[object]]) -> str:
-        """Return the types of what is held in words; `rows` are some of it, and the last of a row is a value."""
+        """Return the types of the content in words; `rows` are some of it, and the last of a row is a value."""
         return type_seen(self.value_type, [row[-1] for row in rows])
 
     def _written(self, *row: object) -> str:
@@ -229,11 +229,11 @@ class Collection(ABC, Generic[S]):
         return list(islice(self._walk(), n))
 
     def _read(self, splits: Iterable[Any]) -> Iterator[Any]:
-        """Give what the splits hold, one after another, as long as the context is open."""
+        """Yield the contents of the splits, one after another, as long as the context is open."""
         return chain.from_iterable(map(self._content, splits))
 
     def _while_open(self, read: Iterator[Any]) -> Iterator[Any]:
-        """Give what is read, one after another, as long as the context is open."""
+        """Yield the items of `read`, one after another, as long as the context is open."""
         for each in read:
             self._runtime.check_open()
             yield each
@@ -261,7 +261,7 @@ class Collection(ABC, Generic[S]):
             raise AttributeError(no_such_name(type(self), name, self._kind))
 
     def _stays_in_the_driver(self) -> str:
-        """Say why a function that runs on the workers cannot take this along, and what to do instead."""
+        """Explain why a function that runs on the workers cannot take this along, and the alternative."""
         return (
             f"cannot be used inside a function that runs on the workers; {self._instead}, and let the function "
             "capture the result"
@@ -295,7 +295,7 @@ class NoTable(Collection[MapStore]):
 
     @abstractmethod
     def _why_no_table(self) -> str:
-        """Say why, and what to do instead."""
+        """Return the reason, and the alternative."""
         ...
 
     def to_arrow(self) -> NoReturn:

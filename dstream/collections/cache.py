@@ -85,7 +85,7 @@ class Expiry:
         return Expiring(value, now, self._deadline(now, now, 1 + _SLACK))
 
     def used(self, stored: Expiring[Any], now: float) -> Expiring[Any]:
-        """Return what is to be stored when an entry is used now: the same object if nothing need be recorded."""
+        """Return the value to store when an entry is used now: the same object if nothing need be recorded."""
         if stored.deadline >= self._deadline(stored.written, now, 1):
             return stored
         return stored._replace(deadline=self._deadline(stored.written, now, 1 + _SLACK))
@@ -146,7 +146,7 @@ class ExpiringStore:
 
     @property
     def identity(self) -> str:
-        """What a later one of its name has not."""
+        """The identity of the cache, which differs from a later one of its name."""
         return self._store.identity
 
     @property
@@ -161,7 +161,7 @@ class ExpiringStore:
 
     @property
     def options(self) -> Options:
-        """How the cache was made, with the type of what users put into it."""
+        """The options of the cache, with the type of its users' values."""
         options = self._store.options
         hint = options.value_type
         inner = get_args(hint)[0] if get_origin(hint) is Expiring else None
@@ -176,7 +176,7 @@ class ExpiringStore:
         return sum(1 for split in self.splits(1) for _ in split.read())
 
     def get_many(self, keys: Sequence[Any]) -> list[Any]:
-        """Return the value of each key; record the uses that must be, remove what is gone."""
+        """Return the value of each key; record uses that count, remove expired entries."""
         now = self._clock()
         found = self._store.get_many(keys)
         met = [key for key, stored in zip(keys, found, strict=True) if self._after_use(stored, now) is not UNCHANGED]
@@ -209,7 +209,7 @@ class ExpiringStore:
         return None if new is None else self._expiry.stamped(new, now)
 
     def _after_use(self, stored: Any, now: float) -> Any:
-        """Return what becomes of a stored entry that is met now."""
+        """Return the change of a stored entry that is used now."""
         if stored is None:
             return UNCHANGED
         if live(stored, now) is None:
@@ -242,14 +242,14 @@ class ExpiringStore:
         return [ExpiringSplit(split, now) for split in self._store.splits(parallelism)]
 
     def schema(self) -> pa.Schema:
-        """Return the columns of `read_arrow`: the key and what users put there."""
+        """Return the columns of `read_arrow`: the key and the users' values."""
         import pyarrow as pa
 
         stored = self._store.schema()
         return pa.schema([stored.field("key"), stored.field("value").type.field("value")])
 
     def journal(self, since: int) -> Iterator[JournalEvent]:
-        """Give what happened, with the values of users; what expired is removed when somebody meets it."""
+        """Yield the events, with the values of users; expired entries are removed when somebody meets them."""
         return map(_unwrapped, self._store.journal(since))
 
     def journal_end(self) -> int:
@@ -290,11 +290,11 @@ class ExpiringStore:
         self._store.destroy()
 
     def compact(self) -> None:
-        """Rewrite what many small changes left behind."""
+        """Rewrite the data of many small changes."""
         self._store.compact()
 
     def vacuum(self, older_than: float) -> int:
-        """Remove what no reader can need any more."""
+        """Remove data that no reader can need any more."""
         return self._store.vacuum(older_than)
 
     def cut_log(self, older_than: float) -> int:
@@ -304,7 +304,7 @@ class ExpiringStore:
 
 
 def _unwrapped(event: JournalEvent) -> JournalEvent:
-    """Return an event of a store as one of the cache: what had expired is not seen when it is replaced."""
+    """Return an event of a store as one of the cache: an expired value is invisible when it is replaced."""
     old, new = event.old_value, event.new_value
     if old is not None and new is not None and old.written == new.written and old.deadline < new.deadline:
         return UseEvent(*event._replace(old_value=old.value, new_value=new.value))
@@ -341,7 +341,7 @@ class ExpiringSplit:
 
 @dataclass(frozen=True, slots=True)
 class _LiveMerge:
-    """Merges what a job writes with what is there, unless that is gone."""
+    """Merge of a job's output with present values, unless these have expired."""
 
     merge: Callable[[Any, Any], Any]
     clock: Clock
@@ -354,7 +354,7 @@ class _LiveMerge:
 
 @dataclass(frozen=True, slots=True)
 class _LiveRevision:
-    """Makes new values of those that are there; what is gone stays so."""
+    """Maker of new values of present ones; expired entries stay so."""
 
     fn: Callable[[Any, Any], Any]
     expiry: Expiry

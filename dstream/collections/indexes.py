@@ -76,7 +76,7 @@ class Indexes:
         return len(next(iter(self._by_path.values())))
 
     def _follow(self) -> int:
-        """Take in what happened since the last time; return the end of the journal that was reached."""
+        """Process the events since the last time; return the end of the journal that was reached."""
         end = self._store.journal_end()
         if end == self._end:
             return end
@@ -91,7 +91,7 @@ class Indexes:
         return self._end
 
     def _build(self) -> int:
-        """Read all entries, and what happens meanwhile: an event that is taken in twice changes nothing."""
+        """Read all entries, and the events meanwhile: an event that is processed twice changes nothing."""
         self._forms.clear()
         for index in self._by_path.values():
             index.clear()

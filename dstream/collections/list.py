@@ -17,7 +17,7 @@ __all__ = ["IStreamList", "assigned", "deleted", "found", "insertion", "position
 
 
 def whole(index: Any) -> int:
-    """Return what stands in brackets and is no slice as an int.
+    """Return an index in brackets, which is no slice, as an int.
 
     Raises:
         TypeError: it is none.
@@ -52,7 +52,7 @@ def selected(view: ListView, chosen: slice) -> list[Any]:
 
 
 def assigned(view: ListView, chosen: slice, items: list[Any]) -> Splice | None:
-    """Return what assigning `items` to a slice changes.
+    """Return the change of assigning `items` to a slice.
 
     Raises:
         ValueError: the slice has a step, and not as many items as `items`.
@@ -70,7 +70,7 @@ def assigned(view: ListView, chosen: slice, items: list[Any]) -> Splice | None:
 
 
 def deleted(view: ListView, chosen: slice) -> Splice | None:
-    """Return what deleting a slice changes, or None for nothing."""
+    """Return the change of deleting a slice, or None for nothing."""
     start, stop, step = _stretch(view, chosen)
     if start == stop:
         return None
@@ -399,11 +399,11 @@ class IStreamList(Collection[ListStore], MutableSequence[T]):
     # How it works
 
     def _look(self, look: Callable[[ListView], R]) -> R:
-        """Return what `look` finds in one state of the list."""
+        """Return the result of `look` in one state of the list."""
         return self._edit(lambda view: (None, look(view)))
 
     def _edit(self, change: Callable[[ListView], tuple[Splice | None, R]]) -> R:
-        """Change the list as the first part of what `change` gives says, and return the second."""
+        """Change the list by the first part of the result of `change`, and return the second."""
         result: list[R] = []
 
         def edit(view: ListView) -> Splice | None:

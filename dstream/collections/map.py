@@ -134,7 +134,7 @@ class IStreamMap(ChangingMap[K, V]):
     # Functions that go to the entries
 
     def execute_on_key(self, key: K, fn: Callable[[LiveEntry[K, V | None]], R]) -> R:
-        """Let `fn` read and change one entry, atomically; return what it returns.
+        """Let `fn` read and change one entry, atomically; return its result.
 
         Args:
             key: the key; it need not be there.
@@ -251,7 +251,7 @@ class IStreamMap(ChangingMap[K, V]):
     ) -> list[R]: ...
 
     def select(self, predicate: Any, projection: Any = None) -> list[Any]:
-        """Return the values of the entries that satisfy `predicate`, or what `projection` makes of each.
+        """Return the values of the entries that satisfy `predicate`, or the result of `projection` for each.
 
         They have no order, are those of one moment, and must fit into the caller's memory. Workers read all entries, in
         parallel, unless an index of `add_index` finds the few that are wanted.

@@ -250,7 +250,7 @@ class ReadMap(Collection[MapStore], Mapping[K, V]):
 
 
 def local(entries: Any) -> Any:
-    """Return what `dict` can take in without looking up key by key."""
+    """Return entries in a form that `dict` accepts without looking up key by key."""
     return entries.copy() if isinstance(entries, ReadMap) else entries
 
 

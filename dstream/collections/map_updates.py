@@ -132,7 +132,7 @@ class ChangingMap(ReadMap[K, V], MutableMapping[K, V]):
     # Deciding on the value that is there, as `java.util.Map` does
 
     def compute(self, key: K, fn: Callable[[K, V | None], V | None]) -> V | None:
-        """Set the value of `key` to what `fn` makes of the key and the value that is there, atomically; return it.
+        """Set the value of `key` to the result of `fn` for the key and its present value, atomically; return it.
 
         Args:
             key: the key; it need not be there.
@@ -151,7 +151,7 @@ class ChangingMap(ReadMap[K, V], MutableMapping[K, V]):
         return self._decided("compute", key, fn, lambda known, old: fn(known, old))
 
     def compute_if_absent(self, key: K, fn: Callable[[K], V | None]) -> V | None:
-        """Set the value of `key` to what `fn` makes of the key if it has none, atomically; return its value.
+        """Set the value of `key` to the result of `fn` for the key if it has none, atomically; return its value.
 
         `fn` does not run if there is a value. If it gives None, there is none afterwards either. It may run again, as
         in `compute`; what it made then is thrown away if another process was first.
@@ -165,7 +165,7 @@ class ChangingMap(ReadMap[K, V], MutableMapping[K, V]):
         return self._decided("compute_if_absent", key, fn, lambda known, old: fn(known) if old is None else UNCHANGED)
 
     def compute_if_present(self, key: K, fn: Callable[[K, V], V | None]) -> V | None:
-        """Set the value of `key` to what `fn` makes of it if it has one, atomically; return its value, or None.
+        """Set the value of `key` to the result of `fn` for it if it has one, atomically; return its value, or None.
 
         `fn` gets the key and the value, does not run without one, and removes the entry with None. It may run again, as
         in `compute`.
@@ -182,7 +182,7 @@ class ChangingMap(ReadMap[K, V], MutableMapping[K, V]):
         )
 
     def merge(self, key: K, value: V, fn: Callable[[V, V], V | None]) -> V | None:
-        """Set the value of `key` to `value`, or to what `fn` makes of the one that is there and `value`; return it.
+        """Set the value of `key` to `value`, or to the result of `fn` for the present one and `value`; return it.
 
         It is atomic. `fn` does not run without a value that is there, and removes the entry with None. It may run
         again, as in `compute`; it gets a copy of `value` each time, which it may change.
@@ -337,7 +337,7 @@ class ChangingMap(ReadMap[K, V], MutableMapping[K, V]):
         return old
 
     def _change_if(self, key: Any, expected: Any, new: Any) -> bool:
-        """Change the value of one key if it is what was expected, and say whether it was."""
+        """Change the value of one key if it is the expected one, and return whether it was."""
         was_expected = False
 
         def change(old: Any) -> Any:

@@ -261,7 +261,7 @@ class IStreamQueue(NoTable, Generic[T]):
         return QueueState.of(stored)
 
     def _next(self, timeout: float | None, change: _Change, value: Any) -> tuple[int, Any]:
-        """Wait for an item that waits, change the state and what stands under its number, and return both."""
+        """Wait for an item, change the state and the value of its number, and return both."""
         limit = math.inf if timeout is None else _seconds(timeout, "timeout", least=0)
         end, pause = time.monotonic() + limit, _FIRST_PAUSE
         while True:
@@ -292,7 +292,7 @@ class IStreamQueue(NoTable, Generic[T]):
     def _change(
         self, numbers: range, choose: Callable[[QueueState], int | None], change: _Change, values: list[Any]
     ) -> tuple[int, Any] | None:
-        """Change the state and what stands under some numbers, in one commit.
+        """Change the state and the values of some numbers, in one commit.
 
         Args:
             numbers: those that may be chosen: what others do meanwhile may lead to another one than the first.

@@ -74,7 +74,7 @@ class IStreamSet(Collection[MapStore], MutableSet[T]):
 
     @classmethod
     def _from_iterable(cls, items: Iterable[Any]) -> Any:
-        """Return what `|` and its like give: a plain set, in which every NaN is one item."""
+        """Return the result of `|` and its like: a plain set, in which every NaN is one item."""
         return set(map(_standard, items))
 
     # A plain set finds a NaN by its identity, which no item keeps in a storage.

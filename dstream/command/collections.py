@@ -152,7 +152,7 @@ _WIDEST = 1000
 
 
 def _of_one(command: F) -> F:
-    """Add what names one collection, and its storage."""
+    """Add the arguments that name one collection, and its storage."""
     name = click.argument("name")
     kind = click.option("--kind", type=click.Choice(get_args(Kind)), help="Which, if kinds share the name.")
     return name(kind(storage_option(command)))
@@ -299,7 +299,7 @@ def _missing(name: str, kind: Kind | None, names: list[str], context: Context) -
 
 
 def _opened(context: Context, each: CollectionName) -> AnyCollection:
-    """Open what is there: the methods of a context would make it again if it were destroyed meanwhile."""
+    """Open an existing collection: the methods of a context would make it again if it were destroyed meanwhile."""
     found: AnyCollection | None = context.existing(each.kind, each.name)
     if found is None:
         raise CollectionDestroyedError(f"the {each.kind} {each.name!r} was destroyed a moment ago")

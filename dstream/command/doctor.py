@@ -24,7 +24,7 @@ _COLORS = {"ok": "green", "not ok": "red", "not checked": "yellow"}
     "--limit", default=60.0, show_default=True, metavar="SECONDS", help="How long Spark or a storage may take."
 )
 def doctor(limit: float) -> None:
-    """Check what dstream needs.
+    """Check the environment of dstream.
 
     Java, Python, packages, settings, the storage, Spark and its workers: each line says whether it works, what was
     seen, and what to do. The exit code is 1 if something that is needed does not work.

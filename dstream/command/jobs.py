@@ -71,7 +71,7 @@ _WIDEST = 1000
 
 
 def _of_one(command: F) -> F:
-    """Add what names one job, and its storage."""
+    """Add the arguments that name one job, and its storage."""
     return click.argument("name")(storage_option(command))
 
 
@@ -150,7 +150,7 @@ def restart(name: str, storage: str | None) -> None:
 @jobs.command(context_settings=SAYING)
 @_of_one
 def logs(name: str, storage: str | None) -> None:
-    """Print what the driver of a job has said, if `dstream submit` started it."""
+    """Print the log of a job's driver, if `dstream submit` started it."""
     with _found(name, storage) as job:
         driver = job.driver
         if driver.log is None:
@@ -182,7 +182,7 @@ def resume(name: str, storage: str | None) -> None:
 @jobs.command(context_settings=SAYING)
 @_of_one
 def snapshot(name: str, storage: str | None) -> None:
-    """Keep what a job without an end remembers now under the name of the job, for JobConfig(initial_snapshot=)."""
+    """Save the state of a job without an end under the name of the job, for JobConfig(initial_snapshot=)."""
     with _found(name, storage) as job:
         exported = job.export_snapshot(name)
         click.echo(f"snapshot {name}: {sum(exported.keys.values())} keys of state, after epoch {exported.epoch}")

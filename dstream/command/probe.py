@@ -65,7 +65,7 @@ class Probe:
         )
 
     def findings(self, seconds: float) -> list[Finding]:
-        """Wait for what it found, no longer than that."""
+        """Wait for the findings, at most `seconds`."""
         try:
             said, complaint = self._process.communicate(timeout=seconds)
         except subprocess.TimeoutExpired:
@@ -151,7 +151,7 @@ def _spark() -> Iterator[Finding]:
 
 
 def _load_packages() -> None:
-    """Load what the first job needs while Java starts; if it cannot be loaded, the job says so."""
+    """Load the packages of the first job while Java starts; if one cannot be loaded, the job reports it."""
     with suppress(ImportError):
         importlib.import_module("pandas")
         importlib.import_module("pyarrow")

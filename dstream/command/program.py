@@ -90,7 +90,7 @@ def storage_option(command: F) -> F:
 
 
 def engine_options(command: F) -> F:
-    """Add the options that say what streams run on, and where collections live."""
+    """Add the options for the engine of streams, and for the storage of collections."""
     engine = click.option("--engine", type=click.Choice(["spark", "local", "auto"]), help="What streams run on.")
     master = click.option("--master", metavar="MASTER", help="The Spark master, such as local[4] or spark://host:7077.")
     return engine(master(storage_option(command)))
@@ -106,12 +106,12 @@ def name_option(command: F) -> F:
 def connected(
     engine: str | None = None, master: str | None = None, storage: str | None = None, *, is_for_a_prompt: bool = False
 ) -> Context:
-    """Return a context; what no option says is configured. Beside a prompt Spark starts at once, unless that is."""
+    """Return a context; settings without an option are configured. Beside a prompt Spark starts at once by default."""
     is_unsaid = is_for_a_prompt and configured({})["warm"] is None
     return connect(master, engine, storage=storage, warm=True if is_unsaid else None)
 
 
 def fail(message: str, code: int = 1) -> NoReturn:
-    """Say in one sentence what is wrong, and end with `code`."""
+    """Report an error in one sentence, and end with `code`."""
     click.secho(message, fg="red", err=True)
     raise SystemExit(code)

@@ -65,7 +65,7 @@ def check_is_script(argument: str) -> None:
 
 
 def compiled(script: str) -> CodeType:
-    """Return the code of a script; say what is wrong with one that has none, and end."""
+    """Return the code of a script; report the fault of one that has none, and end."""
     try:
         with open(script, "rb") as file:
             text = file.read()

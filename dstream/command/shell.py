@@ -39,7 +39,7 @@ def shell(engine: str | None, master: str | None, storage: str | None, plain: bo
 
 
 def names(context: Context) -> dict[str, Any]:
-    """Return what the prompt knows."""
+    """Return the names that the prompt knows."""
     import collectors
     import dstream
     import reducers

@@ -174,7 +174,7 @@ class _Supervisor:
 
 
 def _is_at_a_terminal() -> bool:
-    """Say whether what is typed at a terminal, Ctrl-C too, comes to the group of this process."""
+    """Return whether the keys of a terminal, Ctrl-C too, reach the group of this process."""
     try:
         terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)
     except OSError:  # it has none
@@ -192,7 +192,7 @@ def _how(code: int) -> str:
 
 
 def _appending(path: Path) -> BinaryIO:
-    """Open the log, which only this user may read: what a script prints may be meant for nobody else."""
+    """Open the log, which only this user may read: the output of a script may be secret."""
     try:
         return open(path, "ab", buffering=0, opener=lambda name, flags: os.open(name, flags, 0o600))
     except OSError as error:
@@ -200,7 +200,7 @@ def _appending(path: Path) -> BinaryIO:
 
 
 class _Follower:
-    """Shows what is written into a file, as it comes."""
+    """Follower of a file, which shows lines as they are written."""
 
     def __init__(self, path: Path, start: int) -> None:
         self._file = path.open("rb")

@@ -112,7 +112,7 @@ _Known = Mapping[int, Sequence[Expression]]
 
 @functools.lru_cache(maxsize=512)
 def may_share(expression: Expression) -> bool:
-    """Say whether an object, or one that is a part of it, may stand twice in what an expression gives.
+    """Return whether an object, or one that is a part of it, may occur twice in the results of an expression.
 
     What operators and functions make is new; arguments, their parts, and what variables were given are not.
 
@@ -165,7 +165,7 @@ def _held(each: Expression, known: _Known) -> Iterator[Expression]:
 
 
 def _way(part: Attribute | Indexed) -> object:
-    """Return in what way a part is reached: in one way, another name is another part; `x.key` may be `x[0]`."""
+    """Return the way a part is reached: in one way, another name is another part; `x.key` may be `x[0]`."""
     if isinstance(part, Attribute):
         return Attribute
     if not isinstance(part.index, Constant):

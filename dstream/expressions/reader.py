@@ -54,7 +54,7 @@ class Unreadable:
 
 
 def read(fn: Callable[..., Any], arguments: int = 1, namespaces: Namespaces | None = None) -> Expression | Unreadable:
-    """Return what `fn` gives for so many arguments, as an expression, or say why it cannot be known.
+    """Return the result of `fn` for given arguments, as an expression, or the reason why it cannot be known.
 
     Where a debugger, a profiler or a measurement of coverage wants to see calls, nothing is read.
 
@@ -96,7 +96,7 @@ def name_of_callable(fn: Any) -> str:
 
 @dataclass(frozen=True)
 class _Known:
-    """What was read of a function's code, and what its names stood for then.
+    """The syntax of a function's code, and the values of its names then.
 
     Attributes:
         called: the functions among that, with their code and defaults then: what loads a module again changes these.
@@ -190,7 +190,7 @@ class _Reading:
     inside: list[FunctionType] = field(default_factory=list)
 
     def of(self, fn: Any, arguments: Sequence[Expression], keywords: Sequence[str] = ()) -> Expression:
-        """Return what a Python function, or a partial of one, gives for arguments."""
+        """Return the result of a Python function, or a partial of one, for arguments."""
         if type(fn) is functools.partial:
             given = [constant_of(value) for value in (*fn.args, *fn.keywords.values())]
             constants = [each for each in given if each is not None]
@@ -260,7 +260,7 @@ class _Reading:
         return Let(value, number, result)
 
     def _returned(self, result: Expression) -> Expression:
-        """Return what a call gives whose function returns `result`."""
+        """Return the result of a call whose function returns `result`."""
         if not self.inside or not asks_for_truth(result):
             return result
         local, number = self.named(result)
@@ -268,7 +268,7 @@ class _Reading:
 
 
 def _check_size(syntax: ast.AST) -> None:
-    """Refuse what is long, and what has so many ways through it that to write down each of them takes time."""
+    """Refuse code that is long, or that has too many branches to write down each path."""
     parts = list(ast.walk(syntax))
     if len(parts) > _MOST_PARTS or sum(isinstance(each, ast.If) for each in parts) > _MOST_CHOICES:
         raise UnreadableName("is long")

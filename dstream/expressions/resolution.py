@@ -126,7 +126,7 @@ class Names:
     looked_up: list[NameLookup] = field(default_factory=list)
 
     def found(self, name: str) -> Any:
-        """Return what a name stands for.
+        """Return the value of a name.
 
         Raises:
             CannotRead: it may stand for something else when the function runs.
@@ -143,7 +143,7 @@ class Names:
 
 
 def value_of_name(fn: FunctionType, name: str, namespaces: Namespaces) -> Any:
-    """Return what a name stands for in a function, or a value that nothing else is.
+    """Return the value of a name in a function, or a unique value if it has none.
 
     Raises:
         CannotRead: it may stand for something else when the function runs.
@@ -223,7 +223,7 @@ def is_by_reference(fn: FunctionType) -> bool:
 
 
 def is_as_imported(fn: FunctionType) -> bool:
-    """Say whether a function that is pickled by reference is what the text of its module defines under its name.
+    """Return whether a function that is pickled by reference is the definition of its name in its module's text.
 
     What was put into the module later, such as a stand-in in a test, or has the code of another function, is not what
     a worker finds there.
@@ -233,7 +233,7 @@ def is_as_imported(fn: FunctionType) -> bool:
 
 
 def _functions(names: dict[str, Any]) -> Iterator[FunctionType]:
-    """Give the functions that have these globals, also those in classes, in closures and in what wraps them."""
+    """Yield the functions that have these globals, also those in classes, in closures and in wrappers."""
     module = names.get("__name__")
     waiting: list[object] = list(names.values())
     seen: set[int] = set()
@@ -292,7 +292,7 @@ _ITEM = Argument(0)
 
 
 def known_call(fn: Any, written: str, arguments: Sequence[Expression], keywords: Sequence[str]) -> Expression | None:
-    """Return what a function of the standard library, or a class, gives for arguments; None if it is neither.
+    """Return the result of a function of the standard library, or a class, for arguments; None if it is neither.
 
     Raises:
         CannotRead: the class does more than to keep its arguments.
@@ -340,7 +340,7 @@ def _built(kind: type, written: str, arguments: tuple[Expression, ...], keywords
 
 
 def _fields(kind: type) -> dict[str, Any] | None:
-    """Return the fields of a class that keeps its arguments and does nothing else, with what they are by default."""
+    """Return the fields of a class that stores its arguments and does nothing else, with their defaults."""
     if type(kind) is not type:
         return None
     if _is_named_tuple(kind):
@@ -382,18 +382,18 @@ def _is_dataclass(kind: type) -> bool:
 
 
 def _makers(kind: type) -> tuple[object, object]:
-    """Return what makes objects of a class, and what sets them up."""
+    """Return the functions that make and initialize objects of a class."""
     return getattr(kind, "__new__", None), getattr(kind, "__init__", None)
 
 
 def _is_computed(kind: type, name: str) -> bool:
-    """Say whether a descriptor, such as a property, takes what is given to a field."""
+    """Return whether a descriptor, such as a property, takes the values assigned to a field."""
     held = getattr(kind, name, None)
     return hasattr(type(held), "__set__") and not isinstance(held, MemberDescriptorType)
 
 
 def object_read(fn: Any, arguments: int) -> Expression | None:
-    """Return what a callable that is no Python function gives for so many arguments; None if that is not known."""
+    """Return the result of a callable that is no Python function for arguments; None if that is not known."""
     if arguments == 1 and type(fn) in _MADE_BY_OPERATOR:
         return _MADE_BY_OPERATOR[type(fn)](*fn.__reduce__())
     if isinstance(fn, BuiltinFunctionType) and type(fn.__self__) in (str, re.Pattern):

@@ -49,7 +49,7 @@ class FunctionSource:
 
 @dataclass(frozen=True)
 class MissingSource:
-    """Why a function has no syntax tree, and what to do about it."""
+    """The reason why a function has no syntax tree, and the remedy."""
 
     reason: str
     advice: str
@@ -61,7 +61,7 @@ def found_source(code: CodeType) -> FunctionSource | MissingSource:
 
 
 def stamp_of_source(code: CodeType) -> tuple[object, ...]:
-    """Return what changes when the file of a function does: its size and time as Python's `linecache` has them."""
+    """Return a stamp that changes with the file of a function: its size and time as Python's `linecache` has them."""
     linecache.checkcache(code.co_filename)
     linecache.getlines(code.co_filename)
     held = linecache.cache.get(code.co_filename, ())
@@ -81,7 +81,7 @@ _one_at_a_time = RenewedLock()
 
 
 def assigned_once(file: str) -> Mapping[str, ast.expr]:
-    """Return what a module gives the variables that one statement alone binds, which stands in no block.
+    """Return the values of a module's variables that one statement alone binds, outside of blocks.
 
     A name that is also bound inside of a function or a class is left out, and all are where a name may be bound unseen:
     by `from module import *`, or through the dictionary of the module.
@@ -184,7 +184,7 @@ def globals_stored(code: CodeType) -> frozenset[str]:
 
 
 def _by_text(code: CodeType) -> frozenset[str]:
-    """Return what code may give values that looks at its globals or executes a text, as far as its file says."""
+    """Return the variables that code may change which looks at its globals or executes a text."""
     source = _parsed("".join(linecache.getlines(code.co_filename)))
     return frozenset({ALL_GLOBALS}) if source is None or not source.by_line else source.rebound & {ALL_GLOBALS}
 

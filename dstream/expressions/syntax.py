@@ -34,16 +34,16 @@ __all__ = ["Body", "Callee", "read_block", "read_syntax"]
 
 
 class Callee(Protocol):
-    """Reads what calls give, and what variables are given."""
+    """Reader of the results of calls, and of the values of variables."""
 
     def called(
         self, fn: Any, written: str, arguments: Sequence[Expression], keywords: Sequence[str] = ()
     ) -> Expression:
-        """Return what a function gives for arguments, of which the last ones are given by keywords."""
+        """Return the result of a function for arguments, of which the last ones are keywords."""
         ...
 
     def named(self, value: Expression) -> tuple[Expression, int | None]:
-        """Return what stands for `value` where its variable is used, and the number of that."""
+        """Return the expression for `value` where its variable is used, and its number."""
         ...
 
     def within(self, value: Expression, number: int | None, result: Expression) -> Expression:
@@ -53,7 +53,7 @@ class Callee(Protocol):
 
 @dataclass(frozen=True)
 class Body:
-    """What names mean in a function's body.
+    """The meanings of names in a function's body.
 
     Attributes:
         variables: what those variables have that have a value.
@@ -71,7 +71,7 @@ class Body:
 
 
 def read_block(statements: Sequence[ast.stmt], body: Body) -> Expression:
-    """Return what statements return.
+    """Return the result of statements.
 
     Raises:
         CannotRead: they do more than that.
@@ -190,7 +190,7 @@ def _object(syntax: ast.expr, body: Body) -> Any:
 
 
 def _of_module(module: ModuleType, name: str, syntax: ast.expr) -> Any:
-    """Return what a module of the standard library has, unless somebody has put it there."""
+    """Return the member of a module of the standard library, unless somebody has replaced it."""
     value = vars(module)[name]
     is_known = name_of(value) is not None or isinstance(value, BuiltinFunctionType) or constant_of(value) is not None
     if not is_known or value is not _FIRST[module.__name__].get(name):
@@ -204,7 +204,7 @@ _MODULES = frozenset(_FIRST)
 
 
 def _is_of_the_item(syntax: ast.expr, body: Body) -> bool:
-    """Say whether what stands before a dot is a value, and no module or class."""
+    """Return whether the operand of a dot is a value, and no module or class."""
     if isinstance(syntax, ast.Attribute):
         return _is_of_the_item(syntax.value, body)
     if not isinstance(syntax, ast.Name) or syntax.id in body.own:
@@ -325,7 +325,7 @@ def _(syntax: ast.Compare, body: Body) -> Expression:
 
 
 def _looked_into(syntax: ast.expr, body: Body) -> Expression:
-    """Return what the last `in` looks into: Python makes a constant of a list or a set of constants there."""
+    """Return the container of the last `in`: Python makes a constant of a list or a set of constants there."""
     if isinstance(syntax, ast.List | ast.Set):
         members = _all(syntax.elts, body) if not any(isinstance(each, ast.Starred) for each in syntax.elts) else ()
         are_literals = all(map(_is_literal, syntax.elts))

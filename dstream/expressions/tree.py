@@ -79,7 +79,7 @@ Operator: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """What a pure function gives."""
+    """The result of a pure function."""
 
     def parts(self) -> tuple[Expression, ...]:
         """Return the expressions that this one is made of, in the order in which Python may evaluate them."""
@@ -88,7 +88,7 @@ class Expression:
         return tuple(each for each in chain.from_iterable(values) if isinstance(each, Expression))
 
     def walk(self) -> Iterator[Expression]:
-        """Give this expression and all inside of it, parts after what they are parts of."""
+        """Return this expression and all inside of it, each behind those that contain it."""
         waiting: list[Expression] = [self]
         while waiting:
             each = waiting.pop()
@@ -218,7 +218,7 @@ class Built(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Formatted(Expression):
-    """What stands between braces of an f-string.
+    """The content of the braces of an f-string.
 
     Attributes:
         conversion: `"s"`, `"r"`, `"a"` or nothing.
@@ -239,14 +239,14 @@ class Text(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Local(Expression):
-    """What the `Let` around it with the same number gave a name."""
+    """The value that the `Let` around it with the same number has named."""
 
     number: int
 
 
 @dataclass(frozen=True, slots=True)
 class Let(Expression):
-    """`within`, where each `Local` of this number is what `value` gave, which is evaluated once and before."""
+    """`within`, where each `Local` of this number is the result of `value`, which is evaluated once and before."""
 
     value: Expression
     number: int
@@ -334,7 +334,7 @@ def substituted(expression: Expression, values: Mapping[int, Expression]) -> Exp
 
 
 def one_behind_another(first: Expression, then: Expression) -> Expression:
-    """Return what `then` gives for what `first` gives, which is evaluated once."""
+    """Return the result of `then` for that of `first`, which is evaluated once."""
     if isinstance(then, Argument):
         return first
     number = 1 + max((each.number for each in then.walk() if isinstance(each, Let)), default=0)

@@ -37,7 +37,7 @@ class Calls(Protocol):
         ...
 
     def close(self) -> None:
-        """End what is in flight; wait for nothing that may take its time."""
+        """End the calls in flight; wait for nothing that may take its time."""
         ...
 
 
@@ -73,7 +73,7 @@ _END = object()
 
 
 def _ended(call: Future[Outcome]) -> Outcome:
-    """Wait for the outcome of a call; raise here what is no `Exception`, such as KeyboardInterrupt."""
+    """Wait for the outcome of a call; raise here errors that are no `Exception`, such as KeyboardInterrupt."""
     outcome = call.result()
     if isinstance(outcome.error, BaseException) and not isinstance(outcome.error, Exception):
         raise outcome.error
@@ -113,7 +113,7 @@ class ThreadCalls:
 
 
 def _plain(result: Any) -> Any:
-    """Return what a plain function gave.
+    """Return the result of a plain function.
 
     Raises:
         TypeError: it is a coroutine, so that nothing has run yet.
@@ -189,7 +189,7 @@ _PATIENCE = 1.0
 
 
 def _raisable(error: E) -> E | RuntimeError:
-    """Return `error` as what iterates can raise, which would take StopIteration for the end of the items.
+    """Return `error` in a form that an iterator can raise: StopIteration would end the items.
 
     A coroutine that was cancelled, not by us, has failed: nobody should take that for an end of his own.
     """

@@ -62,7 +62,7 @@ class Retry:
 
 
 def checked_retry(value: Any) -> Retry:
-    """Return what `retry=` was given as a `Retry`.
+    """Return the value of `retry=` as a `Retry`.
 
     Raises:
         TypeError: it is neither an int nor a `Retry`.

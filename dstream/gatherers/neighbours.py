@@ -166,7 +166,7 @@ def _scanned(start: Callable[[], R], fn: Callable[[R, T], R], items: Iterable[T]
 
 
 def window_fixed(n: int) -> Gatherer[T, Any, tuple[T, ...]]:
-    """Gather the items into tuples of `n`, one after another; the last one has what is left.
+    """Gather the items into tuples of `n`, one after another; the last one has the rest.
 
     Runs in parallel: each partition borrows up to `n` - 1 items from those behind it.
 

@@ -66,7 +66,7 @@ FIELD_NAN = FieldNan("nan")
 
 
 class KeyForm(enum.Enum):
-    """What a key is compared by."""
+    """The comparable form of a key."""
 
     PARTS = "the parts of a tuple, in order"
     SET = "the parts of a frozenset"
@@ -76,7 +76,7 @@ class KeyForm(enum.Enum):
 
 @functools.lru_cache(maxsize=4096)
 def form_of(kind: Any) -> KeyForm:
-    """Return what the keys of a class are compared by."""
+    """Return the comparable form of the keys of a class."""
     if issubclass(kind, tuple) and kind.__hash__ is tuple.__hash__:
         return KeyForm.PARTS
     if issubclass(kind, frozenset) and kind.__hash__ is frozenset.__hash__:
@@ -133,7 +133,7 @@ def _fields(kind: Any, method: str) -> tuple[dataclasses.Field[Any], ...]:
 
 
 def _like(kind: Any, method: str) -> type:
-    """Return what `@dataclass` makes of the fields that a method is over, nothing written by hand."""
+    """Return a class with the generated methods of `@dataclass` over a method's fields, nothing written by hand."""
     fields = [
         (field.name, object, dataclasses.field(compare=field.compare, hash=field.hash))
         for field in _fields(kind, method)
@@ -142,7 +142,7 @@ def _like(kind: Any, method: str) -> type:
 
 
 def _code_of(method: Any) -> Any:
-    """Return what a method does; the names of the file, the function and its module are no part of it."""
+    """Return the code of a method; the names of the file, the function and its module are no part of it."""
     code = getattr(method, "__code__", None)
     return code and (code.co_code, code.co_names, code.co_consts, code.co_varnames, code.co_freevars)
 

@@ -74,7 +74,7 @@ def stable_hash(key: Any) -> int:
 
 
 def stand_in(key: Any) -> Any:
-    """Return what is hashed for a canonical key: itself, unless its hash or that of a part is an address.
+    """Return the value to hash for a canonical key: itself, unless its hash or that of a part is an address.
 
     A tuple of stand-ins hashes like the tuple that it stands for if no part is replaced, so it does not matter whether
     a container is built anew.
@@ -214,7 +214,7 @@ def _values(fields: tuple[str, ...], keys: list[Any]) -> list[Any]:
 
 
 def _stand_ins(keys: list[Any]) -> list[Any]:
-    """Return what is hashed for each key; the list itself if the keys are."""
+    """Return the value to hash for each key; the list itself if these are the keys."""
     kinds = set(map(type, keys)) - HASHED_ALIKE
     if not kinds or (kinds == {float} and all(map(operator.eq, keys, keys))):
         return keys
@@ -230,7 +230,7 @@ def _stand_ins(keys: list[Any]) -> list[Any]:
 
 
 def _of_tuples(keys: list[Any]) -> list[Any]:
-    """Return what is hashed for tuples of one length; the list itself if no part of a tuple is replaced."""
+    """Return the values to hash for tuples of one length; the list itself if no part of a tuple is replaced."""
     if HASHED_ALIKE.issuperset(map(type, chain.from_iterable(keys))):
         return keys
     columns = list(map(list, zip(*keys, strict=True)))
@@ -262,7 +262,7 @@ def _all_unseeded(keys: Sequence[Any]) -> Sequence[Any]:
 
 
 def _unseeded(key: Any) -> Any:
-    """Return what is hashed for a key; it has the same hash in all processes."""
+    """Return the value to hash for a key; it has the same hash in all processes."""
     kind = type(key)
     numbers = _NUMBERS.get(kind)
     if numbers is not None:
@@ -344,7 +344,7 @@ V = TypeVar("V")
 
 
 def with_keys_of_this_process(groups: dict[Any, V]) -> dict[Any, V]:
-    """Return what belongs to canonical keys that may have travelled; the dict itself if no key has to be replaced."""
+    """Return the values of canonical keys of another process; the dict itself if no key has to be replaced."""
     keys = list(groups)
     here = canonical_all(keys)
     return groups if here is keys else dict(zip(here, groups.values(), strict=True))

@@ -179,7 +179,7 @@ _OWN = {"list": _LIST, "set": _SET, "queue": _QUEUE, "counter": _COUNTER}
 
 
 def no_such_name(cls: type[Any], name: str, kind: str) -> str:
-    """Say that a collection has no attribute of this name, and what is probably meant.
+    """Return the message for a missing attribute of a collection, with the name that is probably meant.
 
     Args:
         cls: the class of the collection.
@@ -200,7 +200,7 @@ def _meant(cls: type[Any], name: str, kind: str) -> str:
 
 
 def _of_streams() -> dict[str, str]:
-    """Return what a collection has behind `stream()`: the operations of a stream, and what others call them."""
+    """Return names behind `stream()`: the operations of a stream, and the names of other libraries for them."""
     names = [name for name in dir(Stream) if not name.startswith("_") and name not in _NOT_OF_COLLECTIONS]
     own = {plain(name): f"stream().{name}(...)" for name in names}
     return {name: f"stream().{said}" for name, said in ELSEWHERE.items() if said.partition("(")[0] in names} | own

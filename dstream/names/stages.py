@@ -149,13 +149,13 @@ _CO = {each: _OF_STAGES[each] for each in ("aggregate2", "aggregate3", "aggregat
 
 
 def _on_the_stage() -> dict[str, str]:
-    """Return what a stage has and a keyed one lacks."""
+    """Return the names of a stage that a keyed one lacks."""
     names = [each for each in dir(BatchStage) if not each.startswith("_") and not hasattr(KeyedStage, each)]
     return {plain(each): f"{each}(...) of the stage, before grouping_key(fn)" for each in names}
 
 
 def _before(cls: type[StageView]) -> dict[str, str]:
-    """Return what a stage without an end has, and what looks at its items by keys or windows lacks."""
+    """Return the names of a stage without an end that its keyed and windowed forms lack."""
     call = "grouping_key(fn)" if issubclass(cls, KeyedStreamStage) else "window(...)"
     names = [each for each in dir(StreamStage) if not each.startswith("_") and not hasattr(cls, each)]
     return {plain(each): f"{each}(...) of the stage, before {call}" for each in names}
@@ -167,7 +167,7 @@ def _before_the_sink(name: str) -> str:
 
 
 def _ends() -> dict[str, str]:
-    """Return what to do in place of the terminal operations of streams."""
+    """Return the alternatives to the terminal operations of streams."""
     ends = {plain(each): _RUN for each in (*_ENDS.split(), "run", "execute", "submit", "start")}
     ends |= {plain(each): "pipeline.read_from(source), a + b" for each in _FACTORIES.split()}
     reductions = {plain(each): _AGGREGATED for each in _REDUCTIONS}
@@ -175,5 +175,5 @@ def _ends() -> dict[str, str]:
 
 
 def _elsewhere() -> dict[str, str]:
-    """Return what other libraries call what a stage can do: what is meant of streams, where stages have it too."""
+    """Return the names of other libraries for operations of a stage: those for streams, where stages have them too."""
     return {name: meant for name, meant in ELSEWHERE.items() if hasattr(BatchStage, meant.partition("(")[0])}

@@ -65,7 +65,7 @@ _INSTEAD = {"concat": "{}.{}(a, b), or a + b", "empty": "{}.{}(), or first().is_
 
 
 def _of_a_stream(cls: type[Any], name: str, of_objects: type[Any]) -> str:
-    """Return what is meant: a name of this type written otherwise, one from elsewhere, a typing error."""
+    """Return the intended name: one of this type written otherwise, one from elsewhere, a typing error."""
     if issubclass(cls, of_objects):
         return meant_by(cls, name, {**_calls(), **ELSEWHERE})
     boxed = _written_otherwise(of_objects, name)
@@ -82,7 +82,7 @@ def _calls() -> dict[str, str]:
 
 
 def calls_of(aggregate: str, write: str) -> dict[str, str]:
-    """Return what to call where the name of a collector or of a reducer stands for a method, by plain names.
+    """Return the call to write for the name of a collector or of a reducer used as a method, by plain names.
 
     Args:
         aggregate: the call that takes a collector.
@@ -95,7 +95,7 @@ def calls_of(aggregate: str, write: str) -> dict[str, str]:
 
 
 def meant_by(cls: type[Any], name: str, elsewhere: Mapping[str, str]) -> str:
-    """Return what a user of `cls` means by `name`, or nothing.
+    """Return the name that a user of `cls` intends by `name`, or nothing.
 
     Args:
         cls: a class that has no such name.
@@ -107,7 +107,7 @@ def meant_by(cls: type[Any], name: str, elsewhere: Mapping[str, str]) -> str:
 
 
 def plain(name: str) -> str:
-    """Return a name without what libraries write differently: `reduceByKey` and `reduce_by_key` are one."""
+    """Return a name without the differences between libraries: `reduceByKey` and `reduce_by_key` are one."""
     return name.replace("_", "").lower()
 
 

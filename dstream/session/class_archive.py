@@ -35,7 +35,7 @@ def main(folder: str, key: str) -> None:
 
 
 def make(archive: ClassArchive) -> None:
-    """Make an archive, unless it is there, or another process makes one; what nobody uses any more is removed.
+    """Make an archive, unless it is there, or another process makes one; remove unused ones.
 
     Raises:
         OSError: the folder cannot be written to.
@@ -87,7 +87,7 @@ def _run_what_runs_first(unfinished: Path) -> str:
 
 
 def _is_usable(unfinished: Path, class_path: str) -> bool:
-    """Say whether Java takes the archive, and finds in it what it has written."""
+    """Return whether Java takes the archive, and finds its own contents in it."""
     if not unfinished.exists():
         return False
     options = [*JVM_OPTIONS.split(), "-Xshare:on", "-XX:+VerifySharedSpaces", f"-XX:SharedArchiveFile={unfinished}"]

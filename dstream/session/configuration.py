@@ -135,7 +135,7 @@ class Configuration:
 
 @dataclass(frozen=True)
 class _Key:
-    """How a setting is checked, given where it was said; which variable sets it; what it is without a word."""
+    """A setting: its check, given where it was set; its variable; its default."""
 
     check: Callable[[str, Any], Any]
     variable: str | None

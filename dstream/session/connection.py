@@ -283,7 +283,7 @@ def _spark_starter(chosen: Configuration, caches: Caches) -> Callable[[], Engine
 
 
 def _started_beside(start: Callable[[], Any], master: str | None) -> Callable[[], Engine]:
-    """Begin to start Spark, if it is this process that starts it, and return what waits for it."""
+    """Begin to start Spark, if this process starts it, and return a function that waits for it."""
     from dstream.engine.spark.session import launch
 
     if not launch.starts_here(master):
@@ -294,7 +294,7 @@ def _started_beside(start: Callable[[], Any], master: str | None) -> Callable[[]
 
 
 def _is_at_a_prompt() -> bool:
-    """Say whether somebody types what runs here: at a prompt of Python or IPython, or in a notebook."""
+    """Return whether code runs at a prompt of Python or IPython, or in a notebook."""
     module = sys.modules.get("IPython")
     return hasattr(sys, "ps1") or (module is not None and module.get_ipython() is not None)
 
@@ -328,7 +328,7 @@ def _storage_opener(chosen: Configuration, allowed: Iterable[type]) -> Callable[
 
 
 def _stages(chosen: Configuration, found: CacheLookup) -> Explain:
-    """Return what says which stages a plan runs in on the chosen engine, which need not run for that."""
+    """Return the stages of a plan on the chosen engine, which need not run for that."""
     if chosen["engine"] == "local":
         return functools.partial(local_stages, found)
     explain = auto_stages if chosen["engine"] == "auto" else spark_stages

@@ -169,7 +169,7 @@ class Context:
     def from_streaming_df(self, df: Any, kind: type[T]) -> StreamingFrame[T]: ...
 
     def from_streaming_df(self, df: Any, kind: type[Any] | None = None) -> StreamingFrame[Any]:
-        """Take the batches of a streaming DataFrame of Spark, for what Structured Streaming alone can read.
+        """Read the batches of a streaming DataFrame of Spark, for data that Structured Streaming alone can read.
 
         `.collect(sink, through=fn, checkpoint=folder)` writes what a function makes of each batch into a sink, exactly
         once. Windows and states are those of the DataFrame; for dstream's own, read with a source and submit a job.
@@ -380,7 +380,7 @@ class Context:
         return found
 
     def get_queue(self, name: str) -> IStreamQueue[Any]:
-        """Return the distributed queue `name`, made if there is none: what many processes put and take.
+        """Return the distributed queue `name`, made if there is none: many processes put and take items.
 
         Example:
             >>> with connect(engine="local", storage="memory:") as ctx:
@@ -424,7 +424,7 @@ class Context:
     def new_job_if_absent(
         self, pipeline: Planned | PipelinePlan, *, name: str | None = None, config: JobConfig | None = None
     ) -> Job:
-        """Do what `new_job` does, unless a job of that name is running: return that one then, whatever its pipeline."""
+        """Do the same as `new_job`, unless a job of that name is running: return that one, whatever its pipeline."""
         return self._jobs_here().submit(pipeline, name, config, "new_job_if_absent")
 
     def jobs(self, name: str | None = None) -> list[Job]:
@@ -448,7 +448,7 @@ class Context:
         return self._jobs_here().find(name_or_id)
 
     def snapshots(self) -> list[Snapshot]:
-        """Return what jobs have exported into this storage, newest first: `job.export_snapshot(name)`.
+        """Return the snapshots that jobs have exported into this storage, newest first: `job.export_snapshot(name)`.
 
         Example:
             >>> with connect(engine="local", storage="memory:") as ctx:
@@ -458,7 +458,7 @@ class Context:
         return self._snapshots().all()
 
     def remove_snapshot(self, name: str) -> bool:
-        """Remove what a job has exported; return False if there is nothing of that name.
+        """Remove an exported snapshot; return False if there is none of that name.
 
         Example:
             >>> with connect(engine="local", storage="memory:") as ctx:
@@ -537,7 +537,7 @@ class Context:
         return [CollectionName(kind, name) for kind, name in self.running_storage().names()]
 
     def vacuum(self, older_than: float | timedelta = 24 * 60 * 60.0) -> int:
-        """Remove from the whole storage what no reader can need any more; return how many pieces that were.
+        """Remove from the whole storage data that no reader can need any more; return the number of pieces.
 
         That is what `vacuum()` of each collection removes, and the files of collections that were destroyed.
         Handles to those go on to say so.
@@ -557,7 +557,7 @@ class Context:
         return self.running_storage().vacuum(seconds(older_than, "older_than"))
 
     def check_open(self) -> None:
-        """Refuse what a closed context was asked for; its streams and collections call this.
+        """Refuse calls to a closed context; its streams and collections call this.
 
         Raises:
             IllegalStateError: this context is closed.
@@ -594,7 +594,7 @@ class Context:
             return self._engine
 
     def renew_engine(self) -> None:
-        """Let go of an engine that has lost what it runs on, such as Java; a job that starts again calls this."""
+        """Drop an engine that has lost its base, such as Java; a job that starts again calls this."""
         with self._lock:
             engine = self._engine
             if engine is None or not engine.is_lost():
@@ -603,7 +603,7 @@ class Context:
         engine.close()
 
     def engine_here(self) -> Engine:
-        """Return an engine of this process, for what is here already, such as dead letters."""
+        """Return an engine of this process, for items that are here already, such as dead letters."""
         from dstream.base.memory import DEFAULT_BOUND
         from dstream.engine.local import LocalEngine
 
@@ -666,7 +666,7 @@ class Context:
         return getattr(module, f"IStream{kind.capitalize()}")(store, self)
 
     def _check_place(self) -> None:
-        """Refuse the use of a context of Spark, and of what belongs to it, on a worker."""
+        """Refuse the use of a context of Spark, and of its parts, on a worker."""
         if self._engine_name != "local":
             refuse_on_a_worker("a context, or a stream or collection of it,")
 
@@ -685,7 +685,7 @@ class Context:
             raise AttributeError(no_such_context_name(type(self), name))
 
     def __dir__(self) -> list[str]:
-        """Return what users call: not what streams, collections and jobs ask of their context."""
+        """Return the users' names: not those that streams, collections and jobs use of their context."""
         return sorted(set(super().__dir__()) - _OF_THE_PARTS)
 
     def __repr__(self) -> str:
@@ -693,7 +693,7 @@ class Context:
         return f"<dstream context on {self._engine_name}{self._shown}, {state}>"
 
     def _stays_in_the_driver(self) -> str:
-        """Say why a function that runs on the workers cannot take this along, and what to do instead."""
+        """Explain why a function that runs on the workers cannot take this along, and the alternative."""
         return (
             "cannot be used inside a function that runs on the workers; read what you need before and let the function "
             "capture the result"

@@ -27,7 +27,7 @@ __all__ = [
 
 
 def refuse_on_a_worker(what: str) -> None:
-    """Refuse what needs the driver; a worker never starts a Java process.
+    """Refuse a call that needs the driver; a worker never starts a Java process.
 
     Raises:
         IllegalStateError: this process runs a Spark task.
@@ -70,7 +70,7 @@ contexts = Contexts()
 
 
 def checked_source(source: Any, context: Collections) -> Source[Any] | ProcessorSource[Any]:
-    """Return `source` if it is one that ends; what is known by its name is opened first."""
+    """Return `source` if it is one that ends; a named one is opened first."""
     refuse_endless(source, "read()")
     opened = source.opened(context) if isinstance(source, OpenedLater) else source
     if not isinstance(opened, Source | ProcessorSource):
@@ -81,7 +81,7 @@ def checked_source(source: Any, context: Collections) -> Source[Any] | Processor
 
 
 def check_streams(df: Any, engine: str) -> None:
-    """Refuse what is no streaming DataFrame, and where its batches cannot be had."""
+    """Refuse an object that is no streaming DataFrame, and engines that cannot have its batches."""
     if engine == "local":
         raise UnsupportedError("the local engine has no DataFrames of Spark: connect() with the Spark engine")
     if getattr(df, "isStreaming", None) is not True:

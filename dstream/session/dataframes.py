@@ -14,7 +14,7 @@ __all__ = ["from_df_label", "is_table_here", "items_of_columns", "table_node", "
 
 
 def is_table_here(df: object) -> bool:
-    """Say whether this process holds a table: one of pandas, or what gives Arrow its columns."""
+    """Return whether this process holds a table: one of pandas, or an object with columns of Arrow."""
     if hasattr(df, "mapInArrow"):
         return False
     return hasattr(df, "__arrow_c_stream__") or (hasattr(df, "itertuples") and hasattr(df, "columns"))
@@ -36,7 +36,7 @@ def table_node(df: Any, kind: Any, engine: str) -> Table:
 
 
 def items_of_columns(df: Any, kind: Any) -> Any:
-    """Return what makes a `kind` of each row of a DataFrame of Spark; None: rows stay as they are."""
+    """Return a function that makes a `kind` of each row of a DataFrame of Spark; None: rows stay as they are."""
     columns = _columns_of(df)
     if kind is None:
         return None

@@ -15,7 +15,7 @@ __all__ = ["checked_job", "job_table"]
 
 
 def checked_job(place: str, value: Any) -> JobConfig:
-    """Return what a program says of all jobs.
+    """Return the configuration of all jobs that a program sets.
 
     Raises:
         TypeError: it is no `JobConfig`.
@@ -28,7 +28,7 @@ def checked_job(place: str, value: Any) -> JobConfig:
 
 
 def job_table(file: ConfigurationFile, table: Any) -> JobConfig:
-    """Return what a file says of all jobs.
+    """Return the configuration of all jobs in a file.
 
     Raises:
         ConfigurationError: it is no table, or a value in it is not what it should be; the message names its line.

@@ -53,7 +53,7 @@ class WarmStart(Generic[E]):
         return engine
 
     def close(self) -> None:
-        """Wait for the end of what runs beside, and close an engine that nobody has asked for."""
+        """Wait for the end of the warm-up, and close an engine that nobody has asked for."""
         if os.getpid() != self._process:
             return
         self._is_closed = True

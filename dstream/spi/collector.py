@@ -32,7 +32,7 @@ T3 = TypeVar("T3")
 
 
 class Characteristics(enum.Enum):
-    """What a collector allows the engine to do."""
+    """A freedom of the engine in using a collector."""
 
     CONCURRENT = "CONCURRENT"
     UNORDERED = "UNORDERED"
@@ -195,7 +195,7 @@ class AggregateOperation(Generic[In, A, R]):
         return AggregateOperation(self.create, accumulates, self.combine, self.deduct, finish=self.finish)
 
     def on_input(self, number: int) -> Collector[Any, Any, R]:
-        """Return what takes the items of one input into the container of all, as a collector.
+        """Return a collector that accumulates the items of one input into the container of all.
 
         The containers of all inputs are combined in the order of the inputs.
 
@@ -258,7 +258,7 @@ def _container_of(operation: AggregateOperation[Any, A, Any], items: Iterable[tu
 
 @dataclass(frozen=True)
 class _Functions:
-    """What a collector does, each by its part."""
+    """The functions of a collector, each by its part."""
 
     create: Callable[[], Any]
     accumulates: tuple[Callable[[Any, Any], Any], ...]
@@ -308,7 +308,7 @@ class Collector(AggregateOperation[tuple[T], A, R], Generic[T, A, R]):
     functions: tuple[tuple[str, Callable[..., Any]], ...] = field(default=(), compare=False)
 
     def on_columns(self) -> InColumns | None:
-        """Return what it does to columns, unless another function has taken the place of the one that does the same."""
+        """Return its column functions, unless another function has replaced the one that does the same."""
         known = self.in_columns
         return known if known is not None and known.same_as is self.accumulate_all else None
 
@@ -391,7 +391,7 @@ class Collector(AggregateOperation[tuple[T], A, R], Generic[T, A, R]):
             raise
 
     def accumulated(self, container: A, items: Iterable[T]) -> A:
-        """Return the container that holds what `container` held and then `items`."""
+        """Return the container with the contents of `container` and then `items`."""
         if self.accumulate_all is not None:
             return self.accumulate_all(container, items)
         accumulator = self.accumulator
@@ -423,7 +423,7 @@ class Collector(AggregateOperation[tuple[T], A, R], Generic[T, A, R]):
         return left if following is None else following
 
     def deducted(self, left: A, right: A) -> A:
-        """Return what `left` held before `right` was combined with it; `left` may be changed."""
+        """Return the contents of `left` before `right` was combined with it; `left` may be changed."""
         assert self.deducting is not None, "only what has it is asked"
         following = self.deducting(left, right)
         return left if following is None else following

@@ -17,7 +17,7 @@ Found = Literal["count", "sum", "statistics", "groups", "first"]
 
 @dataclass(frozen=True)
 class InColumns:
-    """What a collector takes of many items at once; the containers equal those that its `accumulator` makes.
+    """Column functions of a collector, for many items at once; the containers equal those of its `accumulator`.
 
     Attributes:
         finds: `"count"`: how many items there are; `"sum"`: that and the sum of their numbers; `"statistics"`: also the

@@ -72,7 +72,7 @@ class EpochTime:
 
 
 class TaskPartials(NamedTuple):
-    """What one task has for a step.
+    """The input of a step from one task.
 
     Attributes:
         of_shards: by the number of the shard, in the order of items inside each; plain data that pickle takes.
@@ -86,7 +86,7 @@ class TaskPartials(NamedTuple):
 
 
 class ShardOutput(NamedTuple):
-    """What one shard gives in an epoch.
+    """The output of one shard in an epoch.
 
     Attributes:
         outputs: pairs `(timestamp, item)`, or `(timestamp, Late(item))` for items that the user wants to see elsewhere;
@@ -102,7 +102,7 @@ class ShardState(Protocol):
     """The state of the keys of one shard, in the memory of one process."""
 
     def apply(self, partials: Sequence[tuple[int, Any]], moment: EpochTime) -> ShardOutput:
-        """Take what came for this shard, let the watermark move from `old` to `new`, and give what goes on.
+        """Process the input of this shard, let the watermark move from `old` to `new`, and yield the output.
 
         Args:
             partials: (number of the input, partial), in the order of (input, partition of the source, offset). Empty if
@@ -112,7 +112,7 @@ class ShardState(Protocol):
         ...
 
     def delta(self) -> Any | None:
-        """Return what changed since the state was made or this was last called, for `patch`; None: nothing."""
+        """Return the changes since the state was made or this was last called, for `patch`; None: nothing."""
         ...
 
     def dump(self) -> Any:
@@ -149,7 +149,7 @@ class MovesToDisk(Protocol):
     """A `ShardState` that can do with less memory. Others stay in it, however large they are."""
 
     def to_disk(self) -> bool:
-        """Move what is held to a file that goes with this process, and say whether that was done now."""
+        """Move the state to a file that goes with this process, and return whether that was done now."""
         ...
 
 
@@ -178,7 +178,7 @@ class CountsEdges(Protocol):
     """A `ShardState` of processors, between which items pass edges."""
 
     def edge_counts(self) -> EdgeCounts:
-        """Return what passed in the last `apply`, once its outputs were consumed."""
+        """Return the counts of the last `apply`, once its outputs were consumed."""
         ...
 
 
@@ -275,12 +275,12 @@ def policy_as_planned(kept: WatermarkPolicy, planned: WatermarkPolicy) -> Waterm
 
 
 def _named(kind: type) -> tuple[str, str]:
-    """Return what names a class also where each pickle brings its own."""
+    """Return a class's module and name, the same where each pickle brings its own class."""
     return kind.__module__, kind.__qualname__
 
 
 def watermark_of(policy: WatermarkPolicy, now: float) -> int:
-    """Return what a policy says, which may be one of the user's.
+    """Return the watermark of a policy, which may be one of the user's.
 
     Raises:
         TypeError: it is no int.
@@ -294,7 +294,7 @@ def watermark_of(policy: WatermarkPolicy, now: float) -> int:
 
 @dataclass(frozen=True, slots=True)
 class PartitionTime:
-    """What the task needs that gives timestamps to a range of one partition.
+    """The time of one partition, for the task that adds timestamps to a range of it.
 
     Attributes:
         stamp: the name of the stage that gives timestamps.
@@ -318,7 +318,7 @@ class PartitionTime:
 
 @dataclass(frozen=True, slots=True)
 class PartitionReceipt:
-    """What became of the time of a partition.
+    """The time of a partition after an epoch.
 
     Attributes:
         watermark: of the partition at the end of the epoch; not below that at its start.
@@ -336,7 +336,7 @@ class PartitionReceipt:
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """What time it is for a step over epochs.
+    """The current time of a step over epochs.
 
     Attributes:
         epoch: the number of the epoch.
@@ -405,7 +405,7 @@ class ShardChange:
 
 @dataclass(frozen=True, slots=True)
 class StepReceipt:
-    """What one task did for a step over epochs.
+    """The report of one task on a step over epochs.
 
     Attributes:
         stage: the name of the step.
@@ -470,7 +470,7 @@ class StepState(Protocol):
         ...
 
     def staged(self) -> tuple[ShardChange, ...]:
-        """Write what was kept to new files, flushed, and say where it is."""
+        """Write the kept shards to new files, flushed, and return their locations."""
         ...
 
     def deadlines(self) -> tuple[int | None, float | None]:

@@ -43,7 +43,7 @@ R_contra = TypeVar("R_contra", contravariant=True)
 
 
 class Downstream(Protocol[R_contra]):
-    """What a gatherer hands its items to."""
+    """The receiver of a gatherer's output."""
 
     def push(self, item: R_contra, /) -> bool:
         """Hand on an item; return whether more are wanted."""
@@ -176,7 +176,7 @@ class Gatherer(Generic[T, A, R]):
         )
 
     def gather(self, items: Iterable[T]) -> Iterator[R]:
-        """Give what becomes of `items`, lazily, here and now, in this process."""
+        """Yield the output for `items`, lazily, here and now, in this process."""
         return self._integrated(items) if self.gather_all is None else self.gather_all(items)
 
     def _integrated(self, items: Iterable[T]) -> Iterator[R]:
@@ -185,13 +185,13 @@ class Gatherer(Generic[T, A, R]):
         yield from run.finished()
 
     def combined(self, left: A, right: A) -> A:
-        """Return the state of two neighbouring partitions, whatever form the combiner has."""
+        """Return the state of two neighbouring partitions, for each form of combiner."""
         assert self.combiner is not None, "whoever combines has asked for a combiner"
         state = self.combiner(left, right)
         return left if state is None else state
 
     def finished(self, states: Iterable[A]) -> list[R]:
-        """Return what the finisher pushes for the states of all partitions, in order."""
+        """Return the output of the finisher for the states of all partitions, in order."""
         left = iter(states)
         first = next(left, _NONE)
         combined: Any = self.initializer() if first is _NONE else first
@@ -257,7 +257,7 @@ class Calling(ItemWise, ABC):
 
     @abstractmethod
     def outcomes(self, items: Iterable[Any], slot: int = 0, slots: int = 1) -> Iterator[Outcome]:
-        """Make the calls and give their outcomes in the order of the items; closing it ends what is in flight.
+        """Make the calls and yield their outcomes in the order of the items; closing it ends calls in flight.
 
         Args:
             items: what the calls are given.
@@ -352,7 +352,7 @@ class Integration(Generic[T, A, R]):
         self._held: _Held[R] = _Held()
 
     def pushed(self, items: Iterable[T]) -> Iterator[R]:
-        """Give what the integrator pushes for each item, before the next one is read."""
+        """Yield the output of the integrator for each item, before the next one is read."""
         integrator, state, held = self._gatherer.integrator, self.state, self._held
         for item in items:
             wants_more = integrator(state, item, held)
@@ -364,12 +364,12 @@ class Integration(Generic[T, A, R]):
                 refuse_awaitable(wants_more)
 
     def finished(self) -> list[R]:
-        """Return what the finisher pushes."""
+        """Return the output of the finisher."""
         return finished(self._gatherer, self.state)
 
 
 def finished(gatherer: Gatherer[Any, A, R], state: A) -> list[R]:
-    """Return what the finisher of `gatherer` pushes for a state."""
+    """Return the output of the finisher of `gatherer` for a state."""
     held: _Held[R] = _Held()
     if gatherer.finisher is not None:
         refuse_awaitable(gatherer.finisher(state, held))
@@ -377,7 +377,7 @@ def finished(gatherer: Gatherer[Any, A, R], state: A) -> list[R]:
 
 
 class _Held(Generic[R]):
-    """A downstream that keeps what is pushed until it is taken."""
+    """A downstream that buffers its input until it is taken."""
 
     def __init__(self) -> None:
         self._items: list[R] = []
@@ -405,7 +405,7 @@ class _States:
 
 @dataclass(frozen=True)
 class Composition:
-    """Two gatherers as one: what `left` pushes is what `right` integrates."""
+    """Two gatherers as one: `right` integrates the output of `left`."""
 
     left: Gatherer[Any, Any, Any]
     right: Gatherer[Any, Any, Any]
@@ -432,7 +432,7 @@ class Composition:
             self.right.finisher(states.right, downstream)
 
     def gather(self, items: Iterable[Any]) -> Iterator[Any]:
-        """Give what both make of `items`; nobody can tell it from a loop of `integrate`.
+        """Yield the output of both for `items`; it equals that of a loop of `integrate`.
 
         That holds if `left` is one of ours, or if `right` takes every item.
         """

@@ -163,7 +163,7 @@ class Inbox(Protocol):
 
 
 class Outbox(Protocol):
-    """Where a processor puts what it emits: a bucket for each outbound edge, and one for its snapshot.
+    """The output of a processor: a bucket for each outbound edge, and one for its snapshot.
 
     After `offer` or `offer_to_snapshot` has returned False, nothing else may be offered before the processor has
     returned, and then the same item first.
@@ -259,7 +259,7 @@ class ProcessorContext:
 
 
 class Processor(NamesOfJet):
-    """What a vertex runs: one of several alike, each with a part of the items. A method here does nothing, and is done.
+    """The code of a vertex: one of several alike, each with a part of the items. A method here does nothing.
 
     The calls come in this order: `init`; if there is a snapshot, `restore_from_snapshot` until its inbox is empty, then
     `finish_snapshot_restore`; then again and again `tick`, `process` for an edge that has items,
@@ -287,7 +287,7 @@ class Processor(NamesOfJet):
         """
 
     def tick(self) -> bool:
-        """Do what does not depend on items; called before items are processed, and while there are none."""
+        """Do work that does not depend on items; called before items are processed, and while there are none."""
         return True
 
     def try_process_watermark(self, watermark: Watermark) -> bool:
@@ -299,11 +299,11 @@ class Processor(NamesOfJet):
         return True
 
     def complete(self) -> bool:
-        """Emit what is left; called when all inbound edges have ended, so for a source from the beginning."""
+        """Emit the rest; called when all inbound edges have ended, so for a source from the beginning."""
         return True
 
     def save_to_snapshot(self) -> bool:
-        """Offer the state to the snapshot, entry by entry; what has to be emitted before may be, too."""
+        """Offer the state to the snapshot, entry by entry; output that must precede it may be emitted, too."""
         return True
 
     def restore_from_snapshot(self, inbox: Inbox) -> None:
@@ -319,7 +319,7 @@ class Processor(NamesOfJet):
         return True
 
     def close(self, error: BaseException | None) -> None:
-        """Let go of what is held; called once, last. What this raises is logged, and changes nothing.
+        """Release resources; called once, last. An error here is logged, and changes nothing.
 
         Args:
             error: why the run failed, also behind this processor; None if it did not, or was left early.

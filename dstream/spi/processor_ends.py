@@ -49,7 +49,7 @@ class _NamedProcessors:
             raise TypeError(f"supplier: {error}") from None
 
     def opened(self, context: Collections) -> Self:
-        """Return the same, whose supplier has what it knows by a name in the storage of a context."""
+        """Return the same, whose supplier has the collections of a context's storage that it knows by name."""
         return replace(self, supplier=self.supplier.opened(context))
 
 
@@ -71,7 +71,7 @@ class ProcessorStreamSource(_NamedProcessors, Generic[T_co]):
 
 @dataclass(frozen=True, slots=True)
 class Nowhere:
-    """A sink, its target, what writes one epoch into it, and the writer: none of them keeps anything.
+    """A sink, its target, the write job of one epoch, and the writer: none of them keeps anything.
 
     Attributes:
         label: what stands in pictures.

@@ -14,7 +14,7 @@ __all__ = ["Record", "Records", "StateFile", "StateFiles"]
 
 
 class Record(NamedTuple):
-    """What stands under a name.
+    """The contents of a name.
 
     Attributes:
         version: 1 for the first, then one more with each replacement.
@@ -37,7 +37,7 @@ class Records(Protocol):
     """
 
     def read(self, name: str) -> Record | None:
-        """Return what stands under a name; None if there is nothing."""
+        """Return the record under a name; None if there is none."""
         ...
 
     def write(self, name: str, data: bytes, version: int) -> bool:
@@ -96,7 +96,7 @@ class StateFiles(Protocol):
 
     @property
     def title(self) -> str:
-        """What errors call all of it, such as `the state of the job sales`."""
+        """The title of all these files in errors, such as `the state of the job sales`."""
         ...
 
     def write(self, name: str, data: bytes) -> None:
@@ -131,7 +131,7 @@ class StateFiles(Protocol):
         ...
 
     def load(self, data: bytes) -> Any:
-        """Load what `dump` returned.
+        """Load the result of `dump`.
 
         Raises:
             TypeError: a class in it is not loaded from this storage, or is not there.

@@ -29,7 +29,7 @@ class Running(Protocol):
         ...
 
     def result(self) -> Any:
-        """Return what becomes of the items, once the run is there.
+        """Return the result of the run, once it is there.
 
         Raises:
             CancelledError: the run was cancelled.
@@ -38,7 +38,7 @@ class Running(Protocol):
         ...
 
     def cancel(self) -> None:
-        """End it, and no other run; what it has written so far stays invisible.
+        """End it, and no other run; its output so far stays invisible.
 
         A run that has ended stays as it is. In this process, one that was started, or runs by `run_here`, looks at it
         before each item; one that runs where its result was asked for does not.
@@ -54,7 +54,7 @@ class Engine(Protocol):
 
     @property
     def name(self) -> str:
-        """What users call it: `"local"`, `"spark"` or `"auto"`."""
+        """The name that users know: `"local"`, `"spark"` or `"auto"`."""
         ...
 
     def submit(self, end: Any) -> Running:
@@ -86,19 +86,19 @@ class Engine(Protocol):
         ...
 
     def is_lost(self) -> bool:
-        """Say whether what the engine runs on is gone, such as Java's process: another one has to be started."""
+        """Return whether the engine has lost its base, such as Java's process: another one has to be started."""
         ...
 
     def close(self) -> None:
-        """Release what the engine holds; calling it again does nothing."""
+        """Release the engine's resources; calling it again does nothing."""
         ...
 
 
 class Runtime(Collections, Protocol):
-    """What a stream needs of the context that it belongs to: an engine, and the collections that sinks write into."""
+    """A stream's view of its context: an engine, and the collections that sinks write into."""
 
     def check_open(self) -> None:
-        """Refuse what a closed context was asked for.
+        """Refuse calls to a closed context.
 
         Raises:
             IllegalStateError: the context is closed.
@@ -133,7 +133,7 @@ S = TypeVar("S")
 
 @dataclass(frozen=True, repr=False)
 class Service(Generic[S]):
-    """What stages reach beside their items, such as a client of a server: made on the worker, closed at the end.
+    """An object that stages use beside their items, such as a client of a server: made on the worker, closed last.
 
     Attributes:
         create: makes it; takes no argument.

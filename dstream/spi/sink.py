@@ -65,7 +65,7 @@ class Sink(Protocol[T_contra, R_co]):  # type: ignore[misc]  # No method takes i
 
     @property
     def collector(self) -> Collector[Any, Any, Any] | Grouped | None:
-        """What makes entries of the items; None: the items are written as they are.
+        """The collector that makes entries of the items; None: the items are written as they are.
 
         A keyed collector makes one entry for the items of each key. They are combined where the items are, then sent to
         the one task that has the bucket of the key, and the target's writer must be a `MapWriter`.
@@ -74,7 +74,7 @@ class Sink(Protocol[T_contra, R_co]):  # type: ignore[misc]  # No method takes i
 
     @property
     def job(self) -> str | None:
-        """What the user calls the job of this sink, which then writes once however often it runs; None: nothing."""
+        """The user's name for the job of this sink, which then writes once however often it runs; None: none."""
         ...
 
     def open(self, context: Collections) -> Target[R_co]:
@@ -104,7 +104,7 @@ class Grouped:
 
 
 class Collections(Protocol):
-    """What a sink or a source may ask of the context that opens it: the collections of its storage, as users get them.
+    """The collections of the context that opens a sink or a source, as users get them from its storage.
 
     A collection shows its `store`, which sinks write into, and its `source`, which streams read.
     """
@@ -144,7 +144,7 @@ class Collections(Protocol):
 
 
 class Target(Protocol[R_co]):
-    """What a sink writes into, opened in the driver for as long as a job runs.
+    """The opened destination of a sink, in the driver for as long as a job runs.
 
     A target that keeps something of each commit may have a method `tidy(older_than)`. A job without an end calls it
     behind each epoch that it has published: remove a little of what is older than so many seconds.
@@ -167,7 +167,7 @@ class Target(Protocol[R_co]):
         ...
 
     def result(self) -> R_co:
-        """Return what `collect` hands back, once what was begun is committed, or was so before."""
+        """Return the result for `collect`, once the write is committed, or was so before."""
         ...
 
 
@@ -201,7 +201,7 @@ class WriteJob(Protocol[W_co]):
         ...
 
     def abort(self) -> None:
-        """Remove what the tasks of this run have written, as far as it is known; raises nothing.
+        """Remove the output of this run's tasks, as far as it is known; raises nothing.
 
         Afterwards nobody may commit receipts of this run. After a commit there is nothing that it takes back.
 
@@ -228,7 +228,7 @@ class Writer(Protocol):
 
 
 class MapWriter(Protocol):
-    """A writer of entries; what holds for `Writer` holds for it."""
+    """A writer of entries, with the contract of `Writer`."""
 
     @property
     def buckets(self) -> int: ...

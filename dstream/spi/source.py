@@ -148,7 +148,7 @@ class SplitOfRecords(Split[T_co], Protocol[T_co]):
     """A split that can go on behind a record that does not become an item; those of `OfRecords` can."""
 
     def read_past(self, misread: Callable[[Misread], Iterable[Any]]) -> Iterator[T_co]:
-        """Give the items as `read` does, and in the place of a bad record what `misread` gives, or raises."""
+        """Yield the items as `read` does, with the result of `misread` in the place of a bad record, or its error."""
         ...
 
 
@@ -294,7 +294,7 @@ class StreamSource(Protocol[T_co]):
 
 
 class Reached(dict[str, Offset]):
-    """What `reach` may return instead of a plain dictionary: it says besides how much is left.
+    """Result of `reach` in place of a plain dictionary, with the backlog besides.
 
     Attributes:
         left: how many items are there behind these offsets, in all partitions. Metrics of jobs show it.
@@ -342,7 +342,7 @@ class OffsetShowing(Protocol):
 
 @runtime_checkable
 class Identified(Protocol):
-    """A source that knows what its offsets belong to; others leave it out.
+    """A source with an identity that its offsets belong to; others leave it out.
 
     Attributes:
         identity: a text, or texts by the names of the parts of which some may come up later, as topics do. A job that

@@ -96,7 +96,7 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """What makes new values of entries that are there: a `merge` of `MapStore.begin` that looks at keys.
+    """Maker of new values of present entries: a `merge` of `MapStore.begin` that looks at keys.
 
     What a job writes says which entries; its values do not matter. A key that has no value when the job is committed
     gets none.
@@ -111,7 +111,7 @@ class Revision:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """What makes new values of items: a `merge` of `MapStore.begin` whose result alone goes into the map.
+    """Maker of new values of items: a `merge` of `MapStore.begin` whose result alone goes into the map.
 
     What a job writes for a key is no value of the map, but anything that the store can keep meanwhile, such as a list
     of items. It does not go together with `replace`.
@@ -141,11 +141,11 @@ class Storage(Protocol):
 
     @property
     def records(self) -> Records:
-        """Small named values beside the collections, such as what is known of jobs."""
+        """Small named values beside the collections, such as the records of jobs."""
         ...
 
     def load_pickle(self, data: bytes) -> Any:
-        """Load what was pickled into a record, as far as pickled values of this storage are, and state.
+        """Load a pickle of a record, as far as pickled values of this storage are trusted, and state.
 
         Raises:
             TypeError: they are not.
@@ -181,7 +181,7 @@ class Storage(Protocol):
         ...
 
     def vacuum(self, older_than: float) -> int:
-        """Do what `Store.vacuum` does for all stores, and remove what destroyed ones have left; return how many pieces.
+        """Vacuum all stores as `Store.vacuum` does, and remove leftovers of destroyed ones; return the pieces removed.
 
         What says that a store was destroyed stays, for handles to it.
         """
@@ -193,7 +193,7 @@ class Storage(Protocol):
 
 
 class Store(Protocol):
-    """What maps and lists have in common.
+    """The common operations of maps and lists.
 
     Attributes:
         name: its name.
@@ -235,11 +235,11 @@ class Store(Protocol):
         ...
 
     def compact(self) -> None:
-        """Rewrite what many small changes left behind; nobody sees a difference."""
+        """Rewrite the data of many small changes; the contents stay the same."""
         ...
 
     def vacuum(self, older_than: float) -> int:
-        """Remove what no reader can need that started less than `older_than` seconds ago; return how many pieces."""
+        """Remove data that no reader can need that started within `older_than` seconds; return the number of pieces."""
         ...
 
 
@@ -255,7 +255,7 @@ class MapStore(Store, Protocol):
         ...
 
     def update(self, keys: Sequence[Any], change: Callable[[list[Any]], list[Any]]) -> list[Any]:
-        """Replace the values of some keys by what `change` makes of the old ones, atomically.
+        """Replace the values of some keys by the results of `change` for the old ones, atomically.
 
         Args:
             keys: different keys, at least one.
@@ -273,7 +273,7 @@ class MapStore(Store, Protocol):
         ...
 
     def splits(self, parallelism: int) -> Sequence[EntrySplit]:
-        """Divide the entries as they are now; what the splits read later is this state.
+        """Divide the entries as they are now; the splits read this state, however much later.
 
         A redis store pins each bucket when it is read, not the whole map at once.
         """
@@ -364,11 +364,11 @@ class ListStore(Store, Protocol):
         ...
 
     def splits(self, parallelism: int) -> Sequence[ItemSplit]:
-        """Divide the items as they are now, in order; what the splits read later is this state."""
+        """Divide the items as they are now, in order; the splits read this state, however much later."""
         ...
 
     def begin(self, job: str | None, epoch: int = 1, *, replace: bool = False) -> WriteJob[Writer]:
-        """Prepare to append what an epoch of a job gives; arguments as for a map."""
+        """Prepare to append the output of a job's epoch; arguments as for a map."""
         ...
 
 
@@ -416,7 +416,7 @@ V = TypeVar("V")
 
 
 class LiveEntry(Generic[K, V]):
-    """What `execute_on_key`, `execute_on_entries` and `processing_imap` give to their function.
+    """The entry that the functions of `execute_on_key`, `execute_on_entries` and `processing_imap` receive.
 
     Changing the value in place changes nothing in the map: `set_value` does.
     """
@@ -451,7 +451,7 @@ class LiveEntry(Generic[K, V]):
 
 
 def change_of(entry: LiveEntry[Any, Any], before: Any) -> Any:
-    """Return what becomes of an entry with a value, or without one: its new value, None to remove it, or UNCHANGED."""
+    """Return the change of an entry with a value, or without one: its new value, None to remove it, or UNCHANGED."""
     # An entry that is not there cannot be removed.
     return UNCHANGED if before is None and entry._change is None else entry._change
 
@@ -465,7 +465,7 @@ Durability = Literal["process", "power"]
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How a storage treats what it cannot check for itself.
+    """Choices of a storage in matters that it cannot check for itself.
 
     Attributes:
         pickle: which pickled values are loaded: all (`"trusted"`), those of plain types and of `allowed`

@@ -35,7 +35,7 @@ P = TypeVar("P", bound=Processor)
 
 @dataclass(frozen=True, slots=True)
 class MetaSupplierContext:
-    """What is known in the driver before processors are made.
+    """The facts known in the driver before processors are made.
 
     Attributes:
         vertex: the name of the vertex.
@@ -55,7 +55,7 @@ class MetaSupplierContext:
 
 @dataclass(frozen=True, slots=True)
 class SupplierContext(MetaSupplierContext):
-    """What is known where processors are made."""
+    """The facts known where processors are made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class TwoStages:
 
 @dataclass(frozen=True, slots=True)
 class GroupsByKey:
-    """What processors emit that gather the items of one inbound edge: an `Entry` of each key and its result, once.
+    """Output of processors that gather the items of one inbound edge: an `Entry` of each key and its result, once.
 
     Attributes:
         key: gives the key of an item.
@@ -125,7 +125,7 @@ class ProcessorSupplier:
         return checked_count(self.get(count), count)[number]
 
     def close(self, error: BaseException | None) -> None:
-        """Let go of what is held; called once, after all processors were closed. What this raises is logged alone.
+        """Release resources; called once, after all processors were closed. An error here is logged alone.
 
         Args:
             error: why the run failed; None if it did not.
@@ -138,7 +138,7 @@ class ProcessorSupplier:
 
 
 def checked_count(made: Sequence[Processor], count: int) -> list[Processor]:
-    """Return what a supplier gave.
+    """Return the processors of a supplier; refuse another number of them, and other objects.
 
     Raises:
         TypeError: one of those is no processor.
@@ -171,7 +171,7 @@ class ProcessorMetaSupplier:
         """Get ready; called once, in the driver, before `get`."""
 
     def opened(self, context: Collections) -> ProcessorMetaSupplier:
-        """Return what takes its place in a job: if it knows collections by their names, with what these stand for.
+        """Return the supplier for a job: if it knows collections by their names, with these collections.
 
         Called first of all, in the driver.
 
@@ -181,7 +181,7 @@ class ProcessorMetaSupplier:
         return self
 
     def get(self, addresses: Sequence[Address]) -> Callable[[Address], ProcessorSupplier]:
-        """Return what gives the supplier of each address.
+        """Return a function that returns the supplier of each address.
 
         Args:
             addresses: of the members: one.
@@ -189,7 +189,7 @@ class ProcessorMetaSupplier:
         raise NotImplementedError(f"{type(self).__name__} has no get()")
 
     def close(self, error: BaseException | None) -> None:
-        """Let go of what is held; called once, in the driver, at the end."""
+        """Release resources; called once, in the driver, at the end."""
 
     @staticmethod
     def of(supplier: AnySupplier, preferred_local_parallelism: int = -1) -> ProcessorMetaSupplier:
@@ -243,7 +243,7 @@ def _arguments(fn: Callable[..., Any]) -> str:
 
 
 def supplier_at(address: Address, supplier: ProcessorMetaSupplier) -> ProcessorSupplier:
-    """Return what a meta-supplier gives for the only member.
+    """Return the supplier that a meta-supplier has for the only member.
 
     Raises:
         TypeError: it gives no function, or that gives no supplier.

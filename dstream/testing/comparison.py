@@ -18,7 +18,7 @@ _MOST_SHOWN = 5
 
 
 def exact(value: Any) -> Hashable:
-    """Return what two values share if, and only if, they are exactly equal; it has a hash whatever `value` is.
+    """Return a value that two values share if, and only if, they are exactly equal; it has a hash whatever `value` is.
 
     `1`, `1.0` and `True` are three values here. An object without an equality of its own is what it holds.
 
@@ -52,7 +52,7 @@ def _exact(value: Any, around: tuple[int, ...]) -> Hashable:
 
 
 def _speaks_for_itself(value: Any) -> bool:
-    """Say whether `value` has an equality and a hash of its own, not made of what it holds."""
+    """Return whether `value` has an equality and a hash of its own, not made of its parts."""
     kind: Any = type(value)
     if kind.__eq__ is object.__eq__ or kind.__hash__ is None or dataclasses.is_dataclass(kind):
         return False
@@ -60,7 +60,7 @@ def _speaks_for_itself(value: Any) -> bool:
 
 
 def _state(value: Any) -> Iterator[Any]:
-    """Give what `value` holds: the compared fields of a dataclass, or else what pickle would keep."""
+    """Yield the parts of `value`: the compared fields of a dataclass, or else its pickled state."""
     kind = type(value)
     if dataclasses.is_dataclass(kind):
         yield from (getattr(value, field.name) for field in dataclasses.fields(kind) if field.compare)
@@ -127,13 +127,13 @@ def difference_in_any_order(expected: Iterable[Any], actual: Iterable[Any]) -> s
 
 
 def missing_from(actual: Iterable[Any], expected: Iterable[Any]) -> str | None:
-    """Say which of the expected items are missing, each with its number; None if none is, whatever else is there."""
+    """Report the expected items that are missing, each with its number; None if none is, whatever else is there."""
     missing = _surplus(list(expected), list(actual))
     return f"missing: {missing}" if missing else None
 
 
 def report(expected: list[Any], actual: list[Any], found: str) -> str:
-    """Return what is wrong, and below it all that was expected and all that came, as far as it can be shown."""
+    """Return the difference, and below it all expected and all actual items, as far as they can be shown."""
     return f"{found}\n  expected {len(expected)} items: {shown(expected)}\n  got {len(actual)} items: {shown(actual)}"
 
 
@@ -149,7 +149,7 @@ def _surplus(items: list[Any], others: list[Any]) -> str:
 
 
 def _typed(value: Any, other: Any) -> str:
-    """Write a value, with its type where that is what differs."""
+    """Write a value, with its type where types are the difference."""
     return shown(value) if type(value) is type(other) else f"{shown(value)} ({type(value).__name__})"
 
 

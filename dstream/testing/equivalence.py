@@ -191,7 +191,7 @@ def _pickled(item: Any, name: str) -> bytes:
 
 @dataclass(frozen=True)
 class _Outcome:
-    """What a run gave: a result or an exception, and whether the order of its items counts."""
+    """The outcome of a run: a result or an exception, and whether the order of its items counts."""
 
     value: Any
     comparable: Any
@@ -222,7 +222,7 @@ def _words(outcome: _Outcome) -> str:
 
 @dataclass
 class _Trial:
-    """A pipeline, and what it is tried on."""
+    """A pipeline, and the items that it is tried on."""
 
     pipeline: Callable[..., Any]
     inputs: list[_Input]
@@ -269,7 +269,7 @@ def _ignore(plan: Core) -> None:
 
 
 def _settled(pipeline: Callable[..., Any], streams: list[Stream[Any]]) -> tuple[Any, Exception | None]:
-    """Return what a pipeline gives, as a value that outlives its context, or the exception that it raises."""
+    """Return the result of a pipeline, as a value that outlives its context, or the exception that it raises."""
     try:
         return _held(pipeline(*streams)), None
     except Exception as error:
@@ -285,7 +285,7 @@ def _held(result: Any) -> Any:
 
 
 def _on_local(trial: _Trial, may_change: Collection[str]) -> _Outcome:
-    """Run on the local engine, and refuse what could not run on workers."""
+    """Run on the local engine, and refuse a pipeline that could not run on workers."""
     __tracebackhide__ = True
     state, problems = CapturedState(), []
 
@@ -340,7 +340,7 @@ def _report(
 
 
 def _advice(trial: _Trial, count: int, expected: _Outcome, actual: _Outcome) -> str:
-    """Say what to look at, from what is known about the difference."""
+    """Advise where to look, by the known facts of the difference."""
     again = trial.run("local", [one.whole() for one in trial.inputs])
     if again.differs_from(expected) is not None:
         return "what changes from run to run: random numbers, the time, a generator that can be read only once"

@@ -58,7 +58,7 @@ class Watched(Generic[P, R]):
         self._folder = folder_for(self) if folder is None else folder
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call the function and remember what it was called with and what it returned."""
+        """Call the function and record its arguments and its result."""
         seen = _kept(_argument(args, kwargs))
         try:
             returned = self._fn(*args, **kwargs)
@@ -70,12 +70,12 @@ class Watched(Generic[P, R]):
 
     @property
     def saw(self) -> list[Any]:
-        """What it was called with: the argument, or a tuple of several; as it was before the call."""
+        """The arguments of the calls: the argument, or a tuple of several; as it was before the call."""
         return [_restored(seen) for seen, _ in self._calls()]
 
     @property
     def returned(self) -> list[Any]:
-        """What it returned; a call that raised is left out."""
+        """The results of the calls; a call that raised is left out."""
         return [_restored(result) for _, results in self._calls() for result in results]
 
     @property
@@ -119,7 +119,7 @@ _STANDARD = sys.stdlib_module_names - {"__main__"}
 
 
 def _traveling(root: Core) -> Iterator[tuple[Step, Any]]:
-    """Give what a plan sends to the workers, such as functions and collectors, with the call that has it."""
+    """Yield the parts of a plan that are sent to workers, such as functions and collectors, with their calls."""
     for each in topological(root):
         match each:
             case Read(source=source):
@@ -148,7 +148,7 @@ def _captured(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _inside(value: Any) -> list[tuple[str, Any]] | None:
-    """Return what a function, a partial, a method or a collector holds; None for anything else."""
+    """Return the parts of a function, a partial, a method or a collector; None for anything else."""
     if isinstance(value, Watched):
         return [("it", value._fn)]
     if isinstance(value, functools.partial):
@@ -169,7 +169,7 @@ def _inside(value: Any) -> list[tuple[str, Any]] | None:
 
 
 def _is_library(fn: types.FunctionType) -> bool:
-    """Say whether a function is nobody's pipeline: what it keeps is its own affair."""
+    """Return whether a function belongs to a library, whose state is its own affair."""
     module = fn.__module__ or ""
     return is_our_name(module) or (module.partition(".")[0] in _STANDARD)
 
@@ -203,14 +203,14 @@ class CapturedState:
         self._kept: dict[int, tuple[Step, str, Any, bytes]] = {}
 
     def keep(self, root: Core) -> None:
-        """Remember what the functions of a plan that is about to run take along."""
+        """Record the captured variables of the functions of a plan that is about to run."""
         for step, value in _traveling(root):
             for name, found in _captured(value):
                 if id(found) not in self._kept and _can_change(found):
                     self._kept[id(found)] = (step, name, found, cloudpickle.dumps(found, protocol=5))
 
     def changes(self, allowed: Collection[str]) -> Iterator[str]:
-        """Give one sentence for each variable that is no longer what it was."""
+        """Yield one sentence for each variable that has changed."""
         for step, name, found, before in self._kept.values():
             old = pickle.loads(before)
             if name not in allowed and exact(old) != exact(found):

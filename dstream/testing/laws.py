@@ -69,7 +69,7 @@ def check_collector(
 
 
 def tried(laws: Laws, chosen: Iterable[str]) -> Iterator[str]:
-    """Try some laws; give what breaks one, with its name."""
+    """Try some laws; yield the violations, each with the name of its law."""
     for name in chosen:
         for found in LAWS[name](laws):
             yield f"{name}: {found}"
@@ -281,7 +281,7 @@ _LAWS = (*_WITHOUT_COMBINING, "the identity", "the combiner", "deducting", "pick
 
 
 def _as_collector(operation: AggregateOperation[Any, Any, Any]) -> Collector[Any, Any, Any]:
-    """Return a collector that does what the operation does; of several inputs, one of (number of the input, item)."""
+    """Return a collector equal to the operation; of several inputs, one of (number of the input, item)."""
     accumulates = operation.accumulates
 
     def accumulate(container: Any, pair: tuple[int, Any]) -> Any:

@@ -62,7 +62,7 @@ U = TypeVar("U")
 
 
 class Parts(Generic[T]):
-    """A source with one partition for each argument, which counts what is read of it.
+    """A source with one partition for each argument, which counts the items read of it.
 
     Works on one machine: workers write what they read into a temporary folder.
 

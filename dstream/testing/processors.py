@@ -188,7 +188,7 @@ class TestOutbox(NamesOfJet):
         return ordinals
 
     def _check(self, offered: Any, refused: Any, method: str) -> None:
-        """Refuse what comes too early, and what is not the refused one."""
+        """Refuse an item that comes too early, and one that is not the refused one."""
         if self.refused_now is not MISSING:
             now = shown(self.refused_now)
             raise self._breaks(
@@ -210,7 +210,7 @@ class TestOutbox(NamesOfJet):
         return error
 
     def queue(self, ordinal: int) -> list[Any]:
-        """Return what is in the bucket of an edge."""
+        """Return the contents of the bucket of an edge."""
         return list(self._queues[ordinal])
 
     @property
@@ -219,13 +219,13 @@ class TestOutbox(NamesOfJet):
         return list(self._snapshot.items())
 
     def drain_queue_and_reset(self, ordinal: int) -> list[Any]:
-        """Take out what is in the bucket of an edge, and let the processor offer again."""
+        """Remove and return the contents of the bucket of an edge, and let the processor offer again."""
         self.reset()
         drained, self._queues[ordinal] = self._queues[ordinal], []
         return drained
 
     def drain_queues_and_reset(self) -> list[list[Any]]:
-        """Take out what is in all buckets, and let the processor offer again."""
+        """Remove and return the contents of all buckets, and let the processor offer again."""
         return [self.drain_queue_and_reset(each) for each in range(self.bucket_count)]
 
     def drain_snapshot_queue_and_reset(self) -> list[tuple[Any, Any]]:

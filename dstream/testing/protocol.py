@@ -43,7 +43,7 @@ class ClassState:
                     yield kind, name, value
 
     def change(self) -> str | None:
-        """Return what has changed since, in words; None: nothing."""
+        """Return the change since then in words; None: nothing."""
         for kind, name, value in self._attributes():
             was, copied = self._before.get((kind, name), (MISSING, MISSING))
             if was is MISSING:
@@ -79,7 +79,7 @@ _HERE = "here"
 
 @dataclass(frozen=True, slots=True)
 class RunLimits:
-    """What is asked of each call.
+    """The bounds of each call.
 
     Attributes:
         asserts_progress: it emits, takes an item or is done.
@@ -140,7 +140,7 @@ class ProcessorRun:
 
     @property
     def emitted(self) -> list[Any]:
-        """What was emitted by the first edge."""
+        """The items emitted by the first edge."""
         return self.outputs[0]
 
     # ---------------------------------------------------------------------------------------------------- what happens
@@ -189,7 +189,7 @@ class ProcessorRun:
         return False
 
     def snapshot(self) -> None:
-        """Save, and go on with what was saved, as the run has it."""
+        """Save, and go on from the snapshot, as the run requires."""
         self._steps += 1
         if not self._saves:
             return
@@ -251,7 +251,7 @@ class ProcessorRun:
         return bool(done)
 
     def _calling(self, method: str, *given: Any) -> Any:
-        """Call a method once, check what it did, and take out what it emitted."""
+        """Call a method once, check its effects, and take the items that it emitted."""
         before = [each.queue if isinstance(each, TestInbox) else each for each in given]
         refuses_all = self._refuses_next and self.run == REFUSED_FIRST
         self.outbox.capacities = [0 if refuses_all else 1] * len(self.outputs)
@@ -285,7 +285,7 @@ class ProcessorRun:
         return done
 
     def _take(self) -> bool:
-        """Take out what was emitted and saved; say whether there was anything."""
+        """Take the emitted and the saved items; return whether there were any."""
         entries = self.outbox.drain_snapshot_queue_and_reset()
         for key, value in entries:
             if key in self.saved:

@@ -46,7 +46,7 @@ class _Stretch(Generic[T]):
 
 @dataclass(eq=False)
 class ManualSource(Generic[T]):
-    """What `epochs().source(...)` returns. An offset is how many items of the partition have been read.
+    """Result of `epochs().source(...)`. An offset is the number of items of the partition that have been read.
 
     Attributes:
         name: for messages.
@@ -88,7 +88,7 @@ class ManualSource(Generic[T]):
 
 
 def by_partition(given: Any, read: Iterable[object]) -> dict[ManualSource[Any], dict[int, list[Any]]]:
-    """Return what a test gives in an epoch, as lists by the numbers of partitions.
+    """Return the items that a test supplies in an epoch, as lists by the numbers of partitions.
 
     Args:
         given: by source its items, or its items by the number of the partition.
@@ -138,11 +138,11 @@ class CapturingSink:
 
     @property
     def collector(self) -> Any:
-        """What makes entries of the items, as for the sink."""
+        """The collector that makes entries of the items, as for the sink."""
         return self.sink.collector
 
     def open(self, context: Any) -> CapturingSink:
-        """Return what is begun: there is no target."""
+        """Return itself: there is no target."""
         return self
 
     def begin(self, job: str | None, epoch: int = 1) -> _Capturing:
@@ -198,7 +198,7 @@ _LONGEST_JUMP = 10**8
 
 
 def epochs(context: Context | None = None) -> Epochs:
-    """Return what runs a pipeline without an end epoch by epoch, as a test says. Nothing waits, and no job is made.
+    """Return a runner of a pipeline without an end, epoch by epoch, as a test decides. Nothing waits, no job is made.
 
     It is the epoch that jobs run: the same plan, records and state.
 
@@ -269,7 +269,7 @@ class Epochs:
     def cut(
         self, given: Given | None = None, now: float | None = None, *, is_end: bool = False
     ) -> dict[str, list[Any]]:
-        """Run exactly one epoch, and return what each sink got in it, by the name of its stage.
+        """Run exactly one epoch, and return the items of each sink in it, by the name of its stage.
 
         Args:
             given: the items of this epoch; none of a source that is left out.
@@ -307,7 +307,7 @@ class Epochs:
             )
 
     def replay(self) -> list[dict[str, list[Any]]]:
-        """Run all epochs again, from the start and with the same borders; return what sinks got in each."""
+        """Run all epochs again, from the start and with the same borders; return the items of sinks in each."""
         history, self._history = self._history, []
         self._runner.close()
         self._begin()

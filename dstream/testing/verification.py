@@ -32,7 +32,7 @@ Checker = Callable[[list[Any], list[Any]], object]
 def verify_processor(
     supplier: AnySupplier | Processor, *, clock: Callable[[], float] = time.monotonic
 ) -> VerifiedProcessor:
-    """Begin to verify a processor; `expect_output` says what it has to emit, and runs it.
+    """Begin to verify a processor; `expect_output` runs it and compares its output.
 
     It is driven four times by the protocol, as Hazelcast Jet's `TestSupport` does: never saved; saved and not restored;
     restored after every other item; restored after every item. That happens between calls of `complete()` too. It gets
@@ -61,7 +61,7 @@ def verify_processor(
 
 
 def _only(processor: Processor) -> Callable[[], Processor]:
-    """Return what gives one processor, once."""
+    """Return a supplier of one processor, once."""
     made = iter([processor])
     return lambda: next(made)
 
@@ -143,7 +143,7 @@ class VerifiedProcessor:
         return replace(self, limits=replace(self.limits, cooperative_timeout=seconds(timeout, "timeout")))
 
     def output_checker(self, checker: Checker) -> VerifiedProcessor:
-        """Say how what was emitted is compared; unset, items are the same ones in the same order.
+        """Set the comparison of the output; unset, items are the same ones in the same order.
 
         Args:
             checker: takes the list that was expected and the one that was emitted, and says whether they are the same,
@@ -241,7 +241,7 @@ class VerifiedProcessor:
                     one.process(ordinal, item)
 
     def _drive_blocks(self, one: ProcessorRun, ordinal: int) -> None:
-        """Give it what stands between two watermarks at once."""
+        """Pass it the items between two watermarks at once."""
         for is_mark, some in groupby(self.edges[ordinal], key=lambda item: isinstance(item, Watermark)):
             if is_mark:
                 for each in some:

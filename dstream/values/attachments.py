@@ -38,7 +38,7 @@ NAMED = "named"
 
 @dataclass(frozen=True, eq=False)
 class JobFiles:
-    """What travels with one job.
+    """The files and modules of one job.
 
     Attributes:
         name: unlike that of any other job.
@@ -124,12 +124,12 @@ def _only_one_with(name: str) -> JobFiles:
 
 
 def files_here() -> JobFiles | None:
-    """Return what travels with the job that this thread runs; None if it runs none, or one without files."""
+    """Return the files of the job that this thread runs; None if it runs none, or one without files."""
     return _here.get()
 
 
 def of_job(files: JobFiles | None) -> None:
-    """Let this thread, which one that runs a job has started, find what travels with it."""
+    """Let this thread, started by one that runs a job, find the files of the job."""
     _here.set(files)
 
 
@@ -140,7 +140,7 @@ def is_of_a_job(folder: str) -> bool:
 
 @contextmanager
 def using_files(files: JobFiles | None) -> Iterator[None]:
-    """Let this thread find what travels with a job, and all threads its modules.
+    """Let this thread find the files of a job, and all threads its modules.
 
     Raises:
         IllegalStateError: another job that runs in this process brings a module of the same name, and of other content.

@@ -92,7 +92,7 @@ def entry_value(item: Any) -> Any:
 
 
 def keys_of(fn: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
-    """Return what `fn` gives for each item, as `each` does; `entry_key` is not called for pairs."""
+    """Return the results of `fn` for each item, as `each` does; `entry_key` is not called for pairs."""
     if fn is entry_key and are_pairs(items):
         return list(map(itemgetter(0), items))
     return each(fn, items)
@@ -109,7 +109,7 @@ def _no_entry(item: Any) -> TypeError:
 
 
 class JournalEvent(NamedTuple):
-    """What happened to one entry.
+    """A change of one entry.
 
     Attributes:
         kind: `"ADDED"`, `"UPDATED"` or `"REMOVED"`.

@@ -150,7 +150,7 @@ def is_of_dataclass(method: Any) -> TypeGuard[FunctionType]:
 
 
 def is_of_named_tuple(new: Any) -> bool:
-    """Say whether `collections.namedtuple` wrote what makes the objects of a class.
+    """Return whether `collections.namedtuple` wrote the constructor of a class.
 
     Example:
         >>> from dstream.values.fields import is_of_named_tuple
@@ -180,7 +180,7 @@ def columns_of_fields(names: tuple[str, ...], items: Sequence[Any]) -> list[list
 
 @functools.lru_cache(maxsize=1024)
 def _column_of(name: str) -> Callable[[Sequence[Any]], list[Any]]:
-    """Return what takes a field of each item; Python code needs three fifths of the time of `attrgetter` (3.11)."""
+    """Return a getter of a field of each item; Python code needs three fifths of the time of `attrgetter` (3.11)."""
     if not _is_read_alike(name):
         return lambda items: [getattr(value, name) for value in items]
     # The module's name says to failures that the code is ours; no local is called `item`, since some are parts of keys.
@@ -190,7 +190,7 @@ def _column_of(name: str) -> Callable[[Sequence[Any]], list[Any]]:
 
 
 def _is_read_alike(name: str) -> bool:
-    """Say whether code with this name in it reads what `getattr` reads: Python normalises names in code alone."""
+    """Return whether code with this name reads the same as `getattr`: Python normalises names in code alone."""
     return (
         type(name) is str
         and name.isidentifier()

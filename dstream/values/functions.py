@@ -37,7 +37,7 @@ def is_async(fn: Any) -> bool:
 
 
 def refuse_async(fn: Any, name: str) -> None:
-    """Refuse a function whose call gives what has to be awaited.
+    """Refuse a function whose call returns an awaitable.
 
     Raises:
         TypeError: `fn` is an async function, an async generator, or an object that is called like one.
@@ -59,7 +59,7 @@ def refuse_async(fn: Any, name: str) -> None:
 
 
 def refuse_one_that_would_not_run(fn: Any, name: str) -> None:
-    """Refuse a predicate or an action whose call runs none of its lines: what it gives instead is always true.
+    """Refuse a predicate or an action whose call runs none of its lines: its result is always true.
 
     Raises:
         TypeError: `fn` is an async function, or one that yields.
@@ -80,7 +80,7 @@ _RUNS_LATER = _ASYNC | inspect.CO_GENERATOR
 
 
 def _innermost(fn: Any) -> Any:
-    """Return what is called in the end: what a partial, or a cache of results, has inside of it."""
+    """Return the function called in the end: the one inside of a partial, or of a cache of results."""
     while isinstance(fn, functools.partial | _CACHED):
         fn = fn.func if isinstance(fn, functools.partial) else fn.__wrapped__
     return fn

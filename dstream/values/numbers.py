@@ -211,7 +211,7 @@ class SummaryStatistics(ABC, Generic[N]):
         return self
 
     def combine(self, other: Self) -> Self:
-        """Take in what `other` has seen, and return these statistics."""
+        """Add the numbers of `other`, and return these statistics."""
         self.count += other.count
         self._add_sum(other)
         for extreme in (other.min, other.max):

@@ -97,12 +97,12 @@ class Optional(Generic[T_co]):
         return other if self._value is _ABSENT else self._value
 
     def or_else_get(self, supplier: Callable[[], U]) -> T_co | U:
-        """Return the value, or what `supplier` makes if there is none."""
+        """Return the value, or the result of `supplier` if there is none."""
         _checked(supplier, "supplier")
         return supplier() if self._value is _ABSENT else self._value
 
     def or_else_throw(self, supplier: Callable[[], BaseException] | None = None) -> T_co:
-        """Return the value, or raise what `supplier` makes (by default as `get` does)."""
+        """Return the value, or raise the result of `supplier` (by default as `get` does)."""
         if supplier is not None:
             _checked(supplier, "supplier")
         if self._value is _ABSENT and supplier is not None:
@@ -182,7 +182,7 @@ def of_item(item: U) -> Optional[U]:
 
 
 def _checked(function: object, name: str) -> None:
-    """Refuse what cannot be called, also where it would not be.
+    """Refuse a value that is not callable, also where it would not be called.
 
     Raises:
         TypeError: it cannot; the message names the argument.

@@ -94,7 +94,7 @@ class NanLast:
         self.key = key
 
     def __call__(self, item: Any) -> Any:
-        """Return the key of `item`, or what comes after every key."""
+        """Return the key of `item`, or a value behind every key."""
         try:
             key = item if self.key is None else self.key(item)
         except StopIteration as error:

@@ -59,7 +59,7 @@ class Predicate(ABC):
 
 
 def _parts(kind: type[And | Or], other: object) -> tuple[Predicate, ...]:
-    """Return what a conjunction of conjunctions is made of: thousands of parts are one level, not thousands."""
+    """Return the parts of a conjunction of conjunctions: thousands of parts are one level, not thousands."""
     if not isinstance(other, Predicate):
         raise TypeError(f"a condition is combined with another one, such as where('age') > 40, not with {other!r:.200}")
     return other.parts if isinstance(other, kind) else (other,)
@@ -213,7 +213,7 @@ class Or(Predicate):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Not(Predicate):
-    """The opposite of a condition; what one does not know stays so."""
+    """The opposite of a condition; an unknown one stays unknown."""
 
     part: Predicate
 
@@ -227,7 +227,7 @@ class Not(Predicate):
 
 
 def value_at(path: str, item: object) -> Any:
-    """Return what stands at a path in an item; in an entry of a map, in its value.
+    """Return the value at a path in an item; in an entry of a map, in its value.
 
     Raises:
         AttributeError: an object on the way has no such attribute.

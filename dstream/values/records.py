@@ -11,7 +11,7 @@ __all__ = ["BadRecord", "DeadLetter", "EncodedLines"]
 
 @dataclass(frozen=True)
 class DeadLetter:
-    """An item that a step failed on: what `stream.on_error(kinds, into=reducer)` hands to the reducer.
+    """An item that a step failed on, for the reducer of `stream.on_error(kinds, into=reducer)`.
 
     Attributes:
         item: what the step was given; how it reads, as a str, if it cannot be pickled; of a source the `BadRecord`.

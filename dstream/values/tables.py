@@ -37,7 +37,7 @@ _NARROWEST = 10
 
 
 class Rows(NamedTuple):
-    """What a table holds.
+    """The contents of a table.
 
     Attributes:
         columns: their names.
@@ -96,7 +96,7 @@ def rows_under(columns: Sequence[str], cells: Sequence[Sequence[object]]) -> Row
 
 
 def _letters(letters: Sequence[Any]) -> Rows:
-    """Return dead letters, what says most first: of files where the record is and what stands there."""
+    """Return dead letters, the most telling columns first: for files the place of the record and its text."""
     if {type(letter.item) for letter in letters} == {BadRecord}:
         records: list[tuple[object, ...]] = [
             (_Place(letter.item.path), letter.item.line, letter.item.text) for letter in letters
@@ -111,7 +111,7 @@ def _letters(letters: Sequence[Any]) -> Rows:
 
 
 def _message(letter: DeadLetter) -> str:
-    """Return what the exception says, without the place, which is in columns of its own."""
+    """Return the message of the exception, without the place, which is in columns of its own."""
     match letter.item:
         case BadRecord(path=path, line=line):
             return letter.message.removeprefix(f"{path}, line {line}: ")
@@ -175,7 +175,7 @@ def _brief_text(text: str) -> str:
 
 
 def _cell(value: object) -> str:
-    """Return a value for a table: its `repr`, and the `str` of what reads better so."""
+    """Return a value for a table: its `repr`, or its `str` where that reads better."""
     if not isinstance(value, _BY_STR):
         return shown(value)
     try:
@@ -222,7 +222,7 @@ _MOST_PARTS = 4
 
 
 def print_brief(title: str, rows: Rows, note: str) -> None:
-    """Print rows with one line for each; what does not fit the width is cut, columns are left out from the end.
+    """Print rows with one line for each; cells wider than the window are cut, columns are left out from the end.
 
     Args:
         title: stands above.
@@ -253,7 +253,7 @@ def print_whole(title: str, rows: Rows, note: str) -> None:
 
 
 def _show(text: str, table: str) -> None:
-    """Print text, or show it as a table of HTML if what is printed goes into a notebook."""
+    """Print text, or show it as a table of HTML if printed output goes into a notebook."""
     if not type(sys.stdout).__module__.startswith("ipykernel."):
         print(text, end="")
         return
@@ -295,7 +295,7 @@ def _whole(value: object) -> str:
 
 
 def _printable(text: str, kept: str = "") -> str:
-    """Escape what would move the cursor or change colours."""
+    """Escape characters that would move the cursor or change colours."""
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() or char in kept else repr(char)[1:-1] for char in text)
@@ -319,7 +319,7 @@ def _line(plain: str) -> Text:
 
 
 def _text(plain: str) -> Text:
-    """Return text in which `[red]` and `:smile:` are what they are."""
+    """Return text in which `[red]` and `:smile:` are literal."""
     from rich.text import Text
 
     return Text(plain)
@@ -366,7 +366,7 @@ def _width() -> int:
 
 
 def html_table(title: str, rows: Rows, rest: str = "") -> str:
-    """Write rows as HTML, with a caption above and, below, a word about what is not shown."""
+    """Write rows as HTML, with a caption above and, below, a word about the rows that are not shown."""
     from html import escape  # here: few programs show tables in notebooks
 
     rows = _divided(rows)
