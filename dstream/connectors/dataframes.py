@@ -35,7 +35,7 @@ def items_of_table(kind: Any, columns: Sequence[str], call: str) -> TableItems:
     """Return what makes a `kind` of each row of a table with these columns.
 
     Args:
-        kind: a dataclass, a named tuple, a TypedDict or a pydantic model.
+        kind: a dataclass, a named tuple, a TypedDict, an attrs class or a pydantic model.
         columns: all that there are.
         call: names the table in messages.
 

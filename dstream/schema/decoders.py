@@ -8,7 +8,6 @@ annotations, so that they travel to workers, which may not know the module that 
 from __future__ import annotations
 
 import collections
-import datetime
 import decimal
 import enum
 import sys
@@ -17,8 +16,10 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
 from dstream.base.showing import shown
+from dstream.schema.scalars import TEXT_FORMS, TextForm
 
 __all__ = [
+    "BASE64",
     "MADE",
     "Anything",
     "DecodeError",
@@ -195,14 +196,17 @@ def _decimal(value: Any) -> decimal.Decimal:
     return decimal.Decimal(repr(value) if type(value) is float else value)
 
 
-MADE = {
+def _made_of_text(form: TextForm) -> Made:
+    return Made(form.kind, f"{form.noun} such as {form.example!r}", (str,), form.parse)
+
+
+_AS_THEY_ARE = (str, bool, int, float, bytes)
+MADE: dict[type, Made] = {
+    **{kind: _made_of_text(form) for kind, form in TEXT_FORMS.items() if kind not in _AS_THEY_ARE},
     decimal.Decimal: Made(decimal.Decimal, "a number, or a text with one", (str, int, float), _decimal),
-    datetime.date: Made(datetime.date, "a date such as '2026-01-31'", (str,), datetime.date.fromisoformat),
-    datetime.time: Made(datetime.time, "a time such as '23:59:00'", (str,), datetime.time.fromisoformat),
-    datetime.datetime: Made(
-        datetime.datetime, "a time such as '2026-01-31T23:59:00+00:00'", (str,), datetime.datetime.fromisoformat
-    ),
 }
+"""Decoders of classes that JSON, and some binary formats, have no type for: their text form is read."""
+BASE64 = _made_of_text(TEXT_FORMS[bytes])
 
 
 @dataclass(frozen=True)

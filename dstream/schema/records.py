@@ -10,15 +10,10 @@ from __future__ import annotations
 
 import collections.abc
 import dataclasses
-import datetime
-import decimal
 import enum
-import math
-import re
 import sys
 import types
 import typing
-import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import (
@@ -35,6 +30,7 @@ from typing import (
 
 from dstream.base.showing import shown
 from dstream.schema.decoders import (
+    BASE64,
     MADE,
     Anything,
     DecodeError,
@@ -51,8 +47,17 @@ from dstream.schema.decoders import (
     UnionDecoder,
     Whole,
 )
+from dstream.schema.scalars import TEXT_FORMS
 from dstream.spi import Misread
-from dstream.values.fields import field_names, has_default, hints_of, is_required_key, is_typed_dict
+from dstream.values.fields import (
+    field_names,
+    has_default,
+    hints_of,
+    is_attrs,
+    is_model,
+    is_required_key,
+    is_typed_dict,
+)
 
 __all__ = [
     "BINARY",
@@ -102,53 +107,9 @@ def _found(value: Any) -> str:
     return "an empty field" if value is None else shown(value)
 
 
-def _int(text: str) -> int:
-    if _WHOLE.fullmatch(text) is None:
-        raise ValueError(text)
-    return int(text)
-
-
-_WHOLE = re.compile(r"[+-]?\d+")
-
-
-def _float(text: str) -> float:
-    value = float(_tight(text))
-    if math.isinf(value) and any(map(str.isdecimal, text)):
-        raise OverflowError(f"{text} is too large for a float")
-    return value
-
-
-def _decimal(text: str) -> decimal.Decimal:
-    return decimal.Decimal(_tight(text))
-
-
-def _tight(text: str) -> str:
-    """Refuse what only Python reads as a number: underscores, and spaces around it."""
-    if "_" in text or text != text.strip():
-        raise ValueError(text)
-    return text
-
-
-def _bool(text: str) -> bool:
-    if (found := _TRUTHS.get(text)) is None:
-        raise ValueError(text)
-    return found
-
-
-_TRUTHS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
-
 PARSED: dict[type, Decoder] = {
-    str: Parsed(str, "a text", str),
-    int: Parsed(int, "an int such as 12", _int),
-    float: Parsed(float, "a float such as 1.5", _float),
-    bool: Parsed(bool, "true or false", _bool),
+    **{kind: Parsed(kind, form.expected, form.parse) for kind, form in TEXT_FORMS.items()},
     type(None): ScalarDecoder(type(None)),
-    decimal.Decimal: Parsed(decimal.Decimal, "a number such as 1.50", _decimal),
-    datetime.date: Parsed(datetime.date, "a date such as 2026-01-31", datetime.date.fromisoformat),
-    datetime.time: Parsed(datetime.time, "a time such as 23:59:00", datetime.time.fromisoformat),
-    datetime.datetime: Parsed(
-        datetime.datetime, "a time such as 2026-01-31T23:59:00+00:00", datetime.datetime.fromisoformat
-    ),
 }
 """How a text is read as a value of each class."""
 
@@ -211,9 +172,9 @@ _PLAIN: dict[type, Decoder] = {
     float: Whole(),
     **MADE,
 }
-JSON = Vocabulary(_PLAIN, _as_it_is, is_nested=True, has_columns=False)
+JSON = Vocabulary({**_PLAIN, bytes: BASE64}, _as_it_is, is_nested=True, has_columns=False)
 BINARY = Vocabulary(
-    {**_PLAIN, **{kind: ScalarDecoder(kind) for kind in (bytes, datetime.timedelta, uuid.UUID)}},
+    {**_PLAIN, bytes: ScalarDecoder(bytes)},
     _as_it_is,
     is_nested=True,
     has_columns=True,
@@ -232,13 +193,14 @@ def form_of(kind: Any, vocabulary: Vocabulary) -> ItemDecoder:
     """Return the form of records that become a `kind`.
 
     Raises:
-        TypeError: it is no dataclass, named tuple, TypedDict or pydantic model, or one of its fields is of a type that
-            is not read.
+        TypeError: it is no dataclass, named tuple, TypedDict, attrs class or pydantic model, or a field is of a
+            type that is not read.
     """
-    if _is_model(kind):
+    if is_model(kind):
         return ModelDecoder(kind)
     if not _is_record(kind):
-        raise TypeError(f"kind must be a dataclass, a named tuple, a TypedDict or a pydantic model, not {shown(kind)}")
+        classes = "a dataclass, a named tuple, a TypedDict, an attrs class or a pydantic model"
+        raise TypeError(f"kind must be {classes}, not {shown(kind)}")
     return _Forms(vocabulary).record(kind)
 
 
@@ -249,13 +211,10 @@ def missing_columns(form: ItemDecoder | None, names: Sequence[str]) -> list[str]
     return [name for name, _, _, is_required in form.fields if is_required and name not in names]
 
 
-def _is_model(kind: Any) -> bool:
-    pydantic: Any = sys.modules.get("pydantic")  # Who has a model has imported it.
-    return pydantic is not None and isinstance(kind, type) and issubclass(kind, pydantic.BaseModel)
-
-
 def _is_record(kind: Any) -> bool:
-    return isinstance(kind, type) and (is_typed_dict(kind) or dataclasses.is_dataclass(kind) or _is_named(kind))
+    return isinstance(kind, type) and (
+        is_typed_dict(kind) or dataclasses.is_dataclass(kind) or _is_named(kind) or is_attrs(kind)
+    )
 
 
 def _is_named(kind: type) -> bool:
@@ -272,7 +231,8 @@ class _Forms:
     def record(self, kind: Any) -> RecordDecoder:
         if kind in self._known:
             return self._known[kind]
-        record = self._known[kind] = RecordDecoder(kind, kind.__qualname__.rpartition("<locals>.")[2])
+        name_of_kind = kind.__qualname__.rpartition("<locals>.")[2]
+        record = self._known[kind] = RecordDecoder(_constructor(kind), name_of_kind)
         hints = _hints(kind)
         for name, is_required in _fields(kind, hints).items():
             try:
@@ -304,7 +264,7 @@ class _Forms:
             return self._vocabulary.scalars[kind]
         if issubclass(kind, enum.Enum):
             return self._vocabulary.fixed(Fixed.of_enumeration(kind))
-        if self._vocabulary.is_nested and _is_model(kind):
+        if self._vocabulary.is_nested and is_model(kind):
             return ModelDecoder(kind)
         if self._vocabulary.is_nested and _is_record(kind):
             return self.record(kind)
@@ -383,6 +343,22 @@ def _hints(kind: Any) -> dict[str, Any]:
         ) from error
 
 
+def _constructor(kind: Any) -> Callable[..., Any]:
+    """Return what takes the values of fields by their names: attrs takes that of `_x` as `x`."""
+    aliases = {each.name: each.alias for each in kind.__attrs_attrs__} if is_attrs(kind) else {}
+    is_renamed = any(name != alias for name, alias in aliases.items())
+    return _Renamed(kind, aliases) if is_renamed else cast("Callable[..., Any]", kind)
+
+
+@dataclass(frozen=True)
+class _Renamed:
+    kind: Callable[..., Any]
+    aliases: Mapping[str, str]
+
+    def __call__(self, **values: Any) -> Any:
+        return self.kind(**{self.aliases[name]: value for name, value in values.items()})
+
+
 def _fields(kind: Any, hints: dict[str, Any]) -> dict[str, bool]:
     """Return the names of the fields that are read, and whether each has to be there."""
     if is_typed_dict(kind):
@@ -390,6 +366,9 @@ def _fields(kind: Any, hints: dict[str, Any]) -> dict[str, bool]:
     if dataclasses.is_dataclass(kind):
         given = [each for each in dataclasses.fields(kind) if each.init]
         return {each.name: not has_default(each) for each in given}
+    if is_attrs(kind):
+        nothing = sys.modules["attr"].NOTHING
+        return {each.name: each.default is nothing for each in kind.__attrs_attrs__ if each.init}
     return {name: name not in kind._field_defaults for name in field_names(kind)}
 
 

@@ -1,4 +1,4 @@
-"""Fields of dataclasses, named tuples and typed dictionaries: names, annotations, defaults."""
+"""Fields of dataclasses, named tuples, typed dictionaries, attrs classes and pydantic models."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ __all__ = [
     "has_default",
     "has_plain_fields",
     "hints_of",
+    "is_attrs",
     "is_missing",
+    "is_model",
     "is_of_dataclass",
     "is_of_named_tuple",
     "is_required_key",
@@ -28,7 +30,7 @@ __all__ = [
 
 
 def field_names(kind: type) -> tuple[str, ...]:
-    """Return the names of the fields of a dataclass or a named tuple; none for other classes.
+    """Return the names of the fields of a dataclass, named tuple, attrs class or pydantic model, if it is one.
 
     Example:
         >>> from dstream.values.fields import field_names
@@ -43,7 +45,22 @@ def field_names(kind: type) -> tuple[str, ...]:
 def _field_names(kind: Any) -> tuple[str, ...]:
     if dataclasses.is_dataclass(kind):
         return tuple(field.name for field in dataclasses.fields(kind))
-    return tuple(getattr(kind, "_fields", ())) if issubclass(kind, tuple) else ()
+    if issubclass(kind, tuple):
+        return tuple(getattr(kind, "_fields", ()))
+    if is_attrs(kind):
+        return tuple(each.name for each in kind.__attrs_attrs__)
+    return tuple(kind.model_fields) if is_model(kind) else ()
+
+
+def is_attrs(kind: object) -> bool:
+    """Say whether `attrs` made a class."""
+    return isinstance(kind, type) and hasattr(kind, "__attrs_attrs__")
+
+
+def is_model(kind: object) -> bool:
+    """Say whether a class is a pydantic model."""
+    pydantic: Any = sys.modules.get("pydantic")  # The module of a model has imported it.
+    return pydantic is not None and isinstance(kind, type) and issubclass(kind, pydantic.BaseModel)
 
 
 def hints_of(kind: Any, *, include_extras: bool = False) -> dict[str, Any]:

@@ -224,7 +224,7 @@ def test_a_kind_that_no_text_becomes_is_refused_at_the_call():
 
     with pytest.raises(TypeError, match=r"the field tags of Nested: nothing that stands in a field of such a file"):
         csv_rows("a", Nested)
-    with pytest.raises(TypeError, match="a dataclass, a named tuple, a TypedDict or a pydantic model"):
+    with pytest.raises(TypeError, match="a dataclass, a named tuple, a TypedDict, an attrs class or a pydantic model"):
         csv_rows("a", kind=int)
 
 

@@ -26,23 +26,23 @@ bytes              run         run   -          =         =         =         = 
 Decimal            =           run   =          =*        =*        =*        =*    =*      =*      =    =      =
 Decimal 39 digits  =           run   =          run       run       run       =*    =       =       =    =      =
 Decimal NaN        =           run   -          run       run       run       run   run     run     =    =      =
-Fraction           run/call    run   read       run/call  run/call  run/call  run   run     run     =    run    =
+Fraction           run/call    run   =          run/call  run/call  run/call  run   run     run     =    run    =
 date               =           run   =          =         =         =         =     =       =       =    =      =
 time               =           run   =          =         =         run       =     =       =       =    run    =
 time, zone         =           run   =          run       run       run       run   ~value  ~value  =    run    =
 datetime           =           run   =          =         =         =         =     =       =       =    =      =
 datetime, UTC      =           run   =          =*        =         =*        run   =*      =*      =    run    =
 datetime, zone     =*          run   =*         =*        =*        =*        run   =       =       =    run    =
-timedelta          run         run   read       =         run       run       run   =       =       =    =      =
-timedelta.max      run         run   read       run       run       run       run   run     run     =    run    =
-UUID               read/call   run   read       run/call  run/call  run/call  run   =       =       =    read   =
+timedelta          run         run   =          =         run       run       run   =       =       =    =      =
+timedelta.max      run         run   =          run       run       run       run   run     run     =    run    =
+UUID               =/call      run   =          run/call  run/call  run/call  run   =       =       =    read   =
 Enum               =           run   =          =         =         =         run   run     run     =    run    =
 IntEnum            =           =     =          =         =         =         =     =       =       =    run    =
 StrEnum            =           =     =          =         =         =         =     =       =       =    run    =
 Literal            =           =     =          =         =         =         =     =       =       =    run    =
-Path               run/call    run   read       run/call  run/call  run/call  run   run     run     =    run    =
-IPv4Address        run/call    run   read       run/call  run/call  run/call  run   run     run     =    run    =
-IPv6Address        run/call    run   read       run/call  run/call  run/call  run   run     run     =    run    =
+Path               run/call    run   =          run/call  run/call  run/call  run   run     run     =    run    =
+IPv4Address        run/call    run   =          run/call  run/call  run/call  run   run     run     =    run    =
+IPv6Address        run/call    run   =          run/call  run/call  run/call  run   run     run     =    run    =
 list[int]          run/call    =     =          =         =         =         read  =       =       =    =      =
 list[date]         run/call    run   =          =         =         =         run   =       =       =    =      =
 list[Enum]         run/call    run   =          =         =         =         run   run     run     =    run    =
@@ -72,12 +72,12 @@ date or str        ~date/call  run   -          run/call  run/call  run/call  ru
 dataclass          run/call    =     =          =         =         =         run   =       =       =    =      =
 NamedTuple         run/call    =     read       =         =         =         read  =       =       =    =      =
 TypedDict          run/call    =     =          =         =         =         read  =       =       =    run    =
-pydantic           run/call    run   =          run/call  run/call  run/call  run   run     run     =    run    =
-attrs              run/call    run   -          run/call  run/call  run/call  run   run     run     =    run    =
+pydantic           run/call    =     =          =         =         =         run   =       =       =    run    =
+attrs              run/call    =     -          =         =         =         run   =       =       =    run    =
 record NamedTuple  =           =     read       =         =         =         =     =       =       =    =      =
 record TypedDict   =           =     =          =         =         =         =     =       =       =    run    =
-record pydantic    run/call    run   =          run/call  run/call  run/call  run   run     run     =    run    =
-record attrs       run/call    run   -          run/call  run/call  run/call  run   run     run     =    run    =
+record pydantic    =           =     =          =         =         =         =     =       =       =    run    =
+record attrs       =           =     -          =         =         =         =     =       =       =    run    =
 """
 """The codes of `answer`, which the page explains. A change of a cell is made here and on the page."""
 

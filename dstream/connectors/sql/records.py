@@ -36,7 +36,7 @@ def rows_of(kind: Any) -> Rows:
     """Return what makes a `kind` of each row; None: named tuples.
 
     Raises:
-        TypeError: it is no dataclass, named tuple, TypedDict or pydantic model, or one of its fields is of a type
+        TypeError: it is no dataclass, named tuple, TypedDict, attrs class or pydantic model, or a field is of a type
             that is not read.
     """
     if kind is None:
