@@ -17,7 +17,7 @@ from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
 from ipaddress import IPv4Address, IPv6Address
-from pathlib import Path, PosixPath, PurePath, PurePosixPath, PureWindowsPath
+from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 from typing import Any
 from uuid import UUID
 
@@ -158,6 +158,7 @@ def _text_of_bytes(value: bytes) -> str:
     return base64.b64encode(value).decode()
 
 
+_PATHS: tuple[type, ...] = (Path, type(Path()), PurePath, PurePosixPath, PureWindowsPath)
 _FORMS = [
     TextForm(str, "a text", "", str, str.__str__),
     TextForm(bool, "true or false", "", _bool, _text_of_bool),
@@ -173,10 +174,7 @@ _FORMS = [
     TextForm(IPv4Address, "an address", "10.0.0.1", _ipv4),
     TextForm(IPv6Address, "an address", "2001:db8::1", _ipv6),
     TextForm(bytes, "bytes in base64", "AP8=", _bytes, _text_of_bytes),
-    *(
-        TextForm(kind, "a path", "data/file.csv", kind)
-        for kind in dict.fromkeys((Path, PurePath, type(Path()), PosixPath, PurePosixPath, PureWindowsPath))
-    ),
+    *(TextForm(kind, "a path", "data/file.csv", kind) for kind in _PATHS),
 ]
 TEXT_FORMS: dict[type, TextForm] = {form.kind: form for form in _FORMS}
 """The text form of each class without parts."""

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 from dstream.base.showing import shown
 from dstream.connectors.memory import NamesOfStreams
 from dstream.connectors.sql.databases import Database, schema_and_table
-from dstream.connectors.sql.records import Maker, Rows
-from dstream.connectors.sql.unreadable_values import LostValue, keep_lost, lost_in, refuse_months
+from dstream.connectors.sql.records import LostValue, Maker, Rows, keep_lost, lost_in, refuse_months
 from dstream.errors import SourceError
 from dstream.spi import Misread
 from dstream.values import BadRecord
