@@ -3,7 +3,7 @@
 See https://github.com/delta-io/delta/blob/master/PROTOCOL.md. This module loads pyarrow: import it where it is used.
 
 The next one is made of the one before and of the commits since then, whose actions replace what it says. That takes
-less than a tenth of what `delta-rs` takes (`docs/decisions/0017-checkpoints-are-written-here.md`).
+less than a tenth of what `delta-rs` takes (`docs/decisions/0017-write-delta-checkpoints-ourselves.md`).
 """
 
 from __future__ import annotations

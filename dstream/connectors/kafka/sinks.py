@@ -1,7 +1,7 @@
 """Sinks of Kafka: epochs staged in the storage and published in one transaction, or sent at once.
 
 Whoever has the receipts can publish: they say which run staged, how many messages, and what of the list is theirs. The
-decision `docs/decisions/0042-kafka-is-written-from-staged-messages.md` says what is there if a process dies.
+decision `docs/decisions/0042-write-to-kafka-from-staged-messages.md` says what is there if a process dies.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The loop is Python source made from the actions alone, compiled once for each combination. Against
 nested `map` and `filter` objects it is as fast, it does not grow the C stack with the length of the
 chain, and when a function raises, the line says which step and the variable says which item, at no
-cost while all goes well (`docs/decisions/0003-generated-loops.md` has the figures).
+cost while all goes well (`docs/decisions/0003-fuse-element-wise-steps-into-one-generated-loop.md` has the figures).
 
 A step whose expression is known is evaluated in the loop, without a call (`syntax`). If that fails, its function is
 called with the same item, so that the traceback has the user's own line.
