@@ -2,7 +2,7 @@
 
 Word counts and their like call plain functions for each item, which costs as much as half of the counting. Whoever
 knows what one gives need not call it: its instructions are those of a function written here, which reads nothing but
-its argument and a constant, and cannot fail (`docs/decisions/0055-skip-the-calls-of-functions-whose-code-is-a-constant-the.md`).
+its argument and a constant, and cannot fail (decision 55).
 """
 
 from __future__ import annotations

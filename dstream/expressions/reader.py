@@ -1,7 +1,7 @@
 """`read`: from a user function to its expression, or to the reason against one.
 
 What is read is what the function's syntax says, with what its names stand for now. So it has to be asked when a plan is
-compiled, close before its functions are pickled (`docs/decisions/0060-read-functions-and-run-them-over-columns-where-the-results.md`).
+compiled, close before its functions are pickled (decision 60).
 """
 
 from __future__ import annotations
