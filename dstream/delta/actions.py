@@ -1,35 +1,21 @@
-"""Commits of a Delta log: actions, JSON entries, file names, and turns of writers.
+"""Commits of a Delta log: actions and their sum, JSON entries, and file names.
 
 The format is that of https://github.com/delta-io/delta/blob/master/PROTOCOL.md, reader version 1, writer version 2.
 
 An entry that this library writes begins with a checksum of all that follows, and says which commit it is. Who
 creates an entry leaves a second name for it, `_last_created`, so that an entry that is missing is no end of the log.
-
-Writers take turns for speed, not for correctness: a commit is the file that only one writer can create (`log`). Without
-turns the losers of a race read what the winner wrote, try again, and lose again. Readers take no turns.
-
-A turn is an advisory lock of the kernel (`flock`) on the folder of the log, which ends with its process. There is none
-on an object store, and where locks are not supported. A writer waits for at most one second, since the owner of the
-turn may be stuck, or wait for another collection whose turn this writer has. After a wait in vain it does not wait for
-the next half minute, unless the turn is free again.
 """
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
-import random
 import re
-import threading
-import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, NamedTuple
 
-from dstream.base.threads import contextmanager
 from dstream.base.validation import NOT_UNDERSTOOD, checked_number, checked_text
 from dstream.errors import IllegalStateError, UnsupportedError
 from dstream.filesystem.checksums import is_sealed, seal
@@ -38,12 +24,17 @@ from dstream.filesystem.folders import TEMPORARY, StorageFolder, random_digits
 __all__ = [
     "ENTRY",
     "LOG",
-    "LONGEST_WAIT",
+    "POINTER",
     "PROTOCOL",
+    "REMOVED_FOR",
+    "THINGS",
     "Actions",
     "DataFile",
+    "TableState",
+    "added",
     "check_protocol",
     "checked_path",
+    "checkpoint_path",
     "condemned_in",
     "data_file",
     "entries_from",
@@ -53,8 +44,10 @@ __all__ = [
     "is_temporary",
     "new_path",
     "packed",
+    "parsed",
     "read_entry",
-    "turn",
+    "removed",
+    "transaction",
     "version_in",
 ]
 
@@ -161,36 +154,59 @@ class Actions:
             lines.append({"protocol": PROTOCOL})
         if self.metadata is not None:
             lines.append({"metaData": self.metadata})
+        changes = self.changes_data
         if self.transaction is not None:
-            lines.append({"txn": {"appId": self.transaction, "version": self.epoch, "lastUpdated": now}})
-        lines.extend({"remove": self._remove(file, now)} for file in self.removes)
-        lines.extend({"add": self._add(file, now)} for file in self.adds)
+            lines.append(transaction(self.transaction, self.epoch, now))
+        lines.extend(removed(file.path, self._partition(file), file.size, now, changes) for file in self.removes)
+        for file in self.adds:
+            tags = {_SUMS: file.sums} if file.sums else {}
+            lines.append(added(file.path, self._partition(file), file.size, file.rows, now, changes, tags))
         return lines
-
-    def _add(self, file: DataFile, now: int) -> dict[str, Any]:
-        return {
-            "path": file.path,
-            "partitionValues": self._partition(file),
-            "size": file.size,
-            "modificationTime": now,
-            "dataChange": self.changes_data,
-            "stats": f'{{"numRecords":{file.rows}}}',
-            **({"tags": {_SUMS: file.sums}} if file.sums else {}),
-        }
-
-    def _remove(self, file: DataFile, now: int) -> dict[str, Any]:
-        return {
-            "path": file.path,
-            "deletionTimestamp": now,
-            "dataChange": self.changes_data,
-            "extendedFileMetadata": True,
-            "partitionValues": self._partition(file),
-            "size": file.size,
-        }
 
     def _partition(self, file: DataFile) -> dict[str, str]:
         values = {"_b": file.bucket, "_v": file.version, "_i": file.place}
         return {name: str(values[name]) for name in self.partitions}
+
+
+def added(
+    path: str,
+    partition: Mapping[str, str | None],
+    size: int,
+    rows: int,
+    now: int,
+    changes_data: bool = True,
+    tags: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """Return the action that adds a file to a table."""
+    add = {
+        "path": path,
+        "partitionValues": partition,
+        "size": size,
+        "modificationTime": now,
+        "dataChange": changes_data,
+        "stats": f'{{"numRecords":{rows}}}',
+    }
+    return {"add": {**add, "tags": tags} if tags else add}
+
+
+def removed(
+    path: str, partition: Mapping[str, str | None], size: int, now: int, changes_data: bool = True
+) -> dict[str, Any]:
+    """Return the action that takes a file out of a table."""
+    remove = {
+        "path": path,
+        "deletionTimestamp": now,
+        "dataChange": changes_data,
+        "extendedFileMetadata": True,
+        "partitionValues": partition,
+        "size": size,
+    }
+    return {"remove": remove}
+
+
+def transaction(name: str, epoch: int, now: int) -> dict[str, Any]:
+    """Return the action that says that an epoch of a job is done."""
+    return {"txn": {"appId": name, "version": epoch, "lastUpdated": now}}
 
 
 def condemned_in(entry: Iterable[Mapping[str, Any]]) -> list[str]:
@@ -246,16 +262,34 @@ _ENTRY = re.compile(rf"{LOG}/(\d{{20}})\.json")
 _ACTIONS = {"add", "remove", "metaData", "protocol", "txn", "commitInfo", "cdc", "domainMetadata"}
 """Of https://github.com/delta-io/delta/blob/master/PROTOCOL.md, those that a log without v2 checkpoints has."""
 
+POINTER = f"{LOG}/_last_checkpoint"
+"""The file that says which checkpoint is the newest."""
+REMOVED_FOR = 7 * 24 * 3600 * 1000
+"""Milliseconds for which other readers want to know of removed files (`delta.deletedFileRetentionDuration`)."""
+THINGS: dict[str, tuple[str, str | None]] = {
+    "protocol": ("protocol", None),
+    "metaData": ("metaData", None),
+    "txn": ("job", "appId"),
+    "remove": ("file", "path"),
+    "add": ("file", "path"),
+}
+"""What each kind of action is about, and the field by which things of that kind differ, if there are several."""
+
 _dumps = json.JSONEncoder(separators=(",", ":")).encode
 
 
 def entry_path(version: int) -> str:
-    """Return where the commit of a version stands."""
+    """Return the path of the entry of a commit."""
     return f"{LOG}/{version:020d}.json"
 
 
+def checkpoint_path(version: int) -> str:
+    """Return the path of the checkpoint that sums up the commits up to a version."""
+    return f"{LOG}/{version:020d}.checkpoint.parquet"
+
+
 def entry_version(path: str) -> int | None:
-    """Return which commit stands at a path, None if it is no entry."""
+    """Return the commit whose entry a path is, None if it is no entry."""
     match = _ENTRY.fullmatch(path)
     return None if match is None else int(match[1])
 
@@ -266,6 +300,50 @@ def packed(folder: StorageFolder, version: int, info: Mapping[str, Any], actions
     first, *others = map(_dumps, lines)
     rest = "\n".join(['",' + first.removeprefix('{"commitInfo":{'), *others])
     return seal(_HEAD, rest.encode(), _owner(folder))
+
+
+def parsed(data: bytes) -> list[dict[str, Any]]:
+    """Return the actions of an entry.
+
+    Raises:
+        ValueError: it is torn, or has none; the message is what an error says of its path.
+    """
+    try:
+        actions = [json.loads(line) for line in data.split(b"\n") if line.strip()]
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"is torn: {error}") from error
+    if not actions or not all(isinstance(action, dict) for action in actions):
+        raise ValueError("holds no actions")
+    return actions
+
+
+class TableState:
+    """The sum of the actions of some commits: of those on one thing the last one counts.
+
+    Attributes:
+        version: the last commit; -1 if there is none.
+    """
+
+    def __init__(self, version: int = -1) -> None:
+        self.version = version
+        self.last: dict[str, dict[Any, tuple[str, dict[str, Any]]]] = {thing: {} for thing, _ in THINGS.values()}
+
+    def take(self, actions: Iterable[Mapping[str, Any]], version: int) -> None:
+        """Take the actions of a commit, or of a checkpoint that sums up all commits up to a version."""
+        self.version = version
+        for kind, action in (each for line in actions for each in line.items()):
+            if kind in THINGS:
+                thing, identity = THINGS[kind]
+                self.last[thing][action.get(identity)] = kind, action
+
+    def of(self, kind: str) -> dict[Any, dict[str, Any]]:
+        """Return the actions of a kind that count, by what they are about."""
+        found = self.last[THINGS[kind][0]].items()
+        return {identity: action for identity, (its_kind, action) in found if its_kind == kind}
+
+    def actions(self) -> list[tuple[str, dict[str, Any]]]:
+        """Return the kind and the content of all actions that count."""
+        return [each for actions in self.last.values() for each in actions.values()]
 
 
 def read_entry(folder: StorageFolder, version: int, all_sealed: bool = False) -> list[dict[str, Any]]:
@@ -292,10 +370,10 @@ def entries_from(folder: StorageFolder, version: int, all_sealed: bool = False) 
 def _actions(folder: StorageFolder, version: int, data: bytes, all_sealed: bool) -> list[dict[str, Any]]:
     is_whole = is_sealed(_HEAD, data, _owner(folder))
     try:
-        actions = [json.loads(line) for line in data.split(b"\n") if line.strip()]
-    except (ValueError, RecursionError):
+        actions = parsed(data)
+    except ValueError:
         actions = []
-    if not actions or not all(isinstance(action, dict) and _ACTIONS.issuperset(action) for action in actions):
+    if not actions or not all(map(_ACTIONS.issuperset, actions)):
         is_whole = False
     if is_whole is None and not _may_be_unsealed(actions, all_sealed):
         is_whole = False
@@ -332,89 +410,3 @@ def version_in(folder: StorageFolder, data: bytes | None) -> int:
 def _owner(folder: StorageFolder) -> str:
     """Return the identity of the collection in a folder, which is named by it."""
     return folder.url.rpartition("/")[2]
-
-
-LONGEST_WAIT = 1.0
-"""Seconds after which a commit is tried whoever's turn it is."""
-
-_STUCK_FOR = 30.0
-"""Seconds for which nobody in this process waits for a turn that could not be had in time."""
-_PAUSES = (0.0001, 0.001)
-
-_mine = threading.local()
-_stuck: dict[str, float] = {}
-"""Until when the turns at some folders count as stuck."""
-
-
-@contextmanager
-def turn(url: str) -> Iterator[None]:
-    """Wait for the turn to commit to the collection in a folder, and give it back at the end.
-
-    Only one waits for the folder of the log; the others stand behind it, at the folder of the collection. So whoever
-    had the turn cannot take it again before the one who waits.
-    """
-    held: set[str] = _mine.__dict__.setdefault("held", set())
-    if url in held:  # A function of the user's changes the collection that it is called for.
-        yield
-        return
-    lock = _waited_for(url)
-    held.add(url)
-    try:
-        yield
-    finally:
-        held.discard(url)
-        if lock is not None:
-            _give_back(lock)
-
-
-def _waited_for(url: str) -> int | None:
-    until = time.monotonic() + LONGEST_WAIT
-    behind = _locked(url, until)
-    if behind is None:
-        return None
-    try:
-        return _locked(f"{url}/{LOG}", until)
-    finally:
-        _give_back(behind)
-
-
-def _locked(path: str, until: float) -> int | None:
-    """Lock a folder and return it open, None if that is not possible in time."""
-    try:
-        folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    except OSError:  # There is none yet, or it is the URL of an object store.
-        return None
-    is_locked = False
-    try:
-        is_locked = _lock(folder, path, until)
-    finally:
-        if not is_locked:
-            os.close(folder)
-    return folder if is_locked else None
-
-
-def _give_back(folder: int) -> None:
-    """Unlock a folder. Closing is not enough: a process that was forked meanwhile has it open, too."""
-    try:
-        fcntl.flock(folder, fcntl.LOCK_UN)
-    finally:
-        os.close(folder)
-
-
-def _lock(folder: int, path: str, until: float) -> bool:
-    while True:
-        try:
-            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            now = time.monotonic()
-            if now < _stuck.get(path, 0):
-                return False
-            if now > until:
-                _stuck[path] = now + _STUCK_FOR
-                return False
-            time.sleep(random.uniform(*_PAUSES))
-        except OSError:  # The file system has no such locks.
-            return False
-        else:
-            _stuck.pop(path, None)
-            return True

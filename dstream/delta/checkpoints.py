@@ -23,8 +23,18 @@ import pyarrow.compute as compute
 import pyarrow.parquet as parquet
 
 from dstream.base.validation import NOT_UNDERSTOOD, checked_number
-from dstream.delta.actions import LOG, DataFile, data_file, entries_from
-from dstream.filesystem.folders import StorageFolder
+from dstream.delta.actions import (
+    LOG,
+    POINTER,
+    REMOVED_FOR,
+    THINGS,
+    DataFile,
+    TableState,
+    checkpoint_path,
+    data_file,
+    entries_from,
+)
+from dstream.filesystem.folders import Folder, StorageFolder
 
 __all__ = [
     "CHECKPOINT",
@@ -36,6 +46,7 @@ __all__ = [
     "metadata_of",
     "newest_checkpoint",
     "of_kind",
+    "put_checkpoint",
     "read_checkpoint",
     "remove_checkpoints",
     "write_checkpoint",
@@ -133,22 +144,9 @@ _SOONEST = 100
 _ROWS_OF_A_COMMIT = 50
 """Rows of the checkpoint before that are written again in about the time that reading one commit takes."""
 
-_POINTER = f"{LOG}/_last_checkpoint"
-_REMOVED_FOR = 7 * 24 * 3600 * 1000
-"""For so many milliseconds other readers want to know of removed files (`delta.deletedFileRetentionDuration`)."""
-
 _CHECKPOINT = re.compile(rf"{LOG}/([0-9]{{20}})\.checkpoint\.parquet")
 _STATE = CHECKPOINT.remove(CHECKPOINT.get_field_index("remove"))
 """What a handle wants to know. Files that were removed may be many."""
-_THINGS: dict[str, tuple[str, str | None]] = {
-    "add": ("file", "path"),
-    "remove": ("file", "path"),
-    "txn": ("job", "appId"),
-    "metaData": ("metaData", None),
-    "protocol": ("protocol", None),
-}
-"""What each kind of action is about, and by which of its fields things of that kind differ, if there are several."""
-
 _log = logging.getLogger(__name__)
 
 
@@ -189,11 +187,11 @@ def _summed_up(version: int, rows: pa.Table) -> Checkpoint:
 def _newest(folder: StorageFolder, schema: pa.Schema) -> tuple[int, pa.Table] | None:
     """Return the version of the newest checkpoint, and its actions of some kinds, each of which is alone in a row."""
     try:
-        pointer = json.loads(folder.read(_POINTER))
+        pointer = json.loads(folder.read(POINTER))
         if pointer.get("parts") or pointer.get("v2Checkpoint"):
             return None  # another program's
         try:
-            data = folder.read(_path(pointer["version"]))
+            data = folder.read(checkpoint_path(checked_number(pointer["version"])))
         except FileNotFoundError:
             if newest_checkpoint(folder) <= pointer["version"]:
                 raise
@@ -215,14 +213,10 @@ def _warn(folder: StorageFolder, error: Exception) -> None:
     _log.warning("%s: a checkpoint is torn and is not used: %s", folder.title, error)
 
 
-def _path(version: Any) -> str:
-    return f"{LOG}/{checked_number(version):020d}.checkpoint.parquet"
-
-
 def newest_checkpoint(folder: StorageFolder) -> int:
     """Return the commit up to which the newest checkpoint sums up a log, as its pointer says; -1 if there is none."""
     try:
-        return checked_number(json.loads(folder.read(_POINTER))["version"])
+        return checked_number(json.loads(folder.read(POINTER))["version"])
     except (FileNotFoundError, *NOT_UNDERSTOOD):
         return -1
 
@@ -241,7 +235,7 @@ def is_due(folder: StorageFolder, version: int, is_cut: bool) -> bool:
     if version % CHECKPOINT_EVERY == 0:
         return True
     try:
-        pointer = json.loads(folder.read(_POINTER))
+        pointer = json.loads(folder.read(POINTER))
         return version - checked_number(pointer["version"]) >= checked_number(pointer["size"]) / _ROWS_OF_A_COMMIT
     except (FileNotFoundError, *NOT_UNDERSTOOD):
         return True
@@ -264,56 +258,36 @@ def write_checkpoint(folder: StorageFolder, all_sealed: bool = False, keep: floa
         keep: for how many seconds it names files that were taken out; unset, as long as other readers want.
     """
     before, rows = _newest(folder, CHECKPOINT) or (-1, CHECKPOINT.empty_table())
-    actions = _Actions(before, _REMOVED_FOR if keep is None else min(_REMOVED_FOR, int(keep * 1000)))
+    state = TableState(before)
     for entry in entries_from(folder, before + 1, all_sealed):
-        actions.take(entry)
-    if actions.version > before:
-        rows = pa.concat_tables([actions.remaining(rows), actions.rows()])
-        sink = io.BytesIO()
-        parquet.write_table(rows, sink, compression="zstd", compression_level=1, store_schema=False)
-        data = sink.getvalue()
-        folder.replace(_path(actions.version), data)
-        # Readers follow the pointer, which is written last.
-        pointer = {"version": actions.version, "size": rows.num_rows, "crc32": crc32(data)}
-        folder.replace(_POINTER, json.dumps(pointer).encode())
+        state.take(entry, state.version + 1)
+    if state.version > before:
+        older = _remaining(rows, state, REMOVED_FOR if keep is None else min(REMOVED_FOR, int(keep * 1000)))
+        newer = pa.Table.from_pylist([{kind: action} for kind, action in state.actions()], CHECKPOINT)
+        put_checkpoint(folder, state.version, pa.concat_tables([older, newer]), "zstd", 1)
 
 
-class _Actions:
-    """What some commits, one after another, amount to: of the actions on one thing the last one holds.
+def put_checkpoint(folder: Folder, version: int, rows: pa.Table, codec: str, level: int | None = None) -> None:
+    """Write the rows of a checkpoint. Readers follow the pointer, which is written last."""
+    sink = io.BytesIO()
+    parquet.write_table(rows, sink, compression=codec, compression_level=level, store_schema=False)
+    data = sink.getvalue()
+    folder.replace(checkpoint_path(version), data)
+    pointer = {"version": version, "size": rows.num_rows, "crc32": crc32(data)}
+    folder.replace(POINTER, json.dumps(pointer).encode())
 
-    Attributes:
-        version: that of the last commit.
-    """
 
-    def __init__(self, version: int, removed_for: int = _REMOVED_FOR) -> None:
-        self.version = version
-        self._removed_for = removed_for
-        self._last: dict[tuple[str, Any], tuple[str, dict[str, Any]]] = {}
+def _remaining(rows: pa.Table, state: TableState, removed_for: int) -> pa.Table:
+    """Return the rows of a checkpoint that no action of later commits replaces, without files removed long ago."""
+    is_last = [_is_last(rows.column(kind), state, *THINGS[kind]) for kind in CHECKPOINT.names]
+    times = _compute.struct_field(rows.column("remove"), "deletionTimestamp")
+    is_old = _compute.fill_null(_compute.less(times, int(time.time() * 1000) - removed_for), False)
+    return rows.filter(_compute.and_not(reduce(_compute.or_, is_last), is_old))
 
-    def take(self, entry: list[dict[str, Any]]) -> None:
-        """Take the actions of the next commit."""
-        self.version += 1
-        for line in entry:
-            for kind, action in line.items():
-                if kind in _THINGS:
-                    thing, identity = _THINGS[kind]
-                    self._last[thing, action.get(identity)] = kind, action
 
-    def rows(self) -> pa.Table:
-        """Return the rows of a checkpoint for them."""
-        return pa.Table.from_pylist([{kind: action} for kind, action in self._last.values()], CHECKPOINT)
-
-    def remaining(self, rows: pa.Table) -> pa.Table:
-        """Return those rows of the checkpoint before that none of them replaces, and no files removed long ago."""
-        kept = [self._remaining(rows.column(kind), *_THINGS[kind]) for kind in CHECKPOINT.names]
-        times = _compute.struct_field(rows.column("remove"), "deletionTimestamp")
-        is_old = _compute.fill_null(_compute.less(times, int(time.time() * 1000) - self._removed_for), False)
-        return rows.filter(_compute.and_not(reduce(_compute.or_, kept), is_old))
-
-    def _remaining(self, column: pa.ChunkedArray, thing: str, identity: str | None) -> pa.ChunkedArray:
-        """Say for each row whether it has an action of this kind that is still the last one."""
-        if identity is None:
-            return _compute.and_(column.is_valid(), (thing, None) not in self._last)
-        names = [name for kind, name in self._last if kind == thing]
-        is_replaced = _compute.is_in(_compute.struct_field(column, identity), pa.array(names, pa.string()))
-        return _compute.and_not(column.is_valid(), is_replaced)
+def _is_last(column: pa.ChunkedArray, state: TableState, thing: str, identity: str | None) -> pa.ChunkedArray:
+    """Say for each row whether it has an action of this kind that is still the last one."""
+    if identity is None:
+        return _compute.and_(column.is_valid(), not state.last[thing])
+    names = pa.array(list(state.last[thing]), pa.string())
+    return _compute.and_not(column.is_valid(), _compute.is_in(_compute.struct_field(column, identity), names))

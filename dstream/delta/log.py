@@ -28,10 +28,10 @@ from dstream.delta.actions import (
     entry_version,
     packed,
     read_entry,
-    turn,
     version_in,
 )
 from dstream.delta.checkpoints import newest_checkpoint, read_checkpoint
+from dstream.delta.turns import turn
 from dstream.errors import CollectionDestroyedError, DStreamError, IllegalStateError, UnsupportedError
 from dstream.filesystem.folders import StorageFolder
 from dstream.spi.store import MOST_BUCKETS

@@ -7,7 +7,6 @@ without a zone.
 
 from __future__ import annotations
 
-import io
 import json
 import time
 import uuid
@@ -16,13 +15,13 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote, unquote
 
+from dstream.delta.actions import LOG, POINTER, REMOVED_FOR, THINGS, TableState, checkpoint_path, entry_path, parsed
 from dstream.errors import SinkError, UnsupportedError
 from dstream.filesystem.folders import OutputFolder
 from dstream.filesystem.outputs import NULL_PARTITION
 from dstream.schema.file_column_types import ColumnTypes
 
 __all__ = [
-    "LOG",
     "NTZ",
     "DeltaLog",
     "check_table",
@@ -33,16 +32,11 @@ __all__ = [
 ]
 
 
-LOG = "_delta_log"
 NTZ = "timestampNtz"
 CHECKPOINT_EVERY = 100
 """Commits between checkpoints: who opens the table reads fewer entries than that."""
 
-_POINTER = f"{LOG}/_last_checkpoint"
-_READ = ("protocol", "metaData", "txn", "add", "remove")
 _IGNORED = ("commitInfo", "cdc")
-_REMOVED_FOR = 7 * 24 * 3600 * 1000
-"""For so many milliseconds other programs want to know of removed files (`delta.deletedFileRetentionDuration`)."""
 
 
 def path_in_log(name: str) -> str:
@@ -50,26 +44,34 @@ def path_in_log(name: str) -> str:
     return quote(name, safe="/=~!$&'()*+,;:@")
 
 
-class DeltaLog:
-    """What the log amounts to, up to the version that was read.
+class DeltaLog(TableState):
+    """The log of a table, up to the version that was read.
 
     Attributes:
         place: the folder.
-        version: the last commit that was read; -1 if there is none.
-        protocol: what readers and writers have to know; None if there is no table.
-        metadata: how the table is described.
-        epochs: of each job the last epoch that was committed.
-        adds: the files of the table, by path.
     """
 
     def __init__(self, place: OutputFolder) -> None:
+        super().__init__()
         self.place = place
-        self.version = -1
-        self.protocol: dict[str, Any] | None = None
-        self.metadata: dict[str, Any] = {}
-        self.epochs: dict[str, int] = {}
-        self.adds: dict[str, dict[str, Any]] = {}
-        self._removes: dict[str, dict[str, Any]] = {}
+
+    @property
+    def protocol(self) -> dict[str, Any] | None:
+        """What readers and writers have to know; None if there is no table."""
+        return self.of("protocol").get(None)
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """The description of the table."""
+        return self.of("metaData").get(None, {})
+
+    def epoch(self, job: str | None) -> int:
+        """Return the last epoch of a job that was committed; 0 if there is none."""
+        return int(self.of("txn").get(job, {}).get("version", 0))
+
+    def adds(self) -> dict[str, dict[str, Any]]:
+        """Return the files of the table, by path."""
+        return self.of("add")
 
     def catch_up(self) -> None:
         """Read what was committed since.
@@ -81,31 +83,27 @@ class DeltaLog:
         if self.version < 0:
             self._begin()
         while (actions := self._entry(self.version + 1)) is not None:
-            self.version += 1
-            for action in actions:
-                self._take(action)
+            self.take(actions, self.version + 1)
         if self.protocol is not None:
             self._check_protocol(self.protocol)
 
     def _begin(self) -> None:
         """Read the newest checkpoint; without one the log begins with its first commit."""
         try:
-            pointer = json.loads(self.place.read(_POINTER))
+            pointer = json.loads(self.place.read(POINTER))
             if "parts" in pointer or "v2Checkpoint" in pointer:
                 raise UnsupportedError(
                     f"{self.place.title}: its log has checkpoints in parts, which to_files() cannot read"
                 )
             version = int(pointer["version"])
-            rows = _rows(self.place.read(_checkpoint(version)))
+            rows = _rows(self.place.read(checkpoint_path(version)))
         except FileNotFoundError:
             if self._entry(0) is None and self._is_begun():
                 raise self._damaged("its first commit is gone, and there is no checkpoint") from None
             return
         except (ValueError, KeyError, TypeError) as error:
             raise self._damaged(f"its checkpoint cannot be read: {error}") from error
-        for action in rows:
-            self._take(action)
-        self.version = version
+        self.take(rows, version)
 
     def _is_begun(self) -> bool:
         """Say whether there is anything in the folder of the log."""
@@ -113,46 +111,27 @@ class DeltaLog:
 
     def _entry(self, version: int) -> list[dict[str, Any]] | None:
         try:
-            data = self.place.read(_entry_path(version))
+            return parsed(self.place.read(entry_path(version)))
         except FileNotFoundError:
             return None
-        try:
-            actions = [json.loads(line) for line in data.splitlines() if line.strip()]
-        except (ValueError, RecursionError) as error:
-            raise self._damaged(f"{_entry_path(version)} is torn: {error}") from error
-        if not actions or not all(isinstance(action, dict) for action in actions):
-            raise self._damaged(f"{_entry_path(version)} holds no actions")
-        return actions
+        except ValueError as error:
+            raise self._damaged(f"{entry_path(version)} {error}") from error
 
     def _damaged(self, why: str) -> SinkError:
         return SinkError(f"{self.place.title}: the log of its Delta table is damaged, since {why}")
 
-    def _take(self, action: Mapping[str, Any]) -> None:
-        for kind, what in action.items():
-            if kind not in (*_READ, *_IGNORED):
+    def take(self, actions: Iterable[Mapping[str, Any]], version: int) -> None:
+        """Take the actions of a commit, after a check of each."""
+        for kind, action in (each for line in actions for each in line.items()):
+            if kind not in (*THINGS, *_IGNORED):
                 raise UnsupportedError(
                     f"{self.place.title}: the log of its Delta table says {kind!r:.50}, which to_files() does not know"
                 )
             try:
-                self._take_one(kind, what)
+                _check_action(kind, action)
             except (KeyError, TypeError, ValueError, AttributeError) as error:
                 raise self._damaged(f"an action {kind!r} is none: {error!r}") from error
-
-    def _take_one(self, kind: str, what: Any) -> None:
-        if kind == "protocol":
-            self.protocol = dict(what)
-        elif kind == "metaData":
-            self.metadata = dict(what)
-        elif kind == "txn":
-            self.epochs[what["appId"]] = int(what["version"])
-        elif kind == "add":
-            if not isinstance(what["path"], str):
-                raise TypeError("its path is no text")
-            self._removes.pop(what["path"], None)
-            self.adds[what["path"]] = what
-        elif kind == "remove":
-            self.adds.pop(what["path"], None)
-            self._removes[what["path"]] = what
+        super().take(actions, version)
 
     def _check_protocol(self, protocol: Mapping[str, Any]) -> None:
         reader, writer = int(protocol.get("minReaderVersion") or 1), int(protocol.get("minWriterVersion") or 1)
@@ -169,51 +148,47 @@ class DeltaLog:
     def put(self, actions: list[dict[str, Any]]) -> bool:
         """Commit as the next version; say whether nobody else has done so meanwhile."""
         lines = "\n".join(json.dumps(action, separators=(",", ":")) for action in actions)
-        if not self.place.create(_entry_path(self.version + 1), lines.encode()):
+        if not self.place.create(entry_path(self.version + 1), lines.encode()):
             return False
-        self.version += 1
-        for action in actions:
-            self._take(action)
+        self.take(actions, self.version + 1)
         if self.version and self.version % CHECKPOINT_EVERY == 0:
             self._sum_up()
         return True
 
     def _sum_up(self) -> None:
-        """Write a checkpoint. Readers follow the pointer, which is written last."""
+        """Write a checkpoint."""
         import pyarrow as pa
-        import pyarrow.parquet as parquet
 
-        from dstream.delta.checkpoints import CHECKPOINT, CHECKPOINT_WITH_FEATURES
+        from dstream.delta.checkpoints import CHECKPOINT, CHECKPOINT_WITH_FEATURES, put_checkpoint
 
         now = int(time.time() * 1000)
         if "delta.deletedFileRetentionDuration" not in (self.metadata.get("configuration") or {}):
-            self._removes = {
-                path: remove
-                for path, remove in self._removes.items()
-                if now - int(remove.get("deletionTimestamp") or 0) < _REMOVED_FOR
-            }
-        rows: list[dict[str, Any]] = [{"protocol": self.protocol}, {"metaData": self.metadata}]
-        rows += [{"txn": {"appId": job, "version": epoch, "lastUpdated": now}} for job, epoch in self.epochs.items()]
-        rows += [{"remove": {**remove, "dataChange": False}} for remove in self._removes.values()]
-        rows += [{"add": {**add, "dataChange": False}} for add in self.adds.values()]
+            for path, remove in self.of("remove").items():
+                if now - int(remove.get("deletionTimestamp") or 0) >= REMOVED_FOR:
+                    del self.last["file"][path]
+        anew: dict[str, dict[str, Any]] = {
+            "txn": {"lastUpdated": now},
+            "add": {"dataChange": False},
+            "remove": {"dataChange": False},
+        }
+        rows = [{kind: {**action, **anew.get(kind, {})}} for kind, action in self.actions()]
         has_features = bool((self.protocol or {}).get("writerFeatures"))
-        sink = io.BytesIO()
         table = pa.Table.from_pylist(rows, CHECKPOINT_WITH_FEATURES if has_features else CHECKPOINT)
-        parquet.write_table(table, sink, compression="snappy", store_schema=False)
-        self.place.replace(_checkpoint(self.version), sink.getvalue())
-        self.place.replace(_POINTER, json.dumps({"version": self.version, "size": len(rows)}).encode())
+        put_checkpoint(self.place, self.version, table, "snappy")
 
     def names(self) -> list[str]:
         """Return the files of the table."""
-        return list(map(unquote, self.adds))
+        return list(map(unquote, self.adds()))
 
 
-def _entry_path(version: int) -> str:
-    return f"{LOG}/{version:020d}.json"
-
-
-def _checkpoint(version: int) -> str:
-    return f"{LOG}/{version:020d}.checkpoint.parquet"
+def _check_action(kind: str, action: Any) -> None:
+    if kind in ("protocol", "metaData"):
+        dict(action)
+    elif kind == "txn":
+        hash(action["appId"])
+        int(action["version"])
+    elif kind in THINGS and not isinstance(action["path"], str):
+        raise TypeError("its path is no text")
 
 
 def _rows(data: bytes) -> list[dict[str, Any]]:
@@ -227,7 +202,7 @@ def _rows(data: bytes) -> list[dict[str, Any]]:
         table = parquet.read_table(pa.BufferReader(data))
     except pa.ArrowException as error:
         raise ValueError(str(error)) from error
-    strange = set(table.column_names) - {*_READ, *_IGNORED}
+    strange = set(table.column_names) - {*THINGS, *_IGNORED}
     if strange := {name for name in strange if table.column(name).null_count < table.num_rows}:
         raise UnsupportedError(f"a checkpoint of a Delta table has {min(strange)!r}, which to_files() does not know")
     actions: list[dict[str, Any]] = []

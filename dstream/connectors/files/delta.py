@@ -20,6 +20,7 @@ from dstream.connectors.files.column_formats import PARQUET_CODECS, ParquetConte
 from dstream.connectors.files.formats import Compression
 from dstream.connectors.files.publication import FileReceipt, FolderState, Publication, checked_receipt, record_of
 from dstream.connectors.files.writers import FileWriter
+from dstream.delta.actions import added, removed, transaction
 from dstream.delta.shared_log import (
     DeltaLog,
     check_table,
@@ -208,7 +209,7 @@ class DeltaTarget:
         begun = DeltaJob(self._log, FolderState(self.place), _app_id(job), epoch, self.replace, writer)
         with writing_to(self.place.title):
             self._log.catch_up()
-            if not self._log.epochs.get(begun.app_id or ""):
+            if not self._log.epoch(begun.app_id):
                 self._refuse()
         self._begun = begun
         return begun
@@ -225,7 +226,7 @@ class DeltaTarget:
                     f"{self.label}: the folder {self.place.title} holds {min(strange)!r} and is no Delta table: "
                     "name a folder for the table alone"
                 )
-        if self.refuse and log.adds:
+        if self.refuse and log.adds():
             raise SinkError(
                 f"{self.label}: the table {self.place.title} holds files already, such as {log.names()[0]!r}"
             )
@@ -272,13 +273,13 @@ class DeltaJob:
             self.log.catch_up()
         if self._files is not None or self.app_id is None:
             return self._files is not None
-        return max(self.log.epochs.get(self.app_id, 0), self.folder.epoch(record_of(self.app_id))) >= self.epoch
+        return max(self.log.epoch(self.app_id), self.folder.epoch(record_of(self.app_id))) >= self.epoch
 
     def files(self) -> list[str]:
         """Return the paths of what was committed."""
         if self._files is not None:
             return self._files
-        tags = [(path, add.get("tags") or {}) for path, add in self.log.adds.items()]
+        tags = [(path, add.get("tags") or {}) for path, add in self.log.adds().items()]
         mine = [
             (int(each[_EPOCH]), path)
             for path, each in tags
@@ -335,50 +336,34 @@ class DeltaJob:
             actions += description_of(columns, partitions, self.folder.path)
         else:
             check_table(log, columns, partitions, replaces=self.replace)
-        gone = list(log.adds.values()) if self.replace else []
+        gone = list(log.adds().values()) if self.replace else []
         if not staged and not gone and not actions:
             return []
         if self.app_id is not None:
-            actions.append({"txn": {"appId": self.app_id, "version": self.epoch, "lastUpdated": now}})
-        actions += [{"remove": _removed(add, now)} for add in gone]
-        actions += [{"add": self._add(file, columns, now)} for file in staged]
+            actions.append(transaction(self.app_id, self.epoch, now))
+        for add in gone:
+            actions.append(removed(add["path"], add.get("partitionValues") or {}, add.get("size") or 0, now))
+        actions += [self._added(file, columns, now) for file in staged]
         mode = "Overwrite" if self.replace else "Append"
         info = {"timestamp": now, "operation": "WRITE", "operationParameters": {"mode": mode}, "engineInfo": "dstream"}
         return [{"commitInfo": info}, *actions]
 
-    def _add(self, file: FileReceipt, columns: dict[str, str], now: int) -> dict[str, Any]:
-        tags = {} if self.app_id is None else {"tags": {_JOB: self.app_id, _EPOCH: str(self.epoch)}}
-        return {
-            "path": path_in_log(self._name(file)),
-            "partitionValues": partition_values(file.folder, columns, self.folder.path),
-            "size": file.size,
-            "modificationTime": now,
-            "dataChange": True,
-            "stats": f'{{"numRecords":{file.items}}}',
-            **tags,
-        }
+    def _added(self, file: FileReceipt, columns: dict[str, str], now: int) -> dict[str, Any]:
+        tags = {} if self.app_id is None else {_JOB: self.app_id, _EPOCH: str(self.epoch)}
+        values = partition_values(file.folder, columns, self.folder.path)
+        return added(path_in_log(self._name(file)), values, file.size, file.items, now, tags=tags)
 
     def abort(self) -> None:
         """Remove what the tasks of this run have written and the log does not name; raises nothing."""
         with contextlib.suppress(OSError, SinkError):
             self.log.catch_up()
+            live = self.log.adds()
             for name in list(self.folder.seen()):
                 found = _OURS.fullmatch(name)
-                if found and found[1] == self.writer.run and path_in_log(name) not in self.log.adds:
+                if found and found[1] == self.writer.run and path_in_log(name) not in live:
                     with contextlib.suppress(OSError, SinkError):
                         self.log.place.delete(name)
 
 
 def _ends(folder: str) -> list[int]:
     return [place for place, sign in enumerate(folder) if sign == "/"]
-
-
-def _removed(add: dict[str, Any], now: int) -> dict[str, Any]:
-    return {
-        "path": add["path"],
-        "deletionTimestamp": now,
-        "dataChange": True,
-        "extendedFileMetadata": True,
-        "partitionValues": add.get("partitionValues") or {},
-        "size": add.get("size") or 0,
-    }

@@ -34,7 +34,7 @@ from dstream.connectors.files.writers import (
     checked_partitions,
     without,
 )
-from dstream.delta.shared_log import LOG
+from dstream.delta.actions import LOG
 from dstream.errors import SinkError
 from dstream.filesystem.folders import OutputFolder
 from dstream.filesystem.outputs import HIDDEN, writing_to

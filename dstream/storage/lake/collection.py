@@ -10,10 +10,11 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from dstream.delta.actions import ENTRY, Actions, DataFile, entry_version, is_removable, is_temporary, turn
+from dstream.delta.actions import ENTRY, Actions, DataFile, entry_version, is_removable, is_temporary
 from dstream.delta.checkpoints import is_due, write_checkpoint
 from dstream.delta.log import DESTROYED, Log
 from dstream.delta.truncation import LogTruncation
+from dstream.delta.turns import turn
 from dstream.errors import CollectionDestroyedError
 from dstream.filesystem.folders import Found
 from dstream.spi.store import Options

@@ -147,7 +147,7 @@ def test_checkpoint_has_the_newest_description_only(lake):
 @pytest.mark.parametrize(("kept_for", "removed"), [(7 * 24 * 3600 * 1000, 9), (-60_000, 0)])
 def test_checkpoint_names_removed_files_for_a_week(lake, monkeypatch, kept_for, removed):
     """A vacuum by another program does not take them from its readers."""
-    monkeypatch.setattr(checkpoints, "_REMOVED_FOR", kept_for)
+    monkeypatch.setattr(checkpoints, "REMOVED_FOR", kept_for)
     store = lake.map(buckets=1)
     for n in range(9):
         lake.put(store, k=n)

@@ -10,16 +10,17 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from dstream.delta import actions as commits
-from dstream.delta.actions import LOG, turn
+from dstream.delta import turns
+from dstream.delta.actions import LOG
 from dstream.delta.log import Log
+from dstream.delta.turns import turn
 from dstream.spi.store import Options
 
 
 @pytest.fixture
 def patient(monkeypatch):
     """Whoever waits does so for as long as it takes, also on a busy machine."""
-    monkeypatch.setattr(commits, "LONGEST_WAIT", 60.0)
+    monkeypatch.setattr(turns, "LONGEST_WAIT", 60.0)
 
 
 @pytest.fixture
@@ -73,7 +74,7 @@ def test_a_change_runs_at_most_twice(lake, patient):
 
 def test_a_stuck_turn_holds_nobody_up(lake, monkeypatch):
     """After the longest wait a commit takes place whoever's turn it is; readers never wait."""
-    monkeypatch.setattr(commits, "LONGEST_WAIT", 0.01)
+    monkeypatch.setattr(turns, "LONGEST_WAIT", 0.01)
     store = lake.map()
     lake.put(store, a=1)
     stuck = os.open(f"{store.location}/{LOG}", os.O_RDONLY)
@@ -115,7 +116,7 @@ def test_a_file_system_without_locks_is_written_to_all_the_same(lake, monkeypatc
         if operation != fcntl.LOCK_UN:
             raise error
 
-    monkeypatch.setattr(commits.fcntl, "flock", refused)
+    monkeypatch.setattr(turns.fcntl, "flock", refused)
     store = lake.map()
     lake.put(store, a=1)
 
@@ -125,7 +126,7 @@ def test_a_file_system_without_locks_is_written_to_all_the_same(lake, monkeypatc
 @pytest.mark.parametrize("folder", ["", f"/{LOG}"])
 def test_a_stuck_turn_costs_one_wait_and_not_one_for_each_change(lake, monkeypatch, folder):
     """A process that was stopped while it was its turn is waited for once."""
-    monkeypatch.setattr(commits, "LONGEST_WAIT", 0.3)
+    monkeypatch.setattr(turns, "LONGEST_WAIT", 0.3)
     store = lake.map()
     lake.put(store, a=0)
     stuck = os.open(f"{store.location}{folder}", os.O_RDONLY)
@@ -140,22 +141,22 @@ def test_a_stuck_turn_costs_one_wait_and_not_one_for_each_change(lake, monkeypat
 
 def test_turns_are_taken_again_once_the_stuck_one_is_over(lake, monkeypatch):
     """Who finds the turn free waits for it again from then on."""
-    monkeypatch.setattr(commits, "LONGEST_WAIT", 0.01)
+    monkeypatch.setattr(turns, "LONGEST_WAIT", 0.01)
     store = lake.map()
     lake.put(store, a=0)
     stuck = os.open(store.location, os.O_RDONLY)
     fcntl.flock(stuck, fcntl.LOCK_EX)
     lake.put(store, a=1)
-    assert store.location in commits._stuck
+    assert store.location in turns._stuck
     os.close(stuck)
     lake.put(store, a=2)
 
-    assert store.location not in commits._stuck
+    assert store.location not in turns._stuck
 
 
 def test_getting_a_collection_takes_no_turn(lake, monkeypatch):
     """Where nothing is to be written it waits for nobody: neither who has the turn, nor who waits for that thread."""
-    monkeypatch.setattr(commits, "LONGEST_WAIT", 5.0)
+    monkeypatch.setattr(turns, "LONGEST_WAIT", 5.0)
     storage = lake.storage()
     store = storage.create("map", "m", Options())
     lake.put(store, a=1)
