@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from dstream.arguments import checked_function
-from dstream.connectors.base import FunctionWriter, ImmediateSink, checked_text_encoding
+from dstream.connectors.base import FunctionWriter, ImmediateSink, checked_encoding
 from dstream.connectors.sockets import LineWriter, checked_address
 from dstream.spi import Reducer
 from dstream.values.functions import refuse_one_that_would_not_run, shown_function
@@ -51,5 +51,5 @@ def to_socket(
     refuse_one_that_would_not_run(checked_function(to_string, "to_string"), "to_string")
     more = [] if to_string is str else [shown_function(to_string)]
     label = f"to_socket({', '.join([repr(host), repr(port), *more])})"
-    sending = LineWriter(label, *address, to_string, checked_text_encoding(encoding))
+    sending = LineWriter(label, *address, to_string, checked_encoding(encoding))
     return ImmediateSink(label, FunctionWriter(sending.connected, sending.send, sending.flush, sending.close))

@@ -37,7 +37,6 @@ __all__ = [
     "checked_encoding",
     "checked_start",
     "checked_text",
-    "checked_text_encoding",
     "readable",
 ]
 
@@ -368,16 +367,3 @@ def _comes_back(sign: str, encoding: str) -> bool:
     except UnicodeError:
         return True
     return data.decode(encoding, "replace") == sign
-
-
-def checked_text_encoding(encoding: str) -> str:
-    """Return `encoding`, refusing what `open` would refuse.
-
-    Raises:
-        LookupError: there is no such text encoding.
-        TypeError: `encoding` is no str.
-    """
-    if not isinstance(encoding, str):
-        raise TypeError(f"encoding must be a str, not {type(encoding).__name__}")
-    io.TextIOWrapper(io.BytesIO(), encoding=encoding)
-    return encoding

@@ -25,7 +25,6 @@ __all__ = [
     "NTZ",
     "DeltaLog",
     "check_table",
-    "columns_of_all",
     "description_of",
     "partition_values",
     "path_in_log",
@@ -217,31 +216,6 @@ def _rows(data: bytes) -> list[dict[str, Any]]:
 
 
 _KINDS_OF_FOLDERS = ("string", "long", "boolean", "date", "timestamp", "timestamp_ntz")
-
-
-def columns_of_all(files: Iterable[ColumnTypes], title: str) -> ColumnTypes:
-    """Return the columns of files that belong together, of each the type that one of them shows.
-
-    Raises:
-        SinkError: they have different columns.
-    """
-    columns: ColumnTypes = {}
-    for index, file in enumerate(files):
-        if index and file.keys() != columns.keys():
-            raise _unlike(title, f"columns {', '.join(columns)}", f"columns {', '.join(file)}")
-        for name, kind in file.items():
-            known = columns.setdefault(name, kind)
-            if kind and known and kind != known:
-                raise _unlike(title, f"{known} in the column {name!r}", kind)
-            columns[name] = known or kind
-    return columns
-
-
-def _unlike(title: str, one: str, other: str) -> SinkError:
-    return SinkError(
-        f"{title}: nothing was changed, since one partition has {one}, and another one {other}: "
-        "name the columns, or a class that has them with their types, in columns=, or map() the items before"
-    )
 
 
 def description_of(columns: ColumnTypes, partitions: Sequence[str], title: str) -> list[dict[str, Any]]:

@@ -12,19 +12,25 @@ import re
 import time
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import IO, Any
 from urllib.parse import unquote
 
 from dstream.connectors.files.column_formats import PARQUET_CODECS, ParquetContent
 from dstream.connectors.files.formats import Compression
-from dstream.connectors.files.publication import FileReceipt, FolderState, Publication, checked_receipt, record_of
+from dstream.connectors.files.publication import (
+    FileReceipt,
+    FolderState,
+    Publication,
+    checked_receipt,
+    common_columns,
+    record_of,
+)
 from dstream.connectors.files.writers import FileWriter
 from dstream.delta.actions import added, removed, transaction
 from dstream.delta.shared_log import (
     DeltaLog,
     check_table,
-    columns_of_all,
     description_of,
     partition_values,
     path_in_log,
@@ -198,14 +204,7 @@ class DeltaTarget:
             SinkError: the folder holds what it should not.
             UnsupportedError: the table is one that is not understood.
         """
-        writer = FileWriter(
-            self.place,
-            uuid.uuid4().hex,
-            self.writer.form,
-            self.writer.partitions,
-            self.writer.rolling,
-            self.writer.prefix,
-        )
+        writer = replace(self.writer, run=uuid.uuid4().hex)
         begun = DeltaJob(self._log, FolderState(self.place), _app_id(job), epoch, self.replace, writer)
         with writing_to(self.place.title):
             self._log.catch_up()
@@ -291,7 +290,7 @@ class DeltaJob:
     def commit(self, receipts: Sequence[Receipt]) -> None:
         """Let the log name the files of the receipts, unless the epoch was committed meanwhile."""
         staged = [checked_receipt(each, self.folder) for each in receipts]
-        columns = columns_of_all([file.columns for file in staged], self.folder.path)
+        columns = common_columns(staged, self.folder, are_open=True)
         if self.is_done:
             return
         self._check_sizes(staged)

@@ -19,7 +19,7 @@ from uuid import UUID
 
 from dstream.arguments import checked_function
 from dstream.base.urls import shown_url
-from dstream.connectors.base import TextLines, checked_text_encoding, readable
+from dstream.connectors.base import TextLines, checked_encoding, readable
 from dstream.connectors.files.column_formats import (
     AVRO_CODECS,
     PARQUET_CODECS,
@@ -196,7 +196,7 @@ def checked_format(
     _check_compression(format, compression)
     if format == "delta":
         return DeltaFormat(checked_columns(columns), compression, partitions.fields())
-    return _made(format, to_string, columns, checked_text_encoding(encoding), compression)
+    return _made(format, to_string, columns, checked_encoding(encoding), compression)
 
 
 def _check_compression(format: str, compression: Any) -> None:

@@ -37,6 +37,7 @@ __all__ = [
     "Publication",
     "check_staged",
     "checked_receipt",
+    "common_columns",
     "locked",
     "number_of",
     "publish",
@@ -285,6 +286,39 @@ def check_staged(staged: Sequence[tuple[str, int]], folder: FolderState) -> None
             raise IllegalStateError(
                 f"{folder.path}: nothing was changed, since a task wrote {size:,} bytes, and {found:,} are there"
             )
+
+
+def common_columns(staged: Sequence[FileReceipt], folder: FolderState, *, are_open: bool = False) -> ColumnTypes:
+    """Return the columns of the files of one commit, which readers take for one table.
+
+    Args:
+        staged: the files.
+        folder: where they are published.
+        are_open: one file may show the type of a column that has nothing but None in another one.
+
+    Raises:
+        SinkError: they have different columns.
+    """
+    columns = dict(staged[0].columns) if staged else {}
+    for file in staged[1:]:
+        if file.columns.keys() != columns.keys():
+            raise _unlike(folder, f"columns {', '.join(columns)}", f"columns {', '.join(file.columns)}")
+        for name, kind in file.columns.items():
+            known = columns[name]
+            if kind != known and not (are_open and "" in (kind, known)):
+                raise _unlike(folder, f"{known or _NONE} in the column {name!r}", kind or _NONE)
+            columns[name] = known or kind
+    return columns
+
+
+_NONE = "nothing but None"
+
+
+def _unlike(folder: FolderState, one: str, other: str) -> SinkError:
+    return SinkError(
+        f"{folder.path}: nothing was changed, since one partition has {one}, and another one {other}: "
+        "name the columns, or a class that has them with their types, in columns=, or map() the items before"
+    )
 
 
 _WEEK = 7 * 24 * 60 * 60.0

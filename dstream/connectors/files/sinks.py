@@ -19,6 +19,7 @@ from dstream.connectors.files.publication import (
     Publication,
     check_staged,
     checked_receipt,
+    common_columns,
     locked,
     publish,
     record_of,
@@ -40,7 +41,7 @@ from dstream.filesystem.folders import OutputFolder
 from dstream.filesystem.outputs import HIDDEN, writing_to
 from dstream.spi import Collections, Receipt
 
-__all__ = ["FileJob", "FileSink", "FileTarget", "check_columns"]
+__all__ = ["FileJob", "FileSink", "FileTarget"]
 
 
 @dataclass(slots=True)
@@ -79,7 +80,7 @@ class FileJob:
     def commit(self, receipts: Sequence[Receipt]) -> None:
         """Publish the files that the receipts name, unless the epoch was committed meanwhile."""
         staged = [checked_receipt(each, self.folder) for each in receipts]
-        check_columns(staged, self.folder)
+        common_columns(staged, self.folder)
         if self._files is None:
             with locked(self.folder):
                 if not self.is_done:
@@ -140,27 +141,6 @@ class FileJob:
     def abort(self) -> None:
         """Remove what the tasks of this run have written."""
         sweep(self.folder, {self.writer.run})
-
-
-def check_columns(staged: Sequence[FileReceipt], folder: FolderState) -> None:
-    """Refuse files of one commit that do not fit together: readers take all of them for one table."""
-    first = staged[0].columns if staged else {}
-    for columns in (file.columns for file in staged):
-        if columns.keys() != first.keys():
-            raise _unlike(folder, f"columns {', '.join(first)}", f"columns {', '.join(columns)}")
-        for column, kind in columns.items():
-            if kind != first[column]:
-                raise _unlike(folder, f"{first[column] or _NONE} in the column {column!r}", kind or _NONE)
-
-
-_NONE = "nothing but None"
-
-
-def _unlike(folder: FolderState, one: str, other: str) -> SinkError:
-    return SinkError(
-        f"{folder.path}: nothing was changed, since one partition has {one}, and another one {other}: "
-        "name the columns, or a class that has them with their types, in columns=, or map() the items before"
-    )
 
 
 T = TypeVar("T")
@@ -389,7 +369,7 @@ class OneFileJob:
     def commit(self, receipts: Sequence[Receipt]) -> None:
         """Join the parts that the receipts name, and give the file its name, unless the epoch was committed."""
         staged = [checked_receipt(each, self.folder) for each in receipts]
-        check_columns(staged, self.folder)
+        common_columns(staged, self.folder)
         with locked(self.folder):
             if not self.is_done:
                 self.check()
