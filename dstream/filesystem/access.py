@@ -29,6 +29,7 @@ __all__ = [
     "ReferredFiles",
     "Signature",
     "check_format",
+    "decompressed_stream",
     "is_compressed",
     "opened",
     "raw",
@@ -261,7 +262,7 @@ def opened(file: File) -> Iterator[io.BufferedReader]:
             yield stream
         else:
             refuse_misnamed(file.name, stream.peek(HEAD), os.path.splitext(file.path)[1].lower())
-            with _decompressed(stream, file.path.lower()) as content:
+            with decompressed_stream(stream, f".{file.path.lower().rpartition('.')[2]}") as content:
                 yield content
 
 
@@ -291,17 +292,17 @@ def _open(file: File) -> io.BufferedReader:
     return io.BufferedReader(file.fs.open(file.path, "rb"))
 
 
-def _decompressed(stream: io.BufferedReader, path: str) -> io.BufferedReader:
-    """Decompress a stream; files of several members, as `cat a.gz b.gz` makes, are read to the end."""
-    if path.endswith(".gz"):
+def decompressed_stream(stream: io.BufferedReader, ending: str) -> io.BufferedReader:
+    """Decompress the content of a file by the ending of its name; all members are read, as `cat a.gz b.gz` makes."""
+    if ending == ".gz":
         import gzip
 
         return io.BufferedReader(gzip.GzipFile(fileobj=stream))
-    if path.endswith(".bz2"):
+    if ending == ".bz2":
         import bz2
 
         return io.BufferedReader(_Members(stream, bz2.BZ2Decompressor))
-    if path.endswith(".xz"):
+    if ending == ".xz":
         import lzma
 
         return io.BufferedReader(_Members(stream, functools.partial(lzma.LZMADecompressor, memlimit=XZ_MEMORY)))

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dstream.connectors.files.format_choice import CsvLines
+from dstream.connectors.files.csv_output import CsvLines
 from dstream.errors import SinkError
 from reducers import to_files
 from sources import csv_rows

@@ -3,5 +3,5 @@
 Reading: `sources` has the contract of a format, `splits` divides the work among tasks. `lines` and `text` read lines,
 `csv` and `csv_lines` rows, `parquet` and `row_groups` Parquet, `avro` and `avro_blocks` Avro.
 Writing: `sinks` has the job in the driver, `writers` the tasks' part, `publication` the commit. `format_choice` chooses
-among `formats` (lines), `column_formats` (Parquet, Avro) and `delta`.
+among `formats` (lines, those of CSV in `csv_output`), `column_formats` (Parquet, Avro) and `delta`.
 """

@@ -1,6 +1,6 @@
 """Formats of output files: the contract, compression, and lines of text and of JSON.
 
-A format is a value that travels to the tasks; for each file that a task writes it makes a `Content`. `format_choice`
+A format is a value that travels to the tasks; for each file that a task writes it makes a `Content`. `csv_output`
 has the lines of CSV, `column_formats` has Parquet and Avro.
 """
 
@@ -139,22 +139,9 @@ def decompressed(file: IO[bytes], how: Compression | None) -> IO[bytes]:
     """Return what reads the bytes that `compressed` took; `file` stays open."""
     if how is None:
         return file
-    if how == "gz":
-        import gzip
+    from dstream.filesystem.access import decompressed_stream  # here: only joined files are read
 
-        return cast("IO[bytes]", gzip.GzipFile(fileobj=file))
-    if how == "bz2":
-        import bz2
-
-        return bz2.BZ2File(file)
-    if how == "xz":
-        import lzma
-
-        return lzma.LZMAFile(file)
-    import pyarrow
-
-    content = pyarrow.CompressedInputStream(pyarrow.PythonFile(_KeptReader(file), mode="r"), "zstd")
-    return cast("IO[bytes]", io.BufferedReader(content))
+    return decompressed_stream(io.BufferedReader(_KeptReader(file)), f".{how}")
 
 
 def kept_open(file: IO[bytes]) -> IO[bytes]:
@@ -175,11 +162,13 @@ class _KeptReader(io.RawIOBase):
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
 
-    def read(self, size: int = -1) -> bytes:
-        return self._file.read(size)
-
     def readable(self) -> bool:
         return True
+
+    def readinto(self, target: Any) -> int:
+        data = self._file.read(len(target))
+        target[: len(data)] = data
+        return len(data)
 
 
 class Lines(Protocol):
