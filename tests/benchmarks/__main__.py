@@ -1,6 +1,6 @@
 """Measure all cases, or those that are named, and print one table: `python -m tests.benchmarks B2 --runs 7`.
 
-Which cases there are, and what they are to reach, stands in `docs/performance.md`.
+The cases and their goals are in `docs/reference/benchmarks.md`.
 """
 
 from __future__ import annotations
