@@ -11,6 +11,7 @@ from typing import Any
 from dstream.base.threads import renewed_after_fork
 from dstream.base.urls import shown_url
 from dstream.delta.actions import is_temporary
+from dstream.delta.vacuum import STAGED_FOR, vacuum
 from dstream.errors import CollectionDestroyedError
 from dstream.filesystem.folders import Found, StorageFolder
 from dstream.spi.store import Kind, ListStore, MapStore, Options
@@ -19,7 +20,6 @@ from dstream.storage.base.options import Shape, check_name
 from dstream.storage.base.state_files import LakeStateFiles
 from dstream.storage.codec.collection import Codec
 from dstream.storage.codec.pickles import Pickles, for_state
-from dstream.storage.lake.collection import STAGED_FOR, vacuum
 from dstream.storage.lake.lists import LakeList
 from dstream.storage.lake.maps import LakeMap
 from dstream.storage.lake.records import KEPT, RECORDS, LakeRecords, files_by_name, numbers_in, record_path

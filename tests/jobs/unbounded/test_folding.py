@@ -9,7 +9,7 @@ import pytest
 
 import dstream as ds
 from collectors import counting
-from dstream.delta import checkpoints, truncation
+from dstream.delta import checkpoints, vacuum
 from dstream.errors import EngineError, IllegalStateError
 from dstream.jobs.unbounded import log as epoch_log
 from dstream.jobs.unbounded import state
@@ -120,8 +120,8 @@ def test_what_a_fold_left_goes_with_the_next(records, monkeypatch, is_restarted)
 def test_files_stay_few(tmp_path, monkeypatch):
     """Of records, of state, and of the map that each epoch commits to: as many after 200 epochs as after 100."""
     monkeypatch.setattr(checkpoints, "_SOONEST", 10)
-    monkeypatch.setattr(truncation, "_SHORTEST", 0.0)
-    monkeypatch.setattr(truncation, "_PAUSE", 0.0)
+    monkeypatch.setattr(vacuum, "_SHORTEST", 0.0)
+    monkeypatch.setattr(vacuum, "_PAUSE", 0.0)
     counts = []
     with ds.connect(engine="local", storage=str(tmp_path)) as ctx:
         feed, pipeline = Feed(), ds.Pipeline()

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from dstream.delta.checkpoints import write_checkpoint
+from dstream.delta.vacuum import STAGED_FOR
 from dstream.errors import DStreamError, IllegalStateError
 from dstream.spi.store import Options
 from dstream.storage import Settings, open_storage
-from dstream.storage.lake.collection import STAGED_FOR
 
 PATHS = [
     "../other/{}",

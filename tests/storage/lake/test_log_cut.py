@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from dstream.delta import checkpoints, log, truncation
+from dstream.delta import checkpoints, log, vacuum
 from dstream.delta.actions import Actions
 from dstream.delta.checkpoints import write_checkpoint
 from dstream.errors import IllegalStateError
@@ -19,8 +19,8 @@ from tests.storage.lake.writing import written
 @pytest.fixture(autouse=True)
 def _without_pauses(monkeypatch):
     """Let each call look, and let nothing be too young."""
-    monkeypatch.setattr(truncation, "_SHORTEST", -10.0)
-    monkeypatch.setattr(truncation, "_PAUSE", 0.0)
+    monkeypatch.setattr(vacuum, "_SHORTEST", -10.0)
+    monkeypatch.setattr(vacuum, "_PAUSE", 0.0)
     monkeypatch.setattr(log, "_LOOK_EVERY", 0.0)
 
 
@@ -64,7 +64,7 @@ def test_what_is_young_stays(lake):
 
 def test_only_some_go_at_once(lake, monkeypatch):
     """A commit behind each epoch must not take long."""
-    monkeypatch.setattr(truncation, "_MOST", 2)
+    monkeypatch.setattr(vacuum, "_MOST", 2)
     store = worn(lake)
     write_checkpoint(store.log.folder)
 

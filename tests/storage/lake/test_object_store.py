@@ -11,7 +11,7 @@ import uuid
 import pytest
 from moto.server import ThreadedMotoServer
 
-from dstream.delta import log, truncation
+from dstream.delta import log, vacuum
 from dstream.delta.checkpoints import write_checkpoint
 from dstream.errors import CollectionDestroyedError, IllegalStateError, SetupError
 from dstream.filesystem.object_store import ObjectFolder
@@ -164,7 +164,7 @@ def test_s3_keeps_the_state_of_a_job(url):
 
 def test_s3_a_handle_that_slept_through_a_cut_loses_nothing(url, monkeypatch):
     """No file there says which commit was the last, so the next number looks free; a commit below would be lost."""
-    monkeypatch.setattr(truncation, "_SHORTEST", -10.0)
+    monkeypatch.setattr(vacuum, "_SHORTEST", -10.0)
     monkeypatch.setattr(log, "_LOOK_EVERY", 0.0)
     sleeper, other = _map(url), _map(url)
     sleeper.update(["a"], lambda old: [1])

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from dstream.delta.vacuum import STAGED_FOR
 from dstream.errors import IllegalStateError, SourceError
-from dstream.storage.lake.collection import STAGED_FOR
 from tests.storage.lake.writing import written
 
 

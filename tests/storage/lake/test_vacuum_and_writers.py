@@ -9,17 +9,16 @@ from types import SimpleNamespace
 import pytest
 from deltalake import DeltaTable
 
-from dstream.delta import checkpoints
+from dstream.delta import checkpoints, vacuum
 from dstream.errors import IllegalStateError
 from dstream.spi.store import Options, Splice
-from dstream.storage.lake import collection
 from tests.storage.lake.writing import written
 
 
 @pytest.fixture(autouse=True)
 def ahead(monkeypatch):
     """Let the clock of every vacuum be 25 hours ahead."""
-    monkeypatch.setattr(collection, "time", SimpleNamespace(time=lambda: time.time() + 25 * 3600))
+    monkeypatch.setattr(vacuum, "time", SimpleNamespace(time=lambda: time.time() + 25 * 3600))
 
 
 def _job(store):

@@ -1,0 +1,195 @@
+"""Removal of files that no reader needs, by a vacuum or with the truncation of the log behind a checkpoint.
+
+A vacuum looks at all files of a collection. A job that commits five times a second cannot wait for one: it cuts a few
+commits with each of its own. Handles that have not read so far begin anew at the checkpoint.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from typing import Any
+
+from dstream.base.validation import NOT_UNDERSTOOD, checked_number
+from dstream.delta.actions import (
+    ENTRY,
+    LOG,
+    Actions,
+    condemned_in,
+    entry_path,
+    entry_version,
+    is_removable,
+    is_temporary,
+    read_entry,
+)
+from dstream.delta.checkpoints import read_checkpoint, remove_checkpoints
+from dstream.delta.log import Log
+from dstream.errors import CollectionDestroyedError
+from dstream.filesystem.folders import Found
+
+__all__ = ["STAGED_FOR", "LogTruncation", "vacuum"]
+
+
+STAGED_FOR = 24 * 3600.0
+"""Seconds for which a file that no commit names counts as the work of a writer that has yet to commit."""
+
+
+def vacuum(log: Log, older_than: float) -> int:
+    """Remove the files of a collection that were taken out, or never committed, long enough ago.
+
+    When a file was taken out is known from the log entry that says so, and from nothing else: its own age
+    says when it was written. The log itself stays, also that of a destroyed collection: a handle that was
+    opened long ago reads on where it stopped.
+
+    A clock that is wrong may make a file look like an orphan whose writer still lives. So orphans are named in a
+    commit first, and no later commit can add them (`Log.publish`): the writer fails, and the collection stays whole.
+
+    Args:
+        log: the log of the collection.
+        older_than: seconds that a file must have been without use.
+
+    Returns:
+        How many files were removed.
+    """
+    _read_on(log)
+    now = time.time()
+    limit, staged_limit = now - older_than, min(now - older_than, now - STAGED_FOR)
+    entries, others = _divided(log.folder.found())
+    unnamed = [file for file in others if file.written_at <= limit and not log.is_live(file.path)]
+    taken_out = dict(_taken_out(log, (entry for entry in entries if entry.written_at > staged_limit)))
+    unneeded = [file.path for file in unnamed if taken_out.get(file.path, _unknown(file, staged_limit)) <= limit]
+    _condemn(log, [path for path in unneeded if path not in taken_out and not is_temporary(path)])
+    removed = [path for path in unneeded if not log.is_live(path)]  # what was committed meanwhile stays
+    for path in removed:
+        log.folder.delete(path)
+    return len(removed)
+
+
+def _read_on(log: Log) -> None:
+    with log.lock:
+        log.is_destroyed()
+
+
+def _condemn(log: Log, orphans: Sequence[str]) -> None:
+    """Commit that orphans are removed; to a collection that was destroyed nobody commits any more."""
+
+    def named() -> Actions | None:
+        condemned = tuple(path for path in orphans if not log.is_live(path))
+        return Actions(condemned=condemned) if condemned else None
+
+    with suppress(CollectionDestroyedError):
+        log.commit(named)
+
+
+def _divided(files: Iterable[Found]) -> tuple[list[Found], list[Found]]:
+    """Tell the entries of the log from files that may go; what the lake has not made is neither."""
+    entries, others = [], []
+    for file in files:
+        if is_removable(file.path):
+            others.append(file)
+        elif ENTRY.fullmatch(file.path):
+            entries.append(file)
+    return entries, others
+
+
+def _taken_out(log: Log, entries: Iterable[Found]) -> Iterator[tuple[str, float]]:
+    """Give the files that some log entries take out, and when."""
+    for entry in entries:
+        version = entry_version(entry.path)
+        if version is None or not log.has_entry(version):
+            continue  # It was cut since it was listed, with what it took out.
+        for action in log.entry(version):
+            if "remove" in action:
+                yield action["remove"]["path"], entry.written_at
+
+
+def _unknown(file: Found, staged_limit: float) -> float:
+    """Return when a file was taken out that no young entry names: long ago, or never, so it may be staged."""
+    return file.written_at if file.written_at <= staged_limit else float("inf")
+
+
+_SHORTEST = 5.0
+"""Seconds for which everything stays: handles look for a cut once a second."""
+_MOST = 50
+"""Commits of one call."""
+_PAUSE = 1.0
+"""Seconds after which it is worth to look whether there is a newer checkpoint."""
+
+
+class LogTruncation:
+    """The cut of one log, in one process. Two processes may cut the same one.
+
+    Args:
+        log: that of the collection.
+    """
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self._first: int | None = None
+        self._summed_up = -1
+        self._not_before = 0.0
+
+    def cut(self, older_than: float) -> int:
+        """Cut a few of the oldest commits, if they are older than so many seconds; return how many.
+
+        Commits that name what a vacuum removes stay: writers that began before them must see them.
+        """
+        if time.monotonic() < self._not_before:
+            return 0
+        limit, removed = (time.time() - max(older_than, _SHORTEST)) * 1000, 0
+        with self._log.lock:
+            if self._log.is_destroyed():
+                return 0
+        while removed < _MOST and self._is_summed_up():
+            if not self._cut_first(limit):
+                self._not_before = time.monotonic() + min(_PAUSE, older_than / 10)
+                break
+            removed += 1
+        return removed
+
+    def _is_summed_up(self) -> bool:
+        """Say whether a checkpoint that can be read stands for the first commit that is there."""
+        folder = self._log.folder
+        if self._first is None:
+            versions = [version for path in folder.paths(LOG) if (version := entry_version(path)) is not None]
+            self._first = min(versions, default=0)
+        if self._first >= self._summed_up:
+            found = read_checkpoint(folder)
+            before, self._summed_up = self._summed_up, -1 if found is None else found.version
+            if self._summed_up > before:
+                remove_checkpoints(folder, self._summed_up)
+            else:
+                self._not_before = time.monotonic() + _PAUSE
+        return self._first < self._summed_up
+
+    def _cut_first(self, limit: float) -> bool:
+        """Remove the first commit and what it took out; False if it is too young."""
+        assert self._first is not None, "it was looked for"
+        version, folder = self._first, self._log.folder
+        try:
+            entry = read_entry(folder, version, self._log.all_sealed)
+        except FileNotFoundError:  # another process was here
+            self._first += 1
+            return True
+        if not _made_at(entry) < limit:
+            return False
+        taken_out = [action["remove"]["path"] for action in entry if "remove" in action]
+        with self._log.lock:
+            gone = [path for path in taken_out if not self._log.is_live(path)]
+        for path in gone:
+            folder.delete(path)
+        if not condemned_in(entry):
+            folder.delete(entry_path(version))
+        self._first += 1
+        return True
+
+
+def _made_at(entry: list[dict[str, Any]]) -> float:
+    """Return when a commit was made, in milliseconds since 1970; one that does not say counts as young."""
+    for action in entry:
+        try:
+            return checked_number(action["commitInfo"]["timestamp"])
+        except NOT_UNDERSTOOD:
+            continue
+    return float("inf")
