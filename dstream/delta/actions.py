@@ -102,7 +102,7 @@ class DataFile(NamedTuple):
         version: the commit that decides its place among other files; newer ones win.
         place: its position among the files of one commit; lists only.
         bucket: which keys it holds; 0 in lists.
-        path: where it stands, from the folder of the collection on.
+        path: relative to the folder of the collection.
         size: in bytes.
         rows: how many rows it has.
         sums: the checksums of its blocks (`checksums`); empty if another program has written it.
@@ -119,7 +119,7 @@ class DataFile(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Actions:
-    """What one commit does.
+    """The changes of one commit.
 
     Attributes:
         adds: files that belong to the collection from now on.
@@ -273,7 +273,7 @@ THINGS: dict[str, tuple[str, str | None]] = {
     "remove": ("file", "path"),
     "add": ("file", "path"),
 }
-"""What each kind of action is about, and the field by which things of that kind differ, if there are several."""
+"""The subject of each kind of action, and the field that identifies it if there are several."""
 
 _dumps = json.JSONEncoder(separators=(",", ":")).encode
 

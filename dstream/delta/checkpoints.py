@@ -146,12 +146,12 @@ _ROWS_OF_A_COMMIT = 50
 
 _CHECKPOINT = re.compile(rf"{LOG}/([0-9]{{20}})\.checkpoint\.parquet")
 _STATE = CHECKPOINT.remove(CHECKPOINT.get_field_index("remove"))
-"""What a handle wants to know. Files that were removed may be many."""
+"""The columns that a handle reads. Files that were removed may be many."""
 _log = logging.getLogger(__name__)
 
 
 class Checkpoint(NamedTuple):
-    """What a log amounts to at one version."""
+    """The state of a table at one version."""
 
     version: int
     protocol: Mapping[str, Any]

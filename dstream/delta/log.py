@@ -1,7 +1,7 @@
 """`Log`: the commits of one table and their accumulated state, and the additions of each commit.
 
 A commit is a file `_delta_log/<version>.json`. Who creates the file of the next version has committed, and has
-seen all commits before it; nobody else can create it. That one step is all the coordination there is.
+seen all commits before it; no other process can create it. That one step is all the coordination there is.
 `delta-rs` could do it too, 10 to 80 times slower and slower with every commit.
 """
 
@@ -386,7 +386,7 @@ def _with(files: tuple[DataFile, ...], file: DataFile) -> tuple[DataFile, ...]:
 
 
 class Addition(NamedTuple):
-    """What a commit has added.
+    """The files that a commit has added.
 
     Attributes:
         version: the commit.

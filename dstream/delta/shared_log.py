@@ -56,7 +56,7 @@ class DeltaLog(TableState):
 
     @property
     def protocol(self) -> dict[str, Any] | None:
-        """What readers and writers have to know; None if there is no table."""
+        """The version and features that readers and writers need; None if there is no table."""
         return self.of("protocol").get(None)
 
     @property
@@ -145,7 +145,7 @@ class DeltaLog(TableState):
             )
 
     def put(self, actions: list[dict[str, Any]]) -> bool:
-        """Commit as the next version; say whether nobody else has done so meanwhile."""
+        """Commit as the next version; False if another commit has taken it."""
         lines = "\n".join(json.dumps(action, separators=(",", ":")) for action in actions)
         if not self.place.create(entry_path(self.version + 1), lines.encode()):
             return False

@@ -28,7 +28,7 @@ LONGEST_WAIT = 1.0
 """Seconds after which a commit is tried whoever's turn it is."""
 
 _STUCK_FOR = 30.0
-"""Seconds for which nobody in this process waits for a turn that could not be had in time."""
+"""Seconds for which this process does not wait for a turn that could not be had in time."""
 _PAUSES = (0.0001, 0.001)
 
 _mine = threading.local()

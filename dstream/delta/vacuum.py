@@ -72,7 +72,7 @@ def _read_on(log: Log) -> None:
 
 
 def _condemn(log: Log, orphans: Sequence[str]) -> None:
-    """Commit that orphans are removed; to a collection that was destroyed nobody commits any more."""
+    """Commit that orphans are removed; a collection that was destroyed takes no commit."""
 
     def named() -> Actions | None:
         condemned = tuple(path for path in orphans if not log.is_live(path))
@@ -131,7 +131,7 @@ class LogTruncation:
         self._not_before = 0.0
 
     def cut(self, older_than: float) -> int:
-        """Cut a few of the oldest commits, if they are older than so many seconds; return how many.
+        """Cut at most 50 of the oldest commits, if they are older than some seconds; return the number.
 
         Commits that name what a vacuum removes stay: writers that began before them must see them.
         """
@@ -149,7 +149,7 @@ class LogTruncation:
         return removed
 
     def _is_summed_up(self) -> bool:
-        """Say whether a checkpoint that can be read stands for the first commit that is there."""
+        """Return whether a checkpoint that can be read sums up the first commit that is there."""
         folder = self._log.folder
         if self._first is None:
             versions = [version for path in folder.paths(LOG) if (version := entry_version(path)) is not None]

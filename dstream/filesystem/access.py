@@ -243,7 +243,7 @@ class ReferredFiles:
 
 
 def is_compressed(file: File) -> bool:
-    """Whether the name of the file ends as that of a gzip, bzip2, xz or Zstandard file."""
+    """Return whether the name of the file ends as that of a gzip, bzip2, xz or Zstandard file."""
     return file.path.lower().endswith(_COMPRESSED)
 
 
@@ -313,7 +313,7 @@ def decompressed_stream(stream: io.BufferedReader, ending: str) -> io.BufferedRe
 
 
 class _Members(io.RawIOBase):
-    """What is compressed in members, one behind the other, maybe with zeros between, as `GzipFile` takes them.
+    """Content compressed in members, one behind the other, maybe with zeros between, as `GzipFile` takes them.
 
     Unlike here, the end is silent in `BZ2File` and `LZMAFile` where something follows a member that is none.
     """

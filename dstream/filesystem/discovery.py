@@ -101,7 +101,7 @@ def _text(path: object) -> str:
 
 
 def _instead_of(path: object) -> str:
-    """Say what to write where somebody gave a file that is open, or bytes."""
+    """Return what to write instead of a file that is open, or of bytes."""
     if isinstance(path, bytes | bytearray | os.PathLike):
         return ": os.fsdecode(path) makes a str of it"
     if hasattr(path, "read"):

@@ -44,7 +44,7 @@ class Folder(Protocol):
 
     @property
     def title(self) -> str:
-        """What errors call it, without secrets."""
+        """The name of the folder in errors, without secrets."""
         ...
 
     def exists(self, path: str) -> bool:
@@ -256,7 +256,7 @@ def temporary_name() -> str:
 
 
 def random_digits() -> str:
-    """Return 32 hexadecimal digits that nobody else has; those of a UUID cost four times as much."""
+    """Return 32 random hexadecimal digits; those of a UUID cost four times as much."""
     return os.urandom(16).hex()
 
 

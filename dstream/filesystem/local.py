@@ -22,7 +22,7 @@ __all__ = ["LocalFolder"]
 _LAST_CREATED = "_last_created"
 _READ_WHOLE = 1 << 20
 _PRIVATE = ("records/", "jobs/")
-"""Where jobs keep their plans, which may have passwords in them, and their state."""
+"""The folders of plans of jobs, which may have passwords in them, and of their state."""
 _LARGEST_READ = 1 << 30
 """In bytes. No description and no log entry comes near; a file with a hole in it may say that it has any size."""
 _ANY_SIZE = 1 << 63
@@ -276,7 +276,7 @@ def _status(path: str, look: Callable[[str], os.stat_result]) -> os.stat_result 
 
 
 def _created(path: str, mode: int) -> int:
-    """Open a new file, which nobody else may write to; that of a symbolic link is none."""
+    """Open a new file, which only this user may write; that of a symbolic link is none."""
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
 
 

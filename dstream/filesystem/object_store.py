@@ -32,7 +32,7 @@ _READ_WHOLE = 16 << 20
 _KEEP_IN_MEMORY = 16 << 20
 _REQUESTS = 32
 RETRIES: Any = None
-"""How often a request is sent again; None for obstore's own choice, ten times within three minutes (0.12)."""
+"""The number of retries of a request; None for obstore's own choice, ten times within three minutes (0.12)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ __all__ = ["HIDDEN", "NULL_PARTITION", "LocalOutput", "RemoteOutput", "output_fo
 
 HIDDEN = ".dstream"
 NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
-"""How Hive, Spark and DuckDB write None."""
+"""The name of the folder for None in Hive, Spark and DuckDB."""
 
 LONGEST_WAIT = 60.0
 """Seconds until who waits for the lock gives up. A commit has it for as long as its files take to be renamed."""

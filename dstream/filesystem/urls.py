@@ -31,7 +31,7 @@ __all__ = [
 
 
 URL = re.compile(r"[A-Za-z][\w+.-]*(::[A-Za-z][\w+.-]*)*://")
-"""How a URL of fsspec begins; `zip::s3://...` leads through two file systems."""
+"""The beginning of a URL of fsspec; `zip::s3://...` leads through two file systems."""
 
 IN_OBSTORE = frozenset({"s3", "s3a", "gs", "az", "abfs", "abfss"})
 """Schemes that obstore takes, which the default storage needs too."""
@@ -175,7 +175,7 @@ def check_scheme(scheme: str, purpose: str) -> None:
 
 
 def opened_url(url: str) -> tuple[Any, str]:
-    """Return the file system of a URL, and how it calls what stands there.
+    """Return the file system of a URL, and the path of the URL in it.
 
     An object store is reached as the storage is: through obstore where no other package for it is installed, with the
     endpoint, region and profile of the environment.

@@ -253,7 +253,7 @@ class DeltaJob:
     Attributes:
         log: that of the table.
         folder: remembers epochs without items, of which the log says nothing.
-        app_id: what the log calls the job; None if nobody else may commit it.
+        app_id: what the log calls the job; None if no other process may commit it.
         replace: its files take the place of all earlier ones.
     """
 

@@ -52,7 +52,7 @@ STAGED = re.compile(r"[0-9a-f]{32}-[0-9a-f]{32}")
 _RECORD = re.compile(r"[0-9a-f]{32}")
 _LEVEL = r"[^/\0._=][^/\0=]*=[^/\0]*/"
 FOLDER = re.compile(rf"(?:{_LEVEL})*")
-"""What `partition_by` calls folders, `country=NO/`: none of them is hidden, or leads out of where it stands."""
+"""The folders of `partition_by`, `country=NO/`: none of them is hidden, or leads out of its folder."""
 
 _PUBLISHED = re.compile(rf"(?:{_LEVEL})*[^/\0._][^/\0]*-(\d{{6,}})-\d{{5,}}(?:-[0-9a-f]{{8}})?\.[a-z0-9.]+")
 _REMOVED = re.compile(rf"(?:{_LEVEL})*[^/\0._][^/\0]*")
@@ -61,7 +61,7 @@ _JOINED = re.compile(rf"{re.escape(HIDDEN)}/{STAGED.pattern}")
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """What a commit makes visible.
+    """The files that a commit makes visible.
 
     Attributes:
         record: that of its job.
@@ -95,7 +95,7 @@ class FolderState:
 
     @property
     def path(self) -> str:
-        """What messages call it."""
+        """The name in messages."""
         return self.place.title
 
     def strangers(self) -> list[str]:
@@ -187,7 +187,7 @@ class FolderState:
         return {each[0] for each in held if isinstance(each, list) and each and isinstance(each[0], str)}
 
     def forget(self, record: str) -> None:
-        """Remove what is written down of a job that nobody will commit again."""
+        """Remove the record of a job that will not be committed again."""
         with contextlib.suppress(OSError, SinkError):
             self.place.delete(_record(record))
 
@@ -236,13 +236,13 @@ def number_of(name: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class FileReceipt:
-    """What a task wrote.
+    """The file that a task wrote.
 
     Attributes:
         name: of the file, below the hidden folder.
         size: in bytes.
         folder: below the target, with a slash at its end; empty for the target itself.
-        columns: what stands in the file.
+        columns: those of the file.
         items: how many; -1 in a receipt of a run before this was counted.
     """
 
@@ -326,7 +326,7 @@ _WEEK = 7 * 24 * 60 * 60.0
 
 @contextlib.contextmanager
 def locked(folder: FolderState) -> Iterator[None]:
-    """Let nobody else commit; finish what a process that died has left in the middle.
+    """Let no other process commit; finish what a process that died has left in the middle.
 
     Raises:
         SinkError: another process has the lock for a minute, or the folder is gone.
@@ -433,7 +433,7 @@ def _remove_empty(folder: FolderState, below: str) -> None:
 
 
 def sweep(folder: FolderState, runs: set[str]) -> None:
-    """Remove what these runs have written, and what others wrote a week ago and nobody committed; raises nothing.
+    """Remove what these runs have written, and what others wrote a week ago and did not commit; raises nothing.
 
     What an unfinished commit names stays, and what jobs hold back.
     """

@@ -149,7 +149,7 @@ OnExistingFiles = Literal["add", "refuse"]
 
 @dataclass(frozen=True, slots=True, repr=False)
 class FileSink(Replaceable, Generic[T]):
-    """What `to_files` returns.
+    """The reducer that `to_files` returns.
 
     Attributes:
         place: what is written into.

@@ -135,7 +135,7 @@ class PartitionFolders:
 
 
 _LONGEST = 255
-"""How many bytes the name of a folder has at most, where files are kept."""
+"""The most bytes of the name of a folder in usual file systems."""
 
 
 def _level(name: str, value: Any) -> str:
@@ -175,7 +175,7 @@ def _escaped(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Rolling:
-    """When a file ends and the next one begins.
+    """The limits at which a file ends and the next one begins.
 
     Attributes:
         size: of its content in bytes, at most, unless one item has more.
@@ -210,13 +210,13 @@ class FileWriter:
         return f"{self.run}-{uuid.uuid4().hex}"
 
     def name_of(self, staged: str, folder: str) -> str:
-        """Return where a file of a task stands in the place."""
+        """Return the path of a file of a task in the folder."""
         if self.prefix is None:
             return f"{HIDDEN}/{staged}"
         return f"{folder}{self.prefix}-{staged}{self.form.suffix}"
 
     def write(self, items: Iterator[Any]) -> Iterator[Receipt]:
-        """Give the name and the size of each file, and what stands in it; none if there is no item."""
+        """Give the receipt of each file; none if there is no item."""
         files = _OpenFiles(self)
         try:
             for piece in pieces(items, self.form.piece):
@@ -277,7 +277,7 @@ class _OpenFiles:
 
 MOST_OPEN = 32
 _HELD = 64 * 2**20
-"""How many bytes the open files of a task may keep in memory, together."""
+"""The most bytes that the open files of a task keep in memory, together."""
 _HELD_OF_ONE = 16 * 2**20
 
 
@@ -342,7 +342,7 @@ class CountedFile:
 
 
 MOST_HELD = 500
-"""How many files a job holds back before they are joined, so that its record stays small."""
+"""The most files that a job holds back before they are joined, so that its record stays small."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,7 +372,7 @@ class BufferedEpochs:
 
 @dataclass(frozen=True, slots=True)
 class FileBuffer:
-    """What one job holds back in a folder.
+    """The files that one job holds back in a folder.
 
     Attributes:
         record: where the folder remembers the job.
@@ -386,7 +386,7 @@ class FileBuffer:
     form: JoinedFormat
 
     def found(self) -> BufferedEpochs:
-        """Return what is held back now."""
+        """Return the files that are held back now."""
         receipts, since = self.folder.held(self.record)
         return BufferedEpochs(tuple(checked_receipt(each, self.folder) for each in receipts), since)
 

@@ -225,7 +225,7 @@ SHARED = frozenset(
         uuid.UUID,
     }
 )
-"""Types whose values nobody can change."""
+"""Types of immutable values."""
 
 _COMPARED = frozenset({bool, int, str, bytes})
 
@@ -240,7 +240,7 @@ def own_copy(codec: Codec, value: Any) -> Any:
 
 
 def same_value(codec: Codec, left: Any, right: Any) -> bool:
-    """Say whether nobody could tell two values apart; False if that is not certain."""
+    """Return whether two values cannot be told apart; False if that is not certain."""
     if left is right:
         return True
     if type(left) is not type(right):
@@ -257,7 +257,7 @@ Files = tuple[DataFile, ...]
 
 
 class Positions:
-    """Where the files of a list begin, counted in items."""
+    """The positions at which the files of a list begin, counted in items."""
 
     def __init__(self, files: Files) -> None:
         self.files = files
@@ -271,7 +271,7 @@ class Positions:
     def touched(self, start: int, stop: int) -> tuple[int, int]:
         """Return the first file that holds items from `start` up to, not including, `stop`, and the one after the last.
 
-        An empty stretch touches the file in which it stands; at the end of the list, none.
+        An empty stretch touches the file that it is in; at the end of the list, none.
         """
         first = bisect_right(self._starts, start) - 1
         last = bisect_right(self._starts, max(stop, start + 1) - 1)

@@ -65,12 +65,12 @@ class LakeCollection:
 
     @property
     def identity(self) -> str:
-        """What a later one of its name has not."""
+        """The UUID by which it differs from a later one of its name."""
         return self._description.identity
 
     @property
     def options(self) -> Options:
-        """How it was made, with the types as far as they are decided."""
+        """The options that it was made with, and the types as far as they are decided."""
         with self._log.lock:
             self._refresh()
             return self._description.shape.options(self._codec)
@@ -107,12 +107,12 @@ class LakeCollection:
 
     @property
     def description(self) -> Description:
-        """What it is."""
+        """The description of its creation."""
         return self._description
 
     @property
     def codec(self) -> Codec:
-        """How keys and values are encoded, as of the newest commit that was read."""
+        """The encoding of keys and values, as of the newest commit that was read."""
         return self._codec
 
     def has_committed(self, transaction: str, epoch: int) -> bool:
@@ -220,7 +220,7 @@ class LakeCollection:
                     raise self._log.not_there(str(error)) from error
 
     def _after_commit(self, version: int, tidy: Callable[[], None]) -> None:
-        """Do what keeps the collection fast. The commit stands, so a failure here is only logged."""
+        """Compact and write checkpoints. The commit is made, so a failure here is only logged."""
         try:
             tidy()
             if self._log.metadata is not None and is_due(self._folder, version, self._kept_for is not None):

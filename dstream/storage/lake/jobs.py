@@ -41,11 +41,11 @@ __all__ = ["JOB", "LakeItemWriter", "LakeListJob", "LakeMapJob", "StagedJob", "S
 
 
 JOB = "dstream.job."
-"""What stands before the name of a job in the transactions of a log."""
+"""The prefix of the name of a job in the transactions of a log."""
 
 
 class StagedRows(NamedTuple):
-    """What a task has written for one bucket, or for its part of a list.
+    """The files that a task has written for one bucket, or for its part of a list.
 
     Attributes:
         begun: the newest commit when its job began: `merged` is right if no later one has changed its bucket.
@@ -81,7 +81,7 @@ W = TypeVar("W")
 
 
 class StagedJob(ABC, Generic[W]):
-    """What jobs of maps and lists do alike.
+    """The steps that jobs of maps and lists share.
 
     Args:
         collection: where the job writes to.
@@ -103,7 +103,7 @@ class StagedJob(ABC, Generic[W]):
 
     @property
     def is_done(self) -> bool:
-        """Whether this epoch of a job of that name, or a later one, has committed."""
+        """Return whether this epoch of a job of that name, or a later one, has committed."""
         return self._transaction is not None and self._collection.has_committed(self._transaction, self._epoch)
 
     def commit(self, receipts: Sequence[Any]) -> None:
@@ -131,7 +131,7 @@ class StagedJob(ABC, Generic[W]):
         return replace(actions, metadata=metadata, transaction=self._transaction, epoch=self._epoch, begun=begun)
 
     def _check_there(self, actions: Actions) -> None:
-        """Refuse to commit a file that anybody has removed. Of what was just written here nobody knows the name."""
+        """Refuse to commit a file that was removed. No other process knows the names of what was just written here."""
         log = self._collection.log
         missing = log.folder.missing([file.path for file in actions.adds]) if self._transaction else []
         if missing:
@@ -267,7 +267,7 @@ class LakeMapJob(StagedJob[LakeEntryWriter]):
 
 @dataclass(frozen=True, slots=True)
 class LakeItemWriter:
-    """Writes the items of a task into one new file, which nobody sees before the commit.
+    """Writes the items of a task into one new file, which no reader sees before the commit.
 
     Attributes:
         folder: where the file goes.

@@ -1,7 +1,7 @@
 """`LakeList`: the items of a list in a Delta table.
 
 The order is that of the commits, then of the files in one commit, then of the rows in a file. Appending makes a
-new file; a change in the middle rewrites the files that it touches into one that stands in their place.
+new file; a change in the middle rewrites the files that it touches into one that replaces them.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class LakeList(LakeCollection):
                 yield layout.adapted(batch)
 
     def _placed(self, file: DataFile, touched: Sequence[DataFile]) -> tuple[DataFile, ...]:
-        """Give a new file the place of the first one that it stands for; an empty one is not kept."""
+        """Give a new file the position of the first one that it replaces; an empty one is not kept."""
         if not file.rows:
             self._folder.delete(file.path)
             return ()
@@ -173,7 +173,7 @@ class LakeList(LakeCollection):
             self._fold(_newest_small)
 
     def _fold(self, chosen: Callable[[tuple[DataFile, ...]], tuple[DataFile, ...]]) -> bool:
-        """Fold neighbouring files into one that stands in the place of the first; False if one is gone meanwhile."""
+        """Fold neighbouring files into one at the position of the first; False if one is gone meanwhile."""
         with self._log.lock:
             self._refresh()
             files, layout, begun = self._log.groups.get(0, ()), self._layout, self._log.version

@@ -208,7 +208,7 @@ class LakeMap(LakeCollection):
             return value if type(value) in SHARED else own_copy(self._codec, value)
 
     def _places(self, keys: Sequence[Any]) -> list[tuple[int, Any]]:
-        """Return the bucket of each key, and what stands for it in a dict."""
+        """Return the bucket of each key, and its identity in a dict."""
         encode, buckets = self._codec.encode_key, self._buckets
         return [(bucket_of(encode(key), buckets), identity(key)) for key in keys]
 

@@ -58,7 +58,7 @@ Rows = tuple[list[Any], list[Any]]
 
 @dataclass(frozen=True, slots=True)
 class MergePlan:
-    """What a job does with the entries that are there.
+    """The way in which a job treats the entries that are there.
 
     Attributes:
         merge: makes one value of the one that is there and the new one; None if the new one replaces it.
@@ -76,7 +76,7 @@ class MergePlan:
 
     @property
     def reads_current(self) -> bool:
-        """Whether what is written depends on what is there."""
+        """Whether the new entries depend on the old ones."""
         return self.merge is not None or self.journal
 
 
@@ -234,7 +234,7 @@ def rewritten(folder: StorageFolder, layout: Layout, file: DataFile, written_by:
 
 @dataclass(frozen=True, slots=True)
 class LakeEntryWriter:
-    """Writes the entries of a task into one new file per bucket, which nobody sees before the commit.
+    """Writes the entries of a task into one new file per bucket, which no reader sees before the commit.
 
     Attributes:
         folder: where files go.
@@ -331,7 +331,7 @@ def _batch(layout: Layout, entries: Sequence[tuple[Any, Any]]) -> pa.RecordBatch
 
 
 MAX_FILES = 64
-"""How many files a bucket has before some are folded."""
+"""The number of files of a bucket before some are folded."""
 
 _SMALL_ROWS = 1024
 _SORTED_BYTES = 1 << 30

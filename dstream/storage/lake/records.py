@@ -45,7 +45,7 @@ __all__ = [
 
 
 KEPT = 3
-"""How many files of a record stay, so that most readers find the one that they have seen in a listing."""
+"""The number of files of a record that stay, so that most readers find the one that they have seen in a listing."""
 
 RECORDS = "records"
 """The folder of all records in that of the storage."""
@@ -58,7 +58,7 @@ _MOST_FILES = 10**20 - 2
 _LONGEST_HEADER = 10_000
 _DIGITS = 12
 _REMEMBERED = 128
-"""How many writes may come after one whose outcome its writer has yet to see."""
+"""The most writes that may come after one whose outcome its writer has yet to see."""
 _TOKENS = re.compile(rf"(?:[0-9a-f]{{{_DIGITS}}})*")
 
 
@@ -132,7 +132,7 @@ def place_of(name: str) -> str:
 
 
 def record_path(name: str, number: int) -> str:
-    """Return where a file of a record stands."""
+    """Return the path of a file of a record."""
     return f"{place_of(name)}/{number:020d}.record"
 
 
@@ -258,7 +258,7 @@ class LakeRecords:
             raise _damaged(folder, path, f"is damaged: {error}") from error
 
     def _put(self, name: str, made: RecordFile, kept: int) -> bool:
-        """Create a file, and say whether it came next: nobody else has written this number, now or before."""
+        """Create a file, and return whether it came next: no other process has written this number, now or before."""
         folder, path = self._folder_of(name), record_path(name, made.number)
         is_created = folder.create(path, made.packed(name))
         there = _listed(folder, name)

@@ -52,7 +52,7 @@ _SETTINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What a collection is, from its creation to its end.
+    """The description of a collection, the same from its creation to its end.
 
     Attributes:
         identity: a UUID; a collection of the same name that is made later has another one.
@@ -73,7 +73,7 @@ class Description:
 
     @property
     def title(self) -> str:
-        """What errors call it."""
+        """The name in errors."""
         return f"{self.kind} {self.name!r}"
 
     @property

@@ -40,7 +40,7 @@ _KEYS = frozenset({str, int, bytes})
 
 
 class _Form(NamedTuple):
-    """A file without the key and the value: what stands before, between and behind them."""
+    """A file without the key and the value: the bytes before, between and behind them."""
 
     before: bytes
     between: bytes
@@ -135,7 +135,7 @@ def _form(layout: Layout, key: Any, value: Any, cells: tuple[bytes, bytes]) -> _
 
 
 class Changed(NamedTuple):
-    """What happens to one key.
+    """The change of one key.
 
     Attributes:
         bucket: where it belongs.

@@ -110,7 +110,7 @@ _BYTES_AT_ONCE = PORTION_BYTES
 
 @dataclass(frozen=True)
 class Layout:
-    """Which columns a collection has, and how entries and items become columns.
+    """The columns of a collection, and the conversion of entries and items into them.
 
     Attributes:
         codec: how keys and values are encoded.
@@ -214,7 +214,7 @@ def _stored(kind: Type | None, fields: Sequence[pa.Field]) -> list[pa.Field]:
 
 
 def write_rows(folder: StorageFolder, batch: pa.RecordBatch, bucket: int, prefix: str = "") -> DataFile:
-    """Write rows into a new file that nobody sees yet."""
+    """Write rows into a new file that no reader sees yet."""
     if batch.num_rows > _SMALL_FILE or takes_more(batch, PORTION_BYTES):
         with DataWriter(folder, batch.schema, bucket, prefix) as writer:
             writer.write(batch)
@@ -233,14 +233,14 @@ def small_file(batch: pa.RecordBatch) -> bytes:
 
 
 def write_file(folder: StorageFolder, data: bytes, rows: int, bucket: int, prefix: str = "") -> DataFile:
-    """Write a new file that nobody sees yet, of which all bytes are there."""
+    """Write a new file that no reader sees yet, of which all bytes are there."""
     path = new_path(prefix)
     folder.write(path, data)
     return DataFile(NOT_COMMITTED, 0, bucket, path, len(data), rows, sums_of(data))
 
 
 def takes_more(batch: pa.RecordBatch, size: int) -> bool:
-    """Say whether rows take more than so many bytes.
+    """Return whether rows take more than some bytes.
 
     What the buffers hold is known in 0.2 us. Rows may be a part of that; how much they take is known in 9 us.
     """
@@ -248,7 +248,7 @@ def takes_more(batch: pa.RecordBatch, size: int) -> bool:
 
 
 def write_parts(folder: StorageFolder, parts: Sequence[pa.RecordBatch], bucket: int, prefix: str = "") -> DataFile:
-    """Write rows, at least one, into a new file that nobody sees yet; more than 2 GiB of a column are several parts."""
+    """Write rows, at least one, into a new file that no reader sees yet; more than 2 GiB of a column in parts."""
     if len(parts) == 1:
         return write_rows(folder, parts[0], bucket, prefix)
     with DataWriter(folder, parts[0].schema, bucket, prefix) as writer:
@@ -285,7 +285,7 @@ class DataWriter:
         self._is_large = False
 
     def _begun(self, bytes_of_one: int) -> parquet.ParquetWriter:
-        """Begin the file in the way that suits its first rows, which have so many bytes each.
+        """Begin the file in the way that suits the size of its first rows.
 
         A dictionary and statistics copy each value three times, and compression copies it once (pyarrow 26).
         """
@@ -344,7 +344,7 @@ def release_memory() -> None:
 
 
 def remove_quietly(folder: StorageFolder, paths: Iterable[str]) -> None:
-    """Remove files that nobody refers to; what stays is left to the next vacuum."""
+    """Remove files that no commit names; what stays is left to the next vacuum."""
     for path in paths:
         try:
             folder.delete(path)
@@ -398,7 +398,7 @@ def _bytes_of(reader: parquet.ParquetFile) -> int:
 
 
 KEY_COLUMNS = ("key", "_pk", "_del")
-"""What must be read to know which rows remain."""
+"""The columns that say which rows remain."""
 
 _STAND_FOR_THEMSELVES = (str, int, bytes)
 
@@ -438,7 +438,7 @@ def newest_rows(
 
 
 def identities(layout: Layout, keys: list[Any]) -> list[Any]:
-    """Return what stands for each key in a dict."""
+    """Return the identity of each key in a dict."""
     kind = layout.codec.key
     if (
         kind is not None
