@@ -1,4 +1,4 @@
-"""`Log`: the commits of one table and their accumulated state, and the additions of each commit.
+"""`CollectionLog`: the commits of one table and their accumulated state, and the additions of each commit.
 
 A commit is a file `_delta_log/<version>.json`. Who creates the file of the next version has committed, and has
 seen all commits before it; no other process can create it. That one step is all the coordination there is.
@@ -36,7 +36,7 @@ from dstream.errors import CollectionDestroyedError, DStreamError, IllegalStateE
 from dstream.filesystem.folders import StorageFolder
 from dstream.spi.store import MOST_BUCKETS
 
-__all__ = ["DESTROYED", "Addition", "Log", "additions"]
+__all__ = ["DESTROYED", "Addition", "CollectionLog", "additions"]
 
 
 DESTROYED = "dstream.destroyed"
@@ -45,7 +45,7 @@ _LOOK_EVERY = 1.0
 """Seconds between looks for a gap by a handle that only reads. Who commits looks each time."""
 
 
-class Log:
+class CollectionLog:
     """The state of a collection, as far as this process has read it. Hold `lock` around everything.
 
     Attributes:
@@ -399,13 +399,13 @@ class Addition(NamedTuple):
     files: list[DataFile]
 
 
-def additions(log: Log, first: int, *, newest_first: bool = False) -> Iterator[Addition]:
+def additions(log: CollectionLog, first: int, *, newest_first: bool = False) -> Iterator[Addition]:
     """Give what each commit from `first` up to what is now the newest one has added, if it has new data."""
     versions = range(first, log.version + 1)
     return _additions(log, reversed(versions) if newest_first else versions)
 
 
-def _additions(log: Log, versions: Iterable[int]) -> Iterator[Addition]:
+def _additions(log: CollectionLog, versions: Iterable[int]) -> Iterator[Addition]:
     for version in versions:
         entry = log.entry(version)
         try:

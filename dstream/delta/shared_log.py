@@ -1,4 +1,4 @@
-"""`DeltaLog`: the log of a table that other programs share, its schema, and the check of new files.
+"""`SharedLog`: the log of a table that other programs share, its schema, and the check of new files.
 
 A commit is a file `_delta_log/<version>.json`, and who creates the next one has committed. What is not understood is
 refused: https://github.com/delta-io/delta/blob/master/PROTOCOL.md, reader version 1 and writer version 2, and moments
@@ -23,7 +23,7 @@ from dstream.schema.file_column_types import ColumnTypes
 
 __all__ = [
     "NTZ",
-    "DeltaLog",
+    "SharedLog",
     "check_table",
     "description_of",
     "partition_values",
@@ -43,7 +43,7 @@ def path_in_log(name: str) -> str:
     return quote(name, safe="/=~!$&'()*+,;:@")
 
 
-class DeltaLog(TableState):
+class SharedLog(TableState):
     """The log of a table, up to the version that was read.
 
     Attributes:
@@ -255,7 +255,7 @@ def _field(name: str, kind: str) -> dict[str, Any]:
     return {"name": name, "type": json.loads(kind) if kind[0] == "{" else kind, "nullable": True, "metadata": {}}
 
 
-def check_table(log: DeltaLog, columns: ColumnTypes, partitions: Sequence[str], *, replaces: bool) -> None:
+def check_table(log: SharedLog, columns: ColumnTypes, partitions: Sequence[str], *, replaces: bool) -> None:
     """Refuse files that do not fit the table that is there.
 
     Raises:

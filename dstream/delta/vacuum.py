@@ -24,7 +24,7 @@ from dstream.delta.actions import (
     read_entry,
 )
 from dstream.delta.checkpoints import read_checkpoint, remove_checkpoints
-from dstream.delta.log import Log
+from dstream.delta.log import CollectionLog
 from dstream.errors import CollectionDestroyedError
 from dstream.filesystem.folders import Found
 
@@ -35,7 +35,7 @@ STAGED_FOR = 24 * 3600.0
 """Seconds for which a file that no commit names counts as the work of a writer that has yet to commit."""
 
 
-def vacuum(log: Log, older_than: float) -> int:
+def vacuum(log: CollectionLog, older_than: float) -> int:
     """Remove the files of a collection that were taken out, or never committed, long enough ago.
 
     When a file was taken out is known from the log entry that says so, and from nothing else: its own age
@@ -43,7 +43,8 @@ def vacuum(log: Log, older_than: float) -> int:
     opened long ago reads on where it stopped.
 
     A clock that is wrong may make a file look like an orphan whose writer still lives. So orphans are named in a
-    commit first, and no later commit can add them (`Log.publish`): the writer fails, and the collection stays whole.
+    commit first, and no later commit can add them (`CollectionLog.publish`): the writer fails, and the collection
+    stays whole.
 
     Args:
         log: the log of the collection.
@@ -66,12 +67,12 @@ def vacuum(log: Log, older_than: float) -> int:
     return len(removed)
 
 
-def _read_on(log: Log) -> None:
+def _read_on(log: CollectionLog) -> None:
     with log.lock:
         log.is_destroyed()
 
 
-def _condemn(log: Log, orphans: Sequence[str]) -> None:
+def _condemn(log: CollectionLog, orphans: Sequence[str]) -> None:
     """Commit that orphans are removed; a collection that was destroyed takes no commit."""
 
     def named() -> Actions | None:
@@ -93,7 +94,7 @@ def _divided(files: Iterable[Found]) -> tuple[list[Found], list[Found]]:
     return entries, others
 
 
-def _taken_out(log: Log, entries: Iterable[Found]) -> Iterator[tuple[str, float]]:
+def _taken_out(log: CollectionLog, entries: Iterable[Found]) -> Iterator[tuple[str, float]]:
     """Give the files that some log entries take out, and when."""
     for entry in entries:
         version = entry_version(entry.path)
@@ -124,7 +125,7 @@ class LogTruncation:
         log: that of the collection.
     """
 
-    def __init__(self, log: Log) -> None:
+    def __init__(self, log: CollectionLog) -> None:
         self._log = log
         self._first: int | None = None
         self._summed_up = -1

@@ -152,6 +152,11 @@ class StorageFolder(Folder, Protocol):
 class NewFile(Protocol):
     """A file that is being written. Closed, it is whole, and outlives a loss of power."""
 
+    @property
+    def size(self) -> int:
+        """The number of bytes that were written."""
+        ...
+
     def write(self, data: Any) -> int:
         """Write bytes; return how many."""
         ...

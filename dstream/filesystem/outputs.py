@@ -193,10 +193,13 @@ class _LocalFile:
     def __init__(self, file: IO[bytes], path: str) -> None:
         self._file = file
         self._path = path
+        self.size = 0
 
     def write(self, data: Any) -> int:
         with writing_to(self._path):
-            return self._file.write(data)
+            written = self._file.write(data)
+        self.size += written
+        return written
 
     def flush(self) -> None:
         with writing_to(self._path):
@@ -452,10 +455,12 @@ class _RemoteFile:
         self._folder = folder
         self._path = path
         self._file = file
+        self.size = 0
 
     def write(self, data: Any) -> int:
         with self._folder._writing(self._path):
             self._file.write(bytes(data))  # Arrow gives buffers.
+        self.size += len(data)
         return len(data)
 
     def flush(self) -> None:

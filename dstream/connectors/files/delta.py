@@ -29,7 +29,7 @@ from dstream.connectors.files.publication import (
 from dstream.connectors.files.writers import FileWriter
 from dstream.delta.actions import added, removed, transaction
 from dstream.delta.shared_log import (
-    DeltaLog,
+    SharedLog,
     check_table,
     description_of,
     partition_values,
@@ -191,11 +191,11 @@ class DeltaTarget:
     writer: FileWriter
     replace: bool
     refuse: bool
-    _log: DeltaLog = field(init=False)
+    _log: SharedLog = field(init=False)
     _begun: DeltaJob | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        self._log = DeltaLog(self.place)
+        self._log = SharedLog(self.place)
 
     def begin(self, job: str | None, epoch: int = 1) -> DeltaJob:
         """Begin an epoch.
@@ -257,7 +257,7 @@ class DeltaJob:
         replace: its files take the place of all earlier ones.
     """
 
-    log: DeltaLog
+    log: SharedLog
     folder: FolderState
     app_id: str | None
     epoch: int

@@ -27,7 +27,6 @@ from dstream.connectors.files.publication import (
 )
 from dstream.connectors.files.writers import (
     BufferedEpochs,
-    CountedFile,
     FileBuffer,
     FileWriter,
     PartitionFolders,
@@ -394,7 +393,7 @@ class OneFileJob:
 
     def _copy(self, part: FileReceipt) -> str:
         place, name = self.sink.place, self.writer.new_name()
-        made = CountedFile(place.new_file(f"{HIDDEN}/{name}"))
+        made = place.new_file(f"{HIDDEN}/{name}")
         with place.open(f"{HIDDEN}/{part.name}") as file:
             shutil.copyfileobj(file, cast("IO[bytes]", made))
         made.close()

@@ -26,13 +26,12 @@ from dstream.connectors.files.formats import NO_LIMIT, FileFormat, JoinedFormat
 from dstream.connectors.files.publication import FileReceipt, FolderState, check_staged, checked_receipt
 from dstream.errors import SinkError
 from dstream.failures.attribution import each
-from dstream.filesystem.folders import NewFile, OutputFolder
+from dstream.filesystem.folders import OutputFolder
 from dstream.filesystem.outputs import HIDDEN, NULL_PARTITION
 from dstream.spi import Receipt
 
 __all__ = [
     "BufferedEpochs",
-    "CountedFile",
     "FileBuffer",
     "FileWriter",
     "PartitionBy",
@@ -292,7 +291,7 @@ class StagedFile:
         self._path = writer.name_of(self._name, folder)
         if writer.prefix is not None and folder:
             writer.place.make_folder(folder)
-        self._file = CountedFile(writer.place.new_file(self._path))
+        self._file = writer.place.new_file(self._path)
         held = _HELD // MOST_OPEN if writer.partitions.parts else _HELD_OF_ONE
         self._content = writer.form.content(cast("IO[bytes]", self._file), writer.rolling.size, held, known)
 
@@ -318,27 +317,6 @@ class StagedFile:
         self._file.discard()
         with suppress(OSError, SinkError):  # Whoever aborts the run tries again.
             self._writer.place.delete(self._path)
-
-
-class CountedFile:
-    """A file that counts its bytes.
-
-    Attributes:
-        size: how many were written.
-    """
-
-    def __init__(self, file: NewFile) -> None:
-        self._file = file
-        self.size = 0
-        self.flush = file.flush
-        self.close = file.close
-        self.discard = file.discard
-
-    def write(self, data: Any) -> int:
-        """Write bytes; return how many."""
-        written = self._file.write(data)
-        self.size += written
-        return written
 
 
 MOST_HELD = 500
@@ -425,7 +403,7 @@ class FileBuffer:
 
     def _join(self, group: Sequence[FileReceipt]) -> FileReceipt:
         place, name = self.folder.place, self.writer.new_name()
-        made = CountedFile(place.new_file(f"{HIDDEN}/{name}"))
+        made = place.new_file(f"{HIDDEN}/{name}")
         try:
             self.form.join(self._opened(group), group[0].columns, cast("IO[bytes]", made))
             made.close()

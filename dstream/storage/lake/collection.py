@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from dstream.delta.actions import Actions, DataFile
 from dstream.delta.checkpoints import is_due, write_checkpoint
-from dstream.delta.log import DESTROYED, Log
+from dstream.delta.log import DESTROYED, CollectionLog
 from dstream.delta.turns import turn
 from dstream.delta.vacuum import LogTruncation, vacuum
 from dstream.errors import CollectionDestroyedError
@@ -76,7 +76,7 @@ class LakeCollection:
             return self._description.shape.options(self._codec)
 
     @property
-    def log(self) -> Log:
+    def log(self) -> CollectionLog:
         """The commits behind it."""
         return self._log
 

@@ -9,7 +9,7 @@ before this one, the newest first: so a writer finds out whether it was its own 
 
 Who creates the file with the next number has written. Older files are removed, so a number can be free that was taken
 long ago: a writer that was stopped meanwhile may create it. The file with the highest number is therefore the one that
-counts, and a writer that finds a higher one than its own asks its history. `record_files` says what stands in a file.
+counts, and a writer that finds a higher one than its own asks its history.
 """
 
 from __future__ import annotations

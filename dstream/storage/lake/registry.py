@@ -21,7 +21,7 @@ import pyarrow as pa
 from dstream.base.validation import NOT_UNDERSTOOD, checked_text, identity
 from dstream.delta.actions import LOG
 from dstream.delta.checkpoints import delta_field
-from dstream.delta.log import Log
+from dstream.delta.log import CollectionLog
 from dstream.errors import IllegalStateError, UnsupportedError
 from dstream.filesystem.checksums import is_sealed, seal
 from dstream.filesystem.folders import StorageFolder
@@ -174,7 +174,7 @@ class Registry:
         self._trust = trust
         self._names = NamedFolder(folder, folder.title)
         self.handles: dict[CollectionKey, Any] = {}
-        self._logs: dict[CollectionKey, Log] = {}
+        self._logs: dict[CollectionKey, CollectionLog] = {}
         self._destroyed: set[CollectionKey] = set()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -225,7 +225,7 @@ class Registry:
             folders.setdefault(file.path.rpartition("/")[0], []).append(file.path)
         return [_complete(self._names, folder, files) for folder, files in folders.items()]
 
-    def logs(self) -> list[Log]:
+    def logs(self) -> list[CollectionLog]:
         """Return the logs of all collections that were ever made, also of those that were destroyed."""
         found = []
         for paths in self._all_generations():
@@ -235,21 +235,21 @@ class Registry:
                 self._is_known_to_be_destroyed(description)  # Then its log is not kept.
         return found
 
-    def predecessors(self, description: Description) -> Iterator[Log]:
+    def predecessors(self, description: Description) -> Iterator[CollectionLog]:
         """Give the logs of the destroyed collections that had the name of a collection before it."""
         for entry in self._generations(description.kind, description.name):
             log = self.log(entry)
             if entry.identity != description.identity and self._is_destroyed(entry):
                 yield log
 
-    def log(self, description: Description) -> Log:
+    def log(self, description: Description) -> CollectionLog:
         """Return the log of a collection, the same one each time until it is destroyed."""
         place = description.place
         log = self._logs.get(place)
         if log is None:
             folder = NamedFolder(self._folder.child(_data(description)), description.title)
             buckets, all_sealed = description.shape.buckets or 1, description.has_mark
-            log = Log(folder, description.title, description.partitions, buckets, all_sealed)
+            log = CollectionLog(folder, description.title, description.partitions, buckets, all_sealed)
             if place not in self._destroyed:
                 log = self._logs.setdefault(place, log)
         return log

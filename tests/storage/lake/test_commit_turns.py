@@ -12,7 +12,7 @@ import pytest
 
 from dstream.delta import turns
 from dstream.delta.actions import LOG
-from dstream.delta.log import Log
+from dstream.delta.log import CollectionLog
 from dstream.delta.turns import turn
 from dstream.spi.store import Options
 
@@ -27,14 +27,14 @@ def patient(monkeypatch):
 def published(monkeypatch):
     """How many commits were tried, by whether they were the first of their version."""
     found: Counter[bool] = Counter()
-    publish = Log.publish
+    publish = CollectionLog.publish
 
     def counting(log, actions):
         is_first = publish(log, actions)
         found[is_first] += 1
         return is_first
 
-    monkeypatch.setattr(Log, "publish", counting)
+    monkeypatch.setattr(CollectionLog, "publish", counting)
     return found
 
 

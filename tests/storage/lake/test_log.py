@@ -9,7 +9,7 @@ import pytest
 from deltalake import DeltaTable
 
 from dstream.delta import checkpoints
-from dstream.delta.log import Log
+from dstream.delta.log import CollectionLog
 from dstream.errors import CollectionDestroyedError, UnsupportedError
 from dstream.spi.store import Options
 from tests.storage.lake.writing import written
@@ -43,7 +43,7 @@ def test_log_opens_from_a_checkpoint(lake):
     checkpoints.write_checkpoint(store.log.folder)
     lake.put(store, k0=None)
     read = []
-    Log(_Watching(store.log.folder, read), "map 'm'", ("_b", "_v")).refresh()
+    CollectionLog(_Watching(store.log.folder, read), "map 'm'", ("_b", "_v")).refresh()
 
     assert lake.content(lake.map()) == {"k1": 1, "k2": 2, "k3": 3, "k4": 4, "j": 9}
     assert lake.map().begin("job").is_done
@@ -113,7 +113,7 @@ def test_log_destroyed_before_its_checkpoint_stays_so(lake):
     lake.put(store, a=1)
     store.destroy()
     checkpoints.write_checkpoint(store.log.folder)
-    old = Log(store.log.folder, "map 'm'", ("_b", "_v"))
+    old = CollectionLog(store.log.folder, "map 'm'", ("_b", "_v"))
 
     with pytest.raises(CollectionDestroyedError):
         old.refresh()

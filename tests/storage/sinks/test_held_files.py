@@ -331,7 +331,7 @@ def test_a_disk_that_is_full_while_files_are_joined_leaves_all(folder, monkeypat
     driver.commit(2, "b")
     with monkeypatch.context() as patch:
         patch.setattr(
-            "dstream.connectors.files.writers.CountedFile.write",
+            "dstream.filesystem.outputs._LocalFile.write",
             lambda self, data: (_ for _ in ()).throw(SinkError("full")),
         )
         with pytest.raises(SinkError, match="full"):
