@@ -294,7 +294,8 @@ def test_a_partition_may_come_up_and_end_at_once(sums):
 def test_processors_that_might_go_on_end_with_the_others(engine, end):
     """What stands behind them hears of it in the epoch in which everything ends, behind their last item."""
     by_hand, pipeline = epochs(engine.context), Pipeline()
-    numbers = pipeline.read_from(stream_from_processor("numbers", lambda: Numbers(end, 500))).set_local_parallelism(2)
+    source = stream_from_processor("numbers", lambda: Numbers(end, most=500, at_once=500))
+    numbers = pipeline.read_from(source).set_local_parallelism(2)
     words = numbers.map(lambda pair: f"{pair[0]}").custom_transform("totals", Totals).set_local_parallelism(1)
     words.write_to(to_ilist("out"))
     by_hand.of(pipeline)

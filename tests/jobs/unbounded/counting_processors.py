@@ -80,18 +80,22 @@ class TotalsOfKeys(Totals):
 
 
 class Numbers(Processor):
-    """A source that emits (its number, 0), (its number, 1) and so on, so many between two snapshots, up to an end."""
+    """A source that emits (its number, 0), (its number, 1) and so on, so many between two snapshots, up to an end.
 
-    def __init__(self, end: int | None = None, most: int = 10_000) -> None:
+    An epoch may end after one call, on a machine that does other work: `at_once` says how many come of that one.
+    """
+
+    def __init__(self, end: int | None = None, most: int = 10_000, at_once: int = 100) -> None:
         self.end = end
         self.most = self.left = most
+        self.at_once = at_once
         self.next = 0
 
     def init(self, outbox: Outbox, context: ProcessorContext) -> None:
         self.outbox, self.index = outbox, context.index
 
     def complete(self) -> bool:
-        for _ in range(min(100, self.left)):
+        for _ in range(min(self.at_once, self.left)):
             if self.next == self.end:
                 return True
             if not self.outbox.offer((self.index, self.next)):
