@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -87,6 +88,10 @@ class RowsOfFile:
         Raises:
             SourceError: the file cannot be read, its header does not fit, or nothing closes a quote.
         """
+        with contextlib.closing(self._lines):
+            yield from self._blocks(misread)
+
+    def _blocks(self, misread: OnMisread) -> Iterator[Sequence[Any]]:
         # The limit is one for the whole process, and never lowered here.
         csv.field_size_limit(max(csv.field_size_limit(), min(self._most, _LARGEST_LIMIT)))
         lines = self._lines

@@ -8,7 +8,7 @@ import functools
 import io
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from dstream.connectors.files.lines import (
@@ -191,6 +191,10 @@ class CsvInput:
         self._held: list[_Held] = []
         self._given, self._rest = 0, self._blocks()
 
+    def close(self) -> None:
+        """Close the file: the generator that reads it may be part of a cycle, or of the traceback of an error."""
+        self._rest.close()
+
     def blocks(self) -> Iterator[list[str]]:
         """Give the lines that are not done in lists; `reader.line_num` counts them.
 
@@ -238,12 +242,12 @@ class CsvInput:
         text = "".join(itertools.islice(self.up_to(self._given), LINES))
         raise misread_at(self._part.file, lambda: self.done + 1, text, ValueError(said[1:]), said).error()
 
-    def _blocks(self) -> Iterator[list[str]]:
+    def _blocks(self) -> Generator[list[str], None, None]:
         if splits_at_newlines(self._encoding):
             return whole_lines(self._part, self._encoding, self._most, self._quote)
         return self._decoded_at_once()
 
-    def _decoded_at_once(self) -> Iterator[list[str]]:
+    def _decoded_at_once(self) -> Generator[list[str], None, None]:
         with opened(self._part.file) as stream, io.TextIOWrapper(stream, self._encoding, newline="") as text:
             number = size = 0
             try:

@@ -12,7 +12,7 @@ import contextlib
 import functools
 import io
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import Any
 
 from dstream.connectors.base import MAX_RECORD
@@ -211,7 +211,7 @@ def blocks_of_lines(part: Part, encoding: str, most: int = MAX_RECORD) -> Iterat
     return _whole_file_of_lines(part.file, encoding, most)
 
 
-def whole_lines(part: Part, encoding: str, most: int, quote: str) -> Iterator[list[str]]:
+def whole_lines(part: Part, encoding: str, most: int, quote: str) -> Generator[list[str], None, None]:
     """Give blocks of lines with the line ends that they have; only of encodings that are cut at newlines."""
     return _pieces_of_lines(part, encoding, _lines_as_they_are, most, quote=quote)
 
@@ -223,7 +223,7 @@ def _pieces_of_lines(
     most: int,
     encoded: Callable[[bytes, str], Sequence[str]] | None = None,
     quote: str = "",
-) -> Iterator[Any]:
+) -> Generator[Any, None, None]:
     with opened(part.file) as stream:
         if not part.start:
             check_format(part.file, stream)
