@@ -104,7 +104,7 @@ def test_a_detached_driver_outlives_the_command(process, tmp_path, script):
     ended = process(*SUBMIT, "--detach", "--name", "sales", script("pass"))
     assert ended.stdout.startswith("submitted 'sales' as process ")
     with ds.connect(engine="local", storage=tmp_path / "dstream-data") as ctx:
-        ctx.job("sales").join(60)
+        ctx.job("sales").join(240)
         _wait(lambda: (tmp_path / "log").read_text().endswith("ends\n"))
     logs = process("-m", "dstream", "jobs", "logs", "sales")
 

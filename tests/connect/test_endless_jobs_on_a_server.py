@@ -117,7 +117,7 @@ def test_a_job_goes_on_through_its_life(connect_context: ds.Context, tmp_path: P
     job, totals = connect_context.new_job(counts(), name=name, config=SOON), connect_context.get_map(name)
     eventually(lambda: totals.copy() == {"a": 2, "b": 1})
     job.suspend()
-    job.wait_for(JobStatus.SUSPENDED, timeout=60)
+    job.wait_for(JobStatus.SUSPENDED, timeout=240)
     feed.give("b")
     job.resume()
     eventually(lambda: totals["b"] == 2)
@@ -139,7 +139,7 @@ def test_a_failure_of_an_epoch_is_the_users_own(connect_context: ds.Context, tmp
     plan = pipeline_of(feed, to_ilist(tmp_path.name), through=lambda stage: stage.map(lambda n: 1 / n))
     job = connect_context.new_job(plan)
     with pytest.raises(ZeroDivisionError) as failed:
-        job.join(60)
+        job.join(240)
 
     assert "on the item 0" in failed.value.__notes__[1]
     assert connect_context.get_list(tmp_path.name).copy() == []
@@ -168,7 +168,7 @@ def test_a_graph_runs_on_a_server(connect_context: ds.Context, tmp_path: Path) -
     dag.edge(Edge.between(words, split)).edge(Edge.between(split, count).partitioned(whole_item))
     dag.edge(Edge.between(count, sink))
     job = connect_context.new_job(dag)
-    job.join(60)
+    job.join(240)
 
     assert connect_context.get_map(name).copy() == {"the": 2, "whale": 1, "sea": 1}
     assert job.metrics().stages["count"].items_in_by_edge == (4,)

@@ -33,7 +33,7 @@ def calling(context: ds.Context, **more: Any) -> Any:
 
 def written(context: ds.Context, pipeline: Pipeline | DAG) -> None:
     """Run a pipeline, or a graph; one that fails is not run again."""
-    context.new_job(pipeline, config=ds.JobConfig(auto_restart=False)).join(60)
+    context.new_job(pipeline, config=ds.JobConfig(auto_restart=False)).join(240)
 
 
 def results_in_buckets(context: ds.Context) -> None:

@@ -94,7 +94,7 @@ def test_a_failure_behind_processors_of_an_epoch_is_told(engine, tmp_path):
     eventually(lambda: job.epoch == 1)
     feed.give(7)
     with pytest.raises(ZeroDivisionError):
-        job.join(60)
+        job.join(240)
 
     assert closed(file)[-1] == "ZeroDivisionError"
     assert len(engine.context.get_list(tmp_path.name)) == 2
@@ -109,6 +109,6 @@ def test_all_processors_of_a_job_hear_what_it_failed_with(local_context, tmp_pat
     eventually(lambda: job.epoch == 1)
     feed.give(7)
     with pytest.raises(ZeroDivisionError):
-        job.join(60)
+        job.join(240)
 
     assert closed(file) == ["ZeroDivisionError"] * 3

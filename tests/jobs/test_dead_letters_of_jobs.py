@@ -57,7 +57,7 @@ def test_letters_of_a_run_that_is_not_decided_are_thrown_away(engine, monkeypatc
     capsys.readouterr()
     name = uuid4().hex
     job = engine.context.new_job(dividing(to_ilist(f"l-{name}"), to_ilist(f"o-{name}")), config=AGAIN)
-    job.join(60)
+    job.join(240)
 
     assert len(failures) == (2 if is_before else 1)
     assert capsys.readouterr().err.count("1 item failed") == (1 if is_before else 0)

@@ -63,7 +63,7 @@ def answer():
 def ran(ctx, function, config, items=(1, 2)):
     """Run a job over some items, and return what it wrote."""
     out = f"out {uuid4()}"
-    ctx.new_job(plan_of(ctx.stream(list(items), 2).map(function), to_ilist(out)), config=config).join(60)
+    ctx.new_job(plan_of(ctx.stream(list(items), 2).map(function), to_ilist(out)), config=config).join(240)
     return ctx.get_list(out).copy()
 
 

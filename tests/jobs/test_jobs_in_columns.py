@@ -86,7 +86,7 @@ def test_a_job_that_counts_its_items_reads_columns(
     some.aggregate(summing(lambda n: n + 1)).write_to(to_ilist(tmp_path.name))
     with ds.connect(MASTER, config=SETTINGS, storage=data, columns=columns) as ctx:
         job = ctx.new_job(pipeline)
-        job.join(60)
+        job.join(240)
 
         expected = [n * 3 for n in range(0, 100, 2) if n * 3 > 150]
         assert ctx.get_list(tmp_path.name).copy() == [sum(expected) + len(expected)]
@@ -111,7 +111,7 @@ def test_epochs_read_columns(columns: Any, spark_context: ds.Context, data: Path
         eventually(lambda: job.epoch == 1)
         feed.give(11, 12, 13)
         feed.end()
-        job.join(60)
+        job.join(240)
 
         assert ctx.get_list(tmp_path.name).copy() == [(n, n * n) for n in (1, 3, 5, 7, 9, 101, 11, 13)]
         assert _numbers(job) == {"read_from": (None, 15), "filter": (15, 8), "map": (8, 8), "write_to": (8, 8)}
@@ -125,7 +125,7 @@ def test_a_job_whose_columns_differ_fails_for_good(spark_context: ds.Context, da
     with ds.connect(MASTER, config=SETTINGS, storage=data, columns="verify") as ctx:
         job = ctx.new_job(pipeline, config=ds.JobConfig(auto_restart=(2, 0.1)))
         with pytest.raises(ColumnsDifferError, match=r"columns give 10 where Python gives 12 for \(6,\)") as caught:
-            job.join(60)
+            job.join(240)
 
         assert "report the difference" in caught.value.__notes__[-1]
         assert job.metrics().runs <= 1

@@ -24,7 +24,7 @@ with ds.connect("local[1]", storage=sys.argv[1], progress=False) as ctx:
         assert job.status is not ds.JobStatus.FAILED
     from pyspark import SparkContext
     os.kill(SparkContext._gateway.proc.pid, signal.SIGKILL)
-    job.join(60)
+    job.join(240)
     print(ctx.get_list("out").copy(), job.metrics().runs, ctx.stream([3], 1).map(abs).to_list(), flush=True)
 """
 

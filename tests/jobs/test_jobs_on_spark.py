@@ -18,7 +18,7 @@ def test_a_job_on_spark_writes_to_each_sink(spark_context, tmp_path):
     """Items of several partitions, in order."""
     name = tmp_path.name
     numbers = spark_context.stream(range(6), 3).map(lambda n: n * n)
-    spark_context.new_job(plan_of(numbers, to_ilist(name), to_imap(name, str, int))).join(60)
+    spark_context.new_job(plan_of(numbers, to_ilist(name), to_imap(name, str, int))).join(240)
 
     assert spark_context.get_list(name).copy() == [0, 1, 4, 9, 16, 25]
     assert len(spark_context.get_map(name)) == 6
@@ -51,7 +51,7 @@ def test_an_exception_on_a_worker_arrives_at_join(spark_context, tmp_path):
     """The user's own, with the item in its notes."""
     job = spark_context.new_job(plan_of(spark_context.stream([1, 0], 2).map(lambda n: 1 / n), to_ilist(tmp_path.name)))
     with pytest.raises(ZeroDivisionError) as caught:
-        job.join(60)
+        job.join(240)
 
     assert "on the item 0" in caught.value.__notes__[1]
 
@@ -68,6 +68,6 @@ def test_a_worker_that_is_killed_is_a_reason_to_start_again(spark_context, tmp_p
 
     plan = plan_of(spark_context.stream(range(4), 2).map(kill_once), to_ilist(tmp_path.name))
     job = spark_context.new_job(plan, config=ds.JobConfig(auto_restart=(2, 0.1)))
-    job.join(60)
+    job.join(240)
 
     assert (job.metrics().runs >= 1, spark_context.get_list(tmp_path.name).copy()) == (True, [0, 1, 2, 3])

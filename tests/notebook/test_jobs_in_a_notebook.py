@@ -7,9 +7,9 @@ CELLS = (
     "ctx = ds.connect(engine='local', storage='lake')",
     "class Sour(Exception): pass\ndef taste(n):\n    if n == 0:\n        raise Sour('no sugar')\n    return n",
     "job = ctx.new_job(plan_of(ctx.stream([1, 2]).map(taste), to_ilist('cups')), name='tea')",
-    "job.join(60)\nprint(job, ctx.get_list('cups').copy())",
+    "job.join(240)\nprint(job, ctx.get_list('cups').copy())",
     "bad = ctx.new_job(plan_of(ctx.stream([0]).map(taste), to_ilist('cups')))\n"
-    "try:\n    bad.join(60)\nexcept Sour as error:\n    print(error.__notes__[1].splitlines()[0])",
+    "try:\n    bad.join(240)\nexcept Sour as error:\n    print(error.__notes__[1].splitlines()[0])",
     "import asyncio\nlast = ctx.new_job(plan_of(ctx.stream([3]).map(taste), to_ilist('cups')))\n"
     "await asyncio.wrap_future(last.future())\nprint(ctx.get_list('cups').copy())\nctx.close()",
 )

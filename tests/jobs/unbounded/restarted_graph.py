@@ -34,6 +34,6 @@ def some_numbers_over_a_restart(context: ds.Context, name: str) -> list[list[int
     eventually(lambda: job.status is JobStatus.RUNNING and job.epoch >= before + 2)
     job.cancel()
     with suppress(CancelledError):
-        job.join(60)
+        job.join(240)
     assert job.status is JobStatus.CANCELLED
     return [sorted(n for index, n in context.get_list(name) if index == each) for each in range(2)]

@@ -129,7 +129,7 @@ def test_letters_on_spark_come_with_their_epoch(spark_context, tmp_path):
     out, letters = f"{tmp_path.name}-out", f"{tmp_path.name}-letters"
     feed = Feed({"0": [1, 0], "1": [0, 2]})
     feed.end()
-    spark_context.new_job(dividing(feed, letters, out), config=ds.JobConfig(epoch_length=0.05)).join(60)
+    spark_context.new_job(dividing(feed, letters, out), config=ds.JobConfig(epoch_length=0.05)).join(240)
 
     assert (sorted(spark_context.get_list(out)), items_of(spark_context, letters)) == ([3, 6], [0, 0])
 

@@ -160,7 +160,7 @@ def test_a_killed_driver_loses_and_doubles_nothing(start, connect, place):
     lost = ctx.job("letters")
     assert (lost.status, lost.is_lost) == (JobStatus.NOT_RUNNING, True)
     job = submitted(ctx)
-    job.join(60)
+    job.join(240)
     found = list(ctx.get_list("counts"))
 
     assert job.id == lost.id
@@ -225,7 +225,7 @@ def test_steps_hear_that_processors_have_ended_which_might_have_gone_on(ctx):
     words = numbers.map(lambda pair: f"{pair[0]}").custom_transform("totals", Totals).set_local_parallelism(1)
     words.custom_transform("slow", Slow).set_local_parallelism(1).write_to(to_ilist("totals"))
     job = ctx.new_job(pipeline)
-    job.join(60)
+    job.join(240)
     found = list(ctx.get_list("totals"))
 
     assert job.status is JobStatus.COMPLETED

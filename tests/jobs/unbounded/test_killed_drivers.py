@@ -21,7 +21,7 @@ def test_a_killed_driver_loses_and_doubles_nothing(start, connect, place):
     lost = ctx.job("sums")
     assert (lost.status, lost.is_lost) == (JobStatus.NOT_RUNNING, True)
     job = submitted(ctx)
-    job.join(60)
+    job.join(240)
     evens, odds = ([(end, sum(range(end - first, end, 2))) for end in range(10, MOST + 1, 10)] for first in (10, 9))
 
     assert (job.id, sorted(ctx.get_list("sums"))) == (lost.id, sorted(evens + odds))

@@ -33,7 +33,7 @@ def test_items_reach_every_sink(spark_context, tmp_path):
     feed.give(4, to="2")
     eventually(lambda: job.epoch == 2)
     feed.end()
-    job.join(60)
+    job.join(240)
 
     assert (spark_context.get_list(name).copy(), job.status) == ([1, 4, 9, 16], JobStatus.COMPLETED)
     assert spark_context.get_map(name).copy() == {"1": 1, "4": 4, "9": 9, "16": 16}
@@ -50,7 +50,7 @@ def test_windows_close_in_the_epoch_that_passes_them(spark_context, tmp_path):
     job.restart()
     feed.give(27)
     feed.end()
-    job.join(60)
+    job.join(240)
 
     assert sorted(spark_context.get_list(name)) == [(10, 5), (10, 6), (20, 12), (20, 15), (30, 27)]
 
@@ -103,7 +103,7 @@ def test_an_exception_on_a_worker_arrives_at_join(spark_context, tmp_path):
         )
     )
     with pytest.raises(ZeroDivisionError) as caught:
-        job.join(60)
+        job.join(240)
 
     assert "on the item 0" in caught.value.__notes__[1]
     assert spark_context.get_list(tmp_path.name).copy() == []

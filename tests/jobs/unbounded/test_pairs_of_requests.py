@@ -110,7 +110,7 @@ def together(*functions: Callable[[], None]) -> Iterator[threading.Thread]:
     for each in threads:
         each.start()
     for each in threads:
-        each.join(60)
+        each.join(240)
         yield each
 
 

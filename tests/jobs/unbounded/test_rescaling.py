@@ -42,7 +42,7 @@ def test_a_job_keeps_its_state_in_any_number_of_tasks(spark_context, data, tasks
         }
         eventually(lambda epoch=epoch: job.epoch == epoch)
     feed.end()
-    job.join(60)
+    job.join(240)
 
     found = written(spark_context, name)
     assert [max(count for word, count in found if word == each) for each in WORDS] == [11] * 10
