@@ -98,7 +98,7 @@ def archived_classes(
     """
     options, process = os.environ["SPARK_SUBMIT_OPTS"], os.environ.get("PYTEST_XDIST_WORKER")
     archive = _folder_of_the_run(tmp_path_factory) / "classes.jsa"
-    if len(request.session.items) >= _MANY_TESTS:
+    if len(request.session.items) >= _MANY_TESTS and not request.config.pluginmanager.has_plugin("tests.quick"):
         if process in (None, "gw0"):
             with suppress(subprocess.TimeoutExpired):
                 _archive(archive, options)

@@ -195,7 +195,7 @@ def test_a_server_that_dies_is_named(data: Path, tmp_path: Path, monkeypatch: py
         assert context.stream([1]).map(str).to_list() == ["1"]
     feed.give(3)
     with pytest.raises((SetupError, EngineError), match="the server of Spark Connect cannot be reached"):
-        job.join(120)
+        job.join(240)
     with pytest.raises(EngineError, match="cannot be reached"):
         context.stream([1]).map(str).to_list()
 
