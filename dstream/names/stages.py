@@ -8,9 +8,9 @@ from dstream.names.libraries import ELSEWHERE
 from dstream.names.streams import calls_of, meant_by, plain
 from dstream.pipeline.bounded import BatchStage
 from dstream.pipeline.builder import Pipeline
-from dstream.pipeline.keyed import KeyedStage, KeyedStreamStage
+from dstream.pipeline.keyed import KeyedStage, ReducingView, TimedView
 from dstream.pipeline.stages import SinkStage, StageView
-from dstream.pipeline.unbounded import StreamStage
+from dstream.pipeline.unbounded import StreamStage, UnboundedStage
 
 __all__ = ["no_such_name"]
 
@@ -132,14 +132,14 @@ def no_such_name(cls: type[Any], name: str) -> str:
 def _meant(cls: type[Any], name: str) -> str:
     if issubclass(cls, Pipeline):
         return meant_by(cls, name, _OF_PIPELINES)
-    if issubclass(cls, KeyedStage):
+    if issubclass(cls, ReducingView):
         calls = calls_of("aggregate", "aggregate(op).write_to")
         return meant_by(cls, name, {**calls, **_on_the_stage(), "keyfn": "key", "topn": "top(n, key=...)", **_CO})
     if issubclass(cls, StageView):
         return meant_by(cls, name, {**_before(cls), **_OF_VIEWS, **_CO})
     if issubclass(cls, SinkStage):
         return meant_by(cls, name, _OF_EVERY_STAGE) or _before_the_sink(name)
-    is_endless = issubclass(cls, StreamStage)
+    is_endless = issubclass(cls, UnboundedStage)
     calls = calls_of("window(...).aggregate" if is_endless else "aggregate", "write_to")
     only_here = _OF_ENDLESS_STAGES if is_endless else {}
     return meant_by(cls, name, {**calls, **_elsewhere(), **_ends(), **_OF_STAGES, **_OF_STREAMS, **only_here})
@@ -156,7 +156,7 @@ def _on_the_stage() -> dict[str, str]:
 
 def _before(cls: type[StageView]) -> dict[str, str]:
     """Return the names of a stage without an end that its keyed and windowed forms lack."""
-    call = "grouping_key(fn)" if issubclass(cls, KeyedStreamStage) else "window(...)"
+    call = "grouping_key(fn)" if issubclass(cls, TimedView) else "window(...)"
     names = [each for each in dir(StreamStage) if not each.startswith("_") and not hasattr(cls, each)]
     return {plain(each): f"{each}(...) of the stage, before {call}" for each in names}
 

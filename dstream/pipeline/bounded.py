@@ -1,29 +1,27 @@
-"""`BatchStage`: a stage with bounded data, its aggregates, states and services."""
+"""`BatchStage`: a stage with bounded data, and the generic `Stage` of type checkers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar, overload
 
-from dstream.arguments import checked_function
-from dstream.pipeline.arguments import needs_time, operation_of, peeked, refuse_time
-from dstream.pipeline.epochs import EmptyContainer, ResultSoFar
+from dstream.arguments import hinting
+from dstream.pipeline.arguments import needs_time, operation_of
+from dstream.pipeline.joins import JoiningStage, pairs_of
+from dstream.pipeline.keyed import KeyedStage
 from dstream.pipeline.operations import LazyStage
-from dstream.pipeline.pairs import JoiningStage
+from dstream.pipeline.pairs import PairedStage
+from dstream.pipeline.stages import B, Bounded, Ended, StageOf, as_of_streams
 from dstream.pipeline.timestamps import check_that_it_runs_in_epochs
-from dstream.pipeline.unbounded import StreamStage
-from dstream.plan import PartitionBy, call_site
-from dstream.plan.stage_nodes import Action, Spread, Stateful
-from dstream.spi import AggregateOperation, Collector, OpenedLater, Service
-from dstream.spi.epochs import WatermarkPolicy
-from dstream.spi.suppliers import AnySupplier
-from dstream.stream.arguments import optional_function, running
+from dstream.pipeline.unbounded import StreamStage, UnboundedStage
+from dstream.spi import AggregateOperation, Collector
 from dstream.stream.keyed import aggregated
-from dstream.stream.services import look_ups
+from dstream.values import Entry
 
 if TYPE_CHECKING:
-    from dstream.pipeline.keyed import KeyedStage
+    from dstream.values.time import KeyedWindowResult, WindowResult
+    from dstream.windows import Window
 
 __all__ = ["BatchStage", "ReducingStage"]
 
@@ -33,33 +31,28 @@ T2 = TypeVar("T2")
 T3 = TypeVar("T3")
 T4 = TypeVar("T4")
 K = TypeVar("K")
+V = TypeVar("V")
 R = TypeVar("R")
-S = TypeVar("S")
+
+Duration: TypeAlias = int | timedelta
 
 
-class ReducingStage(JoiningStage[T]):
-    """A stage whose items may be reduced, or seen together with a state or a service."""
+class ReducingStage(PairedStage[T, B], JoiningStage[T, B], LazyStage[T, B]):
+    """A stage with the operations that only items that end have."""
 
     __slots__ = ()
 
+    _keyed = KeyedStage
+
     # Aggregates
 
-    def grouping_key(self, fn: Callable[[T], K]) -> KeyedStage[K, T]:
-        """Look at the items by their keys `fn(item)`; what the keyed stage offers happens to each key on its own.
-
-        Keys are equal as in a dict; None is a key, and every NaN is the same key.
-        """
-        from dstream.pipeline.keyed import KeyedStage  # It makes stages of this class.
-
-        return KeyedStage(self, checked_function(fn, "fn"))
-
     @overload  # A type checker looks into the lambdas of a collector only where it expects one.
-    def aggregate(self, op: Collector[T, Any, R]) -> BatchStage[R]: ...
+    def aggregate(self: Ended[T], op: Collector[T, Any, R]) -> BatchStage[R]: ...
 
     @overload
-    def aggregate(self, op: AggregateOperation[tuple[T], Any, R]) -> BatchStage[R]: ...
+    def aggregate(self: Ended[T], op: AggregateOperation[tuple[T], Any, R]) -> BatchStage[R]: ...
 
-    def aggregate(self, op: AggregateOperation[Any, Any, Any]) -> BatchStage[Any]:
+    def aggregate(self: Ended[T], op: AggregateOperation[Any, Any, Any]) -> BatchStage[Any]:
         """Reduce all items to one, which is the result of nothing if there are none.
 
         Partitions accumulate on their own, and their containers are combined in encounter order. An operation that
@@ -75,20 +68,20 @@ class ReducingStage(JoiningStage[T]):
 
     @overload
     def co_aggregate(
-        self, other0: LazyStage[T2], /, *, op: AggregateOperation[tuple[T, T2], Any, R]
+        self: Ended[T], other0: Ended[T2], /, *, op: AggregateOperation[tuple[T, T2], Any, R]
     ) -> BatchStage[R]: ...
 
     @overload
     def co_aggregate(
-        self, other0: LazyStage[T2], other1: LazyStage[T3], /, *, op: AggregateOperation[tuple[T, T2, T3], Any, R]
+        self: Ended[T], other0: Ended[T2], other1: Ended[T3], /, *, op: AggregateOperation[tuple[T, T2, T3], Any, R]
     ) -> BatchStage[R]: ...
 
     @overload
     def co_aggregate(
-        self,
-        other0: LazyStage[T2],
-        other1: LazyStage[T3],
-        other2: LazyStage[T4],
+        self: Ended[T],
+        other0: Ended[T2],
+        other1: Ended[T3],
+        other2: Ended[T4],
         /,
         *,
         op: AggregateOperation[tuple[T, T2, T3, T4], Any, R],
@@ -96,10 +89,10 @@ class ReducingStage(JoiningStage[T]):
 
     @overload
     def co_aggregate(
-        self, *others: LazyStage[Any], op: AggregateOperation[tuple[Any, ...], Any, R]
+        self: Ended[T], *others: Ended[Any], op: AggregateOperation[tuple[Any, ...], Any, R]
     ) -> BatchStage[R]: ...
 
-    def co_aggregate(self, *others: Any, op: AggregateOperation[Any, Any, Any]) -> BatchStage[Any]:
+    def co_aggregate(self: Ended[T], *others: Any, op: AggregateOperation[Any, Any, Any]) -> BatchStage[Any]:
         """Reduce all items of this stage and of others to one, in a container that all of them share.
 
         Args:
@@ -111,254 +104,190 @@ class ReducingStage(JoiningStage[T]):
             IllegalStateError: a stage belongs to another pipeline.
             TypeError: `op` is no operation, or has another number of inputs.
         """
-        stages: list[LazyStage[Any]] = [self, *self._others(others, "co_aggregate")]
+        stages: list[Ended[Any]] = [self, *self._others(others, "co_aggregate")]
         operation = operation_of(op, len(stages), "co_aggregate")
         node = aggregated([each._record.node for each in stages], operation, name="co_aggregate")
         return self._step("co_aggregate", node, stages[1:])
 
-    @overload
-    def rolling_aggregate(self, op: Collector[T, Any, R]) -> BatchStage[R]: ...
+    # By key
 
     @overload
-    def rolling_aggregate(self, op: AggregateOperation[tuple[T], Any, R]) -> BatchStage[R]: ...
+    def reduce_by_key(  # type: ignore[overload-overlap]  # For bools this one is right.
+        self: StageOf[tuple[K, V], Bounded], op: Callable[[V, V], V]
+    ) -> BatchStage[Entry[K, V]]: ...
 
-    def rolling_aggregate(self, op: AggregateOperation[Any, Any, Any]) -> BatchStage[Any]:
-        """Replace each item by the result of all items until and with it, in encounter order, in one task.
+    @overload
+    def reduce_by_key(
+        self: StageOf[tuple[K, int], Bounded], op: Callable[[int, int], int]
+    ) -> BatchStage[Entry[K, int]]: ...
 
-        What was given never changes later: a result that shares anything with the container is copied.
+    def reduce_by_key(self: StageOf[tuple[K, V], Bounded], op: Callable[[V, V], V]) -> BatchStage[Entry[K, V]]:
+        """Fold the values of each key with an associative operator, in encounter order."""
+        return as_of_streams(self, "reduce_by_key", op)
 
-        Args:
-            op: a collector, or an aggregate operation of one input.
+    @overload
+    def aggregate_by_key(
+        self: StageOf[tuple[K, V], Bounded], collector: Collector[V, Any, R]
+    ) -> BatchStage[Entry[K, R]]: ...
 
-        Raises:
-            TypeError: `op` is no operation, or has several inputs.
-        """
-        rolled = operation_of(op, 1, "rolling_aggregate")
-        create, fn = EmptyContainer(rolled), ResultSoFar(rolled)
-        called = ("rolling_aggregate", repr(rolled))
-        return self._step(called[0], Stateful(self._record.node, create, fn, "map", None, *called, where=call_site()))
+    @overload
+    def aggregate_by_key(
+        self: StageOf[tuple[K, V], Bounded], collector: AggregateOperation[tuple[V], Any, R]
+    ) -> BatchStage[Entry[K, R]]: ...
 
-    # A state beside the items
+    def aggregate_by_key(self: Any, collector: Any) -> Any:
+        """Reduce the values of each key with a collector."""
+        return self._made("aggregate_by_key", self._stream().aggregate_by_key(collector))
 
-    def map_stateful(
-        self, create: Callable[[], S], fn: Callable[[S, T], R], *, ttl: None = None, on_evict: None = None
-    ) -> BatchStage[R]:
-        """Replace each item by `fn(state, item)`, which changes the state in place; all items pass one task, in order.
+    @overload
+    def aggregate_by_window(
+        self: Ended[T], window: Window, collector: Collector[T, Any, R], *, timestamp: Callable[[T], int | datetime]
+    ) -> BatchStage[WindowResult[R]]: ...
 
-        On a keyed stage each key has a state of its own, and keys run in parallel.
-
-        Args:
-            create: makes the state.
-            fn: takes the state and an item; a None that it gives goes on.
-            ttl: for items with timestamps, which `add_timestamps(fn)` gives.
-            on_evict: for these, too.
-
-        Raises:
-            UnsupportedError: `ttl` or `on_evict` is set.
-        """
-        refuse_time("map_stateful", ttl=ttl, on_evict=on_evict)
-        return self._stateful("map", create, checked_function(fn, "fn"))
-
-    def filter_stateful(
-        self, create: Callable[[], S], fn: Callable[[S, T], object], *, ttl: None = None, on_evict: None = None
-    ) -> BatchStage[T]:
-        """Keep the items for which `fn(state, item)` is true; otherwise as `map_stateful`."""
-        refuse_time("filter_stateful", ttl=ttl, on_evict=on_evict)
-        return self._stateful("filter", create, running(fn, "fn"))
-
-    def flat_map_stateful(
-        self,
-        create: Callable[[], S],
-        fn: Callable[[S, T], Iterable[R] | None],
+    @overload
+    def aggregate_by_window(
+        self: Ended[T],
+        window: Window,
+        collector: Collector[T, Any, R],
         *,
-        ttl: None = None,
-        on_evict: None = None,
-    ) -> BatchStage[R]:
-        """Replace each item by all that `fn(state, item)` gives; otherwise as `map_stateful`."""
-        refuse_time("flat_map_stateful", ttl=ttl, on_evict=on_evict)
-        return self._stateful("flat_map", create, checked_function(fn, "fn"))
-
-    def _stateful(self, action: Action, create: Any, fn: Any) -> BatchStage[Any]:
-        name = f"{action}_stateful"
-        node = Stateful(
-            self._record.node, checked_function(create, "create"), fn, action, None, name, where=call_site()
-        )
-        return self._step(name, node)
-
-    # A service beside the items
+        timestamp: Callable[[T], int | datetime],
+        key: Callable[[T], K],
+    ) -> BatchStage[KeyedWindowResult[K, R]]: ...
 
     @overload
-    def map_using(self, service: Service[S], fn: Callable[[S, T], R]) -> BatchStage[R]: ...
-
-    @overload
-    def map_using(self, service: OpenedLater, fn: Callable[[Any, T], R]) -> BatchStage[R]: ...
-
-    def map_using(self, service: Service[Any] | OpenedLater, fn: Callable[[Any, T], Any]) -> BatchStage[Any]:
-        """Replace each item by `fn(service, item)`.
-
-        Args:
-            service: made on the workers, once for each process or task, and destroyed at its end.
-            fn: takes what the service made, and an item.
-
-        Raises:
-            TypeError: `service` is no `Service`.
-        """
-        return self._using("map", service, checked_function(fn, "fn"))
-
-    @overload
-    def filter_using(self, service: Service[S], fn: Callable[[S, T], object]) -> BatchStage[T]: ...
-
-    @overload
-    def filter_using(self, service: OpenedLater, fn: Callable[[Any, T], object]) -> BatchStage[T]: ...
-
-    def filter_using(self, service: Service[Any] | OpenedLater, fn: Callable[[Any, T], object]) -> BatchStage[T]:
-        """Keep the items for which `fn(service, item)` is true; otherwise as `map_using`."""
-        return self._using("filter", service, running(fn, "fn"))
-
-    @overload
-    def flat_map_using(self, service: Service[S], fn: Callable[[S, T], Iterable[R] | None]) -> BatchStage[R]: ...
-
-    @overload
-    def flat_map_using(self, service: OpenedLater, fn: Callable[[Any, T], Iterable[R] | None]) -> BatchStage[R]: ...
-
-    def flat_map_using(
-        self, service: Service[Any] | OpenedLater, fn: Callable[[Any, T], Iterable[Any] | None]
-    ) -> BatchStage[Any]:
-        """Replace each item by all that `fn(service, item)` gives; otherwise as `map_using`."""
-        return self._using("flat_map", service, checked_function(fn, "fn"))
-
-    def map_using_imap(self, name: str, key: Callable[[T], Any], fn: Callable[[T, Any], R]) -> BatchStage[R]:
-        """Replace each item by `fn(item, value)`, the value that a map has for `key(item)`, or None.
-
-        Values are read for some hundred items at a time; the items keep their order.
-
-        Args:
-            name: that of the map, in the storage of the context that runs the job.
-            key: gives the key of an item; None is a key that is never there.
-            fn: takes the item, and the value or None.
-
-        Raises:
-            TypeError: an argument is of another kind.
-            ValueError: `name` is empty.
-        """
-        node = look_ups(self._record.node, name, checked_function(key, "key"), checked_function(fn, "fn"), call_site())
-        return self._step("map_using_imap", node)
-
-
-Duration: TypeAlias = int | timedelta
-
-
-class BatchStage(ReducingStage[T]):
-    """Items on their way from a source that ends to a sink: what `pipeline.read_from(source)` returns.
-
-    Each method adds a stage to the pipeline and returns it. Stages fork where several are attached to one: what they
-    share is computed once. Nothing runs before the pipeline does, as a job: `ctx.new_job(pipeline)`. A stage has what
-    streams have but for the operations that run them and the settings of a run.
-
-    Example:
-        >>> from sources import Items
-        >>> from reducers import to_ilist
-        >>> pipeline = Pipeline()
-        >>> numbers = pipeline.read_from(Items([1, 2, 3, 4])).set_name("numbers")
-        >>> numbers.filter(lambda n: n % 2 == 0).write_to(to_ilist("even"))
-        <SinkStage 'write_to': to_ilist('even')>
-        >>> numbers.map(str).write_to(to_ilist("texts")).name
-        'write_to-2'
-    """
-
-    __slots__ = ()
-
-    def peek(
-        self,
-        action: Callable[[T], object] | None = None,
+    def aggregate_by_window(
+        self: Ended[T],
+        window: Window,
+        collector: AggregateOperation[tuple[T], Any, R],
         *,
-        to_string: Callable[[T], object] | None = None,
-        should_log: Callable[[T], object] | None = None,
+        timestamp: Callable[[T], int | datetime],
+    ) -> BatchStage[WindowResult[R]]: ...
+
+    @overload
+    def aggregate_by_window(
+        self: Ended[T],
+        window: Window,
+        collector: AggregateOperation[tuple[T], Any, R],
+        *,
+        timestamp: Callable[[T], int | datetime],
+        key: Callable[[T], K],
+    ) -> BatchStage[KeyedWindowResult[K, R]]: ...
+
+    def aggregate_by_window(self: Ended[T], window: Window, collector: Any, *, timestamp: Any, key: Any = None) -> Any:
+        """Reduce the items of each window of event time with a collector, for each key if there are keys."""
+        stream = self._stream().aggregate_by_window(window, collector, timestamp=timestamp, key=key)
+        return self._made("aggregate_by_window", stream)
+
+    def group_by_key(self: StageOf[tuple[K, V], Bounded]) -> BatchStage[Entry[K, list[V]]]:
+        """List the values of each key, in encounter order."""
+        return as_of_streams(self, "group_by_key")
+
+    def count_by_key(self: StageOf[tuple[K, Any], Bounded]) -> BatchStage[Entry[K, int]]:
+        """Count the entries of each key."""
+        return as_of_streams(self, "count_by_key")
+
+    def top_by_key(
+        self: StageOf[tuple[K, V], Bounded], n: int, key: Callable[[V], Any] | None = None
+    ) -> BatchStage[Entry[K, list[V]]]:
+        """List the `n` greatest values of each key, the greatest first; equal ones keep their order."""
+        return as_of_streams(self, "top_by_key", n, key)
+
+    # Several items
+
+    def distinct(self: Ended[T], key: Callable[[T], Any] | None = None) -> BatchStage[T]:
+        """Keep one item of each key, the first one if the items are ordered.
+
+        The key is `key(item)`, or the item itself. Keys are equal as in a dict, and every NaN is one key.
+        """
+        return self._made("distinct", self._stream().distinct(key))
+
+    @hinting(
+        ascending="reverse=True for the greatest first",
+        by="key=",
+        cmp="key=functools.cmp_to_key(comparator)",
+        comparator="key=functools.cmp_to_key(comparator)",
+        descending="reverse=True",
+    )
+    def sorted(self: Ended[T], key: Callable[[T], Any] | None = None, *, reverse: bool = False) -> BatchStage[T]:
+        """Sort the items as `sorted()` does: stable, also in reverse. They are ordered from here on."""
+        return self._made("sorted", self._stream().sorted(key, reverse=reverse))
+
+    def top(self: Ended[T], n: int, key: Callable[[T], Any] | None = None) -> BatchStage[T]:
+        """Keep the `n` greatest items, the greatest first; equal ones keep their order."""
+        return self._made("top", self._stream().top(n, key))
+
+    def limit(self: Ended[T], n: int) -> BatchStage[T]:
+        """Keep the first `n` items; of unordered ones, any `n`."""
+        return self._made("limit", self._stream().limit(n))
+
+    def skip(self: Ended[T], n: int) -> BatchStage[T]:
+        """Leave out the first `n` items; of unordered ones, any `n`."""
+        return self._made("skip", self._stream().skip(n))
+
+    def take_while(self: Ended[T], predicate: Callable[[T], object]) -> BatchStage[T]:
+        """Keep items up to the first one that fails `predicate`: the longest prefix."""
+        return self._made("take_while", self._stream().take_while(predicate))
+
+    def drop_while(self: Ended[T], predicate: Callable[[T], object]) -> BatchStage[T]:
+        """Leave out items up to the first one that fails `predicate`: the longest prefix."""
+        return self._made("drop_while", self._stream().drop_while(predicate))
+
+    def zip_with_index(self: Ended[T]) -> BatchStage[tuple[T, int]]:
+        """Put its number behind each item: `(item, index)`, from 0."""
+        return self._made("zip_with_index", self._stream().zip_with_index())
+
+    def enumerate(self: Ended[T], start: int = 0) -> BatchStage[tuple[int, T]]:
+        """Put its number before each item: `(index, item)`, as the `enumerate` of Python does."""
+        return self._made("enumerate", self._stream().enumerate(start))
+
+    def pairwise(self: Ended[T]) -> BatchStage[tuple[T, T]]:
+        """Replace the items by pairs of an item and the next one, as `itertools.pairwise` does."""
+        return self._made("pairwise", self._stream().pairwise())
+
+    def chunked(self: Ended[T], n: int) -> BatchStage[tuple[T, ...]]:
+        """Replace the items by tuples of `n` of them; the last one has what is left."""
+        return self._made("chunked", self._stream().chunked(n))
+
+    def sample(
+        self: Ended[T], fraction: float | None = None, seed: int | None = None, *, n: int | None = None
     ) -> BatchStage[T]:
-        """Log each item of this stage at the level INFO, to the logger `dstream.peek.<stage>`.
+        """Keep each item with the probability `fraction`, or `n` items, each as probable as any other.
 
-        A program that has set up no logging prints the lines to stderr.
-
-        The items pass unchanged. It happens in the caller's process, once for each item that passed here, in encounter
-        order, at the end of the job.
-
-        Args:
-            action: what to do with an item instead of logging it, as for streams.
-            to_string: makes the text of an item; unset, `str`.
-            should_log: says which items are logged; unset, all.
-
-        Raises:
-            TypeError: `action` stands beside one of the others.
+        Without a seed one is chosen now, so that the pipeline keeps the same items each time it runs.
         """
-        return self._step("peek", peeked(self._record.node, action, to_string, should_log))
+        return self._made("sample", self._stream().sample(fraction, seed, n=n))
 
-    def rebalance(self, key: Callable[[T], Any] | None = None) -> BatchStage[T]:
-        """Spread the items over partitions of equal size; with a key, bring equal keys into one partition.
+    def shuffle(self: Ended[T], seed: int | None = None) -> BatchStage[T]:
+        """Put the items into a random order, in which the stream is ordered from here on.
 
-        Without a key the items keep their order. `set_local_parallelism(n)` says how many partitions there are; unset,
-        the cores do.
-
-        Args:
-            key: gives the key of an item.
+        Without a seed one is chosen now, so that the pipeline gives the same order each time it runs.
         """
-        if optional_function(key, "key") is None:
-            return self._step("rebalance", Spread(self._record.node, None, where=call_site()))
-        return self._step("rebalance", PartitionBy(self._record.node, None, key, "rebalance", where=call_site()))
+        return self._made("shuffle", self._stream().shuffle(seed))
 
-    def custom_transform(self, name: str, supplier: AnySupplier) -> BatchStage[Any]:
-        """Let processors of your own make of the items what they like: the Core API as a step of a pipeline.
+    # Where items are
 
-        Each item comes to any one of them; `set_local_parallelism(n)` says how many there are; unset, the cores do.
-        What they emit has no order.
+    def unordered(self: Ended[T]) -> BatchStage[T]:
+        """Release the items from their encounter order, which makes `limit`, `skip`, `distinct` cheaper."""
+        return self._made("unordered", self._stream().unordered())
 
-        Args:
-            name: of the stage.
-            supplier: a function that makes a `Processor`, such as a class of processors, or what
-                `dstream.core.processors` has; or one of the suppliers.
+    def partition_by(self: Ended[T], n: int, key: Callable[[T], Any] | None = None) -> BatchStage[T]:
+        """Bring the items of equal keys into the same one of `n` partitions.
 
-        Raises:
-            TypeError: an argument is of another kind; later, where an item is None.
-
-        Example:
-            >>> from dstream import Pipeline
-            >>> from dstream.core import processors
-            >>> from sources import Items
-            >>> letters = Pipeline().read_from(Items("ab"))
-            >>> letters.custom_transform("upper", processors.map(str.upper)).name
-            'upper'
+        The key is `key(item)`; without a function the key of an entry, or else the item itself.
         """
-        stage: BatchStage[Any] = self._transformed(name, supplier, "custom_transform")
-        return stage
+        return self._made("partition_by", self._stream().partition_by(n, key))
+
+    def cache(self: Ended[T]) -> BatchStage[T]:
+        """Compute the items once, and keep them for later jobs of this pipeline in the same context.
+
+        Within one job that is so anyway: what several stages read is computed once.
+        """
+        return self._made("cache", self._stream().cache())
 
     # Run as a stream
 
-    def add_timestamps(
-        self,
-        fn: Callable[[T], Any],
-        allowed_lag: Duration = 0,
-        policy: WatermarkPolicy | None = None,
-        idle_timeout: float | timedelta = 60.0,
-        drop_before: int | datetime | None = None,
-    ) -> StreamStage[T]:
-        """Say when each item happened, and run the source as a stream, of one partition that ends.
-
-        At its end all windows close. Otherwise as `add_timestamps` of a stage without an end.
-
-        Args:
-            fn: gives the time of an item: milliseconds since 1970, or a datetime with a time zone.
-            allowed_lag: how much older than the newest item one may be, in milliseconds or as a timedelta.
-            policy: in place of a lag, how far time has come.
-            idle_timeout: in seconds; 0: no partition is ever idle.
-            drop_before: items of before this time go no further.
-
-        Raises:
-            TypeError: an argument is of another kind, or a policy stands beside a lag.
-            UnsupportedError: something stands before that does not take one item at a time.
-        """
-        return self._as_stream().add_timestamps(fn, allowed_lag, policy, idle_timeout, drop_before)
-
     def to_stream_stage(
-        self, *, timestamp: Callable[[T], Any] | None = None, allowed_lag: Duration = 0
+        self: Ended[T], *, timestamp: Callable[[T], Any] | None = None, allowed_lag: Duration = 0
     ) -> StreamStage[T]:
         """Run the source as a stream, of one partition that ends: for tests, and for old data that a stream goes on.
 
@@ -376,12 +305,108 @@ class BatchStage(ReducingStage[T]):
         return stream
 
     def _as_stream(self) -> StreamStage[T]:
-        return StreamStage(self._pipeline, self._record)
+        return StreamStage[T](self._pipeline, self._record)
 
-    def window(self, window: Any, late_to: Any = None) -> NoReturn:
-        """Refuse: items that end have no time; `chunked(n)` makes windows by count.
+    def _other(self, other: Any, call: str) -> Any:
+        return self._ending(other, call)
 
-        Raises:
-            UnsupportedError: always.
+
+if TYPE_CHECKING:
+
+    class Stage(ReducingStage[T, B], UnboundedStage[T, B]):
+        """A stage for type checkers: each method that one of both kinds has says so by the type of `self`."""
+
+        __slots__ = ()
+
+    BatchStage: TypeAlias = Stage[T, Bounded]
+else:
+
+    class BatchStage(ReducingStage[T, Bounded]):
+        """Items on their way from a source that ends to a sink: what `pipeline.read_from(source)` returns.
+
+        Each method adds a stage to the pipeline and returns it. Stages fork where several are attached to one: what
+        they share is computed once. Nothing runs before the pipeline does, as a job: `ctx.new_job(pipeline)`. A stage
+        has what streams have but for the operations that run them and the settings of a run.
+
+        Example:
+            >>> from sources import Items
+            >>> from reducers import to_ilist
+            >>> pipeline = Pipeline()
+            >>> numbers = pipeline.read_from(Items([1, 2, 3, 4])).set_name("numbers")
+            >>> numbers.filter(lambda n: n % 2 == 0).write_to(to_ilist("even"))
+            <SinkStage 'write_to': to_ilist('even')>
+            >>> numbers.map(str).write_to(to_ilist("texts")).name
+            'write_to-2'
         """
-        raise needs_time("window(...)")
+
+        __slots__ = ()
+
+        def hash_join(
+            self,
+            right: Any,
+            on: Any,
+            to: Callable[[Any, Any], Any] | None = None,
+            *,
+            broadcast_limit: int | None = None,
+        ) -> BatchStage[Any]:
+            """Pair each item with each item of `right` that has its key, or with None: `(item, match)`.
+
+            The right side is read first, and sent to every task; the items of this stage stay where they are and keep
+            their order. Several matches come in the order of the right side; a match that is None is a match. What is
+            too large to be sent is joined by `join`, which shuffles both sides.
+
+            Args:
+                right: another stage of this pipeline, whose items end.
+                on: the key functions of both sides, `(of_item, of_right)`, or a `JoinClause`.
+                to: makes an item of a pair: `to(item, match)`; unset, the pair goes on.
+                broadcast_limit: how many bytes the right side may have; unset, what the context says.
+
+            Raises:
+                IllegalStateError: `right` belongs to another pipeline.
+            """
+            return self._hash_joined("hash_join", [(right, on)], to, broadcast_limit, None)
+
+        def inner_hash_join(
+            self,
+            right: Any,
+            on: Any,
+            to: Callable[[Any, Any], Any] | None = None,
+            *,
+            broadcast_limit: int | None = None,
+        ) -> BatchStage[Any]:
+            """Pair each item with each item of `right` that has its key; leave out items that match nothing.
+
+            Otherwise as `hash_join`.
+            """
+            return self._hash_joined("inner_hash_join", [(right, on)], to, broadcast_limit, None)
+
+        def hash_join_all(
+            self,
+            joins: Sequence[tuple[Ended[Any], Any]],
+            to: Callable[..., Any] | None = None,
+            *,
+            broadcast_limit: int | None = None,
+        ) -> BatchStage[Any]:
+            """Put the matches of several stages beside each item: `(item, match_0, match_1, ...)`.
+
+            Where several items of a stage match, each goes with each of the others: the product. None stands where
+            nothing matches. Otherwise as `hash_join`.
+
+            Args:
+                joins: for each right side the stage and what `hash_join` takes for `on`.
+                to: makes an item of it: `to(item, match_0, match_1, ...)`; unset, the tuple goes on.
+                broadcast_limit: how many bytes each right side may have; unset, what the context says.
+
+            Raises:
+                IllegalStateError: a stage belongs to another pipeline.
+                ValueError: `joins` is empty.
+            """
+            return self._hash_joined("hash_join_all", pairs_of(joins), to, broadcast_limit, None)
+
+        def window(self, window: Any, late_to: Any = None) -> NoReturn:
+            """Refuse: items that end have no time; `chunked(n)` makes windows by count.
+
+            Raises:
+                UnsupportedError: always.
+            """
+            raise needs_time("window(...)")

@@ -165,7 +165,7 @@ class Pipeline:
         node = before_sink(Union(tuple(record.node for record in records), where=where), sink, where)
         return end_branch(self, StageRecord("write_to", node, records, where, sink=sink))
 
-    def _check_own(self, stage: FlowingStage[Any]) -> None:
+    def _check_own(self, stage: FlowingStage[Any, Any]) -> None:
         if stage.pipeline is not self:
             raise IllegalStateError(
                 f"{placed(stage.name, stage._record)} belongs to another pipeline: stages of one pipeline go together"

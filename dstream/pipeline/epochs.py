@@ -1,5 +1,6 @@
-"""Nodes of steps over epochs: windows, states, joins in time, and rolling aggregates.
+"""Nodes of steps with states: windows, states of users, joins in time, and rolling aggregates.
 
+States of items without an end live over epochs; `bounded_rolling` and `bounded_stateful` are for items that end.
 Operators are imported where they are made: few pipelines need any.
 """
 
@@ -12,10 +13,11 @@ from typing import Any
 
 from dstream.arguments import checked_function, kind_of
 from dstream.operators.state.steps import RunningResult
+from dstream.pipeline.arguments import refuse_time
 from dstream.pipeline.timestamps import check_timestamps
 from dstream.plan import Node, call_site, shown_function
 from dstream.plan.pipeline_nodes import OverEpochs
-from dstream.plan.stage_nodes import Action
+from dstream.plan.stage_nodes import Action, Stateful
 from dstream.spi import AggregateOperation
 from dstream.spi.epochs import StateOperator
 from dstream.stream.arguments import optional_function, running
@@ -26,6 +28,8 @@ __all__ = [
     "EmptyContainer",
     "ResultSoFar",
     "ResultSoFarOfKey",
+    "bounded_rolling",
+    "bounded_stateful",
     "distinct",
     "joined_within",
     "rolling",
@@ -133,6 +137,13 @@ def rolling(upstream: Node, key: Key | None, operation: AggregateOperation[Any, 
     return _node([upstream], operator, _by_key(key, "rolling_aggregate"), repr(operation))
 
 
+def bounded_rolling(upstream: Node, key: Key | None, operation: AggregateOperation[Any, Any, Any]) -> Stateful:
+    """Return the same node for items that end."""
+    fn = ResultSoFar(operation) if key is None else ResultSoFarOfKey(operation)
+    called = (_by_key(key, "rolling_aggregate"), repr(operation))
+    return Stateful(upstream, EmptyContainer(operation), fn, "map", key, *called, where=call_site())
+
+
 def stateful(
     upstream: Node, key: Key | None, action: Action, create: Any, fn: Any, ttl: Duration | None, on_evict: Any
 ) -> OverEpochs:
@@ -156,6 +167,22 @@ def stateful(
     given += [] if on_evict is None else [f"on_evict={shown_function(checked_function(on_evict, 'on_evict'))}"]
     operator = StatefulMapping(key, create, checked, action, lives, on_evict)
     return _node([upstream], operator, _by_key(key, name), ", ".join(given))
+
+
+def bounded_stateful(
+    upstream: Node, key: Key | None, action: Action, create: Any, fn: Any, ttl: Any, on_evict: Any
+) -> Stateful:
+    """Return the same node for items that end, whose states live until then.
+
+    Raises:
+        TypeError: an argument is of another kind.
+        UnsupportedError: `ttl` or `on_evict` is set.
+    """
+    name = f"{action}_stateful"
+    refuse_time(name, ttl=ttl, on_evict=on_evict)
+    checked = (running if action == "filter" else checked_function)(fn, "fn")
+    checked_function(create, "create")
+    return Stateful(upstream, create, checked, action, key, _by_key(key, name), where=call_site())
 
 
 def distinct(upstream: Node, key: Key, within: Duration | None) -> OverEpochs:

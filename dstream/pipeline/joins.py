@@ -1,19 +1,33 @@
-"""`JoinClause`: the keys and values of a join of two stages, and the nodes of hash joins."""
+"""`JoiningStage`: unions and hash joins of stages; `JoinClause`: the keys and values of a join, and their nodes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Any, Generic, Never, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Never, TypeAlias, TypeVar, cast, overload
 
 from dstream.arguments import checked_function, kind_of
-from dstream.plan import Map, Node, call_site, shown_function
+from dstream.pipeline.stages import B, Bounded, Ended, FlowingStage, StageOf
+from dstream.pipeline.timestamps import check_that_it_runs_in_epochs
+from dstream.plan import Map, Node, Union, call_site, shown_function
 from dstream.plan.stage_nodes import HashJoin
 from dstream.stream.arguments import optional_function, partition_count
 from dstream.values.time import seconds
 
-__all__ = ["EntriesClause", "FirstOfPairs", "JoinClause", "Unnested", "clause_of", "hash_joined", "pairs_of"]
+if TYPE_CHECKING:
+    from dstream.pipeline.bounded import Stage
+
+__all__ = [
+    "EntriesClause",
+    "FirstOfPairs",
+    "JoinClause",
+    "JoiningStage",
+    "Unnested",
+    "clause_of",
+    "hash_joined",
+    "pairs_of",
+]
 
 
 K = TypeVar("K")
@@ -97,6 +111,256 @@ def _key(entry: Any) -> Any:
 
 def _value(entry: Any) -> Any:
     return entry[1]
+
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+Keys: TypeAlias = tuple[Callable[[T], Any], Callable[[U], Any]]
+
+
+class JoiningStage(FlowingStage[T, B]):
+    """A stage with the operations on several stages that items have whether they end or not."""
+
+    __slots__ = ()
+
+    # All items of several stages
+
+    def merge(self, *others: StageOf[T, B | Bounded]) -> Stage[T, B]:
+        """Return all items of this stage and of others, in any order; `a + b` of stages that end keeps the order.
+
+        Args:
+            others: stages of this pipeline. Beside items without an end, the source of one that ends is read as one
+                partition, which ends.
+
+        Raises:
+            IllegalStateError: a stage belongs to another pipeline, or has no end where this one has.
+            UnsupportedError: a stage that ends has steps that need all of its items, and this one has no end.
+        """
+        return self._united("merge", others)
+
+    def union(self, *others: StageOf[T, B | Bounded]) -> Stage[T, B]:
+        """Return all items of this stage and of others, in any order, as `merge`."""
+        return self._united("union", others)
+
+    def _united(self, kind: str, others: Iterable[Any]) -> Stage[Any, B]:
+        stages = self._others(others, kind)
+        for each in stages:
+            if self._has_no_end and not each._has_no_end:
+                check_that_it_runs_in_epochs(each._record.node, f"{kind}(...)")
+        nodes = (self._record.node, *(each._record.node for each in stages))
+        return self._step(kind, Union(nodes, kind, where=call_site()), stages)
+
+    # Joined with what every task holds
+
+    @overload
+    def hash_join(
+        self, right: Ended[U], on: Keys[T, U], *, broadcast_limit: int | None = None, refresh_every: B | None = None
+    ) -> Stage[tuple[T, U | None], B]: ...
+
+    @overload
+    def hash_join(
+        self,
+        right: Ended[U],
+        on: Keys[T, U],
+        to: Callable[[T, U | None], R],
+        *,
+        broadcast_limit: int | None = None,
+        refresh_every: B | None = None,
+    ) -> Stage[R, B]: ...
+
+    @overload
+    def hash_join(
+        self,
+        right: StageOf[tuple[Any, V], Bounded],
+        on: EntriesClause[Any, T],
+        *,
+        broadcast_limit: int | None = None,
+        refresh_every: B | None = None,
+    ) -> Stage[tuple[T, V | None], B]: ...
+
+    @overload
+    def hash_join(
+        self,
+        right: StageOf[tuple[Any, V], Bounded],
+        on: EntriesClause[Any, T],
+        to: Callable[[T, V | None], R],
+        *,
+        broadcast_limit: int | None = None,
+        refresh_every: B | None = None,
+    ) -> Stage[R, B]: ...
+
+    @overload
+    def hash_join(
+        self,
+        right: Ended[U],
+        on: JoinClause[Any, T, U, V],
+        *,
+        broadcast_limit: int | None = None,
+        refresh_every: B | None = None,
+    ) -> Stage[tuple[T, V | None], B]: ...
+
+    @overload
+    def hash_join(
+        self,
+        right: Ended[U],
+        on: JoinClause[Any, T, U, V],
+        to: Callable[[T, V | None], R],
+        *,
+        broadcast_limit: int | None = None,
+        refresh_every: B | None = None,
+    ) -> Stage[R, B]: ...
+
+    def hash_join(
+        self,
+        right: Any,
+        on: Any,
+        to: Callable[[Any, Any], Any] | None = None,
+        *,
+        broadcast_limit: int | None = None,
+        refresh_every: B | None = None,
+    ) -> Stage[Any, B]:
+        """Pair each item with each item of `right` that has its key, or with None: `(item, match)`.
+
+        The right side is read first, once by each driver of the job or again and again with `refresh_every`, and sent
+        to all tasks. Several matches come in the order of the right side; a match that is None is a match.
+
+        Args:
+            right: another stage of this pipeline, whose items end: a `BatchStage`.
+            on: the key functions of both sides, `(of_item, of_right)`, or a `JoinClause`.
+            to: makes an item of a pair: `to(item, match)`; unset, the pair goes on.
+            broadcast_limit: how many bytes the right side may have; unset, what the context says.
+            refresh_every: seconds, or a timedelta: the first epoch that begins so much later than the one that read the
+                right side reads it again, with all that `cache()` keeps of it; 0: each epoch. Unset, none does.
+
+        Raises:
+            IllegalStateError: `right` belongs to another pipeline, or has no end.
+        """
+        return self._hash_joined("hash_join", [(right, on)], to, broadcast_limit, refresh_every)
+
+    @overload
+    def inner_hash_join(
+        self, right: Ended[U], on: Keys[T, U], *, broadcast_limit: int | None = None, refresh_every: B | None = None
+    ) -> Stage[tuple[T, U], B]: ...
+
+    @overload
+    def inner_hash_join(
+        self,
+        right: Ended[U],
+        on: Keys[T, U],
+        to: Callable[[T, U], R],
+        *,
+        broadcast_limit: int | None = None,
+        refresh_every: B | None = None,
+    ) -> Stage[R, B]: ...
+
+    @overload
+    def inner_hash_join(
+        self,
+        right: StageOf[tuple[Any, V], Bounded],
+        on: EntriesClause[Any, T],
+        *,
+        broadcast_limit: int | None = None,
+        refresh_every: B | None = None,
+    ) -> Stage[tuple[T, V], B]: ...
+
+    @overload
+    def inner_hash_join(
+        self,
+        right: StageOf[tuple[Any, V], Bounded],
+        on: EntriesClause[Any, T],
+        to: Callable[[T, V], R],
+        *,
+        broadcast_limit: int | None = None,
+        refresh_every: B | None = None,
+    ) -> Stage[R, B]: ...
+
+    @overload
+    def inner_hash_join(
+        self,
+        right: Ended[U],
+        on: JoinClause[Any, T, U, V],
+        *,
+        broadcast_limit: int | None = None,
+        refresh_every: B | None = None,
+    ) -> Stage[tuple[T, V], B]: ...
+
+    @overload
+    def inner_hash_join(
+        self,
+        right: Ended[U],
+        on: JoinClause[Any, T, U, V],
+        to: Callable[[T, V], R],
+        *,
+        broadcast_limit: int | None = None,
+        refresh_every: B | None = None,
+    ) -> Stage[R, B]: ...
+
+    def inner_hash_join(
+        self,
+        right: Any,
+        on: Any,
+        to: Callable[[Any, Any], Any] | None = None,
+        *,
+        broadcast_limit: int | None = None,
+        refresh_every: B | None = None,
+    ) -> Stage[Any, B]:
+        """Pair each item with each item of `right` that has its key; leave out items that match nothing.
+
+        Otherwise as `hash_join`.
+        """
+        return self._hash_joined("inner_hash_join", [(right, on)], to, broadcast_limit, refresh_every)
+
+    @overload
+    def hash_join_all(
+        self,
+        joins: Sequence[tuple[Ended[Any], Any]],
+        *,
+        broadcast_limit: int | None = None,
+        refresh_every: B | None = None,
+    ) -> Stage[tuple[Any, ...], B]: ...
+
+    @overload
+    def hash_join_all(
+        self,
+        joins: Sequence[tuple[Ended[Any], Any]],
+        to: Callable[..., R],
+        *,
+        broadcast_limit: int | None = None,
+        refresh_every: B | None = None,
+    ) -> Stage[R, B]: ...
+
+    def hash_join_all(
+        self,
+        joins: Sequence[tuple[Ended[Any], Any]],
+        to: Callable[..., Any] | None = None,
+        *,
+        broadcast_limit: int | None = None,
+        refresh_every: B | None = None,
+    ) -> Stage[Any, B]:
+        """Put the matches of several stages beside each item: `(item, match_0, match_1, ...)`.
+
+        Where several items of a stage match, each goes with each of the others: the product. None stands where nothing
+        matches. Otherwise as `hash_join`.
+
+        Args:
+            joins: for each right side the stage and what `hash_join` takes for `on`.
+            to: makes an item of it: `to(item, match_0, match_1, ...)`; unset, the tuple goes on.
+            broadcast_limit: how many bytes each right side may have; unset, what the context says.
+            refresh_every: as for `hash_join`, for all right sides.
+
+        Raises:
+            IllegalStateError: a stage belongs to another pipeline.
+            ValueError: `joins` is empty.
+        """
+        return self._hash_joined("hash_join_all", pairs_of(joins), to, broadcast_limit, refresh_every)
+
+    def _hash_joined(
+        self, kind: str, joins: Sequence[tuple[Any, Any]], to: Any, broadcast_limit: int | None, refresh_every: Any
+    ) -> Stage[Any, B]:
+        rights = [self._ending(right, kind) for right, _ in joins]
+        sides = [(right._record.node, on) for right, (_, on) in zip(rights, joins, strict=True)]
+        return self._step(kind, hash_joined(self._record.node, kind, sides, to, broadcast_limit, refresh_every), rights)
 
 
 def clause_of(on: Any, name: str = "on") -> JoinClause[Any, Any, Any, Any]:

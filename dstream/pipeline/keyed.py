@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeAlias, TypeVar, overload
 
 import collectors
-from dstream.arguments import checked_function
 from dstream.pipeline import epochs
-from dstream.pipeline.arguments import needs_time, not_of_streams, operation_of, refuse_time
-from dstream.pipeline.epochs import EmptyContainer, ResultSoFarOfKey
-from dstream.pipeline.stages import AnyStage, StageView
+from dstream.pipeline.arguments import needs_time, not_of_streams, operation_of
+from dstream.pipeline.stages import AnyStage, B, Bounded, StageView, Unbounded
 from dstream.pipeline.windows import KeyedWindowedStage
-from dstream.plan import Node, call_site, shown_function
-from dstream.plan.stage_nodes import Action, Stateful
+from dstream.plan import Node, shown_function
+from dstream.plan.stage_nodes import Action
 from dstream.spi import AggregateOperation, Collector, Sink
 from dstream.spi.suppliers import AnySupplier
-from dstream.stream.arguments import count, optional_function, running
+from dstream.stream.arguments import count, optional_function
 from dstream.stream.keyed import aggregated
 from dstream.values import Entry
 
 if TYPE_CHECKING:
-    from dstream.pipeline.bounded import BatchStage
-    from dstream.pipeline.unbounded import StreamStage
+    from dstream.pipeline.bounded import BatchStage, Stage
     from dstream.windows import Window
 
-__all__ = ["KeyedStage", "KeyedStreamStage"]
+__all__ = ["KeyedStage", "KeyedStreamStage", "ReducingView", "TimedView"]
 
 
 K = TypeVar("K")
@@ -39,11 +35,8 @@ S = TypeVar("S")
 U = TypeVar("U")
 
 
-class KeyedStage(StageView, Generic[K, T]):
-    """What `stage.grouping_key(fn)` returns: what it offers happens to the items of each key on their own.
-
-    It is no stage: it has no name, and nothing runs for it. Results by key have no order.
-    """
+class KeyedView(StageView, Generic[K, T, B]):
+    """The items of a stage by their keys, with the operations that they have whether they end or not."""
 
     __slots__ = ("_key",)
 
@@ -56,22 +49,137 @@ class KeyedStage(StageView, Generic[K, T]):
         """Gives the key of an item."""
         return self._key
 
-    # Aggregates
+    @overload  # A type checker looks into the lambdas of a collector only where it expects one.
+    def rolling_aggregate(self, op: Collector[T, Any, R]) -> Stage[Entry[K, R], B]: ...
+
+    @overload
+    def rolling_aggregate(self, op: AggregateOperation[tuple[T], Any, R]) -> Stage[Entry[K, R], B]: ...
+
+    def rolling_aggregate(self, op: AggregateOperation[Any, Any, Any]) -> Stage[Entry[K, Any], B]:
+        """Replace each item by the result of all items of its key until and with it: `Entry(key, result)`.
+
+        Items that end pass in encounter order if they have one, and results stand where their items stood. Of items
+        without an end, the containers of all keys are kept for as long as the job lives. What was given never changes
+        later: a result that shares anything with the container is copied.
+
+        Args:
+            op: a collector, or an aggregate operation of one input.
+
+        Raises:
+            TypeError: `op` is no operation, or has several inputs.
+        """
+        rolling = epochs.rolling if self._stage._has_no_end else epochs.bounded_rolling
+        operation = operation_of(op, 1, "rolling_aggregate")
+        return self._step("rolling_aggregate", rolling(self._node, self._key, operation))
+
+    def map_stateful(
+        self,
+        create: Callable[[], S],
+        fn: Callable[[S, K, T], R],
+        *,
+        ttl: B | None = None,
+        on_evict: Callable[[S, K, int], R | None] | None = None,
+    ) -> Stage[R, B]:
+        """Replace each item by `fn(state, key, item)`, which changes the state of its key in place.
+
+        Items that end pass in encounter order if they have one, and results stand where their items stood.
+
+        Args:
+            create: makes the state of a key.
+            fn: takes the state, the key and an item; a None that it gives goes on.
+            ttl: for items with timestamps, which `add_timestamps(fn)` gives: for how long the state of a key lives in
+                event time without an item, in milliseconds or as a timedelta; unset, for ever. Items older than the
+                watermark are late then, and dropped.
+            on_evict: for these, too: takes (state, key, watermark) of a state that goes, and may return a last item;
+                None: nothing. That has the last instant of the state as its timestamp. Where the source has ended, the
+                watermark is the one that the state waited for.
+
+        Raises:
+            IllegalStateError: `ttl` is set, and the items of a source without an end have no timestamps.
+            TypeError: an argument is of another kind, or `on_evict` stands without `ttl`.
+            UnsupportedError: `ttl` or `on_evict` is set, and the items end.
+        """
+        return self._stateful("map", create, fn, ttl, on_evict)
+
+    def filter_stateful(
+        self,
+        create: Callable[[], S],
+        fn: Callable[[S, K, T], object],
+        *,
+        ttl: B | None = None,
+        on_evict: Callable[[S, K, int], T | None] | None = None,
+    ) -> Stage[T, B]:
+        """Keep the items for which `fn(state, key, item)` is true; otherwise as `map_stateful`."""
+        return self._stateful("filter", create, fn, ttl, on_evict)
+
+    def flat_map_stateful(
+        self,
+        create: Callable[[], S],
+        fn: Callable[[S, K, T], Iterable[R] | None],
+        *,
+        ttl: B | None = None,
+        on_evict: Callable[[S, K, int], Iterable[R] | None] | None = None,
+    ) -> Stage[R, B]:
+        """Replace each item by all that `fn(state, key, item)` gives; otherwise as `map_stateful`."""
+        return self._stateful("flat_map", create, fn, ttl, on_evict)
+
+    def _stateful(self, action: Action, create: Any, fn: Any, ttl: Any, on_evict: Any) -> Stage[Any, B]:
+        stateful = epochs.stateful if self._stage._has_no_end else epochs.bounded_stateful
+        return self._step(f"{action}_stateful", stateful(self._node, self._key, action, create, fn, ttl, on_evict))
+
+    def custom_transform(self, name: str, supplier: AnySupplier) -> Stage[Any, B]:
+        """Let processors of your own make of the items what they like; all items of a key come to one of them.
+
+        Args:
+            name: of the stage.
+            supplier: as for `custom_transform` of a stage.
+
+        Raises:
+            TypeError: an argument is of another kind; later, where an item is None.
+            UnstableKeyError: later, where a key has no hash, or one that comes from its identity.
+        """
+        made: Stage[Any, B] = self._stage._transformed(name, supplier, self._called("custom_transform"), self._key)
+        return made
+
+    def _called(self, name: str) -> str:
+        """Return the call of a method as the user wrote it, up to its arguments: with that of this stage before it."""
+        return f"grouping_key({shown_function(self._key)}).{name}"
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self._stage!r} by {shown_function(self._key)}>"
+
+    if TYPE_CHECKING:
+
+        def _step(self, kind: str, node: Node, others: Iterable[AnyStage] = ()) -> Stage[Any, B]: ...
+
+
+class ReducingView(KeyedView[K, T, B]):
+    """The items of a stage by their keys, with the operations that only items that end have."""
+
+    __slots__ = ()
 
     @overload  # A type checker looks into the lambdas of a collector only where it expects one.
-    def aggregate(self, op: Collector[T, Any, R]) -> BatchStage[Entry[K, R]]: ...
+    def aggregate(self: KeyedView[K, T, Bounded], op: Collector[T, Any, R]) -> BatchStage[Entry[K, R]]: ...
 
     @overload
-    def aggregate(self, op: Collector[T, Any, R], to: Callable[[K, R], U]) -> BatchStage[U]: ...
+    def aggregate(
+        self: KeyedView[K, T, Bounded], op: Collector[T, Any, R], to: Callable[[K, R], U]
+    ) -> BatchStage[U]: ...
 
     @overload
-    def aggregate(self, op: AggregateOperation[tuple[T], Any, R]) -> BatchStage[Entry[K, R]]: ...
+    def aggregate(
+        self: KeyedView[K, T, Bounded], op: AggregateOperation[tuple[T], Any, R]
+    ) -> BatchStage[Entry[K, R]]: ...
 
     @overload
-    def aggregate(self, op: AggregateOperation[tuple[T], Any, R], to: Callable[[K, R], U]) -> BatchStage[U]: ...
+    def aggregate(
+        self: KeyedView[K, T, Bounded], op: AggregateOperation[tuple[T], Any, R], to: Callable[[K, R], U]
+    ) -> BatchStage[U]: ...
 
     def aggregate(
-        self, op: AggregateOperation[Any, Any, Any], to: Callable[[Any, Any], Any] | None = None
+        self: KeyedView[K, T, Bounded],
+        op: AggregateOperation[Any, Any, Any],
+        to: Callable[[Any, Any], Any] | None = None,
     ) -> BatchStage[Any]:
         """Reduce the items of each key to one: `Entry(key, result)`, or `to(key, result)`.
 
@@ -86,17 +194,21 @@ class KeyedStage(StageView, Generic[K, T]):
             TypeError: `op` is no operation, or has several inputs.
             UnstableKeyError: later, where a key has no hash, or one that comes from its identity.
         """
-        return self._aggregated("aggregate", (), op, to)
+        return _aggregated(self, "aggregate", (), op, to)
 
     @overload
     def co_aggregate(
-        self, other0: KeyedStage[K, T2], /, *, op: AggregateOperation[tuple[T, T2], Any, R]
+        self: KeyedView[K, T, Bounded],
+        other0: KeyedView[K, T2, Bounded],
+        /,
+        *,
+        op: AggregateOperation[tuple[T, T2], Any, R],
     ) -> BatchStage[Entry[K, R]]: ...
 
     @overload
     def co_aggregate(
-        self,
-        other0: KeyedStage[K, T2],
+        self: KeyedView[K, T, Bounded],
+        other0: KeyedView[K, T2, Bounded],
         /,
         *,
         op: AggregateOperation[tuple[T, T2], Any, R],
@@ -105,9 +217,9 @@ class KeyedStage(StageView, Generic[K, T]):
 
     @overload
     def co_aggregate(
-        self,
-        other0: KeyedStage[K, T2],
-        other1: KeyedStage[K, T3],
+        self: KeyedView[K, T, Bounded],
+        other0: KeyedView[K, T2, Bounded],
+        other1: KeyedView[K, T3, Bounded],
         /,
         *,
         op: AggregateOperation[tuple[T, T2, T3], Any, R],
@@ -115,9 +227,9 @@ class KeyedStage(StageView, Generic[K, T]):
 
     @overload
     def co_aggregate(
-        self,
-        other0: KeyedStage[K, T2],
-        other1: KeyedStage[K, T3],
+        self: KeyedView[K, T, Bounded],
+        other0: KeyedView[K, T2, Bounded],
+        other1: KeyedView[K, T3, Bounded],
         /,
         *,
         op: AggregateOperation[tuple[T, T2, T3], Any, R],
@@ -126,10 +238,10 @@ class KeyedStage(StageView, Generic[K, T]):
 
     @overload
     def co_aggregate(
-        self,
-        other0: KeyedStage[K, T2],
-        other1: KeyedStage[K, T3],
-        other2: KeyedStage[K, T4],
+        self: KeyedView[K, T, Bounded],
+        other0: KeyedView[K, T2, Bounded],
+        other1: KeyedView[K, T3, Bounded],
+        other2: KeyedView[K, T4, Bounded],
         /,
         *,
         op: AggregateOperation[tuple[T, T2, T3, T4], Any, R],
@@ -137,10 +249,10 @@ class KeyedStage(StageView, Generic[K, T]):
 
     @overload
     def co_aggregate(
-        self,
-        other0: KeyedStage[K, T2],
-        other1: KeyedStage[K, T3],
-        other2: KeyedStage[K, T4],
+        self: KeyedView[K, T, Bounded],
+        other0: KeyedView[K, T2, Bounded],
+        other1: KeyedView[K, T3, Bounded],
+        other2: KeyedView[K, T4, Bounded],
         /,
         *,
         op: AggregateOperation[tuple[T, T2, T3, T4], Any, R],
@@ -149,16 +261,21 @@ class KeyedStage(StageView, Generic[K, T]):
 
     @overload
     def co_aggregate(
-        self, *others: KeyedStage[K, Any], op: AggregateOperation[tuple[Any, ...], Any, R]
+        self: KeyedView[K, T, Bounded],
+        *others: KeyedView[K, Any, Bounded],
+        op: AggregateOperation[tuple[Any, ...], Any, R],
     ) -> BatchStage[Entry[K, R]]: ...
 
     @overload
     def co_aggregate(
-        self, *others: KeyedStage[K, Any], op: AggregateOperation[tuple[Any, ...], Any, R], to: Callable[[K, R], U]
+        self: KeyedView[K, T, Bounded],
+        *others: KeyedView[K, Any, Bounded],
+        op: AggregateOperation[tuple[Any, ...], Any, R],
+        to: Callable[[K, R], U],
     ) -> BatchStage[U]: ...
 
     def co_aggregate(
-        self,
+        self: KeyedView[K, T, Bounded],
         *others: Any,
         op: AggregateOperation[Any, Any, Any],
         to: Callable[[Any, Any], Any] | None = None,
@@ -175,9 +292,11 @@ class KeyedStage(StageView, Generic[K, T]):
             IllegalStateError: a stage belongs to another pipeline.
             TypeError: `op` is no operation, or has another number of inputs.
         """
-        return self._aggregated("co_aggregate", others, op, to)
+        return _aggregated(self, "co_aggregate", others, op, to)
 
-    def top(self, n: int, key: Callable[[T], Any] | None = None) -> BatchStage[Entry[K, list[T]]]:
+    def top(
+        self: KeyedView[K, T, Bounded], n: int, key: Callable[[T], Any] | None = None
+    ) -> BatchStage[Entry[K, list[T]]]:
         """Keep the `n` greatest items of each key, the greatest first, as a list: `Entry(key, items)`.
 
         Equal ones keep their order.
@@ -193,149 +312,29 @@ class KeyedStage(StageView, Generic[K, T]):
             "top", aggregated([self._node], operation, [self._key], name=self._called("top"), given=f"{most}{by}")
         )
 
-    def distinct(self) -> BatchStage[T]:
-        """Keep the first item of each key."""
-        made: BatchStage[T] = self._stage.distinct(self._key)
-        return made
-
-    @overload
-    def rolling_aggregate(self, op: Collector[T, Any, R]) -> BatchStage[Entry[K, R]]: ...
-
-    @overload
-    def rolling_aggregate(self, op: AggregateOperation[tuple[T], Any, R]) -> BatchStage[Entry[K, R]]: ...
-
-    def rolling_aggregate(self, op: AggregateOperation[Any, Any, Any]) -> BatchStage[Entry[K, Any]]:
-        """Replace each item by the result of all items of its key until and with it: `Entry(key, result)`.
-
-        Items pass in encounter order if they have one, and results stand where their items stood. What was given never
-        changes later: a result that shares anything with the container is copied.
-
-        Args:
-            op: a collector, or an aggregate operation of one input.
-
-        Raises:
-            TypeError: `op` is no operation, or has several inputs.
-        """
-        rolled = operation_of(op, 1, "rolling_aggregate")
-        create, fn = EmptyContainer(rolled), ResultSoFarOfKey(rolled)
-        called = (self._called("rolling_aggregate"), repr(rolled))
-        node = Stateful(self._node, create, fn, "map", self._key, *called, where=call_site())
-        return self._step("rolling_aggregate", node)
-
-    # A state for each key
-
-    def map_stateful(
-        self, create: Callable[[], S], fn: Callable[[S, K, T], R], *, ttl: None = None, on_evict: None = None
-    ) -> BatchStage[R]:
-        """Replace each item by `fn(state, key, item)`, which changes the state of its key in place.
-
-        Items pass in encounter order if they have one, and results stand where their items stood.
-
-        Args:
-            create: makes the state of a key.
-            fn: takes the state, the key and an item; a None that it gives goes on.
-            ttl: for items with timestamps, which `add_timestamps(fn)` gives.
-            on_evict: for these, too.
-
-        Raises:
-            UnsupportedError: `ttl` or `on_evict` is set.
-        """
-        refuse_time("map_stateful", ttl=ttl, on_evict=on_evict)
-        return self._stateful("map", create, checked_function(fn, "fn"))
-
-    def filter_stateful(
-        self, create: Callable[[], S], fn: Callable[[S, K, T], object], *, ttl: None = None, on_evict: None = None
-    ) -> BatchStage[T]:
-        """Keep the items for which `fn(state, key, item)` is true; otherwise as `map_stateful`."""
-        refuse_time("filter_stateful", ttl=ttl, on_evict=on_evict)
-        return self._stateful("filter", create, running(fn, "fn"))
-
-    def flat_map_stateful(
-        self,
-        create: Callable[[], S],
-        fn: Callable[[S, K, T], Iterable[R] | None],
-        *,
-        ttl: None = None,
-        on_evict: None = None,
-    ) -> BatchStage[R]:
-        """Replace each item by all that `fn(state, key, item)` gives; otherwise as `map_stateful`."""
-        refuse_time("flat_map_stateful", ttl=ttl, on_evict=on_evict)
-        return self._stateful("flat_map", create, checked_function(fn, "fn"))
-
-    def custom_transform(self, name: str, supplier: AnySupplier) -> BatchStage[Any]:
-        """Let processors of your own make of the items what they like; all items of a key come to one of them.
-
-        Args:
-            name: of the stage.
-            supplier: as for `custom_transform` of a stage.
-
-        Raises:
-            TypeError: an argument is of another kind; later, where an item is None.
-            UnstableKeyError: later, where a key has no hash, or one that comes from its identity.
-        """
-        stage: BatchStage[Any] = self._stage._transformed(name, supplier, self._called("custom_transform"), self._key)
-        return stage
-
-    def window(self, window: Any, late_to: Any = None) -> NoReturn:
-        """Refuse: items that end have no time.
-
-        Raises:
-            UnsupportedError: always.
-        """
-        raise needs_time("window(...)")
-
-    # How stages are made
-
-    def _aggregated(self, kind: str, others: tuple[Any, ...], op: Any, to: Any) -> BatchStage[Any]:
-        stages = [self, *(self._other(each, kind) for each in others)]
-        operation = operation_of(op, len(stages), kind)
-        given = None if optional_function(to, "to") is None else f"{operation!r}, to={shown_function(to)}"
-        nodes, keys = [each._node for each in stages], [each._key for each in stages]
-        node = aggregated(nodes, operation, keys, to, name=self._called(kind), given=given)
-        return self._step(kind, node, [each._stage for each in stages[1:]])
-
-    def _stateful(self, action: Action, create: Any, fn: Any) -> BatchStage[Any]:
-        name = f"{action}_stateful"
-        state = (checked_function(create, "create"), fn, action, self._key)
-        return self._step(name, Stateful(self._node, *state, self._called(name), where=call_site()))
-
-    def _called(self, name: str) -> str:
-        """Return the call of a method as the user wrote it, up to its arguments: with that of this stage before it."""
-        return f"grouping_key({shown_function(self._key)}).{name}"
-
-    if TYPE_CHECKING:
-
-        def _step(self, kind: str, node: Node, others: Iterable[AnyStage] = ()) -> BatchStage[Any]: ...
-
     def _called_by(self) -> str:
         return "a keyed stage takes keyed stages, stage.grouping_key(fn)"
 
-    def __repr__(self) -> str:
-        return f"<KeyedStage of {self._stage!r} by {shown_function(self._key)}>"
+
+def _aggregated(
+    view: KeyedView[Any, Any, Bounded], kind: str, others: tuple[Any, ...], op: Any, to: Any
+) -> BatchStage[Any]:
+    views = [view, *(view._other(each, kind) for each in others)]
+    operation = operation_of(op, len(views), kind)
+    given = None if optional_function(to, "to") is None else f"{operation!r}, to={shown_function(to)}"
+    nodes, keys = [each._node for each in views], [each._key for each in views]
+    node = aggregated(nodes, operation, keys, to, name=view._called(kind), given=given)
+    return view._step(kind, node, [each._stage for each in views[1:]])
 
 
-Duration: TypeAlias = int | timedelta
+class TimedView(KeyedView[K, T, B]):
+    """The items of a stage by their keys, with the operations that only items without an end have."""
 
+    __slots__ = ()
 
-class KeyedStreamStage(StageView, Generic[K, T]):
-    """What `stage.grouping_key(fn)` returns: what it offers happens to the items of each key on their own.
-
-    It is no stage: it has no name, and nothing runs for it. Items of a key pass in the order of (epoch, partition of
-    the source, offset); results of different keys have no order.
-    """
-
-    __slots__ = ("_key",)
-
-    def __init__(self, stage: Any, key: Callable[[T], K]) -> None:
-        super().__init__(stage)
-        self._key = key
-
-    @property
-    def key(self) -> Callable[[T], K]:
-        """Gives the key of an item."""
-        return self._key
-
-    def window(self, window: Window, late_to: Sink[T, Any] | None = None) -> KeyedWindowedStage[K, T]:
+    def window(
+        self: KeyedView[K, T, Unbounded], window: Window, late_to: Sink[T, Any] | None = None
+    ) -> KeyedWindowedStage[K, T]:
         """Look at the items of each key by windows of time, as `stage.window(...).grouping_key(fn)`.
 
         Args:
@@ -349,93 +348,7 @@ class KeyedStreamStage(StageView, Generic[K, T]):
         keyed: KeyedWindowedStage[K, T] = self._stage.window(window, late_to).grouping_key(self._key)
         return keyed
 
-    @overload
-    def rolling_aggregate(self, op: Collector[T, Any, R]) -> StreamStage[Entry[K, R]]: ...
-
-    @overload
-    def rolling_aggregate(self, op: AggregateOperation[tuple[T], Any, R]) -> StreamStage[Entry[K, R]]: ...
-
-    def rolling_aggregate(self, op: AggregateOperation[Any, Any, Any]) -> StreamStage[Entry[K, Any]]:
-        """Replace each item by the result of all items of its key until and with it: `Entry(key, result)`.
-
-        The containers of all keys are kept for as long as the job lives.
-
-        Args:
-            op: a collector, or an aggregate operation of one input.
-
-        Raises:
-            TypeError: `op` is no operation, or has several inputs.
-        """
-        operation = operation_of(op, 1, "rolling_aggregate")
-        return self._step("rolling_aggregate", epochs.rolling(self._node, self._key, operation))
-
-    def map_stateful(
-        self,
-        create: Callable[[], S],
-        fn: Callable[[S, K, T], R],
-        *,
-        ttl: Duration | None = None,
-        on_evict: Callable[[S, K, int], R | None] | None = None,
-    ) -> StreamStage[R]:
-        """Replace each item by `fn(state, key, item)`, which changes the state of its key in place.
-
-        Args:
-            create: makes the state of a key.
-            fn: takes the state, the key and an item; a None that it gives goes on.
-            ttl: for how long the state of a key lives in event time without an item, in milliseconds or as a timedelta;
-                unset, for ever. Items older than the watermark are late then, and dropped.
-            on_evict: takes (state, key, watermark) of a state that goes, and may return a last item; None: nothing.
-                That has the last instant of the state as its timestamp.
-                Where the source has ended, the watermark is the one that the state waited for.
-
-        Raises:
-            IllegalStateError: `ttl` is set, and the items have no timestamps.
-            TypeError: an argument is of another kind, or `on_evict` stands without `ttl`.
-        """
-        return self._stateful("map", create, fn, ttl, on_evict)
-
-    def filter_stateful(
-        self,
-        create: Callable[[], S],
-        fn: Callable[[S, K, T], object],
-        *,
-        ttl: Duration | None = None,
-        on_evict: Callable[[S, K, int], T | None] | None = None,
-    ) -> StreamStage[T]:
-        """Keep the items for which `fn(state, key, item)` is true; otherwise as `map_stateful`."""
-        return self._stateful("filter", create, fn, ttl, on_evict)
-
-    def flat_map_stateful(
-        self,
-        create: Callable[[], S],
-        fn: Callable[[S, K, T], Iterable[R] | None],
-        *,
-        ttl: Duration | None = None,
-        on_evict: Callable[[S, K, int], Iterable[R] | None] | None = None,
-    ) -> StreamStage[R]:
-        """Replace each item by all that `fn(state, key, item)` gives; otherwise as `map_stateful`."""
-        return self._stateful("flat_map", create, fn, ttl, on_evict)
-
-    def _stateful(self, action: Action, create: Any, fn: Any, ttl: Any, on_evict: Any) -> StreamStage[Any]:
-        node = epochs.stateful(self._node, self._key, action, create, fn, ttl, on_evict)
-        return self._step(f"{action}_stateful", node)
-
-    def custom_transform(self, name: str, supplier: AnySupplier) -> StreamStage[Any]:
-        """Let processors of your own make of the items what they like; all items of a key come to one of them.
-
-        Args:
-            name: of the stage.
-            supplier: as for `custom_transform` of a stage without an end.
-
-        Raises:
-            TypeError: an argument is of another kind; later, where an item is None.
-            UnstableKeyError: later, where a key has no hash, or one that comes from its identity.
-        """
-        called = f"grouping_key({shown_function(self._key)}).custom_transform"
-        stage: StreamStage[Any] = self._stage._transformed(name, supplier, called, self._key)
-        return stage
-
-    def distinct(self, within: Duration | None = None) -> StreamStage[T]:
+    def distinct(self, within: B | None = None) -> Stage[T, B]:
         """Keep the first item of each key.
 
         Args:
@@ -445,21 +358,53 @@ class KeyedStreamStage(StageView, Generic[K, T]):
         Raises:
             IllegalStateError: `within` is set, and the items have no timestamps.
         """
-        return self._step("distinct", epochs.distinct(self._node, self._key, within))
-
-    # How stages are made
-
-    if TYPE_CHECKING:
-
-        def _step(self, kind: str, node: Any, others: Iterable[Any] = ()) -> StreamStage[Any]: ...
+        passed: Any = within
+        return self._step("distinct", epochs.distinct(self._node, self._key, passed))
 
     def _called_by(self) -> str:
         return "a keyed stage without an end takes such stages, stage.grouping_key(fn)"
 
-    def __repr__(self) -> str:
-        return f"<KeyedStreamStage of {self._stage!r} by {shown_function(self._key)}>"
 
-    if not TYPE_CHECKING:  # A type checker would take it for every name.
+if TYPE_CHECKING:
+
+    class Keyed(TimedView[K, T, B], ReducingView[K, T, B]):
+        """A keyed stage for type checkers, as `Stage` is a stage."""
+
+        __slots__ = ()
+
+    KeyedStage: TypeAlias = Keyed[K, T, Bounded]
+    KeyedStreamStage: TypeAlias = Keyed[K, T, Unbounded]
+else:
+
+    class KeyedStage(ReducingView[K, T, Bounded]):
+        """What `stage.grouping_key(fn)` returns: what it offers happens to the items of each key on their own.
+
+        It is no stage: it has no name, and nothing runs for it. Results by key have no order.
+        """
+
+        __slots__ = ()
+
+        def distinct(self) -> BatchStage[T]:
+            """Keep the first item of each key."""
+            made: BatchStage[T] = self._stage.distinct(self._key)
+            return made
+
+        def window(self, window: Any, late_to: Any = None) -> NoReturn:
+            """Refuse: items that end have no time.
+
+            Raises:
+                UnsupportedError: always.
+            """
+            raise needs_time("window(...)")
+
+    class KeyedStreamStage(TimedView[K, T, Unbounded]):
+        """What `stage.grouping_key(fn)` returns: what it offers happens to the items of each key on their own.
+
+        It is no stage: it has no name, and nothing runs for it. Items of a key pass in the order of (epoch, partition
+        of the source, offset); results of different keys have no order.
+        """
+
+        __slots__ = ()
 
         def __getattr__(self, name: str) -> Any:
             return not_of_streams(type(self), name)

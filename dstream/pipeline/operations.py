@@ -1,4 +1,4 @@
-"""`LazyStage`: the lazy operations of streams, on the stages of a pipeline.
+"""`LazyStage`: the operations of a stage that take one item at a time, whether its items end or not.
 
 A stage makes a stream's nodes: each method calls that of a stream without a context and keeps the node, so that checks,
 labels and what an operation means have one place.
@@ -7,25 +7,30 @@ labels and what an operation means have one place.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
-from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple, overload
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, TypeVarTuple, overload
 
-from dstream.arguments import hinting
+from dstream.arguments import checked_function, hinting
+from dstream.errors import UnsupportedError
 from dstream.gatherers.concurrency import map_concurrent
-from dstream.pipeline.stages import FlowingStage, StageOf
-from dstream.spi import AggregateOperation, Collector, Gatherer, Reducer, Sink
+from dstream.pipeline import epochs
+from dstream.pipeline.arguments import operation_of, peeked
+from dstream.pipeline.stages import B, Ended, FlowingStage, StageOf, as_of_streams
+from dstream.pipeline.timestamps import stamped
+from dstream.plan import PartitionBy, call_site
+from dstream.plan.stage_nodes import Action, Spread
+from dstream.spi import AggregateOperation, Calling, Collector, Gatherer, OpenedLater, Reducer, Service
+from dstream.spi.epochs import WatermarkPolicy
+from dstream.spi.suppliers import AnySupplier
+from dstream.stream.arguments import optional_function, running
+from dstream.stream.services import look_ups
 from dstream.values import DeadLetter, Entry
 
 if TYPE_CHECKING:
     from dstream.gatherers import Retry
-    from dstream.pipeline.bounded import BatchStage
-    from dstream.pipeline.records import StageRecord
-    from dstream.pipeline.stages import AnyStage
-    from dstream.plan import Node
-    from dstream.plan.stage_nodes import Action
-    from dstream.stream.base import BaseStream
-    from dstream.values.time import KeyedWindowResult, WindowResult
-    from dstream.windows import Window
+    from dstream.pipeline.bounded import BatchStage, Stage
+    from dstream.pipeline.keyed import Keyed
+    from dstream.pipeline.unbounded import StreamStage
 
 __all__ = ["LazyStage"]
 
@@ -35,98 +40,98 @@ K = TypeVar("K")
 U = TypeVar("U")
 V = TypeVar("V")
 R = TypeVar("R")
+S = TypeVar("S")
 E = TypeVar("E", bound=Exception)
 Ts = TypeVarTuple("Ts")
 
+Duration: TypeAlias = int | timedelta
 
-class LazyStage(FlowingStage[T]):
-    """A stage through which items flow that end, with the lazy operations of streams."""
+
+class LazyStage(FlowingStage[T, B]):
+    """A stage with the operations that items have whether they end or not."""
 
     __slots__ = ()
 
     # One item at a time
 
-    def map(self, fn: Callable[[T], U]) -> BatchStage[U]:
+    def map(self, fn: Callable[[T], U]) -> Stage[U, B]:
         """Replace each item by `fn(item)`; a None stays."""
         return self._made("map", self._stream().map(fn))
 
-    def map_to_obj(self, fn: Callable[[T], U]) -> BatchStage[U]:
+    def map_to_obj(self, fn: Callable[[T], U]) -> Stage[U, B]:
         """Replace each item by `fn(item)`, as `map`."""
         return self._made("map_to_obj", self._stream().map_to_obj(fn))
 
-    def map_to_int(self, fn: Callable[[T], int]) -> BatchStage[int]:
+    def map_to_int(self, fn: Callable[[T], int]) -> Stage[int, B]:
         """Replace each item by the int `fn(item)`; anything else is a `TypeError` that names it."""
         return self._made("map_to_int", self._stream().map_to_int(fn))
 
-    def map_to_long(self, fn: Callable[[T], int]) -> BatchStage[int]:
+    def map_to_long(self, fn: Callable[[T], int]) -> Stage[int, B]:
         """Replace each item by the int `fn(item)`; anything else is a `TypeError` that names it."""
         return self._made("map_to_long", self._stream().map_to_long(fn))
 
-    def map_to_double(self, fn: Callable[[T], float]) -> BatchStage[float]:
+    def map_to_double(self, fn: Callable[[T], float]) -> Stage[float, B]:
         """Replace each item by the float of the number `fn(item)`; anything else is a `TypeError` that names it."""
         return self._made("map_to_double", self._stream().map_to_double(fn))
 
-    def filter(self, predicate: Callable[[T], object]) -> BatchStage[T]:
+    def filter(self, predicate: Callable[[T], object]) -> Stage[T, B]:
         """Keep the items that satisfy `predicate`."""
         return self._made("filter", self._stream().filter(predicate))
 
-    def flat_map(self, fn: Callable[[T], Iterable[U] | None]) -> BatchStage[U]:
+    def flat_map(self, fn: Callable[[T], Iterable[U] | None]) -> Stage[U, B]:
         """Replace each item by all that `fn(item)` gives: any iterable or stream; None is an empty one."""
         return self._made("flat_map", self._stream().flat_map(fn))
 
-    def flat_map_to_int(self, fn: Callable[[T], Iterable[int] | None]) -> BatchStage[int]:
+    def flat_map_to_int(self, fn: Callable[[T], Iterable[int] | None]) -> Stage[int, B]:
         """Replace each item by all the ints that `fn(item)` gives."""
         return self._made("flat_map_to_int", self._stream().flat_map_to_int(fn))
 
-    def flat_map_to_long(self, fn: Callable[[T], Iterable[int] | None]) -> BatchStage[int]:
+    def flat_map_to_long(self, fn: Callable[[T], Iterable[int] | None]) -> Stage[int, B]:
         """Replace each item by all the ints that `fn(item)` gives."""
         return self._made("flat_map_to_long", self._stream().flat_map_to_long(fn))
 
-    def flat_map_to_double(self, fn: Callable[[T], Iterable[float] | None]) -> BatchStage[float]:
+    def flat_map_to_double(self, fn: Callable[[T], Iterable[float] | None]) -> Stage[float, B]:
         """Replace each item by all the numbers that `fn(item)` gives, as floats."""
         return self._made("flat_map_to_double", self._stream().flat_map_to_double(fn))
 
     @overload
-    def map_multi(self, fn: Callable[[T, Callable[[U], None]], object]) -> BatchStage[U]: ...
+    def map_multi(self, fn: Callable[[T, Callable[[U], None]], object]) -> Stage[U, B]: ...
 
     @overload  # For lambdas: what they emit, no type checker finds out.
-    def map_multi(self, fn: Callable[[T, Callable[[Any], None]], object]) -> BatchStage[Any]: ...
+    def map_multi(self, fn: Callable[[T, Callable[[Any], None]], object]) -> Stage[Any, B]: ...
 
-    def map_multi(self, fn: Callable[[T, Callable[[Any], None]], object]) -> BatchStage[Any]:
+    def map_multi(self, fn: Callable[[T, Callable[[Any], None]], object]) -> Stage[Any, B]:
         """Replace each item by what `fn(item, emit)` passes to `emit`, from none to many."""
         return self._made("map_multi", self._stream().map_multi(fn))
 
-    def map_multi_to_int(self, fn: Callable[[T, Callable[[int], None]], object]) -> BatchStage[int]:
+    def map_multi_to_int(self, fn: Callable[[T, Callable[[int], None]], object]) -> Stage[int, B]:
         """Replace each item by the ints that `fn(item, emit)` emits."""
         return self._made("map_multi_to_int", self._stream().map_multi_to_int(fn))
 
-    def map_multi_to_long(self, fn: Callable[[T, Callable[[int], None]], object]) -> BatchStage[int]:
+    def map_multi_to_long(self, fn: Callable[[T, Callable[[int], None]], object]) -> Stage[int, B]:
         """Replace each item by the ints that `fn(item, emit)` emits."""
         return self._made("map_multi_to_long", self._stream().map_multi_to_long(fn))
 
-    def map_multi_to_double(self, fn: Callable[[T, Callable[[float], None]], object]) -> BatchStage[float]:
+    def map_multi_to_double(self, fn: Callable[[T, Callable[[float], None]], object]) -> Stage[float, B]:
         """Replace each item by the numbers that `fn(item, emit)` emits, as floats."""
         return self._made("map_multi_to_double", self._stream().map_multi_to_double(fn))
 
-    def flatten(self: StageOf[Iterable[U] | None]) -> BatchStage[U]:
+    def flatten(self: StageOf[Iterable[U] | None, B]) -> Stage[U, B]:
         """Replace each item, any iterable or stream, by its items; None is an empty one."""
-        flattened: BatchStage[U] = _of(self)._made("flatten", _of(self)._stream().flatten())
-        return flattened
+        return as_of_streams(self, "flatten")
 
-    def pluck(self, name: str | int) -> BatchStage[Any]:
+    def pluck(self, name: str | int) -> Stage[Any, B]:
         """Replace each item by one part of it.
 
         That is `item[name]` of a mapping, `item[name]` of anything else for an int, and the attribute for a str.
         """
         return self._made("pluck", self._stream().pluck(name))
 
-    def starmap(self: StageOf[tuple[*Ts]], fn: Callable[[*Ts], R]) -> BatchStage[R]:
+    def starmap(self: StageOf[tuple[*Ts], B], fn: Callable[[*Ts], R]) -> Stage[R, B]:
         """Replace each item by `fn(*item)`."""
-        stream: Any = _of(self)._stream()
-        starred: BatchStage[R] = _of(self)._made("starmap", stream.starmap(fn))
-        return starred
+        return as_of_streams(self, "starmap", fn)
 
-    def key_by(self, fn: Callable[[T], K]) -> BatchStage[Entry[K, T]]:
+    def key_by(self, fn: Callable[[T], K]) -> Stage[Entry[K, T], B]:
         """Replace each item by `Entry(fn(item), item)`; `grouping_key` groups them."""
         return self._made("key_by", self._stream().key_by(fn))
 
@@ -139,287 +144,350 @@ class LazyStage(FlowingStage[T]):
         rate: float | None = None,
         retry: int | Retry = 0,
         cache: bool = False,
-    ) -> BatchStage[R]: ...
+    ) -> Stage[R, B]: ...
 
     @overload
     def map_concurrent(
-        self,
-        n: int,
-        fn: Callable[[T], R],
-        *,
-        rate: float | None = None,
-        retry: int | Retry = 0,
-        cache: bool = False,
-    ) -> BatchStage[R]: ...
+        self, n: int, fn: Callable[[T], R], *, rate: float | None = None, retry: int | Retry = 0, cache: bool = False
+    ) -> Stage[R, B]: ...
 
     def map_concurrent(
-        self,
-        n: int,
-        fn: Callable[[T], Any],
-        *,
-        rate: float | None = None,
-        retry: int | Retry = 0,
-        cache: bool = False,
-    ) -> BatchStage[Any]:
+        self, n: int, fn: Callable[[T], Any], *, rate: float | None = None, retry: int | Retry = 0, cache: bool = False
+    ) -> Stage[Any, B]:
         """Replace each item by `fn(item)`, with up to `n` calls in flight in each task; the order is kept.
 
-        The same as `gather(map_concurrent(n, fn, ...))`, which also says what becomes of items that fail.
+        The same as `gather(map_concurrent(n, fn, ...))`, which also says what becomes of items that fail. Tasks share a
+        rate and a cache by moving items, so neither goes with timestamps and states.
 
         Args:
             n: how many calls may be in flight in one task.
             fn: a plain function, which runs in threads, or an async one.
             rate: how many calls a second the whole job may make at most.
             retry: how often a call that failed is made again; or a `Retry`.
-            cache: equal items are called once in the whole job.
+            cache: equal items are called once in the whole job; of items without an end, once in an epoch.
         """
         gatherer = map_concurrent(n, fn, rate=rate, retry=retry, cache=cache)
         return self._made("map_concurrent", self._stream().gather(gatherer))
 
     # Entries
 
-    def keys(self: StageOf[tuple[K, Any]]) -> BatchStage[K]:
+    def keys(self: StageOf[tuple[K, Any], B]) -> Stage[K, B]:
         """Replace each entry by its key; moves nothing between tasks."""
-        keys: BatchStage[K] = _of(self)._made("keys", _of(self)._stream().keys())
-        return keys
+        return as_of_streams(self, "keys")
 
-    def values(self: StageOf[tuple[Any, V]]) -> BatchStage[V]:
+    def values(self: StageOf[tuple[Any, V], B]) -> Stage[V, B]:
         """Replace each entry by its value; moves nothing between tasks."""
-        values: BatchStage[V] = _of(self)._made("values", _of(self)._stream().values())
-        return values
+        return as_of_streams(self, "values")
 
-    def swap(self: StageOf[tuple[K, V]]) -> BatchStage[Entry[V, K]]:
+    def swap(self: StageOf[tuple[K, V], B]) -> Stage[Entry[V, K], B]:
         """Replace each entry by one with key and value exchanged; moves nothing between tasks."""
-        swapped: BatchStage[Entry[V, K]] = _of(self)._made("swap", _of(self)._stream().swap())
-        return swapped
+        return as_of_streams(self, "swap")
 
-    def map_values(self: StageOf[tuple[K, V]], fn: Callable[[V], R]) -> BatchStage[Entry[K, R]]:
+    def map_values(self: StageOf[tuple[K, V], B], fn: Callable[[V], R]) -> Stage[Entry[K, R], B]:
         """Replace the value of each entry by `fn(value)`; the key stays. Moves nothing between tasks."""
-        mapped: BatchStage[Entry[K, R]] = _of(self)._made("map_values", _of(self)._stream().map_values(fn))
-        return mapped
+        return as_of_streams(self, "map_values", fn)
 
-    def filter_values(self: StageOf[tuple[K, V]], predicate: Callable[[V], object]) -> BatchStage[Entry[K, V]]:
+    def filter_values(self: StageOf[tuple[K, V], B], predicate: Callable[[V], object]) -> Stage[Entry[K, V], B]:
         """Keep the entries whose values satisfy `predicate`; moves nothing between tasks."""
-        kept: BatchStage[Entry[K, V]] = _of(self)._made("filter_values", _of(self)._stream().filter_values(predicate))
-        return kept
+        return as_of_streams(self, "filter_values", predicate)
 
-    def flat_map_values(self: StageOf[tuple[K, V]], fn: Callable[[V], Iterable[R] | None]) -> BatchStage[Entry[K, R]]:
+    def flat_map_values(self: StageOf[tuple[K, V], B], fn: Callable[[V], Iterable[R] | None]) -> Stage[Entry[K, R], B]:
         """Replace each entry by one for each item that `fn(value)` gives: any iterable or stream, or None for none."""
-        flat: BatchStage[Entry[K, R]] = _of(self)._made("flat_map_values", _of(self)._stream().flat_map_values(fn))
-        return flat
-
-    @overload
-    def reduce_by_key(  # type: ignore[overload-overlap]  # For bools this one is right.
-        self: StageOf[tuple[K, V]], op: Callable[[V, V], V]
-    ) -> BatchStage[Entry[K, V]]: ...
-
-    @overload
-    def reduce_by_key(self: StageOf[tuple[K, int]], op: Callable[[int, int], int]) -> BatchStage[Entry[K, int]]: ...
-
-    def reduce_by_key(self: StageOf[tuple[K, V]], op: Callable[[V, V], V]) -> BatchStage[Entry[K, V]]:
-        """Fold the values of each key with an associative operator, in encounter order."""
-        reduced: BatchStage[Entry[K, V]] = _of(self)._made("reduce_by_key", _of(self)._stream().reduce_by_key(op))
-        return reduced
-
-    @overload
-    def aggregate_by_key(self: StageOf[tuple[K, V]], collector: Collector[V, Any, R]) -> BatchStage[Entry[K, R]]: ...
-
-    @overload
-    def aggregate_by_key(
-        self: StageOf[tuple[K, V]], collector: AggregateOperation[tuple[V], Any, R]
-    ) -> BatchStage[Entry[K, R]]: ...
-
-    def aggregate_by_key(self: Any, collector: Any) -> Any:
-        """Reduce the values of each key with a collector."""
-        return self._made("aggregate_by_key", self._stream().aggregate_by_key(collector))
-
-    @overload
-    def aggregate_by_window(
-        self, window: Window, collector: Collector[T, Any, R], *, timestamp: Callable[[T], int | datetime]
-    ) -> BatchStage[WindowResult[R]]: ...
-
-    @overload
-    def aggregate_by_window(
-        self,
-        window: Window,
-        collector: Collector[T, Any, R],
-        *,
-        timestamp: Callable[[T], int | datetime],
-        key: Callable[[T], K],
-    ) -> BatchStage[KeyedWindowResult[K, R]]: ...
-
-    @overload
-    def aggregate_by_window(
-        self,
-        window: Window,
-        collector: AggregateOperation[tuple[T], Any, R],
-        *,
-        timestamp: Callable[[T], int | datetime],
-    ) -> BatchStage[WindowResult[R]]: ...
-
-    @overload
-    def aggregate_by_window(
-        self,
-        window: Window,
-        collector: AggregateOperation[tuple[T], Any, R],
-        *,
-        timestamp: Callable[[T], int | datetime],
-        key: Callable[[T], K],
-    ) -> BatchStage[KeyedWindowResult[K, R]]: ...
-
-    def aggregate_by_window(self, window: Window, collector: Any, *, timestamp: Any, key: Any = None) -> Any:
-        """Reduce the items of each window of event time with a collector, for each key if there are keys."""
-        stream = self._stream().aggregate_by_window(window, collector, timestamp=timestamp, key=key)
-        return self._made("aggregate_by_window", stream)
-
-    def group_by_key(self: StageOf[tuple[K, V]]) -> BatchStage[Entry[K, list[V]]]:
-        """List the values of each key, in encounter order."""
-        grouped: BatchStage[Entry[K, list[V]]] = _of(self)._made("group_by_key", _of(self)._stream().group_by_key())
-        return grouped
-
-    def count_by_key(self: StageOf[tuple[K, Any]]) -> BatchStage[Entry[K, int]]:
-        """Count the entries of each key."""
-        counted: BatchStage[Entry[K, int]] = _of(self)._made("count_by_key", _of(self)._stream().count_by_key())
-        return counted
-
-    def top_by_key(
-        self: StageOf[tuple[K, V]], n: int, key: Callable[[V], Any] | None = None
-    ) -> BatchStage[Entry[K, list[V]]]:
-        """List the `n` greatest values of each key, the greatest first; equal ones keep their order."""
-        top: BatchStage[Entry[K, list[V]]] = _of(self)._made("top_by_key", _of(self)._stream().top_by_key(n, key))
-        return top
+        return as_of_streams(self, "flat_map_values", fn)
 
     # Failures
 
     @hinting(args="ignore((ValueError, TypeError)), with a tuple of exceptions")
-    def ignore(self, kinds: type[Exception] | tuple[type[Exception], ...]) -> BatchStage[T]:
+    def ignore(self, kinds: type[Exception] | tuple[type[Exception], ...]) -> Stage[T, B]:
         """Leave out the items on which the step before fails with one of these exceptions.
 
         The step becomes part of this stage. A stage that reads the step without it sees the failures.
         """
         return self._made("ignore", self._stream().ignore(kinds))
 
-    def resolve(self, kinds: type[E] | tuple[type[E], ...], fn: Callable[[Any, E], T]) -> BatchStage[T]:
+    def resolve(self, kinds: type[E] | tuple[type[E], ...], fn: Callable[[Any, E], T]) -> Stage[T, B]:
         """Let `fn(item, error)` give one item in place of all that the step before would have given."""
         return self._made("resolve", self._stream().resolve(kinds, fn))
 
     @hinting(args="on_error((ValueError, TypeError), into=...), with a tuple of exceptions")
     def on_error(
         self, kinds: type[Exception] | tuple[type[Exception], ...], *, into: Reducer[DeadLetter, Any]
-    ) -> BatchStage[T]:
+    ) -> Stage[T, B]:
         """Send the items on which the step before fails with one of these exceptions to a reducer.
 
-        It gets a `DeadLetter` for each, all of them at the end of the job; none if the job fails.
+        It gets a `DeadLetter` for each, all of them at the end of the job, and none if the job fails; of items without
+        an end, those of an epoch when the epoch ends.
         """
         return self._made("on_error", self._stream().on_error(kinds, into=into))
 
-    # Several items
+    # A service beside the items
 
-    def distinct(self, key: Callable[[T], Any] | None = None) -> BatchStage[T]:
-        """Keep one item of each key, the first one if the items are ordered.
+    @overload
+    def map_using(self, service: Service[S], fn: Callable[[S, T], R]) -> Stage[R, B]: ...
 
-        The key is `key(item)`, or the item itself. Keys are equal as in a dict, and every NaN is one key.
+    @overload
+    def map_using(self, service: OpenedLater, fn: Callable[[Any, T], R]) -> Stage[R, B]: ...
+
+    def map_using(self, service: Service[Any] | OpenedLater, fn: Callable[[Any, T], Any]) -> Stage[Any, B]:
+        """Replace each item by `fn(service, item)`.
+
+        Args:
+            service: made on the workers, once for each process or task, and destroyed at its end.
+            fn: takes what the service made, and an item.
+
+        Raises:
+            TypeError: `service` is no `Service`.
         """
-        return self._made("distinct", self._stream().distinct(key))
+        return self._using("map", service, checked_function(fn, "fn"))
 
-    @hinting(
-        ascending="reverse=True for the greatest first",
-        by="key=",
-        cmp="key=functools.cmp_to_key(comparator)",
-        comparator="key=functools.cmp_to_key(comparator)",
-        descending="reverse=True",
-    )
-    def sorted(self, key: Callable[[T], Any] | None = None, *, reverse: bool = False) -> BatchStage[T]:
-        """Sort the items as `sorted()` does: stable, also in reverse. They are ordered from here on."""
-        return self._made("sorted", self._stream().sorted(key, reverse=reverse))
+    @overload
+    def filter_using(self, service: Service[S], fn: Callable[[S, T], object]) -> Stage[T, B]: ...
 
-    def top(self, n: int, key: Callable[[T], Any] | None = None) -> BatchStage[T]:
-        """Keep the `n` greatest items, the greatest first; equal ones keep their order."""
-        return self._made("top", self._stream().top(n, key))
+    @overload
+    def filter_using(self, service: OpenedLater, fn: Callable[[Any, T], object]) -> Stage[T, B]: ...
 
-    def limit(self, n: int) -> BatchStage[T]:
-        """Keep the first `n` items; of unordered ones, any `n`."""
-        return self._made("limit", self._stream().limit(n))
+    def filter_using(self, service: Service[Any] | OpenedLater, fn: Callable[[Any, T], object]) -> Stage[T, B]:
+        """Keep the items for which `fn(service, item)` is true; otherwise as `map_using`."""
+        return self._using("filter", service, running(fn, "fn"))
 
-    def skip(self, n: int) -> BatchStage[T]:
-        """Leave out the first `n` items; of unordered ones, any `n`."""
-        return self._made("skip", self._stream().skip(n))
+    @overload
+    def flat_map_using(self, service: Service[S], fn: Callable[[S, T], Iterable[R] | None]) -> Stage[R, B]: ...
 
-    def take_while(self, predicate: Callable[[T], object]) -> BatchStage[T]:
-        """Keep items up to the first one that fails `predicate`: the longest prefix."""
-        return self._made("take_while", self._stream().take_while(predicate))
+    @overload
+    def flat_map_using(self, service: OpenedLater, fn: Callable[[Any, T], Iterable[R] | None]) -> Stage[R, B]: ...
 
-    def drop_while(self, predicate: Callable[[T], object]) -> BatchStage[T]:
-        """Leave out items up to the first one that fails `predicate`: the longest prefix."""
-        return self._made("drop_while", self._stream().drop_while(predicate))
+    def flat_map_using(
+        self, service: Service[Any] | OpenedLater, fn: Callable[[Any, T], Iterable[Any] | None]
+    ) -> Stage[Any, B]:
+        """Replace each item by all that `fn(service, item)` gives; otherwise as `map_using`."""
+        return self._using("flat_map", service, checked_function(fn, "fn"))
 
-    def gather(self, gatherer: Gatherer[T, Any, R]) -> BatchStage[R]:
-        """Replace the items by what `gatherer` makes of them, in encounter order: windows by count, `fold`, `scan`."""
-        return self._made("gather", self._stream().gather(gatherer))
+    def map_using_imap(self, name: str, key: Callable[[T], Any], fn: Callable[[T, Any], R]) -> Stage[R, B]:
+        """Replace each item by `fn(item, value)`, the value that a map has for `key(item)`, or None.
 
-    def zip_with_index(self) -> BatchStage[tuple[T, int]]:
-        """Put its number behind each item: `(item, index)`, from 0."""
-        return self._made("zip_with_index", self._stream().zip_with_index())
+        Values are read for some hundred items at a time; the items keep their order.
 
-    def enumerate(self, start: int = 0) -> BatchStage[tuple[int, T]]:
-        """Put its number before each item: `(index, item)`, as the `enumerate` of Python does."""
-        return self._made("enumerate", self._stream().enumerate(start))
+        Args:
+            name: that of the map, in the storage of the context that runs the job.
+            key: gives the key of an item; None is a key that is never there.
+            fn: takes the item, and the value or None.
 
-    def pairwise(self) -> BatchStage[tuple[T, T]]:
-        """Replace the items by pairs of an item and the next one, as `itertools.pairwise` does."""
-        return self._made("pairwise", self._stream().pairwise())
-
-    def chunked(self, n: int) -> BatchStage[tuple[T, ...]]:
-        """Replace the items by tuples of `n` of them; the last one has what is left."""
-        return self._made("chunked", self._stream().chunked(n))
-
-    def sample(self, fraction: float | None = None, seed: int | None = None, *, n: int | None = None) -> BatchStage[T]:
-        """Keep each item with the probability `fraction`, or `n` items, each as probable as any other.
-
-        Without a seed one is chosen now, so that the pipeline keeps the same items each time it runs.
+        Raises:
+            TypeError: an argument is of another kind.
+            ValueError: `name` is empty.
         """
-        return self._made("sample", self._stream().sample(fraction, seed, n=n))
+        node = look_ups(self._record.node, name, checked_function(key, "key"), checked_function(fn, "fn"), call_site())
+        return self._step("map_using_imap", node)
 
-    def shuffle(self, seed: int | None = None) -> BatchStage[T]:
-        """Put the items into a random order, in which the stream is ordered from here on.
+    def gather(self, gatherer: Gatherer[T, Any, R]) -> Stage[R, B]:
+        """Replace the items by what `gatherer` makes of them, in encounter order: windows by count, `fold`, `scan`.
 
-        Without a seed one is chosen now, so that the pipeline gives the same order each time it runs.
+        Of items without an end it takes `map_concurrent(...)` alone, which makes a call for each item; others remember
+        items, as `map_stateful` does.
+
+        Raises:
+            UnsupportedError: the items have no end, and it is another one.
         """
-        return self._made("shuffle", self._stream().shuffle(seed))
+        gathered = self._stream().gather(gatherer)
+        if self._has_no_end and not isinstance(gatherer.parallel, Calling):
+            raise UnsupportedError(
+                "gather() of items without an end takes map_concurrent(...) alone: map_stateful(create, fn) keeps a "
+                "state beside the items, and window(...) makes groups of them"
+            )
+        return self._made("gather", gathered)
 
-    # Where items are
+    # By key, with states
 
-    def unordered(self) -> BatchStage[T]:
-        """Release the items from their encounter order, which makes `limit`, `skip`, `distinct` cheaper."""
-        return self._made("unordered", self._stream().unordered())
+    def grouping_key(self, fn: Callable[[T], K]) -> Keyed[K, T, B]:
+        """Look at the items by their keys `fn(item)`; what the keyed stage offers happens to each key on its own.
 
-    def partition_by(self, n: int, key: Callable[[T], Any] | None = None) -> BatchStage[T]:
-        """Bring the items of equal keys into the same one of `n` partitions.
-
-        The key is `key(item)`; without a function the key of an entry, or else the item itself.
+        Keys are equal as in a dict; None is a key, and every NaN is the same key.
         """
-        return self._made("partition_by", self._stream().partition_by(n, key))
+        keyed: Keyed[K, T, B] = type(self)._keyed(self, checked_function(fn, "fn"))
+        return keyed
 
-    def cache(self) -> BatchStage[T]:
-        """Compute the items once, and keep them for later jobs of this pipeline in the same context.
+    @overload  # A type checker looks into the lambdas of a collector only where it expects one.
+    def rolling_aggregate(self, op: Collector[T, Any, R]) -> Stage[R, B]: ...
 
-        Within one job that is so anyway: what several stages read is computed once.
+    @overload
+    def rolling_aggregate(self, op: AggregateOperation[tuple[T], Any, R]) -> Stage[R, B]: ...
+
+    def rolling_aggregate(self, op: AggregateOperation[Any, Any, Any]) -> Stage[Any, B]:
+        """Replace each item by the result of all items until and with it, in one task.
+
+        Items that end pass in encounter order; items without an end in the order of (epoch, partition of the source,
+        offset), since the job began. What was given never changes later: a result that shares anything with the
+        container is copied.
+
+        Args:
+            op: a collector, or an aggregate operation of one input.
+
+        Raises:
+            TypeError: `op` is no operation, or has several inputs.
         """
-        return self._made("cache", self._stream().cache())
+        rolling = epochs.rolling if self._has_no_end else epochs.bounded_rolling
+        operation = operation_of(op, 1, "rolling_aggregate")
+        return self._step("rolling_aggregate", rolling(self._record.node, None, operation))
 
-    # How stages are made
+    def map_stateful(
+        self,
+        create: Callable[[], S],
+        fn: Callable[[S, T], R],
+        *,
+        ttl: B | None = None,
+        on_evict: Callable[[S, None, int], R | None] | None = None,
+    ) -> Stage[R, B]:
+        """Replace each item by `fn(state, item)`, which changes the state in place; all items pass one task, in order.
 
-    if TYPE_CHECKING:
+        On a keyed stage each key has a state of its own, and keys run in parallel. Of items without an end the state
+        outlives epochs and the process of the job.
 
-        def _made(self, kind: str, stream: BaseStream[U], *others: AnyStage) -> BatchStage[U]: ...
-        def _step(
-            self, kind: str, node: Node, others: Iterable[AnyStage] = (), late_to: Sink[Any, Any] | None = None
-        ) -> BatchStage[Any]: ...
-        def _using(self, action: Action, service: Any, fn: Any) -> BatchStage[Any]: ...
-        def _added(self, record: StageRecord) -> BatchStage[Any]: ...
+        Args:
+            create: makes the state.
+            fn: takes the state and an item; a None that it gives goes on.
+            ttl: for items with timestamps, which `add_timestamps(fn)` gives: for how long a state lives in event time
+                without an item, in milliseconds or as a timedelta; unset, for ever. Items older than the watermark are
+                late then, and dropped.
+            on_evict: for these, too: takes (state, None, watermark) of a state that goes, and may return a last item;
+                None: nothing. That has the last instant of the state as its timestamp. Where the source has ended, the
+                watermark is the one that the state waited for.
 
-    def _other(self, other: Any, call: str) -> Any:
-        return self._ending(other, call)
+        Raises:
+            IllegalStateError: `ttl` is set, and the items of a source without an end have no timestamps.
+            TypeError: an argument is of another kind, or `on_evict` stands without `ttl`.
+            UnsupportedError: `ttl` or `on_evict` is set, and the items end.
+        """
+        return self._stateful("map", create, fn, ttl, on_evict)
 
+    def filter_stateful(
+        self,
+        create: Callable[[], S],
+        fn: Callable[[S, T], object],
+        *,
+        ttl: B | None = None,
+        on_evict: Callable[[S, None, int], T | None] | None = None,
+    ) -> Stage[T, B]:
+        """Keep the items for which `fn(state, item)` is true; otherwise as `map_stateful`."""
+        return self._stateful("filter", create, fn, ttl, on_evict)
 
-def _of(stage: Any) -> LazyStage[Any]:
-    return stage  # type: ignore[no-any-return]
+    def flat_map_stateful(
+        self,
+        create: Callable[[], S],
+        fn: Callable[[S, T], Iterable[R] | None],
+        *,
+        ttl: B | None = None,
+        on_evict: Callable[[S, None, int], Iterable[R] | None] | None = None,
+    ) -> Stage[R, B]:
+        """Replace each item by all that `fn(state, item)` gives; otherwise as `map_stateful`."""
+        return self._stateful("flat_map", create, fn, ttl, on_evict)
+
+    def _stateful(self, action: Action, create: Any, fn: Any, ttl: Any, on_evict: Any) -> Stage[Any, B]:
+        stateful = epochs.stateful if self._has_no_end else epochs.bounded_stateful
+        return self._step(f"{action}_stateful", stateful(self._record.node, None, action, create, fn, ttl, on_evict))
+
+    # Where items are, and who looks at them
+
+    def peek(
+        self,
+        action: Callable[[T], object] | None = None,
+        *,
+        to_string: Callable[[T], object] | None = None,
+        should_log: Callable[[T], object] | None = None,
+    ) -> Stage[T, B]:
+        """Log each item of this stage at the level INFO, to the logger `dstream.peek.<stage>`.
+
+        A program that has set up no logging prints the lines to stderr.
+
+        The items pass unchanged. Of items that end, it happens in the caller's process, once for each item that passed
+        here, in encounter order, at the end of the job. Of others, it happens in the process that drives the job, for
+        the items of an epoch when its tasks are done; once more if the epoch has to run again.
+
+        Args:
+            action: what to do with an item instead of logging it, as for streams.
+            to_string: makes the text of an item; unset, `str`.
+            should_log: says which items are logged; unset, all.
+
+        Raises:
+            TypeError: `action` stands beside one of the others.
+        """
+        return self._step("peek", peeked(self._record.node, action, to_string, should_log))
+
+    @overload
+    def rebalance(self) -> Stage[T, B]: ...
+
+    @overload
+    def rebalance(self: Ended[T], key: Callable[[T], Any] | None) -> BatchStage[T]: ...
+
+    def rebalance(self, key: Callable[[T], Any] | None = None) -> Any:
+        """Spread the items over partitions of equal size; with a key, bring equal keys into one partition.
+
+        Without a key the items keep their order. `set_local_parallelism(n)` says how many partitions there are; unset,
+        the cores do.
+
+        Args:
+            key: gives the key of an item.
+        """
+        if optional_function(key, "key") is None:
+            return self._step("rebalance", Spread(self._record.node, None, where=call_site()))
+        return self._step("rebalance", PartitionBy(self._record.node, None, key, "rebalance", where=call_site()))
+
+    def custom_transform(self, name: str, supplier: AnySupplier) -> Stage[Any, B]:
+        """Let processors of your own make of the items what they like: the Core API as a step of a pipeline.
+
+        Each item comes to any one of them; `set_local_parallelism(n)` says how many there are; unset, the cores do.
+        What they emit has no order. Where items have no end, the number stays what it was when the job began; at the
+        end of each epoch they save what they keep; watermarks come between items with timestamps, and what they emit
+        has none.
+
+        Args:
+            name: of the stage.
+            supplier: a function that makes a `Processor`, such as a class of processors, or what
+                `dstream.core.processors` has; or one of the suppliers.
+
+        Raises:
+            TypeError: an argument is of another kind; later, where an item is None.
+
+        Example:
+            >>> from dstream import Pipeline
+            >>> from dstream.core import processors
+            >>> from sources import Items
+            >>> letters = Pipeline().read_from(Items("ab"))
+            >>> letters.custom_transform("upper", processors.map(str.upper)).name
+            'upper'
+        """
+        return self._transformed(name, supplier, "custom_transform")
+
+    # Event time
+
+    def add_timestamps(
+        self,
+        fn: Callable[[T], Any],
+        allowed_lag: Duration = 0,
+        policy: WatermarkPolicy | None = None,
+        idle_timeout: float | timedelta = 60.0,
+        drop_before: int | datetime | None = None,
+    ) -> StreamStage[T]:
+        """Say when each item happened: `fn(item)`, in milliseconds since 1970, or a datetime with a time zone.
+
+        Each partition of the source has a watermark, before which no item is expected any more; windows close when the
+        least of these has passed them. Only steps that take one item at a time may stand before. A source that ends is
+        run as a stream, of one partition that ends; at its end all windows close.
+
+        Args:
+            fn: gives the time of an item.
+            allowed_lag: how much older than the newest item of its partition one may be, in milliseconds or as a
+                timedelta; what is older comes too late for windows that have closed.
+            policy: in place of a lag, how far time has come: one of `dstream.windows`, or one's own, which can be
+                pickled.
+            idle_timeout: after so many seconds without an item, a partition holds time back no longer; 0: it always
+                does.
+            drop_before: items of before this time go no further, where a source gives again what was read long ago: in
+                milliseconds since 1970, or a datetime with a time zone. Unset, all do.
+
+        Raises:
+            IllegalStateError: the items have timestamps.
+            TypeError: an argument is of another kind, a policy stands beside a lag, or it cannot be pickled.
+            UnsupportedError: something stands before that moves items, such as a join.
+        """
+        node = stamped(self._record.node, fn, allowed_lag, policy, idle_timeout, drop_before)
+        return self._as_stream()._step("add_timestamps", node)

@@ -1,10 +1,16 @@
-"""`AnyStage`, `FlowingStage`, `SinkStage`, `StageView`: the bases of all stages, and steps of processors."""
+"""`AnyStage`, `FlowingStage`, `SinkStage`, `StageView`: the bases of all stages, and steps of processors.
+
+A stage has two type parameters: its items, and whether these end, `Bounded` or `Unbounded`. No type checker can
+express that `map` of a class makes the same class of other items, but each knows that `map` of a `Stage[T, B]` makes a
+`Stage[U, B]`. So for type checkers `BatchStage[T]` is `Stage[T, Bounded]`, `StreamStage[T]` is `Stage[T, Unbounded]`,
+and a method that one of both lacks has the type of the other one for `self`. In a running program they are two classes.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NoReturn, Protocol, Self, TypeAlias, TypeVar, cast
 
 from dstream.arguments import checked_function, kind_of
 from dstream.errors import IllegalStateError, SerializationError
@@ -25,14 +31,22 @@ from dstream.stream.processors import OUTSIDE
 from dstream.stream.runtime import ended
 
 if TYPE_CHECKING:
+    from dstream.pipeline.bounded import Stage
     from dstream.pipeline.builder import Pipeline
+    from dstream.pipeline.unbounded import StreamStage
 
 __all__ = [
     "AnyStage",
+    "B",
+    "Bounded",
+    "Ended",
+    "Endless",
     "FlowingStage",
     "SinkStage",
     "StageOf",
     "StageView",
+    "Unbounded",
+    "as_of_streams",
     "before_sink",
     "end_branch",
     "known_as",
@@ -264,25 +278,46 @@ def with_processors(node: ProcessorGraph, count: int) -> ProcessorGraph:
     return dataclasses.replace(node, graph=VertexGraph(vertices, node.graph.edges))
 
 
+class Bounded:
+    """Items that end, as a type parameter of stages. Nothing is a span of their time, as there is none."""
+
+
+class Unbounded(Protocol):
+    """Items without an end, as a type parameter of stages; an argument of this type is a span of time, as `ttl=` is."""
+
+    def __abs__(self) -> Any:
+        """Return its length: ints, floats and timedeltas have this."""
+
+
 T = TypeVar("T")
+U = TypeVar("U")
+R = TypeVar("R")
+B = TypeVar("B", bound=Bounded | Unbounded)
 T_co = TypeVar("T_co", covariant=True)
+B_co = TypeVar("B_co", covariant=True)
 S = TypeVar("S", bound="AnyStage | StageView")
 
 
-class StageOf(Protocol[T_co]):
+class StageOf(Protocol[T_co, B_co]):
     """A stage, for a type checker: one of tuples is one of entries too, where items are only read."""
 
     def _gives(self) -> Iterator[T_co]: ...
+    def _ends(self) -> B_co: ...
 
 
-class FlowingStage(AnyStage, Generic[T]):
+class FlowingStage(AnyStage, Generic[T, B]):
     """A stage through which items flow."""
 
     __slots__ = ()
 
+    _has_no_end = False
+
     if TYPE_CHECKING:
+        _keyed: ClassVar[Callable[..., Any]]  # What looks at the items of such a stage by their keys.
 
         def _gives(self) -> Iterator[T]: ...
+        def _ends(self) -> B: ...
+        def _as_stream(self) -> StreamStage[T]: ...  # The stage by which the source is run as a stream.
 
     def apply(self, fn: Callable[[Self], S]) -> S:
         """Return `fn(self)`: a part of a pipeline under a name of its own.
@@ -322,31 +357,38 @@ class FlowingStage(AnyStage, Generic[T]):
     def _stream(self) -> Stream[T]:
         return Stream(self._record.node, None)
 
-    def _made(self, kind: str, stream: BaseStream[Any], *others: AnyStage) -> Any:
+    def _made(self, kind: str, stream: BaseStream[U], *others: AnyStage) -> Stage[U, B]:
         """Return the stage that reads this one, and others, and ends where `stream` does."""
         return self._added(StageRecord(kind, stream._node, self._read_with(others), stream._node.where))
 
+    def _with(self, call: str, other: Any, *args: Any, **named: Any) -> Stage[Any, B]:
+        """Return the stage of what the method of streams makes of the items of this stage and of another one."""
+        stage = self._other(other, call)
+        return self._made(call, getattr(self._stream(), call)(stage._stream(), *args, **named), stage)
+
     def _step(
         self, kind: str, node: Node, others: Iterable[AnyStage] = (), late_to: Sink[Any, Any] | None = None
-    ) -> Any:
+    ) -> Stage[Any, B]:
         """Return the stage that reads this one, and others, and ends in `node`; what came too late goes to a sink."""
         return self._added(StageRecord(kind, node, self._read_with(others), node.where, late_to=late_to))
 
-    def _using(self, action: Action, service: Any, fn: Any) -> Any:
+    def _using(self, action: Action, service: Any, fn: Any) -> Stage[Any, B]:
         name = f"{action}_using"
         return self._step(
             name, WithService(self._record.node, service_of(service), fn, action, name, where=call_site())
         )
 
-    def _transformed(self, name: str, supplier: AnySupplier, called: str, key: Callable[[T], Any] | None = None) -> Any:
+    def _transformed(
+        self, name: str, supplier: AnySupplier, called: str, key: Callable[[T], Any] | None = None
+    ) -> Stage[Any, B]:
         """Return the stage of what processors make of the items, by a name of its own."""
         stage = self._step("custom_transform", transformed(self._record.node, name, supplier, called, key))
         return stage.set_name(name)
 
-    def _added(self, record: StageRecord) -> Any:
+    def _added(self, record: StageRecord) -> Stage[Any, B]:
         """Return the stage of a record, of the same class as this one."""
         self._pipeline._add(record)
-        return type(self)(self._pipeline, record)
+        return cast("Stage[Any, B]", type(self)(self._pipeline, record))
 
     def _read_with(self, others: Iterable[AnyStage]) -> tuple[StageRecord, ...]:
         return (self._record, *(other._record for other in others))
@@ -393,7 +435,15 @@ class FlowingStage(AnyStage, Generic[T]):
             )
         return stage
 
-    _has_no_end = False
+
+Ended: TypeAlias = FlowingStage[T, Bounded]
+Endless: TypeAlias = FlowingStage[T, Unbounded]
+
+
+def as_of_streams(stage: Any, name: str, *args: Any) -> R:  # type: ignore[type-var]  # The caller says of which items.
+    """Return the stage of what the method of streams of this name makes of the items of `stage`."""
+    made: R = stage._made(name, getattr(stage._stream(), name)(*args))
+    return made
 
 
 def _kind(other: object) -> str:

@@ -275,7 +275,7 @@ class KeyedWindowedStage(_Windowed, Generic[K, T]):
         """
         from dstream.pipeline.keyed import KeyedStreamStage  # It makes stages of this class.
 
-        this = KeyedStreamStage(self._stage, self._key)
+        this = KeyedStreamStage[K, T](self._stage, self._key)
         keyed = [this._other(each, "co_aggregate") for each in others]
         keys = [self._key, *(each.key for each in keyed)]
         return self._aggregated("co_aggregate", [each._stage for each in keyed], keys, op, to)

@@ -103,7 +103,9 @@ def _is_of_the_head(node: ast.stmt) -> bool:
 
 
 def _is_for_types(node: ast.stmt) -> bool:
-    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    """Say whether a statement imports for type checkers; one that defines a class for them is no part of the head."""
+    is_guard = isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    return is_guard and not any(isinstance(each, ast.ClassDef) for each in node.body)
 
 
 def _statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:

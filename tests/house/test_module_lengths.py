@@ -13,7 +13,6 @@ MOST_LINES_OF_A_CLASS = 750
 
 CLASSES_WITH_EXAMPLES = {
     "dstream/jobs/handle.py": "`Job`, what users call on a job, with the errors of each call",
-    "dstream/pipeline/unbounded.py": "`StreamStage`, the fluent stages of endless data",
     "dstream/session/context.py": "`Context`, what users begin with",
     "dstream/stream/base.py": "`BaseStream`, the fluent methods of all streams",
 }

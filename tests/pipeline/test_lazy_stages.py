@@ -9,7 +9,6 @@ import pytest
 
 from dstream import Stream
 from dstream.pipeline import BatchStage, Pipeline
-from dstream.pipeline.operations import LazyStage
 from sources import Items
 
 TERMINAL = {
@@ -65,7 +64,7 @@ def test_stages_have_every_lazy_operation_of_streams(name):
 @pytest.mark.parametrize("name", SAME)
 def test_stages_take_what_streams_take(name):
     """The same arguments with the same defaults."""
-    ours, theirs = (inspect.signature(getattr(cls, name)).parameters for cls in (LazyStage, Stream))
+    ours, theirs = (inspect.signature(getattr(cls, name)).parameters for cls in (BatchStage, Stream))
 
     assert [(each.name, each.kind, each.default) for each in ours.values()] == [
         (each.name, each.kind, each.default) for each in theirs.values()
@@ -79,7 +78,7 @@ SAID_OTHERWISE = {"cache", "distinct", "gather", "key_by", "limit", "skip", "sor
 @pytest.mark.parametrize("name", SAME)
 def test_stages_say_of_an_operation_what_streams_say(name):
     """The first sentence is the same, so that help on either leads to one meaning."""
-    ours, theirs = (inspect.getdoc(getattr(cls, name)).partition("\n")[0] for cls in (LazyStage, Stream))
+    ours, theirs = (inspect.getdoc(getattr(cls, name)).partition("\n")[0] for cls in (BatchStage, Stream))
 
     assert (ours == theirs) != (name in SAID_OTHERWISE)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NoReturn, assert_type
+from typing import Any, assert_type
 
 import dstream as ds
 from collectors import all_of, co_operation, counting, joining, summing_int, to_bags, to_list
@@ -327,9 +327,7 @@ def using(stage: BatchStage[str], service: Service[dict[str, int]]) -> None:
     assert_type(service.shared, bool)
 
 
-def with_time(stage: BatchStage[str], keyed: KeyedStage[int, str]) -> None:
+def with_time(stage: BatchStage[str]) -> None:
     """A stage that ends may be run as one that does not; without timestamps it has no windows."""
     assert_type(stage.add_timestamps(len, allowed_lag=5), StreamStage[str])
     assert_type(stage.to_stream_stage(timestamp=lambda word: len(word)), StreamStage[str])
-    refusing: list[Callable[..., NoReturn]] = [stage.window, keyed.window]
-    assert_type(refusing, list[Callable[..., NoReturn]])

@@ -8,9 +8,11 @@ from __future__ import annotations
 from collectors import averaging, grouping_by, joining, mapping, summing_int, to_list, to_map
 from dstream import DoubleStream, IntStream, IStreamList, IStreamMap, Optional, Stream, connect
 from dstream.core import AbstractProcessor, FlatMapper
+from dstream.pipeline import BatchStage, KeyedStage, KeyedStreamStage, StreamStage
 from dstream.plan import Limit
 from dstream.plan.operations import streams
 from dstream.testing import Parts, assert_fails, check_collector, watch
+from dstream.windows import tumbling
 from reducers import to_imap
 
 
@@ -78,6 +80,30 @@ def wrong_processors(processor: AbstractProcessor) -> None:
     """What a lambda is given has the type of its mapper."""
     lines: FlatMapper[str] = processor.flat_mapper(lambda line: [line.bit_length()])  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
     lines.try_process(3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+def of_the_other_kind(
+    batch: BatchStage[str], stream: StreamStage[str], keyed: KeyedStage[int, str], late: KeyedStreamStage[int, str]
+) -> None:
+    """What needs all items, of items without an end; and what needs their time, of items that end."""
+    stream.sorted()  # type: ignore[misc]  # pyright: ignore[reportAttributeAccessIssue]
+    stream.limit(3)  # type: ignore[misc]  # pyright: ignore[reportAttributeAccessIssue]
+    stream.zip(batch)  # type: ignore[misc]  # pyright: ignore[reportAttributeAccessIssue]
+    stream.aggregate(to_list())  # type: ignore[misc]  # pyright: ignore[reportAttributeAccessIssue]
+    stream.rebalance(len)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    late.top(3)  # type: ignore[misc]  # pyright: ignore[reportAttributeAccessIssue]
+    batch.window(tumbling(10))  # type: ignore[misc]  # pyright: ignore[reportAttributeAccessIssue]
+    batch.ingestion_timestamps()  # type: ignore[misc]  # pyright: ignore[reportAttributeAccessIssue]
+    batch.map_stateful(list[str], lambda seen, word: word, ttl=5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    batch.hash_join(batch, on=(len, len), refresh_every=5)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
+    keyed.window(tumbling(10))  # type: ignore[misc]  # pyright: ignore[reportAttributeAccessIssue]
+    keyed.distinct(within=5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    late.distinct(within="5s")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    batch.merge(stream)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    batch.join(stream, on=len)  # type: ignore[arg-type]  # pyright: ignore[reportCallIssue, reportArgumentType]
+    stream.hash_join(stream, on=(len, len))  # type: ignore[arg-type]  # pyright: ignore[reportCallIssue, reportArgumentType]
+    mapped: BatchStage[int] = stream.map(len)  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]
+    print(mapped)
 
 
 def changed_plans(plan: Limit, operation: streams.Limit) -> None:
