@@ -226,11 +226,12 @@ def json_lines(
     `json.loads`, which also takes NaN and Infinity.
 
     With a `kind`, each line is an object that becomes one, by the names and the types of its fields: `int`, `float`,
-    `str`, `bool`, `None`, `Decimal`, `date`, `datetime`, `time`, enumerations (by value), `Literal`, `X | Y`, lists,
-    sets, tuples and dictionaries of these, and other such classes. A field with a default may be missing. Fields that
-    the kind has not are left out. Nothing else is converted: a text with digits is no `int`. A pydantic model converts
-    by its own rules. In a line of a kind with a `Decimal`, a number with more digits than a float holds does not fit:
-    written as a text it keeps all of them.
+    `str`, `bool`, `None`, enumerations (by value), `Literal`, `X | Y`, lists, sets, tuples and dictionaries of these,
+    and other such classes. `Decimal`, `Fraction`, `date`, `datetime`, `time`, `timedelta`, `UUID`, `Path`, addresses,
+    `bytes` (in base64) and keys of dictionaries are read of the strings that `to_files` writes. A field with a default
+    may be missing. Fields that the kind has not are left out. Nothing else is converted: a text with digits is no
+    `int`. A pydantic model converts by its own rules. In a line of a kind with a `Decimal`, a number with more digits
+    than a float holds does not fit: written as a text it keeps all of them.
 
     **Parallelism**: large files are cut into ranges of 1 to 64 MiB, and small neighbours share a
     task. A compressed file, and one in an encoding such as UTF-16, is read by one task.

@@ -137,8 +137,9 @@ def csv_rows(
     empty text.
 
     Without a `kind`, rows are dictionaries of texts and None. With one, each becomes an item by the names and the types
-    of its fields: `str`, `int`, `float`, `Decimal`, `bool`, `date`, `datetime`, `time`, enumerations (by value),
-    `Literal`, and `X | None` for what may be empty. Nothing is guessed: an `int` is written with digits, a `bool` as
+    of its fields: `str`, `int`, `float`, `Decimal`, `Fraction`, `bool`, `date`, `datetime`, `time`, `timedelta`,
+    `UUID`, `Path`, addresses, `bytes` (in base64), enumerations (by value), `Literal`, and `X | None` for what may be
+    empty. Nothing is guessed: an `int` is written with digits, a `bool` as
     `true` or `false`, with a capital or all in capitals; spaces around a number are refused. Columns that the kind has
     not are left out; a field with a default needs no column. A pydantic model converts by its own rules.
     Up to 128 rows are made at a time, also if fewer are asked for.

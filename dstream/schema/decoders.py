@@ -37,6 +37,7 @@ __all__ = [
     "UnionDecoder",
     "Whole",
     "checked_names",
+    "dumped",
     "fitting",
     "repeated",
 ]
@@ -341,11 +342,13 @@ class RecordDecoder:
         kind: makes it of its fields, by name.
         expected: the name of the class.
         fields: of each its name, the type that fits as it is, its form, and whether it has to be there.
+        takes_arrays: an array has the values of all fields, which is how pydantic writes named tuples.
     """
 
     kind: Callable[..., Any]
     expected: str
     fields: list[tuple[str, type | None, Decoder, bool]] = field(default_factory=list)
+    takes_arrays: bool = False
 
     def add(self, name: str, form: Decoder, is_required: bool) -> None:
         """Add a field."""
@@ -353,6 +356,8 @@ class RecordDecoder:
 
     def made(self, value: Any) -> Any:
         """Return it."""
+        if self.takes_arrays and type(value) is list and len(value) == len(self.fields):
+            value = dict(zip([name for name, *_ in self.fields], value, strict=True))
         if type(value) is not dict:
             raise unfit(self, value)
         values = {}
@@ -385,7 +390,7 @@ class ModelDecoder:
 
     def made(self, value: Any) -> Any:
         """Return it."""
-        if type(value) is not dict:
+        if type(value) is not dict and not getattr(self.kind, "__pydantic_root_model__", False):
             raise unfit(self, value)
         try:
             return self.kind.model_validate(value)
@@ -393,6 +398,12 @@ class ModelDecoder:
             if not isinstance(error, sys.modules["pydantic"].ValidationError):
                 raise DecodeError(f"{self.expected} cannot be made of it ({type(error).__name__}: {error})") from error
             raise _first_of(error) from error
+
+
+def dumped(model: Any) -> Any:
+    """Return what a pydantic model writes as JSON, without the fields that it computes, so that it is read again."""
+    computed = set(type(model).model_computed_fields)
+    return model.model_dump(mode="json", by_alias=True, exclude=computed or None)
 
 
 def _first_of(error: Any) -> DecodeError:

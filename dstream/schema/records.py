@@ -9,8 +9,10 @@ A `Vocabulary` says what a format holds: JSON has strings, numbers and more, CSV
 from __future__ import annotations
 
 import collections.abc
+import contextlib
 import dataclasses
 import enum
+import functools
 import sys
 import types
 import typing
@@ -47,7 +49,7 @@ from dstream.schema.decoders import (
     UnionDecoder,
     Whole,
 )
-from dstream.schema.scalars import TEXT_FORMS
+from dstream.schema.scalars import TEXT_FORMS, refusal, text_of
 from dstream.spi import Misread
 from dstream.values.fields import (
     field_names,
@@ -56,7 +58,9 @@ from dstream.values.fields import (
     is_attrs,
     is_model,
     is_required_key,
+    is_same,
     is_typed_dict,
+    name_of,
 )
 
 __all__ = [
@@ -67,10 +71,14 @@ __all__ = [
     "OnMisread",
     "Parsed",
     "Spelled",
+    "UnionField",
     "Vocabulary",
     "form_of",
     "kind_behind",
     "missing_columns",
+    "unions_of",
+    "unsupported_field",
+    "written_names",
 ]
 
 
@@ -116,7 +124,7 @@ PARSED: dict[type, Decoder] = {
 
 @dataclass(frozen=True)
 class Spelled:
-    """Takes the text of one of a few values, each read as its own class is."""
+    """Takes the text of one of several values, each read as its own class is."""
 
     fixed: Fixed
 
@@ -146,9 +154,9 @@ class Spelled:
         return Spelled(fixed)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Vocabulary:
-    """What the values of a format may become.
+    """The values of a format, and what they become.
 
     Attributes:
         scalars: the form of each class that has no parts.
@@ -167,12 +175,21 @@ def _as_it_is(fixed: Fixed) -> Decoder:
     return fixed
 
 
+def _in_json(fixed: Fixed) -> Decoder:
+    return Fixed(tuple((_json_of(value), meant) for value, meant in fixed.values))
+
+
+def _json_of(value: Any) -> Any:
+    return value if type(value) not in TEXT_FORMS or type(value) in _JSON_OWN else TEXT_FORMS[type(value)].write(value)
+
+
 _PLAIN: dict[type, Decoder] = {
     **{kind: ScalarDecoder(kind) for kind in (str, int, bool, type(None))},
     float: Whole(),
     **MADE,
 }
-JSON = Vocabulary({**_PLAIN, bytes: BASE64}, _as_it_is, is_nested=True, has_columns=False)
+_JSON_OWN = (str, int, float, bool)
+JSON = Vocabulary({**_PLAIN, bytes: BASE64}, _in_json, is_nested=True, has_columns=False)
 BINARY = Vocabulary(
     {**_PLAIN, bytes: ScalarDecoder(bytes)},
     _as_it_is,
@@ -231,8 +248,8 @@ class _Forms:
     def record(self, kind: Any) -> RecordDecoder:
         if kind in self._known:
             return self._known[kind]
-        name_of_kind = kind.__qualname__.rpartition("<locals>.")[2]
-        record = self._known[kind] = RecordDecoder(_constructor(kind), name_of_kind)
+        record = self._known[kind] = RecordDecoder(_constructor(kind), name_of(kind))
+        record.takes_arrays = not self._vocabulary.has_columns and _is_named(kind)
         hints = _hints(kind)
         for name, is_required in _fields(kind, hints).items():
             try:
@@ -302,7 +319,100 @@ class _Forms:
             return DictDecoder(self._form(value))
         if self._vocabulary.has_columns:
             return Keyed(self._form(key), self._form(value))
-        return DictDecoder(self._form(value)) if key is Any else None
+        return DictDecoder(self._form(value)) if key is Any else Keyed(_Forms(TEXTS)._form(key), self._form(value))
+
+
+def written_names(kind: Any) -> tuple[str, ...]:
+    """Return the names under which text formats have the fields of a class, for a pydantic model its aliases."""
+    if is_model(kind):
+        fields = kind.model_fields.items()
+        return tuple(field.serialization_alias or field.alias or name for name, field in fields)
+    return tuple(_hints(kind)) if is_typed_dict(kind) else field_names(kind)
+
+
+def unsupported_field(kind: Any, vocabulary: Vocabulary) -> tuple[str, str] | None:
+    """Return the first field of a class that no value of a format becomes, and its type in words."""
+    hints = _hints(kind)
+    for name in hints if is_typed_dict(kind) else field_names(kind):
+        if is_model(kind) and name not in hints:  # A generic model has other names for its annotations.
+            continue
+        try:
+            _Forms(vocabulary)._form(hints.get(name, Any))
+        except TypeError:
+            return name, _text_of(hints[name])
+    return None
+
+
+@dataclass(frozen=True)
+class UnionField:
+    """A field whose annotation has several types, so that its values may be read as others.
+
+    Attributes:
+        name: of the field.
+        owner: the class of the field, in words.
+        hint: the annotation, in words.
+        decoder: of the annotation.
+    """
+
+    name: str
+    owner: str
+    hint: str
+    decoder: Decoder
+
+    def check(self, format: str, value: Any, written: Any) -> None:
+        """Refuse a value that would be read as another one.
+
+        Args:
+            format: in prose.
+            value: of the field.
+            written: what the decoder gets for it.
+
+        Raises:
+            TypeError: it would.
+        """
+        try:
+            found = self.decoder.made(written)
+        except DecodeError as error:
+            instead = f"it could not be read ({error})"
+        else:
+            if is_same(found, value):
+                return
+            instead = f"it would be read as {type(found).__qualname__} {shown(found)}"
+        what = f"{type(value).__qualname__} {shown(value)} in {self.hint}"
+        raise TypeError(refusal(format, what, f"{instead}: give the field one type", self.name, self.owner))
+
+
+@functools.lru_cache(maxsize=1024)
+def unions_of(kind: Any, vocabulary: Vocabulary) -> tuple[UnionField, ...]:
+    """Return the fields of a class whose annotations are ambiguous in a format; none of a pydantic model."""
+    try:
+        hints = hints_of(kind, include_extras=True)
+    except Exception:  # The module of a class may not be there where its items are.
+        return ()
+    found = []
+    for name in () if is_model(kind) else field_names(kind):
+        with contextlib.suppress(TypeError):
+            decoder = _Forms(vocabulary)._form(hints.get(name, Any))
+            if _is_ambiguous(decoder):
+                found.append(UnionField(name, name_of(kind), _text_of(hints[name]), decoder))
+    return tuple(found)
+
+
+def _is_ambiguous(decoder: object) -> bool:
+    """Say whether values of an annotation may be read as others, without looking into records, which check theirs."""
+    if isinstance(decoder, UnionDecoder):
+        forms = [form for form in decoder.forms if form != ScalarDecoder(type(None))]
+        are_own = all(isinstance(form, ScalarDecoder | Whole) for form in forms)
+        return (len(forms) > 1 and not are_own) or any(map(_is_ambiguous, forms))
+    if isinstance(decoder, Spelled):
+        texts = [text_of(value) for value, _ in decoder.fixed.values if value is not None]
+        return len(set(texts)) < len(texts)
+    if isinstance(decoder, OptionalDecoder):
+        return _is_ambiguous(decoder.form)
+    if isinstance(decoder, Keyed):
+        return _is_ambiguous(decoder.keys) or _is_ambiguous(decoder.each)
+    each = getattr(decoder, "each", ())
+    return any(map(_is_ambiguous, each if isinstance(each, tuple) else (each,)))
 
 
 def _takes_none(form: Decoder) -> bool:

@@ -25,7 +25,9 @@ __all__ = [
     "is_of_dataclass",
     "is_of_named_tuple",
     "is_required_key",
+    "is_same",
     "is_typed_dict",
+    "name_of",
 ]
 
 
@@ -224,3 +226,33 @@ def has_default(field: dataclasses.Field[Any]) -> bool:
 def is_missing(default: object) -> bool:
     """Say whether it stands for no default; a class that came pickled by value has an object of its own for that."""
     return isinstance(default, type(dataclasses.MISSING))
+
+
+def is_same(found: Any, value: Any) -> bool:
+    """Say whether two values are equal and of the same types, also inside of lists, dicts and classes with fields.
+
+    Example:
+        >>> from dstream.values.fields import is_same
+        >>> is_same([Entry("a", 1)], [Entry("a", 1)]), is_same(1, 1.0)
+        (True, False)
+    """
+    if type(found) is not type(value):
+        return False
+    if names := field_names(type(value)):
+        return all(is_same(getattr(found, name), getattr(value, name)) for name in names)
+    if isinstance(value, list | tuple):
+        return len(found) == len(value) and all(map(is_same, found, value))
+    if isinstance(value, dict):
+        return found.keys() == value.keys() and all(is_same(found[key], value[key]) for key in value)
+    return repr(found) == repr(value) or bool(found == value)  # A signalling NaN is not compared.
+
+
+def name_of(kind: type) -> str:
+    """Return the name of a class without the functions around it.
+
+    Example:
+        >>> from dstream.values.fields import name_of
+        >>> name_of(Entry)
+        'Entry'
+    """
+    return kind.__qualname__.rpartition("<locals>.")[2]

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import pickle
-from datetime import UTC, datetime, time, timedelta, timezone
-from decimal import Decimal
+from datetime import UTC, datetime, timedelta
 from enum import Enum
 from fractions import Fraction
 from ipaddress import IPv4Address, IPv6Address
-from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
+from pathlib import Path
 from uuid import UUID
 
 import pydantic
@@ -17,35 +16,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dstream.schema.scalars import TEXT_FORMS, refusal, text_form, text_of
-
-ZONES = st.one_of(
-    st.none(), st.just(UTC), st.integers(-1439, 1439).map(lambda minutes: timezone(timedelta(minutes=minutes)))
-)
-PARTS = st.text(st.characters(exclude_characters="/\\\0:", exclude_categories=["Cs"]), min_size=1)
-VALUES = {
-    str: st.text(),
-    bool: st.booleans(),
-    int: st.integers(),
-    float: st.floats(),
-    Decimal: st.decimals(),
-    Fraction: st.fractions(),
-    timedelta: st.timedeltas(),
-    time: st.times(timezones=ZONES),
-    datetime: st.datetimes(timezones=ZONES),
-    UUID: st.uuids(),
-    IPv4Address: st.ip_addresses(v=4),
-    IPv6Address: st.ip_addresses(v=6),
-    bytes: st.binary(),
-    **{kind: st.lists(PARTS).map(lambda parts, kind=kind: kind(*parts)) for kind in (PurePosixPath, PureWindowsPath)},
-}
-SCALARS = [kind for kind in TEXT_FORMS if not issubclass(kind, PurePath)] + [PurePosixPath, PureWindowsPath]
+from tests.schema.scalar_values import SCALARS, values_of
 
 
 @pytest.mark.parametrize("kind", SCALARS, ids=lambda kind: kind.__name__)
 def test_what_a_form_writes_is_read_as_an_equal_value(kind):
     """The value and its class return, for each class of the table."""
 
-    @given(VALUES.get(kind, st.from_type(kind)))
+    @given(values_of(kind))
     def check(value):
         text = text_of(value)
         found = TEXT_FORMS[kind].parse(text)

@@ -342,7 +342,9 @@ def _is_refusal(error: Exception, row: Row) -> bool:
     """Tell whether an error is the library's, or a plain one that names the field or the class."""
     if isinstance(error, DStreamError):
         return True
-    return type(error) in (TypeError, ValueError) and bool(re.search(rf"\bv\b|\b{row.kind.__name__}\b", str(error)))
+    return type(error) in (TypeError, ValueError, UnicodeEncodeError) and bool(
+        re.search(rf"\bv\b|\b{row.kind.__name__}\b", str(error))
+    )
 
 
 def _is_same(found: Any, value: Any) -> bool:

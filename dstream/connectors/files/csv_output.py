@@ -10,18 +10,40 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import date, datetime, time
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
+from fractions import Fraction
+from ipaddress import IPv4Address
 from typing import Any
 from uuid import UUID
 
+from dstream.base.showing import shown
 from dstream.connectors.base import readable
 from dstream.failures.attribution import each, failed_on
-from dstream.schema.columns import ColumnSelection, ItemColumns
-from dstream.schema.file_column_types import ColumnTypes
+from dstream.schema.columns import ColumnSelection, ItemColumns, checked_columns
+from dstream.schema.decoders import dumped
+from dstream.schema.file_column_types import UNKNOWN, ColumnTypes
+from dstream.schema.records import TEXTS, unions_of, unsupported_field, written_names
+from dstream.schema.scalars import TEXT_FORMS, refusal, text_form, text_of
+from dstream.values.fields import field_names, is_model, is_typed_dict, name_of
 
-__all__ = ["CsvLines", "CsvOfFile"]
+__all__ = ["CsvLines", "CsvOfFile", "csv_columns"]
+
+
+def csv_columns(columns: Any) -> ColumnSelection | None:
+    """Return the columns of CSV that `columns=` says; None stays None.
+
+    Raises:
+        TypeError: it is neither a class with fields nor several names, or a field is of a type that no text becomes.
+        ValueError: there are none, or two of one name.
+    """
+    if not isinstance(columns, type) or not (is_typed_dict(columns) or field_names(columns)):
+        return checked_columns(columns)
+    if found := unsupported_field(columns, TEXTS):
+        raise TypeError(refusal("CSV", found[1], "write format='json' or 'parquet'", found[0], name_of(columns)))
+    names = written_names(columns)
+    return ColumnSelection(names, (UNKNOWN,) * len(names))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +84,7 @@ class CsvOfFile:
         """Return the names of the columns; nothing if none are known, and no item says them."""
         if not items and self._columns.wanted is None:
             return ""
-        wanted = self._columns.begin(items[0] if items else None)
+        wanted = self._columns.begin(_rows(items[:1])[0] if items else None)
         return _header(wanted.names)
 
     def lines(self, items: Sequence[Any]) -> str:
@@ -72,21 +94,43 @@ class CsvOfFile:
             TypeError: an item has other columns, or a value that CSV has no form for.
             ValueError: a value would not be read as it was.
         """
-        columns = self._columns.of(items)
-        names = self._columns.begin(items[0]).names
-        fields = [_fields(name, values, items) for name, values in zip(names, columns, strict=True)]
+        rows = _rows(items)
+        columns, wanted = self._columns.of(rows), self._columns.begin(rows[0])
+        fields = [_fields(name, values, items) for name, values in zip(wanted.names, columns, strict=True)]
+        _check_unions(wanted.names, columns, items)
         if len(fields) == 1:
-            _refuse_blank(names[0], fields[0], items)
+            _refuse_blank(wanted.names[0], fields[0], items)
         return "\n".join([*map(",".join, zip(*fields, strict=True)), ""])
 
     def escaped(self, items: Sequence[Any], encoding: str) -> str:
-        """Say which item the encoding has no bytes for."""
-        each(lambda item: readable(self.lines([item]), encoding).encode(encoding), items)
+        """Say which item, and which field, the encoding has no bytes for."""
+        each(lambda item: self._check_encoding(item, encoding), items)
         return self.lines(items)
+
+    def _check_encoding(self, item: Any, encoding: str) -> None:
+        [row] = _rows([item])
+        for name, [value] in zip(self._columns.begin(row).names, self._columns.of([row]), strict=True):
+            text = _field(name, value, item)
+            try:
+                readable(text, encoding).encode(encoding)
+            except UnicodeEncodeError as error:
+                sentence = refusal(
+                    "CSV", f"str {shown(text)}", "write format='json', or another encoding=", name, _owner(item)
+                )
+                raise UnicodeEncodeError(
+                    encoding, text, error.start, error.end, f"{error.reason}: {sentence}"
+                ) from None
 
     def columns(self) -> ColumnTypes:
         """Return the names; a text has no type."""
         return {} if self._columns.wanted is None else dict.fromkeys(self._columns.wanted.names, "")
+
+
+def _rows(items: Sequence[Any]) -> Sequence[Any]:
+    """Return items of which columns are taken: pydantic models write themselves, since they also read themselves."""
+    if not any(map(is_model, set(map(type, items)))):
+        return items
+    return each(lambda item: dumped(item) if is_model(type(item)) else item, items)
 
 
 def _fields(name: str, values: Sequence[Any], items: Sequence[Any]) -> Sequence[str]:
@@ -98,26 +142,32 @@ def _fields(name: str, values: Sequence[Any], items: Sequence[Any]) -> Sequence[
     if make is not None:
         with suppress(ValueError):  # One of the items is to blame, which is looked for below.
             return list(map(make, values))
-    return each(lambda value, _: _field(name, value), items, values)
+    return each(lambda value, item: _field(name, value, item), items, values)
 
 
 _SPECIAL = re.compile('[",\r\n\0]')
 
 
-def _field(name: str, value: Any) -> str:
-    kind = type(value)
-    if kind not in _FIELDS:
-        value = value.value if isinstance(value, Enum) else value
-        kind = next((each for each in _FIELDS if each in _SUBCLASSED and isinstance(value, each)), type(value))
-    try:
-        return _FIELDS[kind](value)
-    except KeyError:
-        raise TypeError(
-            f"CSV has no form for {kind.__qualname__}, in the column {name!r}: make a str or a number of it before, or "
-            "write format='json' or 'parquet'"
-        ) from None
-    except ValueError as error:
-        raise ValueError(f"the column {name!r}: {error}") from error
+def _field(name: str, value: Any, item: Any) -> str:
+    if value is None or (isinstance(value, Enum) and value.value is None):
+        return ""
+    form = text_form(value)
+    if form is None:
+        raise TypeError(refusal("CSV", type(value).__qualname__, _INSTEAD, name, _owner(item)))
+    text = form.write(value)
+    if "\0" in text:
+        instead = "readers of CSV refuse it: write format='json' or 'parquet'"
+        raise ValueError(
+            refusal("CSV", f"{type(value).__qualname__} with a NUL character", instead, name, _owner(item))
+        )
+    return _quoted(text)
+
+
+_INSTEAD = "map() it to a str or a number before, or write format='json' or 'parquet'"
+
+
+def _owner(item: Any) -> str:
+    return name_of(type(item))
 
 
 def _quoted(text: str) -> str:
@@ -129,20 +179,28 @@ def _quoted(text: str) -> str:
     return '"' + text.replace('"', '""') + '"'
 
 
+def _quoting(write: Callable[[Any], str]) -> Callable[[Any], str]:
+    return lambda value: _quoted(write(value))
+
+
+_PLAIN = (bool, int, float, Decimal, Fraction, date, time, datetime, timedelta, UUID, IPv4Address)
+"""Classes whose text is never empty and has no special character."""
 _FIELDS: dict[type, Callable[[Any], str]] = {
     type(None): lambda value: "",
-    bool: lambda value: "true" if value else "false",
-    str: lambda value: _quoted(str.__str__(value)),
-    int: int.__repr__,
-    float: float.__repr__,
-    Decimal: str,
-    datetime: lambda value: value.isoformat(),
-    date: lambda value: value.isoformat(),
-    time: lambda value: value.isoformat(),
-    UUID: str,
+    **{kind: form.write if kind in _PLAIN else _quoting(form.write) for kind, form in TEXT_FORMS.items()},
 }
-_SUBCLASSED = (bool, str, int, float)
-"""Types whose subclasses are written as they are."""
+
+
+def _check_unions(names: Sequence[str], columns: Sequence[Sequence[Any]], items: Sequence[Any]) -> None:
+    """Refuse values of unions whose text is that of another value."""
+    kinds = set(map(type, items))
+    for union in [union for kind in kinds for union in unions_of(kind, TEXTS) if union.name in names]:
+        for value, item in zip(columns[names.index(union.name)], items, strict=True):
+            try:
+                union.check("CSV", value, None if value is None else text_of(value))
+            except TypeError as error:
+                failed_on(error, item)
+                raise
 
 
 def _refuse_blank(name: str, fields: Sequence[str], items: Sequence[Any]) -> None:

@@ -16,12 +16,11 @@ from dstream.connectors.files.column_formats import (
     ParquetFormat,
     check_fastavro,
 )
-from dstream.connectors.files.csv_output import CsvLines
+from dstream.connectors.files.csv_output import CsvLines, csv_columns
 from dstream.connectors.files.delta import DeltaFormat
 from dstream.connectors.files.formats import Compression, JoinedFormat, JsonLines, LineFormat
 from dstream.connectors.files.writers import PartitionFolders
-from dstream.schema.columns import ColumnSelection, checked_columns
-from dstream.schema.file_column_types import ListColumn, StructColumn
+from dstream.schema.columns import checked_columns
 
 __all__ = ["check_no_suffix", "checked_format", "format_of_path"]
 
@@ -70,20 +69,13 @@ def _made(format: str, to_string: Any, columns: Any, encoding: str, compression:
         return LineFormat(TextLines(made), ".txt", encoding, compression)
     if format == "json":
         return LineFormat(JsonLines(), ".jsonl", encoding, compression)
-    wanted = checked_columns(columns)
     if format == "csv":
-        _refuse_parts(wanted)
-        return LineFormat(CsvLines(wanted), ".csv", encoding, compression)
+        return LineFormat(CsvLines(csv_columns(columns)), ".csv", encoding, compression)
+    wanted = checked_columns(columns)
     if format == "avro":
         check_fastavro(compression)
         return AvroFormat(wanted, compression)
     return ParquetFormat(wanted, compression)
-
-
-def _refuse_parts(wanted: ColumnSelection | None) -> None:
-    for name, form in zip(wanted.names, wanted.forms, strict=True) if wanted is not None else ():
-        if isinstance(form, ListColumn | StructColumn):
-            raise TypeError(f"CSV has no form for what the field {name!r} holds: write format='json' or 'parquet'")
 
 
 _SUFFIXES: Mapping[str, str] = {

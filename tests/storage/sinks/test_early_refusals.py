@@ -22,8 +22,12 @@ from reducers import grouping_by_to_imap, to_file, to_files, to_icache, to_ilist
 MANY = 100_000
 REFUSED = {
     "csv of tuples": (lambda place: to_files(place, format="csv"), lambda n: (n, n), "no names for its columns"),
-    "csv of lists": (lambda place: to_files(place, format="csv", columns=["n"]), lambda n: ([],), "no form for list"),
-    "json": (lambda place: to_files(place, format="json"), lambda n: {"n": n, "of": 1j}, "JSON has no form"),
+    "csv of lists": (
+        lambda place: to_files(place, format="csv", columns=["n"]),
+        lambda n: ([],),
+        "list cannot be stored",
+    ),
+    "json": (lambda place: to_files(place, format="json"), lambda n: {"n": n, "of": 1j}, "complex cannot be stored"),
     "parquet": (lambda place: to_files(place, format="parquet"), str, "has no columns"),
     "avro": (lambda place: to_files(place, format="avro"), str, "has no columns"),
     "delta": (lambda place: to_files(place, format="delta"), str, "has no columns"),
