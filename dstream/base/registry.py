@@ -69,7 +69,7 @@ _FUNCTIONS = {
     "cached-function-attributes": "dstream.base.by_value:_set_attributes",
     "comparison-key": "dstream.base.pickling:_key_of",
     "function-of-name": "dstream.base.by_value:_function_of",
-    "numpy-value": "dstream.storage.codec.arrays:from_parts",
+    "numpy-value": "dstream.storage.codec.plain_classes:from_parts",
     "optional": "dstream.values.optional:of_item",
     "plain-value": "dstream.storage.codec.pickles:plain_value",
     "read-only": "dstream.base.pickling:read_only",

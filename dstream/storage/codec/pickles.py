@@ -22,13 +22,15 @@ from dstream.base.registry import by_name, is_value, reduced_to_name, state_valu
 from dstream.schema import classes as fielded
 from dstream.schema.classes import ClassRefusedError, NotStorableError, find, reference
 from dstream.spi.store import PickleMode
-from dstream.storage.codec.arrays import from_parts, is_of_numpy, parts_of_numpy
 from dstream.storage.codec.plain_classes import (
     LoadedClasses,
+    from_parts,
+    is_of_numpy,
     is_own,
     is_plain,
     loaded_class,
     loaded_classes,
+    parts_of_numpy,
 )
 
 __all__ = ["Pickles", "check_are_loaded", "for_state", "plain_value"]

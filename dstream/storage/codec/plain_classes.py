@@ -1,7 +1,9 @@
-"""Plain classes, which restricted storages rebuild from named fields without permission of the user.
+"""Plain classes and values of NumPy, which restricted storages rebuild without permission of the user.
 
 They are the library's own values, and the dataclasses, named tuples and enums that this process has loaded, as long
 as building an instance runs no code of theirs. Whoever writes a storage chooses names and fields, and nothing else.
+Arrays and scalars of NumPy are stored by dtype, shape, order and bytes, so that loading one calls nothing that the
+store names. NumPy is imported where such a value is loaded, and nowhere else.
 """
 
 from __future__ import annotations
@@ -10,23 +12,35 @@ import dataclasses
 import enum
 import functools
 import inspect
+import math
 import pickle
+import re
 import sys
 import types
 from abc import ABCMeta
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from dstream.base import pickling
 from dstream.base.registry import is_value
 from dstream.failures import is_our_name
 from dstream.keys import has_generated_eq, has_generated_hash
 from dstream.schema import classes
-from dstream.schema.classes import find, own_name, reference
+from dstream.schema.classes import ClassRefusedError, find, own_name, reference
 from dstream.values.fields import is_missing
 
-__all__ = ["LoadedClasses", "is_own", "is_plain", "loaded_class", "loaded_classes"]
+__all__ = [
+    "LoadedClasses",
+    "Parts",
+    "from_parts",
+    "is_of_numpy",
+    "is_own",
+    "is_plain",
+    "loaded_class",
+    "loaded_classes",
+    "parts_of_numpy",
+]
 
 
 def is_own(name: str) -> bool:
@@ -162,3 +176,60 @@ def _pickled(kind: type) -> bytes | None:
         return pickling.dumps(kind)
     except Exception:  # its methods use what cannot travel, such as a connection; the class is then not known there
         return None
+
+
+Parts = tuple[bool, str, list[int], str, Any]
+"""Whether it is a scalar; the dtype; the shape; the order, "C" or "F"; the bytes, or the str of a scalar."""
+
+_DTYPE = re.compile(r"[<>|](?:[biufc][0-9]{1,2}|[SU][1-9][0-9]{0,9}|[mM]8(?:\[[0-9]*[a-zA-Z]+\])?)")
+_TEXTS = {"S": bytes, "U": str}
+
+
+def is_of_numpy(value: Any) -> bool:
+    """Say whether a value is an array or a scalar of NumPy, which is not imported for that."""
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and isinstance(value, (numpy.ndarray, numpy.generic))
+
+
+def parts_of_numpy(value: Any) -> Parts | None:
+    """Return what a value of NumPy is made of; None: its dtype holds objects or fields, or its class adds something."""
+    import numpy as np
+
+    whole = slice(None)
+    if type(value) is np.str_:  # An array would drop the zeros at its end, and so does `str`.
+        return True, "U", [], "C", str.__getitem__(value, whole)
+    if type(value) is np.bytes_:
+        return True, "S", [], "C", bytes.__getitem__(value, whole)
+    is_scalar = isinstance(value, np.generic)
+    if not (is_scalar or type(value) is np.ndarray) or not _DTYPE.fullmatch(value.dtype.str) or value.dtype.names:
+        return None
+    array = np.asarray(value)
+    order: Literal["C", "F"] = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
+    return is_scalar, array.dtype.str, list(array.shape), order, array.tobytes(order)
+
+
+def from_parts(is_scalar: Any, dtype: Any, shape: Any, order: Any, data: Any) -> Any:
+    """Return the value that `parts_of_numpy` has taken apart.
+
+    Raises:
+        ClassRefusedError: NumPy is not installed.
+        ValueError: these are no such parts.
+    """
+    try:
+        import numpy as np
+    except ImportError as error:
+        raise ClassRefusedError(
+            "the value is one of NumPy, which cannot be imported here: pip install numpy"
+        ) from error
+    if is_scalar is True and type(dtype) is str and dtype in _TEXTS and type(data) is _TEXTS[dtype]:
+        return np.str_(data) if dtype == "U" else np.bytes_(data)
+    if type(dtype) is not str or not _DTYPE.fullmatch(dtype) or type(data) is not bytes or order not in ("C", "F"):
+        raise ValueError("no array of NumPy was stored there")
+    kind = np.dtype(dtype)
+    if type(shape) is not list or any(type(size) is not int or size < 0 for size in shape):
+        raise ValueError("an array of NumPy was stored without its shape")
+    if math.prod(shape) * kind.itemsize != len(data):
+        raise ValueError(f"an array of NumPy of the shape {tuple(shape)} was stored with {len(data):,} bytes")
+    # A copy, since memory of others makes an array that cannot grow, or be written.
+    array = np.ndarray(tuple(shape), kind, data, order=order).copy(order="K")
+    return array[()] if is_scalar is True else array

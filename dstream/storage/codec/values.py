@@ -20,8 +20,8 @@ from dstream.keys import NAN, FieldNan
 from dstream.schema import classes
 from dstream.schema.classes import ClassRefusedError, reference
 from dstream.schema.stored_types import is_large
-from dstream.storage.codec.arrays import from_parts, is_of_numpy, parts_of_numpy
 from dstream.storage.codec.pickles import Pickles
+from dstream.storage.codec.plain_classes import from_parts, is_of_numpy, parts_of_numpy
 
 __all__ = ["ValueEncoding"]
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dstream as ds
-from dstream.storage.codec.arrays import from_parts
+from dstream.storage.codec.plain_classes import from_parts
 from dstream.storage.codec.pickles import Pickles
 from dstream.storage.codec.values import ValueEncoding
 
