@@ -58,15 +58,12 @@ class CsvLines:
 
     @property
     def is_known(self) -> bool:
-        """Whether the header is known without an item."""
         return self.wanted is not None
 
     def begun(self) -> CsvOfFile:
-        """Begin a file."""
         return CsvOfFile(ItemColumns(self.wanted))
 
     def heading(self, columns: ColumnTypes) -> str:
-        """Return their names."""
         return _header(columns)
 
 
@@ -122,7 +119,6 @@ class CsvOfFile:
                 ) from None
 
     def columns(self) -> ColumnTypes:
-        """Return the names; a text has no type."""
         return {} if self._columns.wanted is None else dict.fromkeys(self._columns.wanted.names, "")
 
 

@@ -64,7 +64,6 @@ class DeltaFormat:
 
     @property
     def is_known(self) -> bool:
-        """Whether the columns are known without an item."""
         return self.wanted is not None
 
     def columns(self) -> ColumnTypes:
@@ -74,13 +73,11 @@ class DeltaFormat:
         return columns if all(columns.values()) else {}
 
     def content(self, file: IO[bytes], limit: int, held: int, known: dict[str, Any]) -> DeltaContent:
-        """Begin a file; the limit is that of its values in memory."""
         made = DeltaContent(self.wanted, file, PARQUET_CODECS[self.compression], limit, held, known)
         made.partitions = self.partitions
         return made
 
     def check_item(self, item: Any) -> None:
-        """Refuse an item that has no such columns."""
         ItemColumns(self.wanted).of([item])
 
 
@@ -113,12 +110,10 @@ class DeltaContent(ParquetContent):
         super().write_group(rows.drop_columns([name for name in self._left_out if name in rows.column_names]))
 
     def finish(self) -> ColumnTypes:
-        """Write what waits, and the metadata."""
         super().finish()
         return self._types(self._columns.forms)
 
     def write(self, items: Sequence[Any]) -> int:
-        """Take the first items, as many as fit."""
         taken = super().write(items)
         for name in self.partitions:
             if name not in self._columns.forms:
@@ -231,7 +226,6 @@ class DeltaTarget:
             )
 
     def result(self) -> list[str]:
-        """Return the paths of the files that the last epoch made."""
         return [] if self._begun is None else self._begun.files()
 
 
@@ -267,7 +261,6 @@ class DeltaJob:
 
     @property
     def is_done(self) -> bool:
-        """Whether this epoch, or a later one, was committed."""
         with writing_to(self.log.place.title):
             self.log.catch_up()
         if self._files is not None or self.app_id is None:

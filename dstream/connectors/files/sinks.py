@@ -69,7 +69,6 @@ class FileJob:
 
     @property
     def is_done(self) -> bool:
-        """Whether this epoch, or a later one, was committed."""
         return self._files is not None or self.folder.epoch(self.record) >= self.epoch
 
     def files(self) -> list[str]:
@@ -138,7 +137,6 @@ class FileJob:
         publish(self.folder, self.record, self.epoch, sizes, named, replace=self.replace, joined=joined)
 
     def abort(self) -> None:
-        """Remove what the tasks of this run have written."""
         sweep(self.folder, {self.writer.run})
 
 
@@ -172,11 +170,9 @@ class FileSink(Replaceable, Generic[T]):
 
     @property
     def collector(self) -> None:
-        """None: the items are written as they are."""
         return
 
     def open(self, context: Collections) -> FileTarget | DeltaTarget:
-        """Make the folder."""
         folder = FolderState(self.place)
         self.place.make()
         if isinstance(self.form, DeltaFormat):
@@ -254,7 +250,6 @@ class FileTarget:
             )
 
     def result(self) -> list[str]:
-        """Return the paths of the files that the last epoch made."""
         return [] if self._begun is None else self._begun.files()
 
 
@@ -281,7 +276,6 @@ class OneFileSink(Generic[T]):
 
     @property
     def collector(self) -> None:
-        """None: the items are written as they are."""
         return
 
     @property
@@ -290,7 +284,6 @@ class OneFileSink(Generic[T]):
         return "write to_files(folder), which adds files epoch by epoch, and with roll_at= fewer and larger ones"
 
     def open(self, context: Collections) -> OneFileTarget:
-        """Make the folder."""
         self.place.make()
         return OneFileTarget(self)
 
@@ -324,7 +317,6 @@ class OneFileTarget:
         return begun
 
     def result(self) -> str:
-        """Return the path of the file."""
         return self._sink.place.path_of(self._sink.name)
 
 
@@ -347,7 +339,6 @@ class OneFileJob:
 
     @property
     def is_done(self) -> bool:
-        """Whether this epoch, or a later one, was committed."""
         return self._is_committed or self.folder.epoch(self.record) >= self.epoch
 
     def check(self) -> None:
@@ -400,7 +391,6 @@ class OneFileJob:
         return name
 
     def abort(self) -> None:
-        """Remove what the tasks of this run have written."""
         self._sweep({self.writer.run})
 
     def _sweep(self, runs: set[str]) -> None:

@@ -38,7 +38,6 @@ class LakeCollection:
 
     @property
     def location(self) -> str | None:
-        """The folder or URL of the Delta table."""
         return self._log.folder.url
 
     def __init__(self, registry: Registry, description: Description) -> None:
@@ -60,17 +59,14 @@ class LakeCollection:
 
     @property
     def name(self) -> str:
-        """Its name."""
         return self._description.name
 
     @property
     def identity(self) -> str:
-        """The UUID by which it differs from a later one of its name."""
         return self._description.identity
 
     @property
     def options(self) -> Options:
-        """The options that it was made with, and the types as far as they are decided."""
         with self._log.lock:
             self._refresh()
             return self._description.shape.options(self._codec)
@@ -116,7 +112,6 @@ class LakeCollection:
         return self._codec
 
     def has_committed(self, transaction: str, epoch: int) -> bool:
-        """Say whether an epoch of a job, or a later one, is done."""
         with self._log.lock:
             self._refresh()
             return self._log.has_committed(transaction, epoch)
@@ -150,7 +145,6 @@ class LakeCollection:
             remove_quietly(self._folder, [path for path in staged if not self._log.is_live(path)])
 
     def schema(self) -> pa.Schema:
-        """Return the columns of `read_arrow`."""
         with self._log.lock:
             self._refresh()
             return self._codec.schema()

@@ -103,11 +103,9 @@ class StagedJob(ABC, Generic[W]):
 
     @property
     def is_done(self) -> bool:
-        """Return whether this epoch of a job of that name, or a later one, has committed."""
         return self._transaction is not None and self._collection.has_committed(self._transaction, self._epoch)
 
     def commit(self, receipts: Sequence[Any]) -> None:
-        """Make everything that the receipts name visible at once, unless a job of that name was first."""
         self.commit_rows(receipts_of(self._collection, StagedRows.of, receipts))
 
     def commit_rows(self, rows: Sequence[StagedRows]) -> None:
@@ -286,7 +284,6 @@ class LakeItemWriter:
         self.layout.codec.checked(None, item)
 
     def write(self, items: Iterator[Any]) -> Iterator[Any]:
-        """Write the items in their order; give one receipt, or none if there are no items."""
         return ((begun, types, tuple(file), None) for begun, types, file, _ in self.rows(items))
 
     def rows(self, items: Iterator[Any]) -> Iterator[StagedRows]:

@@ -50,18 +50,15 @@ class LakeList(LakeCollection):
         return self._known
 
     def size(self) -> int:
-        """Return the number of items."""
         with self._log.lock:
             self._refresh()
             return self._positions().size
 
     def read(self, start: int, stop: int) -> list[Any]:
-        """Return the items from `start` up to, not including, `stop`."""
         with self._log.lock:
             return self._reading(lambda: self._cache.read(self._positions(), self._layout, start, stop))
 
     def extend(self, items: Iterable[Any]) -> None:
-        """Append items, all in one commit."""
         job = self._begin(None, 1, replace=False)
         try:
             rows = list(job.writer.rows(iter(items)))
@@ -72,7 +69,6 @@ class LakeList(LakeCollection):
             job.commit_rows(rows)
 
     def edit(self, change: Callable[[ListView], Splice | None]) -> None:
-        """Replace a stretch of items by others, atomically."""
         while True:
             with self._log.lock:
                 self._refresh()
@@ -141,7 +137,6 @@ class LakeList(LakeCollection):
         return (file._replace(version=touched[0].version, place=touched[0].place) if touched else file,)
 
     def splits(self, parallelism: int) -> Sequence[ItemSplit]:
-        """Divide the items as they are now, in order."""
         with self._log.lock:
             self._refresh()
             positions = self._positions()
@@ -151,7 +146,6 @@ class LakeList(LakeCollection):
             ]
 
     def begin(self, job: str | None, epoch: int = 1, *, replace: bool = False) -> WriteJob[Writer]:
-        """Prepare to append what an epoch of a job gives."""
         return self._begin(uuid.uuid4().hex if job is None else job, epoch, replace)
 
     def _begin(self, name: str | None, epoch: int, replace: bool) -> LakeListJob:

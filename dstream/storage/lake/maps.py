@@ -181,7 +181,6 @@ class LakeMap(LakeCollection):
         return _opened, (self._registry, self._description, self._asked)
 
     def get_many(self, keys: Sequence[Any]) -> list[Any]:
-        """Return the value of each key, None where there is none."""
         if len(keys) == 1:
             value = self._at_hand(keys[0])
             if value is not None:
@@ -226,7 +225,6 @@ class LakeMap(LakeCollection):
         return [known[bucket].get(key) for bucket, key in places]
 
     def update(self, keys: Sequence[Any], change: Callable[[list[Any]], list[Any]]) -> list[Any]:
-        """Replace the values of some keys by what `change` makes of the old ones, atomically."""
         places = self._places(keys)
         if len(set(places)) < len(places):
             twice = next(key for key, place in zip(keys, places, strict=True) if places.count(place) > 1)
@@ -379,7 +377,6 @@ class LakeMap(LakeCollection):
         merge: Merge | None = None,
         replace: bool = False,
     ) -> WriteJob[MapWriter]:
-        """Prepare to write an epoch of a job."""
         return self._job(uuid.uuid4().hex if job is None else job, epoch, None if replace else merge, replace)
 
     def _job(self, name: str | None, epoch: int, merge: Merge | None, replace: bool) -> LakeMapJob:

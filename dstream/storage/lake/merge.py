@@ -255,7 +255,6 @@ class LakeEntryWriter:
     begun: int
 
     def bucket_of(self, key: Any) -> int:
-        """Return the bucket of a key."""
         try:
             return bucket_of(encode_key(key), self.buckets)
         except (NullElementError, UnstableKeyError):
@@ -270,7 +269,6 @@ class LakeEntryWriter:
             self.layout.codec.checked(key, value)
 
     def write_bucket(self, bucket: int, entries: Iterator[tuple[Any, Any]]) -> Iterator[Any]:
-        """Write all entries of one bucket; give a receipt, or none if there are no entries."""
         portions = Portions(entries, ROWS_IN_GROUP)
         chunk = portions.take()
         if not chunk:

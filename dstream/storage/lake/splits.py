@@ -181,12 +181,10 @@ class LakeEntrySplit:
     buckets: tuple[tuple[DataFile, ...], ...]
 
     def read(self) -> Iterator[tuple[Any, Any]]:
-        """Give the entries as (key, value)."""
         for keys, batch in self._rows():
             yield from zip(keys, self.layout.values(batch), strict=True)
 
     def read_arrow(self) -> Iterator[pa.RecordBatch]:
-        """Give the entries in columns."""
         schema = self.layout.codec.schema()
         for keys, batch in self._rows():
             escapes = [self.layout.column(batch, name, pa.binary()) for name in ("_pk", "_pv")]
@@ -264,12 +262,10 @@ class LakeItemSplit:
     parts: tuple[Part, ...]
 
     def read(self) -> Iterator[Any]:
-        """Give the items."""
         for batch in self._rows():
             yield from self.layout.values(batch)
 
     def read_arrow(self) -> Iterator[pa.RecordBatch]:
-        """Give the items in a column."""
         codec = self.layout.codec
         schema = codec.schema()
         for batch in self._rows():
