@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias, TypeVar
 
 from dstream.arguments import hint_of_a_collector, kind_of
 from dstream.base.logging import is_heard, tell
@@ -17,6 +17,12 @@ from dstream.stream.base import BaseStream
 
 __all__ = [
     "Logged",
+    "Operation1",
+    "Operation2",
+    "Operation3",
+    "Operation4",
+    "OperationN",
+    "checked_name",
     "named_source",
     "needs_time",
     "not_of_streams",
@@ -28,6 +34,18 @@ __all__ = [
     "under_the_name",
 ]
 
+
+T = TypeVar("T")
+T2 = TypeVar("T2")
+T3 = TypeVar("T3")
+T4 = TypeVar("T4")
+R = TypeVar("R")
+
+Operation1: TypeAlias = AggregateOperation[tuple[T], Any, R]
+Operation2: TypeAlias = AggregateOperation[tuple[T, T2], Any, R]
+Operation3: TypeAlias = AggregateOperation[tuple[T, T2, T3], Any, R]
+Operation4: TypeAlias = AggregateOperation[tuple[T, T2, T3, T4], Any, R]
+OperationN: TypeAlias = AggregateOperation[tuple[Any, ...], Any, R]
 
 _WINDOW = "window(...).aggregate(op)"
 _BY_KEY = "grouping_key(fn).window(...).aggregate(op), grouping_key(fn).rolling_aggregate(op)"
@@ -89,6 +107,20 @@ def operation_of(op: Any, inputs: int, call: str) -> AggregateOperation[Any, Any
 
 def _counted(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def checked_name(name: str) -> str:
+    """Return the name of a stage if it is one.
+
+    Raises:
+        TypeError: it is no str.
+        ValueError: it is empty.
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"name must be a str, not {kind_of(name)}")
+    if not name.strip():
+        raise ValueError("name must not be empty")
+    return name
 
 
 def service_of(service: Any) -> Service[Any] | OpenedLater:

@@ -6,8 +6,15 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar, overload
 
-from dstream.arguments import hinting
-from dstream.pipeline.arguments import needs_time, operation_of
+from dstream.pipeline.arguments import (
+    Operation1,
+    Operation2,
+    Operation3,
+    Operation4,
+    OperationN,
+    needs_time,
+    operation_of,
+)
 from dstream.pipeline.joins import JoiningStage, pairs_of
 from dstream.pipeline.keyed import KeyedStage
 from dstream.pipeline.operations import LazyStage
@@ -16,6 +23,7 @@ from dstream.pipeline.stages import B, Bounded, Ended, StageOf, as_of_streams
 from dstream.pipeline.timestamps import check_that_it_runs_in_epochs
 from dstream.pipeline.unbounded import StreamStage, UnboundedStage
 from dstream.spi import AggregateOperation, Collector
+from dstream.stream.arguments import sorting_hints
 from dstream.stream.keyed import aggregated
 from dstream.values import Entry
 
@@ -50,7 +58,7 @@ class ReducingStage(PairedStage[T, B], JoiningStage[T, B], LazyStage[T, B]):
     def aggregate(self: Ended[T], op: Collector[T, Any, R]) -> BatchStage[R]: ...
 
     @overload
-    def aggregate(self: Ended[T], op: AggregateOperation[tuple[T], Any, R]) -> BatchStage[R]: ...
+    def aggregate(self: Ended[T], op: Operation1[T, R]) -> BatchStage[R]: ...
 
     def aggregate(self: Ended[T], op: AggregateOperation[Any, Any, Any]) -> BatchStage[Any]:
         """Reduce all items to one, which is the result of nothing if there are none.
@@ -67,30 +75,20 @@ class ReducingStage(PairedStage[T, B], JoiningStage[T, B], LazyStage[T, B]):
         return self._step("aggregate", aggregated([self._record.node], operation_of(op, 1, "aggregate")))
 
     @overload
+    def co_aggregate(self: Ended[T], other0: Ended[T2], /, *, op: Operation2[T, T2, R]) -> BatchStage[R]: ...
+
+    @overload
     def co_aggregate(
-        self: Ended[T], other0: Ended[T2], /, *, op: AggregateOperation[tuple[T, T2], Any, R]
+        self: Ended[T], other0: Ended[T2], other1: Ended[T3], /, *, op: Operation3[T, T2, T3, R]
     ) -> BatchStage[R]: ...
 
     @overload
     def co_aggregate(
-        self: Ended[T], other0: Ended[T2], other1: Ended[T3], /, *, op: AggregateOperation[tuple[T, T2, T3], Any, R]
+        self: Ended[T], other0: Ended[T2], other1: Ended[T3], other2: Ended[T4], /, *, op: Operation4[T, T2, T3, T4, R]
     ) -> BatchStage[R]: ...
 
     @overload
-    def co_aggregate(
-        self: Ended[T],
-        other0: Ended[T2],
-        other1: Ended[T3],
-        other2: Ended[T4],
-        /,
-        *,
-        op: AggregateOperation[tuple[T, T2, T3, T4], Any, R],
-    ) -> BatchStage[R]: ...
-
-    @overload
-    def co_aggregate(
-        self: Ended[T], *others: Ended[Any], op: AggregateOperation[tuple[Any, ...], Any, R]
-    ) -> BatchStage[R]: ...
+    def co_aggregate(self: Ended[T], *others: Ended[Any], op: OperationN[R]) -> BatchStage[R]: ...
 
     def co_aggregate(self: Ended[T], *others: Any, op: AggregateOperation[Any, Any, Any]) -> BatchStage[Any]:
         """Reduce all items of this stage and of others to one, in a container that all of them share.
@@ -156,18 +154,14 @@ class ReducingStage(PairedStage[T, B], JoiningStage[T, B], LazyStage[T, B]):
 
     @overload
     def aggregate_by_window(
-        self: Ended[T],
-        window: Window,
-        collector: AggregateOperation[tuple[T], Any, R],
-        *,
-        timestamp: Callable[[T], int | datetime],
+        self: Ended[T], window: Window, collector: Operation1[T, R], *, timestamp: Callable[[T], int | datetime]
     ) -> BatchStage[WindowResult[R]]: ...
 
     @overload
     def aggregate_by_window(
         self: Ended[T],
         window: Window,
-        collector: AggregateOperation[tuple[T], Any, R],
+        collector: Operation1[T, R],
         *,
         timestamp: Callable[[T], int | datetime],
         key: Callable[[T], K],
@@ -201,13 +195,7 @@ class ReducingStage(PairedStage[T, B], JoiningStage[T, B], LazyStage[T, B]):
         """
         return self._made("distinct", self._stream().distinct(key))
 
-    @hinting(
-        ascending="reverse=True for the greatest first",
-        by="key=",
-        cmp="key=functools.cmp_to_key(comparator)",
-        comparator="key=functools.cmp_to_key(comparator)",
-        descending="reverse=True",
-    )
+    @sorting_hints
     def sorted(self: Ended[T], key: Callable[[T], Any] | None = None, *, reverse: bool = False) -> BatchStage[T]:
         """Sort the items as `sorted()` does: stable, also in reverse. They are ordered from here on."""
         return self._made("sorted", self._stream().sorted(key, reverse=reverse))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
 
 from dstream.arguments import kind_of
 from dstream.base.pickling import dumps
@@ -17,7 +17,7 @@ from dstream.pipeline.bounded import BatchStage
 from dstream.pipeline.plan import PipelinePlan, explained_in
 from dstream.pipeline.planning import planned
 from dstream.pipeline.records import StageRecord, copied, flattened, names_of, restored
-from dstream.pipeline.stages import FlowingStage, SinkStage, before_sink, end_branch, placed
+from dstream.pipeline.stages import FlowingStage, Hinting, SinkStage, before_sink, end_branch, placed
 from dstream.pipeline.unbounded import StreamStage
 from dstream.plan import Node, Read, SourceLocation, Union, call_site
 from dstream.plan.pipeline_nodes import StreamRead
@@ -81,7 +81,7 @@ def _written(record: StageRecord) -> str:
 T = TypeVar("T")
 
 
-class Pipeline:
+class Pipeline(Hinting):
     """A value that says what a job does: what is read, what becomes of it, and where it goes.
 
     Building one starts nothing. It belongs to no context, travels pickled, and may run again, anywhere:
@@ -272,13 +272,6 @@ class Pipeline:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _unpickled, (dumps(flattened(self._records)),)
-
-    if not TYPE_CHECKING:  # A type checker would take it for every name.
-
-        def __getattr__(self, name: str) -> NoReturn:
-            from dstream.names.stages import no_such_name  # here: only who mistakes a name needs it
-
-            raise AttributeError(no_such_name(type(self), name))
 
     # What stages ask
 

@@ -64,17 +64,12 @@ class ResultSoFar:
         return self.running.after(state, item)
 
 
-@dataclass(frozen=True, slots=True)
-class ResultSoFarOfKey:
+class ResultSoFarOfKey(ResultSoFar):
     """The same of the items of one key, as an entry."""
 
-    operation: AggregateOperation[Any, Any, Any]
-    running: RunningResult = field(init=False, repr=False, compare=False)
+    __slots__ = ()
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "running", RunningResult(self.operation))
-
-    def __call__(self, state: list[Any], key: Any, item: Any) -> Entry[Any, Any]:
+    def __call__(self, state: list[Any], key: Any, item: Any) -> Entry[Any, Any]:  # type: ignore[override]  # As said.
         """Return the key with the result of its items until and with `item`."""
         return Entry(key, self.running.after(state, item))
 

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeAlias, TypeVar, ov
 
 import collectors
 from dstream.pipeline import epochs
-from dstream.pipeline.arguments import needs_time, not_of_streams, operation_of
+from dstream.pipeline.arguments import (
+    Operation1,
+    Operation2,
+    Operation3,
+    Operation4,
+    OperationN,
+    needs_time,
+    not_of_streams,
+    operation_of,
+)
 from dstream.pipeline.stages import AnyStage, B, Bounded, StageView, Unbounded
 from dstream.pipeline.windows import KeyedWindowedStage
 from dstream.plan import Node, shown_function
@@ -53,7 +62,7 @@ class KeyedView(StageView, Generic[K, T, B]):
     def rolling_aggregate(self, op: Collector[T, Any, R]) -> Stage[Entry[K, R], B]: ...
 
     @overload
-    def rolling_aggregate(self, op: AggregateOperation[tuple[T], Any, R]) -> Stage[Entry[K, R], B]: ...
+    def rolling_aggregate(self, op: Operation1[T, R]) -> Stage[Entry[K, R], B]: ...
 
     def rolling_aggregate(self, op: AggregateOperation[Any, Any, Any]) -> Stage[Entry[K, Any], B]:
         """Replace each item by the result of all items of its key until and with it: `Entry(key, result)`.
@@ -153,33 +162,28 @@ class KeyedView(StageView, Generic[K, T, B]):
         def _step(self, kind: str, node: Node, others: Iterable[AnyStage] = ()) -> Stage[Any, B]: ...
 
 
+ByKey: TypeAlias = KeyedView[K, T, Bounded]
+
+
 class ReducingView(KeyedView[K, T, B]):
     """The items of a stage by their keys, with the operations that only items that end have."""
 
     __slots__ = ()
 
     @overload  # A type checker looks into the lambdas of a collector only where it expects one.
-    def aggregate(self: KeyedView[K, T, Bounded], op: Collector[T, Any, R]) -> BatchStage[Entry[K, R]]: ...
+    def aggregate(self: ByKey[K, T], op: Collector[T, Any, R]) -> BatchStage[Entry[K, R]]: ...
 
     @overload
-    def aggregate(
-        self: KeyedView[K, T, Bounded], op: Collector[T, Any, R], to: Callable[[K, R], U]
-    ) -> BatchStage[U]: ...
+    def aggregate(self: ByKey[K, T], op: Collector[T, Any, R], to: Callable[[K, R], U]) -> BatchStage[U]: ...
 
     @overload
-    def aggregate(
-        self: KeyedView[K, T, Bounded], op: AggregateOperation[tuple[T], Any, R]
-    ) -> BatchStage[Entry[K, R]]: ...
+    def aggregate(self: ByKey[K, T], op: Operation1[T, R]) -> BatchStage[Entry[K, R]]: ...
 
     @overload
-    def aggregate(
-        self: KeyedView[K, T, Bounded], op: AggregateOperation[tuple[T], Any, R], to: Callable[[K, R], U]
-    ) -> BatchStage[U]: ...
+    def aggregate(self: ByKey[K, T], op: Operation1[T, R], to: Callable[[K, R], U]) -> BatchStage[U]: ...
 
     def aggregate(
-        self: KeyedView[K, T, Bounded],
-        op: AggregateOperation[Any, Any, Any],
-        to: Callable[[Any, Any], Any] | None = None,
+        self: ByKey[K, T], op: AggregateOperation[Any, Any, Any], to: Callable[[Any, Any], Any] | None = None
     ) -> BatchStage[Any]:
         """Reduce the items of each key to one: `Entry(key, result)`, or `to(key, result)`.
 
@@ -198,84 +202,63 @@ class ReducingView(KeyedView[K, T, B]):
 
     @overload
     def co_aggregate(
-        self: KeyedView[K, T, Bounded],
-        other0: KeyedView[K, T2, Bounded],
-        /,
-        *,
-        op: AggregateOperation[tuple[T, T2], Any, R],
+        self: ByKey[K, T], other0: ByKey[K, T2], /, *, op: Operation2[T, T2, R]
     ) -> BatchStage[Entry[K, R]]: ...
 
     @overload
     def co_aggregate(
-        self: KeyedView[K, T, Bounded],
-        other0: KeyedView[K, T2, Bounded],
+        self: ByKey[K, T], other0: ByKey[K, T2], /, *, op: Operation2[T, T2, R], to: Callable[[K, R], U]
+    ) -> BatchStage[U]: ...
+
+    @overload
+    def co_aggregate(
+        self: ByKey[K, T], other0: ByKey[K, T2], other1: ByKey[K, T3], /, *, op: Operation3[T, T2, T3, R]
+    ) -> BatchStage[Entry[K, R]]: ...
+
+    @overload
+    def co_aggregate(
+        self: ByKey[K, T],
+        other0: ByKey[K, T2],
+        other1: ByKey[K, T3],
         /,
         *,
-        op: AggregateOperation[tuple[T, T2], Any, R],
+        op: Operation3[T, T2, T3, R],
         to: Callable[[K, R], U],
     ) -> BatchStage[U]: ...
 
     @overload
     def co_aggregate(
-        self: KeyedView[K, T, Bounded],
-        other0: KeyedView[K, T2, Bounded],
-        other1: KeyedView[K, T3, Bounded],
+        self: ByKey[K, T],
+        other0: ByKey[K, T2],
+        other1: ByKey[K, T3],
+        other2: ByKey[K, T4],
         /,
         *,
-        op: AggregateOperation[tuple[T, T2, T3], Any, R],
+        op: Operation4[T, T2, T3, T4, R],
     ) -> BatchStage[Entry[K, R]]: ...
 
     @overload
     def co_aggregate(
-        self: KeyedView[K, T, Bounded],
-        other0: KeyedView[K, T2, Bounded],
-        other1: KeyedView[K, T3, Bounded],
+        self: ByKey[K, T],
+        other0: ByKey[K, T2],
+        other1: ByKey[K, T3],
+        other2: ByKey[K, T4],
         /,
         *,
-        op: AggregateOperation[tuple[T, T2, T3], Any, R],
+        op: Operation4[T, T2, T3, T4, R],
         to: Callable[[K, R], U],
     ) -> BatchStage[U]: ...
 
     @overload
-    def co_aggregate(
-        self: KeyedView[K, T, Bounded],
-        other0: KeyedView[K, T2, Bounded],
-        other1: KeyedView[K, T3, Bounded],
-        other2: KeyedView[K, T4, Bounded],
-        /,
-        *,
-        op: AggregateOperation[tuple[T, T2, T3, T4], Any, R],
-    ) -> BatchStage[Entry[K, R]]: ...
+    def co_aggregate(self: ByKey[K, T], *others: ByKey[K, Any], op: OperationN[R]) -> BatchStage[Entry[K, R]]: ...
 
     @overload
     def co_aggregate(
-        self: KeyedView[K, T, Bounded],
-        other0: KeyedView[K, T2, Bounded],
-        other1: KeyedView[K, T3, Bounded],
-        other2: KeyedView[K, T4, Bounded],
-        /,
-        *,
-        op: AggregateOperation[tuple[T, T2, T3, T4], Any, R],
-        to: Callable[[K, R], U],
-    ) -> BatchStage[U]: ...
-
-    @overload
-    def co_aggregate(
-        self: KeyedView[K, T, Bounded],
-        *others: KeyedView[K, Any, Bounded],
-        op: AggregateOperation[tuple[Any, ...], Any, R],
-    ) -> BatchStage[Entry[K, R]]: ...
-
-    @overload
-    def co_aggregate(
-        self: KeyedView[K, T, Bounded],
-        *others: KeyedView[K, Any, Bounded],
-        op: AggregateOperation[tuple[Any, ...], Any, R],
-        to: Callable[[K, R], U],
+        self: ByKey[K, T], *others: ByKey[K, Any], op: OperationN[R], to: Callable[[K, R], U]
     ) -> BatchStage[U]: ...
 
     def co_aggregate(
-        self: KeyedView[K, T, Bounded],
+        self: ByKey[K, T],
         *others: Any,
         op: AggregateOperation[Any, Any, Any],
         to: Callable[[Any, Any], Any] | None = None,
@@ -294,9 +277,7 @@ class ReducingView(KeyedView[K, T, B]):
         """
         return _aggregated(self, "co_aggregate", others, op, to)
 
-    def top(
-        self: KeyedView[K, T, Bounded], n: int, key: Callable[[T], Any] | None = None
-    ) -> BatchStage[Entry[K, list[T]]]:
+    def top(self: ByKey[K, T], n: int, key: Callable[[T], Any] | None = None) -> BatchStage[Entry[K, list[T]]]:
         """Keep the `n` greatest items of each key, the greatest first, as a list: `Entry(key, items)`.
 
         Equal ones keep their order.
@@ -316,9 +297,7 @@ class ReducingView(KeyedView[K, T, B]):
         return "a keyed stage takes keyed stages, stage.grouping_key(fn)"
 
 
-def _aggregated(
-    view: KeyedView[Any, Any, Bounded], kind: str, others: tuple[Any, ...], op: Any, to: Any
-) -> BatchStage[Any]:
+def _aggregated(view: ByKey[Any, Any], kind: str, others: tuple[Any, ...], op: Any, to: Any) -> BatchStage[Any]:
     views = [view, *(view._other(each, kind) for each in others)]
     operation = operation_of(op, len(views), kind)
     given = None if optional_function(to, "to") is None else f"{operation!r}, to={shown_function(to)}"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, NoReturn, Protocol, Se
 
 from dstream.arguments import checked_function, kind_of
 from dstream.errors import IllegalStateError, SerializationError
-from dstream.pipeline.arguments import service_of, sink_of
+from dstream.pipeline.arguments import checked_name, service_of, sink_of
 from dstream.pipeline.records import StageRecord
 from dstream.plan import Node, call_site, describe
 from dstream.plan.graphs import GraphEdge, GraphVertex, Routing, VertexGraph
@@ -42,6 +42,7 @@ __all__ = [
     "Ended",
     "Endless",
     "FlowingStage",
+    "Hinting",
     "SinkStage",
     "StageOf",
     "StageView",
@@ -56,7 +57,20 @@ __all__ = [
 ]
 
 
-class AnyStage:
+class Hinting:
+    """A class that says which of its names is probably meant by one that it does not have."""
+
+    __slots__ = ()
+
+    if not TYPE_CHECKING:  # A type checker would take it for every name.
+
+        def __getattr__(self, name: str) -> NoReturn:
+            from dstream.names.stages import no_such_name  # here: only who mistakes a name needs it
+
+            raise AttributeError(no_such_name(type(self), name))
+
+
+class AnyStage(Hinting):
     """A stage of a pipeline: a handle by which it is named, changed, and read by later stages. Nothing runs."""
 
     __slots__ = ("_pipeline", "_record")
@@ -84,11 +98,7 @@ class AnyStage:
             IllegalStateError: another stage of the pipeline was given that name.
             ValueError: the name is empty.
         """
-        if not isinstance(name, str):
-            raise TypeError(f"name must be a str, not {kind_of(name)}")
-        if not name.strip():
-            raise ValueError("name must not be empty")
-        self._pipeline._rename(self._record, name)
+        self._pipeline._rename(self._record, checked_name(name))
         return self
 
     def set_local_parallelism(self, n: int) -> Self:
@@ -136,13 +146,6 @@ class AnyStage:
             f"a stage {self._stays_in_the_driver()}: {self!r}; what travels as a whole is its pipeline"
         )
 
-    if not TYPE_CHECKING:  # A type checker would take it for every name.
-
-        def __getattr__(self, name: str) -> NoReturn:
-            from dstream.names.stages import no_such_name  # here: only who mistakes a name needs it
-
-            raise AttributeError(no_such_name(type(self), name))
-
 
 def placed(name: str, record: StageRecord) -> str:
     """Return how a message speaks of a stage: its name and the place of the call that made it."""
@@ -168,7 +171,7 @@ def end_branch(pipeline: Pipeline, record: StageRecord) -> SinkStage:
     return stage
 
 
-class StageView:
+class StageView(Hinting):
     """What `grouping_key` and `window` return. It is no stage: it has no name, and nothing runs for it."""
 
     __slots__ = ("_stage",)
@@ -215,13 +218,6 @@ class StageView:
         self._stage.__reduce__()
         raise AssertionError("a stage refuses to be pickled")
 
-    if not TYPE_CHECKING:  # A type checker would take it for every name.
-
-        def __getattr__(self, name: str) -> NoReturn:
-            from dstream.names.stages import no_such_name  # here: only who mistakes a name needs it
-
-            raise AttributeError(no_such_name(type(self), name))
-
 
 def transformed(
     upstream: Node, name: str, supplier: AnySupplier, called: str, key: Callable[[Any], Any] | None = None
@@ -239,10 +235,7 @@ def transformed(
         TypeError: the name is no str, or the supplier none.
         ValueError: the name is empty.
     """
-    if not isinstance(name, str):
-        raise TypeError(f"name must be a str, not {kind_of(name)}")
-    if not name.strip():
-        raise ValueError("name must not be empty")
+    checked_name(name)
     where = call_site()
     vertex = GraphVertex(name, meta_supplier(supplier), -1, Step(f"vertex {name!r}", where, 1, 1))
     routing = Routing.UNICAST if key is None else Routing.PARTITIONED

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from dstream.arguments import checked_function
-from dstream.pipeline.arguments import operation_of
+from dstream.pipeline.arguments import Operation1, Operation2, Operation3, OperationN, operation_of
 from dstream.pipeline.epochs import windowed
 from dstream.pipeline.stages import StageView
 from dstream.plan import shown_function
@@ -75,10 +75,10 @@ class WindowedStage(_Windowed, Generic[T]):
     def aggregate(self, op: Collector[T, Any, R], to: Callable[[int, int, R], U]) -> StreamStage[U]: ...
 
     @overload
-    def aggregate(self, op: AggregateOperation[tuple[T], Any, R]) -> StreamStage[WindowResult[R]]: ...
+    def aggregate(self, op: Operation1[T, R]) -> StreamStage[WindowResult[R]]: ...
 
     @overload
-    def aggregate(self, op: AggregateOperation[tuple[T], Any, R], to: Callable[[int, int, R], U]) -> StreamStage[U]: ...
+    def aggregate(self, op: Operation1[T, R], to: Callable[[int, int, R], U]) -> StreamStage[U]: ...
 
     def aggregate(
         self, op: AggregateOperation[Any, Any, Any], to: Callable[[int, int, Any], Any] | None = None
@@ -98,28 +98,16 @@ class WindowedStage(_Windowed, Generic[T]):
         return self._aggregated("aggregate", (), None, op, to)
 
     @overload
-    def co_aggregate(
-        self, other0: StreamStage[T2], /, *, op: AggregateOperation[tuple[T, T2], Any, R]
-    ) -> StreamStage[WindowResult[R]]: ...
+    def co_aggregate(self, other0: StreamStage[T2], /, *, op: Operation2[T, T2, R]) -> StreamStage[WindowResult[R]]: ...
 
     @overload
     def co_aggregate(
-        self,
-        other0: StreamStage[T2],
-        /,
-        *,
-        op: AggregateOperation[tuple[T, T2], Any, R],
-        to: Callable[[int, int, R], U],
+        self, other0: StreamStage[T2], /, *, op: Operation2[T, T2, R], to: Callable[[int, int, R], U]
     ) -> StreamStage[U]: ...
 
     @overload
     def co_aggregate(
-        self,
-        other0: StreamStage[T2],
-        other1: StreamStage[T3],
-        /,
-        *,
-        op: AggregateOperation[tuple[T, T2, T3], Any, R],
+        self, other0: StreamStage[T2], other1: StreamStage[T3], /, *, op: Operation3[T, T2, T3, R]
     ) -> StreamStage[WindowResult[R]]: ...
 
     @overload
@@ -129,28 +117,20 @@ class WindowedStage(_Windowed, Generic[T]):
         other1: StreamStage[T3],
         /,
         *,
-        op: AggregateOperation[tuple[T, T2, T3], Any, R],
+        op: Operation3[T, T2, T3, R],
         to: Callable[[int, int, R], U],
     ) -> StreamStage[U]: ...
 
     @overload
-    def co_aggregate(
-        self, *others: StreamStage[Any], op: AggregateOperation[tuple[Any, ...], Any, R]
-    ) -> StreamStage[WindowResult[R]]: ...
+    def co_aggregate(self, *others: StreamStage[Any], op: OperationN[R]) -> StreamStage[WindowResult[R]]: ...
 
     @overload
     def co_aggregate(
-        self,
-        *others: StreamStage[Any],
-        op: AggregateOperation[tuple[Any, ...], Any, R],
-        to: Callable[[int, int, R], U],
+        self, *others: StreamStage[Any], op: OperationN[R], to: Callable[[int, int, R], U]
     ) -> StreamStage[U]: ...
 
     def co_aggregate(
-        self,
-        *others: Any,
-        op: AggregateOperation[Any, Any, Any],
-        to: Callable[[int, int, Any], Any] | None = None,
+        self, *others: Any, op: AggregateOperation[Any, Any, Any], to: Callable[[int, int, Any], Any] | None = None
     ) -> StreamStage[Any]:
         """Reduce the items that this stage and others have in each window to one, in a container that all share.
 
@@ -193,12 +173,10 @@ class KeyedWindowedStage(_Windowed, Generic[K, T]):
     def aggregate(self, op: Collector[T, Any, R], to: Callable[[int, int, K, R], U]) -> StreamStage[U]: ...
 
     @overload
-    def aggregate(self, op: AggregateOperation[tuple[T], Any, R]) -> StreamStage[KeyedWindowResult[K, R]]: ...
+    def aggregate(self, op: Operation1[T, R]) -> StreamStage[KeyedWindowResult[K, R]]: ...
 
     @overload
-    def aggregate(
-        self, op: AggregateOperation[tuple[T], Any, R], to: Callable[[int, int, K, R], U]
-    ) -> StreamStage[U]: ...
+    def aggregate(self, op: Operation1[T, R], to: Callable[[int, int, K, R], U]) -> StreamStage[U]: ...
 
     def aggregate(
         self, op: AggregateOperation[Any, Any, Any], to: Callable[[int, int, Any, Any], Any] | None = None
@@ -211,27 +189,17 @@ class KeyedWindowedStage(_Windowed, Generic[K, T]):
 
     @overload
     def co_aggregate(
-        self, other0: KeyedStreamStage[K, T2], /, *, op: AggregateOperation[tuple[T, T2], Any, R]
+        self, other0: KeyedStreamStage[K, T2], /, *, op: Operation2[T, T2, R]
     ) -> StreamStage[KeyedWindowResult[K, R]]: ...
 
     @overload
     def co_aggregate(
-        self,
-        other0: KeyedStreamStage[K, T2],
-        /,
-        *,
-        op: AggregateOperation[tuple[T, T2], Any, R],
-        to: Callable[[int, int, K, R], U],
+        self, other0: KeyedStreamStage[K, T2], /, *, op: Operation2[T, T2, R], to: Callable[[int, int, K, R], U]
     ) -> StreamStage[U]: ...
 
     @overload
     def co_aggregate(
-        self,
-        other0: KeyedStreamStage[K, T2],
-        other1: KeyedStreamStage[K, T3],
-        /,
-        *,
-        op: AggregateOperation[tuple[T, T2, T3], Any, R],
+        self, other0: KeyedStreamStage[K, T2], other1: KeyedStreamStage[K, T3], /, *, op: Operation3[T, T2, T3, R]
     ) -> StreamStage[KeyedWindowResult[K, R]]: ...
 
     @overload
@@ -241,28 +209,22 @@ class KeyedWindowedStage(_Windowed, Generic[K, T]):
         other1: KeyedStreamStage[K, T3],
         /,
         *,
-        op: AggregateOperation[tuple[T, T2, T3], Any, R],
+        op: Operation3[T, T2, T3, R],
         to: Callable[[int, int, K, R], U],
     ) -> StreamStage[U]: ...
 
     @overload
     def co_aggregate(
-        self, *others: KeyedStreamStage[K, Any], op: AggregateOperation[tuple[Any, ...], Any, R]
+        self, *others: KeyedStreamStage[K, Any], op: OperationN[R]
     ) -> StreamStage[KeyedWindowResult[K, R]]: ...
 
     @overload
     def co_aggregate(
-        self,
-        *others: KeyedStreamStage[K, Any],
-        op: AggregateOperation[tuple[Any, ...], Any, R],
-        to: Callable[[int, int, K, R], U],
+        self, *others: KeyedStreamStage[K, Any], op: OperationN[R], to: Callable[[int, int, K, R], U]
     ) -> StreamStage[U]: ...
 
     def co_aggregate(
-        self,
-        *others: Any,
-        op: AggregateOperation[Any, Any, Any],
-        to: Callable[[int, int, Any, Any], Any] | None = None,
+        self, *others: Any, op: AggregateOperation[Any, Any, Any], to: Callable[[int, int, Any, Any], Any] | None = None
     ) -> StreamStage[Any]:
         """Reduce the items that this stage and others have for each key in each window to one.
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 
 from dstream.arguments import checked_function as function
-from dstream.arguments import hint_of_a_collector, kind_of
+from dstream.arguments import hint_of_a_collector, hinting, kind_of
 from dstream.errors import UnsupportedError
 from dstream.spi import AggregateOperation, Collector, OpenedLater, ProcessorStreamSource, Sink, Source, StreamSource
 from dstream.values.functions import refuse_one_that_would_not_run
@@ -32,12 +32,22 @@ __all__ = [
     "running",
     "seconds",
     "settings",
+    "sorting_hints",
     "whole",
     "window_of",
 ]
 
 
 F = TypeVar("F")
+
+sorting_hints = hinting(
+    ascending="reverse=True for the greatest first",
+    by="key=",
+    cmp="key=functools.cmp_to_key(comparator)",
+    comparator="key=functools.cmp_to_key(comparator)",
+    descending="reverse=True",
+)
+"""Names what `sorted` of streams and stages takes for the arguments that other libraries have."""
 
 
 def running(value: F, name: str) -> F:

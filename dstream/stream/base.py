@@ -625,10 +625,12 @@ class BaseStream(Generic[T]):
         self._lifetime.check_open()
         return type(self)(node, self._runtime, Lifetime((self._lifetime,)))
 
-    def _as(self, kind: str, node: Node) -> Any:
+    def _as(self, kind: str, node: Node) -> R:  # type: ignore[type-var]  # The caller says of which items.
         """Return a stream of another type, given by its name, that ends in `node`."""
         self._lifetime.check_open()
-        return BaseStream._kinds[kind](node, self._runtime, Lifetime((self._lifetime,)))
+        made: Any = BaseStream._kinds[kind](node, self._runtime, Lifetime((self._lifetime,)))
+        found: R = made
+        return found
 
     def _map(self, fn: Callable[[T], Any], kind: type | None, name: str) -> Map:
         return Map(self._node, checked_function(fn, "fn"), kind, name, where=call_site())

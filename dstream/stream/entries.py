@@ -52,8 +52,7 @@ class Entries(BaseStream[T]):
             >>> Stream.of(("Pequod", 30), ("Rachel", 26)).keys().to_list()
             ['Pequod', 'Rachel']
         """
-        keys: Stream[K] = _mapped(self, key_of, "keys", "")
-        return keys
+        return _mapped(self, key_of, "keys", "")
 
     def values(self: StreamOf[tuple[Any, V]]) -> Stream[V]:
         """Replace each entry by its value; moves nothing between tasks.
@@ -62,8 +61,7 @@ class Entries(BaseStream[T]):
             >>> Stream.of(("Pequod", 30), ("Rachel", 26)).values().to_list()
             [30, 26]
         """
-        values: Stream[V] = _mapped(self, value_of, "values", "")
-        return values
+        return _mapped(self, value_of, "values", "")
 
     def swap(self: StreamOf[tuple[K, V]]) -> Stream[Entry[V, K]]:
         """Replace each entry by one with key and value exchanged; moves nothing between tasks.
@@ -72,8 +70,7 @@ class Entries(BaseStream[T]):
             >>> Stream.of(("Pequod", 30)).swap().to_list()
             [Entry(key=30, value='Pequod')]
         """
-        swapped: Stream[Entry[V, K]] = _mapped(self, _Swapping(), "swap", "")
-        return swapped
+        return _mapped(self, _Swapping(), "swap", "")
 
     def map_values(self: StreamOf[tuple[K, V]], fn: Callable[[V], R]) -> Stream[Entry[K, R]]:
         """Replace the value of each entry by `fn(value)`; the key stays. Moves nothing between tasks.
@@ -83,8 +80,7 @@ class Entries(BaseStream[T]):
             [Entry(key='Pequod', value=31), Entry(key='Rachel', value=27)]
         """
         given = shown_function(checked_function(fn, "fn"))
-        mapped: Stream[Entry[K, R]] = _mapped(self, _OnValue(fn), "map_values", given)
-        return mapped
+        return _mapped(self, _OnValue(fn), "map_values", given)
 
     def filter_values(self: StreamOf[tuple[K, V]], predicate: Callable[[V], object]) -> Stream[Entry[K, V]]:
         """Keep the entries whose values satisfy `predicate`; moves nothing between tasks.
@@ -94,8 +90,7 @@ class Entries(BaseStream[T]):
             [Entry(key='Pequod', value=30)]
         """
         given = shown_function(running(predicate, "predicate"))
-        kept: Stream[Entry[K, V]] = _flat_mapped(self, _IfValue(predicate), "filter_values", given)
-        return kept
+        return _flat_mapped(self, _IfValue(predicate), "filter_values", given)
 
     def flat_map_values(self: StreamOf[tuple[K, V]], fn: Callable[[V], Iterable[R] | None]) -> Stream[Entry[K, R]]:
         """Replace each entry by one for each item that `fn(value)` gives: any iterable or stream, or None for none.
@@ -107,8 +102,7 @@ class Entries(BaseStream[T]):
             [(1, 'to'), (1, 'be'), (2, 'or'), (2, 'not')]
         """
         given = shown_function(checked_function(fn, "fn"))
-        flat: Stream[Entry[K, R]] = _flat_mapped(self, _EachOfValue(fn), "flat_map_values", given)
-        return flat
+        return _flat_mapped(self, _EachOfValue(fn), "flat_map_values", given)
 
     # All entries of a key
 
@@ -136,8 +130,7 @@ class Entries(BaseStream[T]):
             [Entry(key='Pequod', value=32), Entry(key='Rachel', value=26)]
         """
         reduction = _reductions().folded_values(checked_function(op, "op"))
-        reduced: Stream[Entry[K, V]] = _by_key(self, reduction, reduction, "reduce_by_key", shown_function(op))
-        return reduced
+        return _by_key(self, reduction, reduction, "reduce_by_key", shown_function(op))
 
     @overload  # A type checker looks into the lambdas of a collector only where it expects one.
     def aggregate_by_key(self: StreamOf[tuple[K, V]], collector: Collector[V, Any, R]) -> Stream[Entry[K, R]]: ...
@@ -182,10 +175,7 @@ class Entries(BaseStream[T]):
             [Entry(key='Pequod', value=[30, 2]), Entry(key='Rachel', value=[26])]
         """
         lists: Collector[Any, Any, Any] = collectors.to_list()
-        grouped: Stream[Entry[K, list[V]]] = _by_key(
-            self, lists, _reductions().values_of_each_key(lists), "group_by_key", ""
-        )
-        return grouped
+        return _by_key(self, lists, _reductions().values_of_each_key(lists), "group_by_key", "")
 
     def count_by_key(self: StreamOf[tuple[K, Any]]) -> Stream[Entry[K, int]]:
         """Count the entries of each key.
@@ -201,8 +191,7 @@ class Entries(BaseStream[T]):
         """
         counts: Collector[Any, Any, Any] = collectors.counting()
         reduction = _reductions().counted_entries()
-        counted: Stream[Entry[K, int]] = _by_key(self, counts, reduction, "count_by_key", "")
-        return counted
+        return _by_key(self, counts, reduction, "count_by_key", "")
 
     def top_by_key(
         self: StreamOf[tuple[K, V]], n: int, key: Callable[[V], Any] | None = None
@@ -226,18 +215,15 @@ class Entries(BaseStream[T]):
         most = count(n, "n")
         greatest: Collector[Any, Any, Any] = collectors.top_n(most, optional_function(key, "key"))
         given = f"{most}" if key is None else f"{most}, key={shown_function(key)}"
-        top: Stream[Entry[K, list[V]]] = _by_key(
-            self, greatest, _reductions().values_of_each_key(greatest), "top_by_key", given
-        )
-        return top
+        return _by_key(self, greatest, _reductions().values_of_each_key(greatest), "top_by_key", given)
 
 
-def _mapped(stream: Any, fn: Callable[[Any], Any], name: str, given: str) -> Any:
-    return stream._as("Stream", Map(stream._node, fn, None, name, given, where=call_site()))
+def _mapped(stream: Any, fn: Callable[[Any], Any], name: str, given: str) -> R:  # type: ignore[type-var]
+    return BaseStream._as(stream, "Stream", Map(stream._node, fn, None, name, given, where=call_site()))
 
 
-def _flat_mapped(stream: Any, fn: Callable[[Any], Any], name: str, given: str) -> Any:
-    return stream._as("Stream", FlatMap(stream._node, fn, None, name, given, where=call_site()))
+def _flat_mapped(stream: Any, fn: Callable[[Any], Any], name: str, given: str) -> R:  # type: ignore[type-var]
+    return BaseStream._as(stream, "Stream", FlatMap(stream._node, fn, None, name, given, where=call_site()))
 
 
 def _reductions() -> Any:
@@ -253,10 +239,12 @@ def _by_key(
     reduction: Collector[Any, Any, Any],
     name: str,
     given: str,
-) -> Any:
+) -> R:  # type: ignore[type-var]
     """Return the stream of what a reduction by key makes; `operation` says whether containers are combined."""
-    return stream._as(
-        "Stream", Aggregate((stream._node,), operation, (reduction,), True, None, name, given, where=call_site())
+    return BaseStream._as(
+        stream,
+        "Stream",
+        Aggregate((stream._node,), operation, (reduction,), True, None, name, given, where=call_site()),
     )
 
 

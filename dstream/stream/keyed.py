@@ -81,8 +81,7 @@ class Keyed(BaseStream[T]):
         """
         given = shown_function(checked_function(fn, "fn"))
         node = Map(self._node, _Keying(fn), None, "key_by", given, where=call_site())
-        entries: Stream[Entry[K, T]] = self._as("Stream", node)
-        return entries
+        return self._as("Stream", node)
 
     @overload
     def join(

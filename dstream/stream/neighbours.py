@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import functools
-import operator
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from dstream.arguments import hint_of_a_gatherer, kind_of
 from dstream.gatherers.neighbours import indexed, numbered, pairs, ranked, sampled, window_fixed
 from dstream.plan import Gather, Node, Recover, Shuffle, call_site
 from dstream.spi import Calling, Gatherer
-from dstream.stream.arguments import count
+from dstream.stream.arguments import count, whole
 from dstream.stream.base import BaseStream
 from dstream.stream.error_handling import Delivery
 
@@ -70,7 +69,7 @@ class Gathering(BaseStream[T]):
             >>> Stream.of("whale", "sea").enumerate(1).to_list()
             [(1, 'whale'), (2, 'sea')]
         """
-        first = _whole(start, "start")
+        first = whole(start, "start")
         return self._gathered(numbered(first), "enumerate", str(first) if first else "")
 
     def pairwise(self) -> Stream[tuple[T, T]]:
@@ -150,8 +149,7 @@ class Gathering(BaseStream[T]):
 
     def _gathered(self, gatherer: Gatherer[T, Any, R], name: str, given: str = "") -> Stream[R]:
         gather = Gather(self._node, gatherer, name, given, where=call_site())
-        gathered: Stream[R] = self._as("Stream", self._recovering(gather, gatherer.parallel))
-        return gathered
+        return self._as("Stream", self._recovering(gather, gatherer.parallel))
 
     def _recovering(self, gather: Gather, calling: Any) -> Node:
         """Return the step with what its gatherer wants to happen to calls that fail."""
@@ -162,15 +160,9 @@ class Gathering(BaseStream[T]):
         return gather
 
 
-def _whole(value: Any, name: str) -> int:
-    if isinstance(value, bool) or not hasattr(type(value), "__index__"):
-        raise TypeError(f"{name} must be an int, not {kind_of(value)}")
-    return operator.index(value)
-
-
 def _seed(seed: Any) -> int:
     if seed is not None:
-        return _whole(seed, "seed")
+        return whole(seed, "seed")
     from random import getrandbits  # here: few programs draw
 
     return getrandbits(64)

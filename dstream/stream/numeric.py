@@ -115,23 +115,19 @@ class _NumericStream(Gathering[N], Keyed[N], Paired[N], Shared[N], Recovering[N]
 
     def map_to_obj(self, fn: Callable[[N], U]) -> Stream[U]:
         """Replace each number by the object `fn(number)`."""
-        stream: Stream[U] = self._as("Stream", self._map(fn, None, "map_to_obj"))
-        return stream
+        return self._as("Stream", self._map(fn, None, "map_to_obj"))
 
     def map_to_int(self, fn: Callable[[N], int]) -> IntStream:
         """Replace each number by the int `fn(number)`; anything else is a `TypeError` that names it."""
-        ints: IntStream = self._as("IntStream", self._map(fn, int, "map_to_int"))
-        return ints
+        return self._as("IntStream", self._map(fn, int, "map_to_int"))
 
     def map_to_long(self, fn: Callable[[N], int]) -> LongStream:
         """Replace each number by the int `fn(number)`; anything else is a `TypeError` that names it."""
-        longs: LongStream = self._as("LongStream", self._map(fn, int, "map_to_long"))
-        return longs
+        return self._as("LongStream", self._map(fn, int, "map_to_long"))
 
     def map_to_double(self, fn: Callable[[N], float]) -> DoubleStream:
         """Replace each number by the float of `fn(number)`."""
-        doubles: DoubleStream = self._as("DoubleStream", self._map(fn, float, "map_to_double"))
-        return doubles
+        return self._as("DoubleStream", self._map(fn, float, "map_to_double"))
 
     def flat_map(self, fn: Callable[[N], Iterable[N] | None]) -> Self:
         """Replace each number by all the numbers that `fn(number)` gives; None is none of them."""
@@ -143,8 +139,7 @@ class _NumericStream(Gathering[N], Keyed[N], Paired[N], Shared[N], Recovering[N]
 
     def boxed(self) -> Stream[N]:
         """Return the numbers as a stream of objects, which has collectors and sorting by key."""
-        stream: Stream[N] = self._as("Stream", self._node)
-        return stream
+        return self._as("Stream", self._node)
 
     def sorted(self, *, reverse: bool = False) -> Self:
         """Sort the numbers; NaN comes after all others."""
@@ -212,8 +207,7 @@ class _IntegralStream(_NumericStream[int]):
 
     def as_double_stream(self) -> DoubleStream:
         """Return the ints as floats."""
-        doubles: DoubleStream = self._as("DoubleStream", self._map(unchanged, float, "as_double_stream"))
-        return doubles
+        return self._as("DoubleStream", self._map(unchanged, float, "as_double_stream"))
 
     def sum(self) -> int:
         """Return the sum, 0 for no ints; it does not overflow.
@@ -258,8 +252,7 @@ class IntStream(_IntegralStream):
 
     def as_long_stream(self) -> LongStream:
         """Return the same ints as a `LongStream`."""
-        longs: LongStream = self._as("LongStream", self._node)
-        return longs
+        return self._as("LongStream", self._node)
 
 
 class LongStream(_IntegralStream):

@@ -5,13 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
 
-from dstream.arguments import checked_function, hinting, kind_of
+from dstream.arguments import checked_function, kind_of
 from dstream.connectors.memory import Generate, Items, Iterate
 from dstream.errors import IllegalStateError
 from dstream.failures import shown
 from dstream.plan import Node, Read, Sorted, call_site, shown_function, unchanged
 from dstream.spi import ProcessorSource, Runtime, Source
-from dstream.stream.arguments import choice, optional_function, partition_count, refuse_no_iterable, running
+from dstream.stream.arguments import (
+    choice,
+    optional_function,
+    partition_count,
+    refuse_no_iterable,
+    running,
+    sorting_hints,
+)
 from dstream.stream.ends import EndsOfPairs, Tabular
 from dstream.stream.entries import Entries
 from dstream.stream.error_handling import Recovering, delivery_of
@@ -226,18 +233,15 @@ class Stream(Gathering[T], Keyed[T], Paired[T], Entries[T], Shorthands[T], Recov
             >>> Stream.of("a", "bb").map_to_int(len).sum()
             3
         """
-        ints: IntStream = self._as("IntStream", self._map(fn, int, "map_to_int"))
-        return ints
+        return self._as("IntStream", self._map(fn, int, "map_to_int"))
 
     def map_to_long(self, fn: Callable[[T], int]) -> LongStream:
         """Replace each item by the int `fn(item)`; anything else is a `TypeError` that names it."""
-        longs: LongStream = self._as("LongStream", self._map(fn, int, "map_to_long"))
-        return longs
+        return self._as("LongStream", self._map(fn, int, "map_to_long"))
 
     def map_to_double(self, fn: Callable[[T], float]) -> DoubleStream:
         """Replace each item by the float of the number `fn(item)`; anything else is a `TypeError` that names it."""
-        doubles: DoubleStream = self._as("DoubleStream", self._map(fn, float, "map_to_double"))
-        return doubles
+        return self._as("DoubleStream", self._map(fn, float, "map_to_double"))
 
     def flat_map(self, fn: Callable[[T], Iterable[U] | None]) -> Stream[U]:
         """Replace each item by all that `fn(item)` gives: any iterable or stream; None is an empty one.
@@ -250,18 +254,15 @@ class Stream(Gathering[T], Keyed[T], Paired[T], Entries[T], Shorthands[T], Recov
 
     def flat_map_to_int(self, fn: Callable[[T], Iterable[int] | None]) -> IntStream:
         """Replace each item by all the ints that `fn(item)` gives."""
-        ints: IntStream = self._as("IntStream", self._flat_map(fn, int, "flat_map_to_int"))
-        return ints
+        return self._as("IntStream", self._flat_map(fn, int, "flat_map_to_int"))
 
     def flat_map_to_long(self, fn: Callable[[T], Iterable[int] | None]) -> LongStream:
         """Replace each item by all the ints that `fn(item)` gives."""
-        longs: LongStream = self._as("LongStream", self._flat_map(fn, int, "flat_map_to_long"))
-        return longs
+        return self._as("LongStream", self._flat_map(fn, int, "flat_map_to_long"))
 
     def flat_map_to_double(self, fn: Callable[[T], Iterable[float] | None]) -> DoubleStream:
         """Replace each item by all the numbers that `fn(item)` gives, as floats."""
-        doubles: DoubleStream = self._as("DoubleStream", self._flat_map(fn, float, "flat_map_to_double"))
-        return doubles
+        return self._as("DoubleStream", self._flat_map(fn, float, "flat_map_to_double"))
 
     @overload
     def map_multi(self, fn: Callable[[T, Callable[[U], None]], object]) -> Stream[U]: ...
@@ -280,26 +281,17 @@ class Stream(Gathering[T], Keyed[T], Paired[T], Entries[T], Shorthands[T], Recov
 
     def map_multi_to_int(self, fn: Callable[[T, Callable[[int], None]], object]) -> IntStream:
         """Replace each item by the ints that `fn(item, emit)` emits."""
-        ints: IntStream = self._as("IntStream", self._map_multi(fn, int, "map_multi_to_int"))
-        return ints
+        return self._as("IntStream", self._map_multi(fn, int, "map_multi_to_int"))
 
     def map_multi_to_long(self, fn: Callable[[T, Callable[[int], None]], object]) -> LongStream:
         """Replace each item by the ints that `fn(item, emit)` emits."""
-        longs: LongStream = self._as("LongStream", self._map_multi(fn, int, "map_multi_to_long"))
-        return longs
+        return self._as("LongStream", self._map_multi(fn, int, "map_multi_to_long"))
 
     def map_multi_to_double(self, fn: Callable[[T, Callable[[float], None]], object]) -> DoubleStream:
         """Replace each item by the numbers that `fn(item, emit)` emits, as floats."""
-        doubles: DoubleStream = self._as("DoubleStream", self._map_multi(fn, float, "map_multi_to_double"))
-        return doubles
+        return self._as("DoubleStream", self._map_multi(fn, float, "map_multi_to_double"))
 
-    @hinting(
-        ascending="reverse=True for the greatest first",
-        by="key=",
-        cmp="key=functools.cmp_to_key(comparator)",
-        comparator="key=functools.cmp_to_key(comparator)",
-        descending="reverse=True",
-    )
+    @sorting_hints
     def sorted(self, key: Callable[[T], Any] | None = None, *, reverse: bool = False) -> Stream[T]:
         """Sort the items as `sorted()` does: stable, also in reverse. The stream is ordered from here on.
 
@@ -344,8 +336,7 @@ class Stream(Gathering[T], Keyed[T], Paired[T], Entries[T], Shorthands[T], Recov
         return self._collect_present(extreme(max, optional_function(key, "key")), "max", _key(key))
 
     def _stream(self, node: Node) -> Stream[Any]:
-        stream: Stream[Any] = self._as("Stream", node)
-        return stream
+        return self._as("Stream", node)
 
 
 def _key(key: Callable[[Any], Any] | None) -> str:

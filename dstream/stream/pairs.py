@@ -12,7 +12,7 @@ from dstream.plan import Distinct, Read, call_site, unchanged
 from dstream.plan.operations.pairs import Direction, ZipMode
 from dstream.plan.stage_nodes import AsOf, Cross, SemiJoin, Zip
 from dstream.plan.steps import no_key
-from dstream.stream.arguments import choice, whole
+from dstream.stream.arguments import choice, count
 from dstream.stream.base import BaseStream
 from dstream.stream.shorthands import StreamOf
 from dstream.values import Entry
@@ -179,7 +179,7 @@ class Paired(BaseStream[T]):
             >>> Stream.of("a", "b").cross([1, 2]).to_list()
             [('a', 1), ('a', 2), ('b', 1), ('b', 2)]
         """
-        limit = None if broadcast_limit is None else _bytes(broadcast_limit)
+        limit = None if broadcast_limit is None else count(broadcast_limit, "broadcast_limit")
         right = other_side(other, "cross")
         node = Cross(self._node, right._node, no_key, no_key, is_inner=True, broadcast_limit=limit, where=call_site())
         crossed: Any = self._combined(BaseStream._kinds["Stream"], node, right)
@@ -352,13 +352,6 @@ class Paired(BaseStream[T]):
         of_left, of_right = (key_of if key is None else key for key in keys)
         node = SemiJoin(self._node, right._node, of_left, of_right, is_anti, call, shows_keys, where=call_site())
         return self._combined(type(self), node, right)
-
-
-def _bytes(value: Any) -> int:
-    number = whole(value, "broadcast_limit")
-    if number < 0:
-        raise ValueError(f"broadcast_limit must not be negative: {number}")
-    return number
 
 
 def _tolerance(value: Any) -> Any:

@@ -102,8 +102,7 @@ class Shorthands(Shared[T]):
             >>> Stream.of([1, 2], None, (3,)).flatten().to_list()
             [1, 2, 3]
         """
-        flattened: Stream[U] = _flattened(self)
-        return flattened
+        return _flattened(self)
 
     def pluck(self, name: str | int) -> Stream[Any]:
         """Replace each item by one part of it.
@@ -122,8 +121,7 @@ class Shorthands(Shared[T]):
         if isinstance(name, bool) or not isinstance(name, str | int):
             raise TypeError(f"name must be a str or an int, not {kind_of(name)}")
         node = Map(self._node, _Part(name), None, "pluck", repr(name), where=call_site())
-        plucked: Stream[Any] = self._as("Stream", node)
-        return plucked
+        return self._as("Stream", node)
 
     def starmap(self: StreamOf[tuple[*Ts]], fn: Callable[[*Ts], R]) -> Stream[R]:
         """Replace each item by `fn(*item)`.
@@ -132,13 +130,12 @@ class Shorthands(Shared[T]):
             >>> Stream.of((2, 5), (3, 2)).starmap(pow).to_list()
             [32, 9]
         """
-        starred: Stream[R] = _starred(self, fn)
-        return starred
+        return _starred(self, fn)
 
 
-def _flattened(stream: Any) -> Any:
+def _flattened(stream: Any) -> R:  # type: ignore[type-var]
     node = FlatMap(stream._node, _all_of, None, "flatten", "", where=call_site())
-    return stream._as("Stream", node)
+    return BaseStream._as(stream, "Stream", node)
 
 
 def _all_of(item: Any) -> Any:
@@ -147,9 +144,9 @@ def _all_of(item: Any) -> Any:
     raise TypeError(f"flatten() takes iterables and None, not {shown(item)}")
 
 
-def _starred(stream: Any, fn: Any) -> Any:
+def _starred(stream: Any, fn: Any) -> R:  # type: ignore[type-var]
     given = shown_function(checked_function(fn, "fn"))
-    return stream._as("Stream", Map(stream._node, Starred(fn), None, "starmap", given, where=call_site()))
+    return BaseStream._as(stream, "Stream", Map(stream._node, Starred(fn), None, "starmap", given, where=call_site()))
 
 
 class _Part:
