@@ -31,9 +31,9 @@ from dstream.delta.actions import (
     version_in,
 )
 from dstream.delta.checkpoints import newest_checkpoint, read_checkpoint
-from dstream.delta.turns import turn
 from dstream.errors import CollectionDestroyedError, DStreamError, IllegalStateError, UnsupportedError
 from dstream.filesystem.folders import StorageFolder
+from dstream.filesystem.local import turn
 from dstream.spi.store import MOST_BUCKETS
 
 __all__ = ["DESTROYED", "Addition", "CollectionLog", "additions"]
@@ -175,7 +175,7 @@ class CollectionLog:
         Returns:
             False if `prepare` gave None, so that nothing was committed.
         """
-        with turn(self.folder.url), self.lock:
+        with turn(self.folder.url, LOG), self.lock:
             while True:
                 self.refresh()
                 actions = prepare()

@@ -165,6 +165,7 @@ class SharedLog(TableState):
             for path, remove in self.of("remove").items():
                 if now - int(remove.get("deletionTimestamp") or 0) >= REMOVED_FOR:
                     del self.last["file"][path]
+        # Others may forget an epoch by its age, and a stream of the table is to pass over what a checkpoint repeats.
         anew: dict[str, dict[str, Any]] = {
             "txn": {"lastUpdated": now},
             "add": {"dataChange": False},

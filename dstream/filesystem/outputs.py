@@ -131,6 +131,7 @@ class LocalOutput:
     def replace(self, path: str, data: bytes) -> None:
         """Write another file, which then takes its name."""
         final = self.path_of(path)
+        # One name for all: only the owner of the lock replaces a file, and it overwrites what one that died has left.
         unfinished = os.path.join(self.path, HIDDEN, f"{os.path.basename(path)}.new")
         with writing_to(final):
             _write_synced(unfinished, "wb", data)

@@ -300,7 +300,6 @@ class DeltaJob:
         return self.writer.name_of(file.name, file.folder)
 
     def _check_sizes(self, staged: Sequence[FileReceipt]) -> None:
-        folders = {file.folder.rstrip("/") for file in staged}
         for file in staged:
             try:
                 found = self.log.place.size(self._name(file))
@@ -312,8 +311,9 @@ class DeltaJob:
                     "another machine: the folder must be one that all machines share"
                 )
         with writing_to(self.folder.path):
-            above = {folder[:end] for folder in folders for end in _ends(folder)}
-            self.log.place.flush({"", *folders, *above})
+            # The folders of `partition_by` may be new, so the names of those above them have to last, too.
+            levels = [file.folder.rstrip("/").split("/") for file in staged]
+            self.log.place.flush({"", *("/".join(each[:end]) for each in levels for end in range(1, len(each) + 1))})
 
     def _actions(self, staged: Sequence[FileReceipt], columns: dict[str, str]) -> list[dict[str, Any]]:
         """Return what the entry says; nothing if it would change nothing."""
@@ -355,7 +355,3 @@ class DeltaJob:
                 if found and found[1] == self.writer.run and path_in_log(name) not in live:
                     with contextlib.suppress(OSError, SinkError):
                         self.log.place.delete(name)
-
-
-def _ends(folder: str) -> list[int]:
-    return [place for place, sign in enumerate(folder) if sign == "/"]

@@ -9,12 +9,12 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from dstream.delta.actions import Actions, DataFile
+from dstream.delta.actions import LOG, Actions, DataFile
 from dstream.delta.checkpoints import is_due, write_checkpoint
 from dstream.delta.log import DESTROYED, CollectionLog
-from dstream.delta.turns import turn
 from dstream.delta.vacuum import LogTruncation, vacuum
 from dstream.errors import CollectionDestroyedError
+from dstream.filesystem.local import turn
 from dstream.spi.store import Options
 from dstream.storage.base.folders import FileGoneError
 from dstream.storage.codec.collection import Codec
@@ -118,7 +118,7 @@ class LakeCollection:
 
     def turn(self) -> AbstractContextManager[None]:
         """Wait until no other process is about to commit, where that is possible; nothing depends on it."""
-        return turn(self._folder.url)
+        return turn(self._folder.url, LOG)
 
     def commit_reading(self, prepare: Callable[[], Actions | None]) -> bool:
         """Commit what `prepare` makes of the newest state; it may read live files, and runs again after a conflict.

@@ -10,17 +10,17 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from dstream.delta import turns
 from dstream.delta.actions import LOG
 from dstream.delta.log import CollectionLog
-from dstream.delta.turns import turn
+from dstream.filesystem import local
+from dstream.filesystem.local import turn
 from dstream.spi.store import Options
 
 
 @pytest.fixture
 def patient(monkeypatch):
     """Whoever waits does so for as long as it takes, also on a busy machine."""
-    monkeypatch.setattr(turns, "LONGEST_WAIT", 60.0)
+    monkeypatch.setattr(local, "LONGEST_WAIT", 60.0)
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def test_a_change_runs_at_most_twice(lake, patient):
 
 def test_a_stuck_turn_holds_nobody_up(lake, monkeypatch):
     """After the longest wait a commit takes place whoever's turn it is; readers never wait."""
-    monkeypatch.setattr(turns, "LONGEST_WAIT", 0.01)
+    monkeypatch.setattr(local, "LONGEST_WAIT", 0.01)
     store = lake.map()
     lake.put(store, a=1)
     stuck = os.open(f"{store.location}/{LOG}", os.O_RDONLY)
@@ -89,7 +89,7 @@ def test_a_function_may_change_the_collection_whose_turn_it_is(lake, patient):
     """A thread does not wait for a turn that it has itself."""
     store = lake.map()
     lake.put(store, a=1)
-    with turn(store.location):
+    with turn(store.location, LOG):
         lake.put(store, a=2)
 
     assert store.get_many(["a"]) == [2]
@@ -100,7 +100,7 @@ def test_a_process_that_ends_gives_its_turn_back(lake, patient):
     store = lake.map()
     lake.put(store, a=1)
     if not (child := os.fork()):
-        turn(store.location).__enter__()
+        turn(store.location, LOG).__enter__()
         os._exit(0)
     os.waitpid(child, 0)
     lake.put(store, a=2)
@@ -116,7 +116,7 @@ def test_a_file_system_without_locks_is_written_to_all_the_same(lake, monkeypatc
         if operation != fcntl.LOCK_UN:
             raise error
 
-    monkeypatch.setattr(turns.fcntl, "flock", refused)
+    monkeypatch.setattr(local.fcntl, "flock", refused)
     store = lake.map()
     lake.put(store, a=1)
 
@@ -126,7 +126,7 @@ def test_a_file_system_without_locks_is_written_to_all_the_same(lake, monkeypatc
 @pytest.mark.parametrize("folder", ["", f"/{LOG}"])
 def test_a_stuck_turn_costs_one_wait_and_not_one_for_each_change(lake, monkeypatch, folder):
     """A process that was stopped while it was its turn is waited for once."""
-    monkeypatch.setattr(turns, "LONGEST_WAIT", 0.3)
+    monkeypatch.setattr(local, "LONGEST_WAIT", 0.3)
     store = lake.map()
     lake.put(store, a=0)
     stuck = os.open(f"{store.location}{folder}", os.O_RDONLY)
@@ -141,26 +141,26 @@ def test_a_stuck_turn_costs_one_wait_and_not_one_for_each_change(lake, monkeypat
 
 def test_turns_are_taken_again_once_the_stuck_one_is_over(lake, monkeypatch):
     """Who finds the turn free waits for it again from then on."""
-    monkeypatch.setattr(turns, "LONGEST_WAIT", 0.01)
+    monkeypatch.setattr(local, "LONGEST_WAIT", 0.01)
     store = lake.map()
     lake.put(store, a=0)
     stuck = os.open(store.location, os.O_RDONLY)
     fcntl.flock(stuck, fcntl.LOCK_EX)
     lake.put(store, a=1)
-    assert store.location in turns._stuck
+    assert store.location in local._stuck
     os.close(stuck)
     lake.put(store, a=2)
 
-    assert store.location not in turns._stuck
+    assert store.location not in local._stuck
 
 
 def test_getting_a_collection_takes_no_turn(lake, monkeypatch):
     """Where nothing is to be written it waits for nobody: neither who has the turn, nor who waits for that thread."""
-    monkeypatch.setattr(turns, "LONGEST_WAIT", 5.0)
+    monkeypatch.setattr(local, "LONGEST_WAIT", 5.0)
     storage = lake.storage()
     store = storage.create("map", "m", Options())
     lake.put(store, a=1)
-    with turn(store.location), ThreadPoolExecutor(1) as pool:
+    with turn(store.location, LOG), ThreadPoolExecutor(1) as pool:
         started = time.monotonic()
         pool.submit(storage.create, "map", "m", Options()).result()
 
