@@ -1,14 +1,15 @@
 """`java.util.stream` over distributed collections, with Spark as the engine.
 
 Start with `connect()` or with `Stream.of(...)`; collectors come from `collectors`, sources from
-`sources`, reducers from `reducers`.
+`sources`, reducers from `reducers`. These are short names of `dstream.collectors`, `dstream.sources` and
+`dstream.reducers`, for programs without files of such names.
 """
 
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from dstream import errors, gatherers, shadowed_packages
+from dstream import collectors, errors, gatherers
 from dstream.failures import failure
 from dstream.session import Context, connect, default_context, set_default_context
 from dstream.spi import Collector
@@ -18,6 +19,7 @@ from dstream.stream.services import imap_service
 from dstream.values import BadRecord, DeadLetter, Entry, JournalEvent, Optional, Predicate, where
 
 if TYPE_CHECKING:
+    from dstream import reducers, sources
     from dstream.base.environment import __version__  # noqa: F401
     from dstream.collections import IStreamCache, IStreamList, IStreamMap
     from dstream.collections.counter import IStreamCounter
@@ -52,17 +54,18 @@ __all__ = [
     "Service",
     "Stream",
     "attached",
+    "collectors",
     "connect",
     "default_context",
     "errors",
     "failure",
     "gatherers",
     "imap_service",
+    "reducers",
     "set_default_context",
+    "sources",
     "where",
 ]
-
-del shadowed_packages
 
 _WHEN_ASKED_FOR = {
     "IStreamCache": "dstream.collections.cache",
@@ -78,7 +81,7 @@ _WHEN_ASKED_FOR = {
     "__version__": "dstream.base.environment",
     "attached": "dstream.values.attachments",
 }
-"""Names that a program of streams does not need: their modules are loaded when somebody asks for them."""
+"""Names that a program of streams does not need, and the modules that are loaded for them."""
 
 
 if not TYPE_CHECKING:  # A type checker would take it for every name.
@@ -87,6 +90,8 @@ if not TYPE_CHECKING:  # A type checker would take it for every name.
         if name in _WHEN_ASKED_FOR:
             found = globals()[name] = getattr(import_module(_WHEN_ASKED_FOR[name]), name)
             return found
+        if name in ("reducers", "sources"):
+            return import_module(f"dstream.{name}")
         raise AttributeError(f"module 'dstream' has no attribute {name!r}{_where_it_is(name)}")
 
 

@@ -116,7 +116,7 @@ def hint_of_a_collector(value: object) -> str:
     module = getattr(value, "__module__", None) or ""
     if module.startswith("dstream.gatherers"):
         return f"; {_name(value)} makes a gatherer, so use stream.gather({_name(value)}(...))"
-    if module.partition(".")[0] == "collectors":
+    if module.startswith("dstream.collectors."):
         return f"; {_name(value)} is a function that makes one, so call it: {_name(value)}(...)"
     meant = _MEANT.get(_name(value)) if module in _OF_PYTHON else None
     return f"; the collector for {_name(value)} is {meant}" if meant else _hint_of_a_function(value)
@@ -124,7 +124,7 @@ def hint_of_a_collector(value: object) -> str:
 
 def hint_of_a_gatherer(value: object) -> str:
     """Return a hint for a collector, or for a factory of gatherers; an empty string for anything else."""
-    if isinstance(value, Collector) or (getattr(value, "__module__", None) or "").partition(".")[0] == "collectors":
+    if isinstance(value, Collector) or (getattr(value, "__module__", None) or "").startswith("dstream.collectors."):
         return "; use collect(...) for a collector"
     if (getattr(value, "__module__", None) or "").startswith("dstream.gatherers"):
         return f"; {_name(value)} is a function that makes one, so call it: {_name(value)}(...)"

@@ -1,110 +1,11 @@
-"""Where the items of a stream come from.
+"""The short name of `dstream.sources`: where the items of a stream come from.
 
-Files: `text_files`, `json_lines`, `csv_rows`, `parquet_rows`, `avro_records`, `files`. Systems: `sql_rows`, `kafka`,
-`socket_lines`. What never ends: `watch_files`, `imap_journal`, `sql_changes`. Collections: `imap`, `icache`, `ilist`.
-Your own: `source_from`, `stream_source_from`, `from_processor`, `stream_from_processor`.
-Memory and the clock: `items`, `stream_of`, `item_stream`, `long_stream`; `Items`, `Range`, `Iterate`, `Generate`, which
-the factories of `dstream.Stream` use. Each one is a `dstream.spi.Source` or a `StreamSource`;
-`dstream docs write-a-source` adds another in 30 lines.
+A file of yours that is called `sources.py` hides this package, and `dstream.sources` has the same objects then.
 """
 
-import sys
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dstream.connectors.functions import SimpleEvent
-    from dstream.connectors.kafka.consumers import KafkaRecord
-    from dstream.connectors.memory import Generate, Items, ItemsSplit, Iterate, Range
-    from sources.collections import icache, icache_journal, ilist, imap, imap_journal
-    from sources.filesystem import files, json_lines, text_files, watch_files
-    from sources.functions import from_processor, source_from, stream_from_processor, stream_source_from
-    from sources.memory import item_stream, items, long_stream, stream_of
-    from sources.records import avro_records, csv_rows, parquet_rows
-    from sources.sockets import socket_lines
-    from sources.sql import sql_changes, sql_rows
-    from sources.topics import kafka
-
-__all__ = [
-    "Generate",
-    "Items",
-    "ItemsSplit",
-    "Iterate",
-    "KafkaRecord",
-    "Range",
-    "SimpleEvent",
-    "avro_records",
-    "csv_rows",
-    "files",
-    "from_processor",
-    "icache",
-    "icache_journal",
-    "ilist",
-    "imap",
-    "imap_journal",
-    "item_stream",
-    "items",
-    "json_lines",
-    "kafka",
-    "long_stream",
-    "parquet_rows",
-    "socket_lines",
-    "source_from",
-    "sql_changes",
-    "sql_rows",
-    "stream_from_processor",
-    "stream_of",
-    "stream_source_from",
-    "text_files",
-    "watch_files",
-]
-
-_HOMES = {
-    "Generate": "dstream.connectors.memory",
-    "Items": "dstream.connectors.memory",
-    "ItemsSplit": "dstream.connectors.memory",
-    "Iterate": "dstream.connectors.memory",
-    "KafkaRecord": "dstream.connectors.kafka.consumers",
-    "Range": "dstream.connectors.memory",
-    "SimpleEvent": "dstream.connectors.functions",
-    "avro_records": "sources.records",
-    "csv_rows": "sources.records",
-    "files": "sources.filesystem",
-    "from_processor": "sources.functions",
-    "icache": "sources.collections",
-    "icache_journal": "sources.collections",
-    "ilist": "sources.collections",
-    "imap": "sources.collections",
-    "imap_journal": "sources.collections",
-    "item_stream": "sources.memory",
-    "items": "sources.memory",
-    "json_lines": "sources.filesystem",
-    "kafka": "sources.topics",
-    "long_stream": "sources.memory",
-    "parquet_rows": "sources.records",
-    "socket_lines": "sources.sockets",
-    "source_from": "sources.functions",
-    "sql_changes": "sources.sql",
-    "sql_rows": "sources.sql",
-    "stream_from_processor": "sources.functions",
-    "stream_of": "sources.memory",
-    "stream_source_from": "sources.functions",
-    "text_files": "sources.filesystem",
-    "watch_files": "sources.filesystem",
-}
-"""The modules that have the names; each is loaded when one of them is asked for."""
-
-
-if not TYPE_CHECKING:  # A type checker would take it for every name.
-
-    def __getattr__(name: str) -> Any:
-        if name not in _HOMES:
-            from dstream.names.packages import no_such_name  # here: only a mistaken name needs it
-
-            raise no_such_name("sources", name, sys._getframe(1))
-        found = globals()[name] = getattr(import_module(_HOMES[name]), name)
-        return found
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+    from dstream.sources import *
+else:
+    from dstream.sources import __all__, __dir__, __doc__, __getattr__

@@ -50,16 +50,16 @@ _VALUES = {
 _STATE = {
     "broadcast-key": "dstream.spi.processor:BroadcastKey",
     "changed-keys": "dstream.operators.state.keys:ChangedKeys",
-    "decimal-sum": "collectors.totals:DecimalSum",
+    "decimal-sum": "dstream.collectors.totals:DecimalSum",
     "dumped-keys": "dstream.operators.state.keys:DumpedKeys",
     "interval-changes": "dstream.operators.joins.intervals:_Arrived",
     "interval-items": "dstream.operators.joins.intervals:_Waiting",
-    "kept-numbers": "collectors.percentiles:KeptNumbers",
+    "kept-numbers": "dstream.collectors.percentiles:KeptNumbers",
     "lag-policy": "dstream.windows.policies:_Lag",
     "lag-policy-with-delay": "dstream.windows.policies:_LagAndDelay",
     "lag-policy-with-lull": "dstream.windows.policies:_LagAndLull",
     "lag-policy-with-wall-clock": "dstream.windows.policies:_LagAndWallClock",
-    "moments": "collectors.moments:_Moments",
+    "moments": "dstream.collectors.moments:_Moments",
     "shard-key": "dstream.spi.processor:ShardKey",
 }
 """State of collectors and steps, under names that no user sees; making an instance has no effect either."""

@@ -39,11 +39,15 @@ def python() -> Finding:
 def neighbours() -> Finding:
     """Whether a program that starts in this folder would find modules of this folder instead of ours."""
     home = os.path.dirname(os.path.dirname(os.path.abspath(dstream.__file__)))
+    advice = ""
     for name in ("dstream", "collectors", "reducers", "sources"):
         for path in (f"{name}.py", os.path.join(name, "__init__.py")):
             if os.path.exists(path) and not os.path.realpath(path).startswith(os.path.realpath(home) + os.sep):
-                return Finding("dstream", "not ok", f"{path} in this folder hides {name!r} of dstream", "rename it")
-    return Finding("dstream", "ok", f"{VERSION} at {os.path.dirname(dstream.__file__)}")
+                seen = f"{path} in this folder hides {name!r} of dstream"
+                if name == "dstream":
+                    return Finding("dstream", "not ok", seen, "rename it")
+                advice = f"{seen}: import dstream.{name} instead"
+    return Finding("dstream", "ok", f"{VERSION} at {os.path.dirname(dstream.__file__)}", advice)
 
 
 def packages() -> Iterator[Finding]:

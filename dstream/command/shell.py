@@ -40,10 +40,8 @@ def shell(engine: str | None, master: str | None, storage: str | None, plain: bo
 
 def names(context: Context) -> dict[str, Any]:
     """Return the names that the prompt knows."""
-    import collectors
     import dstream
-    import reducers
-    import sources
+    from dstream import collectors, reducers, sources
 
     modules = (dstream, collectors, reducers, sources)
     public = {name: getattr(module, name) for module in modules for name in module.__all__}

@@ -8,8 +8,8 @@ import re
 import click
 
 from dstream.command.program import SAYING, connected, engine_options
-from reducers import replacing, to_imap
-from sources import text_files
+from dstream.reducers import replacing, to_imap
+from dstream.sources import text_files
 
 __all__ = ["wordcount"]
 

@@ -191,28 +191,26 @@ def traced(error: BaseException, derived: Sequence[Any], items: Sequence[Any]) -
             return
 
 
-_PACKAGES = frozenset({"dstream", "collectors", "reducers", "sources"})
-_HOME = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-_HOMES = tuple(os.path.join(_HOME, name, "") for name in sorted(_PACKAGES))
+_HOME = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
 
 
 def is_ours(frame: FrameType) -> bool:
-    """Say whether a frame runs code of dstream's four packages."""
+    """Say whether a frame runs code of dstream."""
     return _are_ours(frame.f_globals.get("__name__", ""), frame.f_globals.get("__file__"))
 
 
 def is_our_name(module: str) -> bool:
-    """Say whether the module of this name belongs to dstream's four packages."""
+    """Say whether the module of this name belongs to dstream."""
     return _are_ours(module, getattr(sys.modules.get(module), "__file__", None))
 
 
 @functools.lru_cache(maxsize=4096)
 def _are_ours(name: str, file: str | None) -> bool:
     """Say it of a module; each call of the user's asks for some frames of the same few modules."""
-    if name.partition(".")[0] not in _PACKAGES:
+    if name.partition(".")[0] != "dstream":
         return False
-    # pytest names a user's `sources/tests/test_orders.py` like a module of ours. Generated code has no file.
-    return file is None or file.startswith(_HOMES)
+    # pytest names a user's `dstream/tests/test_orders.py` like a module of ours. Generated code has no file.
+    return file is None or file.startswith(_HOME)
 
 
 def is_installed(file: str) -> bool:

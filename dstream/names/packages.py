@@ -35,7 +35,7 @@ def no_such_name(module: str, name: str, frame: FrameType) -> Exception:
 
 
 def _meant(module: str, name: str) -> str:
-    own = {_plain(each): each for each in import_module(module).__all__}
+    own = {_plain(each): each for each in _names_of(module)}
     if (known := own.get(_plain(name)) or _OF_JET.get(module, {}).get(_plain(name))) is not None:
         return f"write {known}"
     if place := place_of(name):
@@ -47,10 +47,16 @@ def _meant(module: str, name: str) -> str:
 def place_of(name: str) -> str:
     """Return in which package a name is, and how it is imported; empty if it is in none."""
     for place in _PLACES:
-        names = import_module(place).__all__
-        if (known := next((each for each in names if _plain(each) == _plain(name)), None)) is not None:
+        if (known := next((each for each in _names_of(place) if _plain(each) == _plain(name)), None)) is not None:
             return f"it is in {place}: from {place} import {known}"
     return ""
+
+
+def _names_of(place: str) -> list[str]:
+    """Return the public names of a package of `_PLACES`; a file of the user's may hide a short name."""
+    home = place if place.startswith("dstream.") else f"dstream.{place}"
+    names: list[str] = import_module(home).__all__
+    return names
 
 
 def _plain(name: str) -> str:

@@ -88,7 +88,7 @@ def calls_of(aggregate: str, write: str) -> dict[str, str]:
         aggregate: the call that takes a collector.
         write: the one that takes a reducer.
     """
-    import collectors
+    from dstream import collectors
 
     aggregated = {plain(name): f"{aggregate}({name}(...))" for name in collectors.__all__}
     return aggregated | {plain(name): f"{write}({name}(...))" for name in REDUCERS}

@@ -146,7 +146,7 @@ def sink_of(sink: Any) -> Any:
     if isinstance(sink, AggregateOperation):
         raise TypeError(f"write_to() takes a sink, such as to_imap(...): {sink!r} reduces items, with aggregate(...)")
     called = getattr(sink, "__name__", "")
-    if getattr(sink, "__module__", "").partition(".")[0] == "reducers" and called:
+    if getattr(sink, "__module__", "").startswith("dstream.reducers.") and called:
         raise TypeError(f"write_to() takes a sink; {called} is a function that makes one, so call it: {called}(...)")
     raise TypeError(f"write_to() takes a sink, such as to_imap(...), not {kind_of(sink)}")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeAlias, TypeVar, overload
 
-import collectors
+from dstream import collectors
 from dstream.pipeline import epochs
 from dstream.pipeline.arguments import (
     Operation1,

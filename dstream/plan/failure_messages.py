@@ -79,9 +79,9 @@ def _is_inside() -> bool:
 
 
 _RUN_FUNCTIONS = (
-    "collectors.",
     "dstream.arguments",
     "dstream.base.",
+    "dstream.collectors.",
     "dstream.connectors.",
     "dstream.engine.",
     "dstream.failures.attribution",

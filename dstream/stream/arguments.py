@@ -234,7 +234,7 @@ def not_collected(args: tuple[Any, ...]) -> str:
     match args:
         case ():
             return f"{takes}; to_list() gives all items"
-        case (function,) if getattr(function, "__module__", "").partition(".")[0] == "reducers":
+        case (function,) if getattr(function, "__module__", "").startswith("dstream.reducers."):
             return f"{takes}; {function.__name__} is a function that makes one, so call it: {function.__name__}(...)"
         case (other,):
             return f"{takes}, not {kind_of(other)}{hint_of_a_collector(other)}"

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NoReturn, Self, TypeVar, overload
 
-import collectors  # As a module: whoever imports it first is loading it while this module loads.
+from dstream import collectors
 from dstream.arguments import checked_function, kind_of
 from dstream.base.functions import refuse_awaitable
 from dstream.errors import NullElementError, SerializationError

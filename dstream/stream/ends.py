@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
-import collectors  # As a module: whoever imports it first is loading it while this module loads.
+from dstream import collectors
 from dstream.arguments import checked_function
 from dstream.errors import IllegalStateError
 from dstream.plan import Cache, Collect, Columns, Limit, Loop, call_site, explained, shown_function

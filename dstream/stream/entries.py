@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
 
-import collectors  # As a module: whoever imports it first is loading it while this module loads.
+from dstream import collectors
 from dstream.arguments import checked_function, kind_of
 from dstream.base.functions import refuse_awaitable
 from dstream.plan import FlatMap, Map, call_site, shown_function
@@ -227,8 +227,8 @@ def _flat_mapped(stream: Any, fn: Callable[[Any], Any], name: str, given: str) -
 
 
 def _reductions() -> Any:
-    """Return the module of the reductions: whoever imports `collectors` first is loading it while this module loads."""
-    from collectors import entries as of_entries
+    """Return the module of the reductions, which few streams need."""
+    from dstream.collectors import entries as of_entries
 
     return of_entries
 

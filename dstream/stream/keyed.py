@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, overload
 
 from dstream.arguments import checked_function
+from dstream.collectors.groups import groups_of_any_key
 from dstream.plan import CoGroup, Join, Map, Node, PartitionBy, call_site, shown_function
 from dstream.plan.stage_nodes import Aggregate
 from dstream.plan.steps import PairFunction
@@ -44,8 +45,6 @@ def aggregated(
         name: the method that the user called.
         given: what the user gave to it, in short.
     """
-    from collectors.groups import groups_of_any_key  # `collectors` imports `dstream` first
-
     reductions = [operation.on_input(number) for number in range(operation.arity)]
     if keys is not None:
         reductions = [groups_of_any_key(key, each) for key, each in zip(keys, reductions, strict=True)]

@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Any, Generic, TypeVar
 
-import collectors  # As a module: whoever imports it first is loading it while this module loads.
+from dstream import collectors
 from dstream.base.functions import checked_result, refuse_awaitable
 from dstream.base.memory import pieces
+from dstream.collectors.groups import groups_of_any_key
 from dstream.errors import NullElementError
 from dstream.failures import shown
 from dstream.spi.collector import Collector
@@ -200,8 +201,6 @@ def _keep_last(held: list[Any], items: Iterable[Any]) -> list[Any]:
 
 def latest_by_key() -> Collector[tuple[Any, T], Any, dict[Any, T]]:
     """Keep the last value of each key, as `dict` does with pairs: None is a key and a value like any other."""
-    from collectors.groups import groups_of_any_key  # Here, for the reason that stands at the top.
-
     last_value = collectors.collecting_and_then(latest(), operator.itemgetter(0))
     return groups_of_any_key(_key_of_pair, collectors.mapping(operator.itemgetter(1), last_value))
 

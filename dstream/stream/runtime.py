@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar, cast
 
-import collectors  # As a module: whoever imports it first is loading it while this module loads.
+from dstream import collectors
 from dstream.base.functions import refuse_awaitable
 from dstream.errors import IllegalStateError
 from dstream.failures import is_our_name, naming

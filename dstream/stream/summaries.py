@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
-import collectors  # As a module: whoever imports it first is loading it while this module loads.
+from dstream import collectors
 from dstream.arguments import kind_of
 from dstream.spi import Collector
 from dstream.stream.arguments import partition_count

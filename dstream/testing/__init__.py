@@ -14,6 +14,7 @@ It needs no Spark until a test runs on it. With pytest, the fixtures `both_engin
 
 from __future__ import annotations
 
+from dstream.sources import items
 from dstream.testing.assertions import (
     assert_any_order,
     assert_collected,
@@ -32,7 +33,6 @@ from dstream.testing.partitions import Parts
 from dstream.testing.processors import TestInbox, TestOutbox, TestProcessorContext
 from dstream.testing.unbounded import Epochs, epochs
 from dstream.testing.verification import VerifiedProcessor, same_items_in_any_order, verify_processor
-from sources import items
 
 __all__ = [
     "Epochs",

@@ -15,7 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import collectors as c
-from collectors.compound import Bag
+from dstream.collectors.compound import Bag
 from dstream.values import ExactSum
 
 PAGE = Path(__file__).parents[2] / "docs/concepts/collectors.md"

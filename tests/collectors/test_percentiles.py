@@ -99,7 +99,7 @@ def test_an_accuracy_that_no_sketch_has_is_refused(accuracy):
 @pytest.fixture
 def few_in_memory(monkeypatch):
     """No more than 100 numbers are held."""
-    module = importlib.import_module("collectors.percentiles")  # The package has the function under this name.
+    module = importlib.import_module("dstream.collectors.percentiles")  # The package has the function under this name.
     monkeypatch.setattr(module, "_MOST_IN_MEMORY", 100)
 
 

@@ -11,7 +11,8 @@ from random import Random
 
 import pytest
 
-from collectors import approx_count_distinct, grouping_by, quantiles, sketches
+from collectors import approx_count_distinct, grouping_by, quantiles
+from dstream.collectors import sketches
 from dstream.errors import SetupError, UnstableKeyError
 
 

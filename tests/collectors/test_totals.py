@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from collectors import averaging, grouping_by, mapping, summarizing, summing
-from collectors.totals import Totals
+from dstream.collectors.totals import Totals
 
 INTS = st.one_of(st.integers(-3, 3), st.integers(-(2**80), 2**80))
 NUMBERS = st.one_of(INTS, st.sampled_from([0.1, -0.0, 1e100, -1e100, 2.5]))

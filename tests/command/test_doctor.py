@@ -106,15 +106,25 @@ def test_settings_say_where_they_come_from(command, folder, monkeypatch, probes)
     assert "secret" not in ended.output
 
 
-@pytest.mark.parametrize("name", ["sources.py", "collectors/__init__.py"])
-def test_a_module_that_hides_ours_is_named(command, folder, probes, name):
+def test_a_module_that_hides_dstream_is_named(command, folder, probes):
     """A program that starts in this folder would find it instead of ours."""
-    (folder / name).parent.mkdir(exist_ok=True)
-    (folder / name).write_text("")
+    (folder / "dstream.py").write_text("")
     ended = command("doctor")
 
     assert ended.exit_code == 1
-    assert lines(ended)["dstream"][1] == f"{name} in this folder hides {name[:-3].partition('/')[0]!r} of dstream"
+    assert lines(ended)["dstream"][1] == "dstream.py in this folder hides 'dstream' of dstream"
+
+
+@pytest.mark.parametrize("name", ["sources.py", "collectors/__init__.py"])
+def test_a_module_that_hides_a_short_name_is_named(command, folder, probes, name):
+    """A program that starts in this folder writes the long one."""
+    (folder / name).parent.mkdir(exist_ok=True)
+    (folder / name).write_text("")
+    ended = command("doctor")
+    short = name[:-3].partition("/")[0]
+
+    assert lines(ended)["dstream"][0] == "ok"
+    assert f"-> {name} in this folder hides {short!r} of dstream: import dstream.{short} instead" in ended.output
 
 
 @pytest.mark.parametrize(("installed", "state"), [("3.4.9", "not ok"), ("3.5.1", "ok"), ("4.4.0", "not ok")])

@@ -154,9 +154,9 @@ MUTATIONS = of_columns([
     ("collectors", "                return\n            continue\n", "            continue\n"),
     ("groups", "np.arange(start, min(start + most, count))", "np.arange(start, min(start + most, count - 1))"),
     ("dstream.operators.rows.group_tables", "table.parts(_MOST_GROUPS)", "list(table.parts(_MOST_GROUPS))[:1]"),
-    ("collectors.ranking", "first=n, reverse=descending) if n else None", "first=n, reverse=descending)"),
-    ("collectors.totals", "Summary.of(left) if type(left) is list and type(right) is Summary else left", "left"),
-    ("collectors.totals", "        self.settle()\n        super().merge(other)", "        super().merge(other)"),
+    ("dstream.collectors.ranking", "first=n, reverse=descending) if n else None", "first=n, reverse=descending)"),
+    ("dstream.collectors.totals", "Summary.of(left) if type(left) is list and type(right) is Summary else left", "left"),
+    ("dstream.collectors.totals", "        self.settle()\n        super().merge(other)", "        super().merge(other)"),
     ("ranks", "    return ~values if reverse else values", "    return -values if reverse else values"),
     ("ranks", "(values + 0.0).view", "values.view"),
     ("ranks", "np.where(bits < 0, bits ^ np.int64(GREATEST), bits)", "bits.copy()"),
@@ -285,8 +285,8 @@ MUTATIONS = of_columns([
     ("dstream.engine.compiler.evaluation", "reversed(known.before)", "known.before"),
     ("dstream.engine.compiler.evaluation", "or may_travel(found) else", "or True else"),
     ("dstream.expressions.tree", "    number = 1 + max(", "    number = 1 + 0 * max("),
-    ("collectors.adapting", "before=(fn, *known.before)", "before=(fn,)"),
-    ("collectors.adapting", "or known.finds == \"groups\":", "or False:"),
+    ("dstream.collectors.adapting", "before=(fn, *known.before)", "before=(fn,)"),
+    ("dstream.collectors.adapting", "or known.finds == \"groups\":", "or False:"),
     ("dstream.expressions.resolution", "    if fn.__globals__.get(\"__file__\") != file:", "    if False:"),
     ("dstream.expressions.resolution", "not all(isinstance(each, _OF_LITERALS) for each in ast.walk(expression))", "False"),
     ("dstream.expressions.resolution", "told(value) == told(written)", "value == written"),
@@ -327,12 +327,12 @@ MUTATIONS = of_columns([
 
 def _tests_of(mutation: Mutation) -> list[str]:
     module, old, _ = mutation
-    if module == "collectors.totals":
+    if module == "dstream.collectors.totals":
         return ["tests/collectors/test_totals.py"]
-    if module == "collectors.ranking":
+    if module == "dstream.collectors.ranking":
         return ["tests/engine/test_column_top.py"]
     if module in (
-        "collectors.adapting",
+        "dstream.collectors.adapting",
         "dstream.engine.compiler.evaluation",
         "dstream.expressions.tree",
     ):

@@ -21,7 +21,7 @@ from unittest.mock import patch
 
 from more_itertools import chunked
 
-import collectors.batches
+import dstream.collectors.batches
 import dstream.operators.columns.group_by as column_row_groups
 import dstream.operators.columns.steps as column_steps
 import dstream.operators.rows.blocks as column_items
@@ -284,7 +284,7 @@ def possible_outcomes(run: Callable[[Program], Outcome], plain: Program, given: 
     for size in range(2, _LONGEST):
         if given in found:
             break
-        with patch.object(collectors.batches, "pieces", lambda items, most, size=size: chunked(items, size)):
+        with patch.object(dstream.collectors.batches, "pieces", lambda items, most, size=size: chunked(items, size)):
             found.append(run(plain))
     return found
 

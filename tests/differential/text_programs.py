@@ -31,7 +31,7 @@ import dstream.operators.rows.blocks as column_items
 import dstream.operators.rows.group_tables as column_ends
 import dstream.operators.rows.group_tables as tables_by_key
 from collectors import averaging, counting, frequencies, grouping_by, max_by, min_by, summarizing, summing, top_n
-from collectors.entries import counted_entries, folded_values, values_of_each_key
+from dstream.collectors.entries import counted_entries, folded_values, values_of_each_key
 from dstream.connectors.collections.sinks import entries
 from dstream.engine.compiler.evaluation import collector_read, read_step
 from dstream.engine.tasks.readers import read_buckets

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from collectors.entries import folded_values
 from dstream.base.memory import Bound
+from dstream.collectors.entries import folded_values
 from dstream.connectors.collections.sinks import entries
 from dstream.engine.compiler.evaluation import collector_read
 from dstream.operators.columns.collectors import group_tables

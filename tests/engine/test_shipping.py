@@ -6,6 +6,8 @@ import importlib
 import sys
 import threading
 import zipfile
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -90,6 +92,33 @@ def test_packages_travel_from_a_wheel(tmp_path, monkeypatch):
         for name in ("dstream/a.py", "dstream/docs/page.md", "sources/b.py", "other/c.py", "x.dist-info/METADATA"):
             archive.writestr(name, "")
     monkeypatch.setattr(shipped_code, "_HOME", wheel)
+    for name in ("dstream", "sources"):
+        monkeypatch.setitem(sys.modules, name, SimpleNamespace(__file__=str(wheel / name / "__init__.py")))
     places = [place for name in ("dstream", "sources") for place in shipped_code._places(name)]
 
     assert {str(name) for name in shipped_code._files_by_name(places)} == {"dstream/a.py", "sources/b.py"}
+
+
+def test_a_file_of_the_user_that_has_a_short_name_travels_in_its_place(tmp_path, monkeypatch):
+    """Whether it is loaded before the first stage or after: workers import what the driver imports."""
+    (tmp_path / "reducers.py").write_text("")
+    sources = ModuleType("sources")
+    sources.__file__ = str(tmp_path / "sources.py")
+    Path(sources.__file__).touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(sys.modules, "sources", sources)
+    monkeypatch.delitem(sys.modules, "reducers", raising=False)
+    sent: list[str] = []
+
+    def keep(file):
+        with zipfile.ZipFile(file) as archive:
+            sent.extend(name for name in archive.namelist() if name.startswith(("sources", "reducers", "collectors")))
+
+    code = Code(keep)
+    code.ship()
+    assert set(sent) == {"sources.py", "collectors/__init__.py", "collectors/py.typed"}
+
+    importlib.import_module("reducers")
+    code.ship()
+    monkeypatch.delitem(sys.modules, "reducers")
+    assert sent[3:] == ["reducers.py"]

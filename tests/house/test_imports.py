@@ -7,12 +7,9 @@ import re
 import subprocess
 import sys
 import tomllib
-import types
 from pathlib import Path
 
 import pytest
-
-from dstream import shadowed_packages
 
 ROOT = Path(__file__).parents[2]
 
@@ -21,7 +18,6 @@ MODULES_OF_NODES = ["keyed_nodes", "nodes", "pipeline_nodes", "stage_nodes"]
 LEGAL = {
     "dstream/__init__.py": "from dstream.session import connect",
     "dstream/errors.py": "",
-    "dstream/shadowed_packages.py": "",
     "dstream/base/__init__.py": "import dstream.errors",
     "dstream/failures/__init__.py": "import dstream.errors, dstream.base",
     "dstream/values/__init__.py": "import dstream.errors, dstream.base, dstream.failures",
@@ -56,31 +52,31 @@ LEGAL = {
     "dstream/engine/tasks/__init__.py": "import dstream.operators.rows.operations, pyspark.sql",
     "dstream/engine/spark/__init__.py": "import dstream.engine.tasks, pyspark.sql",
     "dstream/explain/__init__.py": "import dstream.engine, dstream.plan",
-    "dstream/stream/__init__.py": "import dstream.plan, dstream.gatherers, dstream.explain, collectors",
+    "dstream/stream/__init__.py": "import dstream.plan, dstream.gatherers, dstream.explain, dstream.collectors",
     "dstream/collections/__init__.py": "import dstream.stream",
-    "dstream/pipeline/__init__.py": "import dstream.stream, dstream.plan, collectors, dstream.names.stages",
-    "dstream/core/__init__.py": "import dstream.pipeline, dstream.stream, collectors",
+    "dstream/pipeline/__init__.py": "import dstream.stream, dstream.plan, dstream.collectors, dstream.names.stages",
+    "dstream/core/__init__.py": "import dstream.pipeline, dstream.stream, dstream.collectors",
     "dstream/jobs/__init__.py": "import dstream.pipeline",
     "dstream/names/__init__.py": "",
     "dstream/names/packages.py": "",
     "dstream/names/stages.py": "import dstream.stream",
     "dstream/session/__init__.py": "import dstream.session.context",
-    "dstream/session/context.py": "import dstream.collections, dstream.stream, collectors, dstream.connectors.memory",
+    "dstream/session/context.py": "import dstream.collections, dstream.stream, dstream.collectors",
     "dstream/session/connection.py": "import dstream.engine.local, dstream.engine.spark, dstream.storage",
-    "dstream/testing/__init__.py": "import dstream.session, dstream.stream, dstream.plan, sources",
-    "dstream/command/__init__.py": "import dstream.session, collectors, reducers, sources",
+    "dstream/testing/__init__.py": "import dstream.session, dstream.stream, dstream.plan, dstream.sources",
+    "dstream/command/__init__.py": "import dstream.session, dstream.collectors, dstream.reducers, dstream.sources",
     "dstream/__main__.py": "import dstream.command",
-    "collectors/__init__.py": "import dstream.errors, dstream.keys, dstream.base, dstream.spi, dstream.names.packages",
-    "reducers/__init__.py": "import dstream.connectors.files, dstream.schema, dstream.names.packages",
-    "sources/__init__.py": "import dstream.connectors.files, dstream.filesystem, dstream.names.packages",
+    "dstream/collectors/__init__.py": "import dstream.arguments, dstream.keys, dstream.spi, dstream.names.packages",
+    "dstream/reducers/__init__.py": "import dstream.connectors.files, dstream.schema, dstream.names.packages",
+    "dstream/sources/__init__.py": "import dstream.connectors.files, dstream.filesystem, dstream.names.packages",
+    **{f"{name}/__init__.py": f"import dstream.{name}" for name in ("collectors", "reducers", "sources")},
 }
 """The smallest tree with every module that the contracts name, and every kind of import that they allow."""
 
 LAYERS = "A room of dstream imports only from the lines below its own"
-COLLECTORS = "Collectors stand on the contracts and small values, and know no other package"
 FACES = "Sources and reducers are faces of connectors"
-ALONE = "No package that is imported by dstream imports dstream itself"
-SHORT_NAMES = "The library never needs the short names of sources and reducers"
+SHORT_NAMES = "The library never needs the short names: a user's file may have one of them"
+FACE_USERS = "Only packages that users call import sources and reducers"
 COLLECTOR_USERS = "Only packages that users call import collectors"
 CONNECTORS = "Connectors do not import each other"
 ENGINE_USERS = "Only the session imports an engine"
@@ -114,21 +110,22 @@ ILLEGAL = [
     (LAYERS, "dstream/session/__init__.py", "import dstream.testing"),
     (LAYERS, "dstream/session/__init__.py", "import dstream.command"),
     (LAYERS, "dstream/unplaced.py", ""),
-    (COLLECTORS, "collectors/__init__.py", "import dstream.stream"),
-    (COLLECTORS, "collectors/__init__.py", "import dstream.plan"),
-    (COLLECTORS, "collectors/__init__.py", "import dstream.windows"),
-    (COLLECTORS, "collectors/__init__.py", "import dstream.testing"),
-    (COLLECTORS, "dstream/spi/__init__.py", "import collectors"),
-    (FACES, "sources/__init__.py", "import dstream.session"),
-    (FACES, "sources/__init__.py", "import dstream.plan"),
-    (FACES, "reducers/__init__.py", "import collectors"),
-    (FACES, "reducers/__init__.py", "import dstream.storage"),
-    (ALONE, "reducers/__init__.py", "import dstream"),
+    (LAYERS, "dstream/collectors/__init__.py", "import dstream.stream"),
+    (LAYERS, "dstream/collectors/__init__.py", "import dstream.plan"),
+    (LAYERS, "dstream/collectors/__init__.py", "import dstream.windows"),
+    (LAYERS, "dstream/collectors/__init__.py", "import dstream.testing"),
+    (LAYERS, "dstream/spi/__init__.py", "import dstream.collectors"),
+    (LAYERS, "dstream/sources/__init__.py", "import dstream.session"),
+    (FACES, "dstream/sources/__init__.py", "import dstream.plan"),
+    (FACES, "dstream/reducers/__init__.py", "import dstream.collectors"),
+    (FACES, "dstream/reducers/__init__.py", "import dstream.storage"),
     (SHORT_NAMES, "dstream/connectors/files/__init__.py", "import sources"),
-    (SHORT_NAMES, "dstream/stream/__init__.py", "import reducers"),
-    (SHORT_NAMES, "dstream/session/context.py", "import sources"),
-    (COLLECTOR_USERS, "dstream/engine/local/__init__.py", "import collectors"),
-    (COLLECTOR_USERS, "dstream/plan/__init__.py", "import collectors"),
+    (SHORT_NAMES, "dstream/stream/__init__.py", "import collectors"),
+    (SHORT_NAMES, "dstream/command/__init__.py", "import reducers"),
+    (FACE_USERS, "dstream/stream/__init__.py", "import dstream.reducers"),
+    (FACE_USERS, "dstream/session/context.py", "import dstream.sources"),
+    (COLLECTOR_USERS, "dstream/engine/local/__init__.py", "import dstream.collectors"),
+    (COLLECTOR_USERS, "dstream/plan/__init__.py", "import dstream.collectors"),
     (CONNECTORS, "dstream/connectors/files/__init__.py", "import dstream.connectors.kafka"),
     (CONNECTORS, "dstream/connectors/base.py", "import dstream.connectors.files"),
     (ENGINE_USERS, "dstream/stream/__init__.py", "import dstream.engine.local"),
@@ -145,7 +142,7 @@ ILLEGAL = [
     (CORE, "dstream/engine/spark/__init__.py", "import dstream.plan.rewrite"),
     (PYSPARK, "dstream/session/context.py", "import pyspark"),
     (PYSPARK, "dstream/operators/rows/operations.py", "import pyspark.sql"),
-    (PYSPARK, "sources/__init__.py", "import pyspark"),
+    (PYSPARK, "dstream/sources/__init__.py", "import pyspark"),
 ]
 
 
@@ -240,13 +237,14 @@ def test_imports_of_dstream_are_quick():
     }
     rare = {"html", "shutil", "random", "traceback"}
     assert (slow | rare).isdisjoint(modules)
-    ours = [name for name in modules if name.partition(".")[0] in {"dstream", "collectors", "reducers", "sources"}]
+    ours = [name for name in modules if name.partition(".")[0] == "dstream"]
     unused = {
         "dstream.engine.local",
         "dstream.engine.spark",
         "dstream.connectors.files.text",
         "dstream.connectors.files.parquet",
-        "reducers",
+        "dstream.reducers",
+        "dstream.sources",
         "dstream.collections",
         "tomllib",
     }
@@ -264,13 +262,3 @@ def test_imports_of_a_first_local_result_are_what_its_plan_needs():
     others = {"cloudpickle", "tempfile", "dstream.expressions", "dstream.plan.graphs", "dstream.spi.processor"}
     assert others.isdisjoint(run.stdout.split()), run.stderr
     assert "dstream.engine.local" in run.stdout.split(), run.stderr
-
-
-def test_a_loaded_folder_that_hides_a_package_is_named(tmp_path, monkeypatch):
-    """As pytest loads a user's `sources/tests`, before the first import of dstream."""
-    folder = types.ModuleType("sources")
-    folder.__path__ = [str(tmp_path / "sources")]
-    monkeypatch.setitem(sys.modules, "sources", folder)
-
-    with pytest.raises(ImportError, match="sources hides the package 'sources' of dstream; rename it"):
-        shadowed_packages.check(str(ROOT))

@@ -1,6 +1,6 @@
 """Every public name has its place in the reference, and the reference names nothing else.
 
-A page of `docs/reference/` takes a module with `::: collectors` and a single name with `::: dstream.Stream`.
+A page of `docs/reference/` takes a module with `::: dstream.collectors` and a single name with `::: dstream.Stream`.
 """
 
 from __future__ import annotations
@@ -12,11 +12,8 @@ from pathlib import Path
 
 import pytest
 
-import collectors
 import dstream as ds
-import reducers
-import sources
-from dstream import core, spi, testing, windows
+from dstream import collectors, core, reducers, sources, spi, testing, windows
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs" / "reference").glob("*.md"))

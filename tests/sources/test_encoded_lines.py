@@ -12,8 +12,8 @@ import pytest
 import dstream.connectors.files.lines
 import dstream.connectors.files.text
 from collectors import counting, frequencies
-from collectors.entries import folded_values
 from dstream.base.memory import Bound
+from dstream.collectors.entries import folded_values
 from dstream.connectors.collections.sinks import entries
 from dstream.engine.compiler.evaluation import collector_read, read_op
 from dstream.engine.tasks.runtime import StageTask

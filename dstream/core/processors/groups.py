@@ -9,11 +9,11 @@ from functools import partial
 from operator import itemgetter
 from typing import Any
 
-from collectors import mapping
-from collectors.batches import batches
-from collectors.groups import groups_of_any_key
 from dstream.arguments import checked_function, hint_of_a_collector, kind_of
 from dstream.base.memory import Growth
+from dstream.collectors import mapping
+from dstream.collectors.batches import batches
+from dstream.collectors.groups import groups_of_any_key
 from dstream.core.block_processor import BlockProcessor, Saving
 from dstream.core.suppliers import LibrarySupplier, shown_call
 from dstream.failures.attribution import in_group

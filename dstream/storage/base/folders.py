@@ -1,8 +1,8 @@
-"""`NamedFolder`: a folder whose errors name the collection, and trust in its pickles.
+"""`NamedFolder`: a folder whose errors name the collection; trust in its pickles; the files of the state of a job.
 
-Without a word of the user all are, as long as nobody else can write into a folder that is read: that of the storage,
-those of the name, those of the data. Each handle looks once, so a storage that somebody else has made meanwhile is
-not taken for one's own.
+Without a word of the user all pickles are loaded, as long as only this user can write into a folder that is read: that
+of the storage, those of the name, those of the data. Each handle looks once, so a storage that somebody else has made
+meanwhile is not taken for one's own.
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from dstream.base.environment import inside_a_worker
 from dstream.base.threads import contextmanager
 from dstream.base.urls import scrub
-from dstream.errors import DStreamError, EngineError, SetupError
+from dstream.errors import DStreamError, EngineError, IllegalStateError, SetupError
 from dstream.filesystem.folders import Found, StorageFolder
 from dstream.filesystem.urls import short
-from dstream.storage.codec.pickles import Pickles
+from dstream.spi.records import StateFile
+from dstream.storage.base.options import check_record
+from dstream.storage.codec.pickles import Pickles, check_are_loaded, for_state
 
-__all__ = ["FileGoneError", "NamedFolder", "Trust", "are_private", "failed"]
+__all__ = ["FileGoneError", "LakeStateFiles", "NamedFolder", "Trust", "are_private", "failed"]
 
 
 P = ParamSpec("P")
@@ -281,3 +283,67 @@ def are_private(folders: Iterable[os.stat_result | None], user: int) -> bool:
     Access lists count too: the mode of a folder that has one shows the most that it grants as that of the group.
     """
     return all(found is None or (found.st_uid == user and not found.st_mode & 0o022) for found in folders)
+
+
+@dataclass(frozen=True, slots=True)
+class LakeStateFiles:
+    """The files of the state of one job, below `jobs/<id>/state`, as a value that travels.
+
+    Attributes:
+        folder: that of the storage, by the name of the state.
+        place: the path of the state in it.
+        pickles: which pickles are loaded, as it was judged where the job began.
+    """
+
+    folder: NamedFolder
+    place: str
+    pickles: Pickles
+
+    @staticmethod
+    def of(trust: Trust, job: str) -> LakeStateFiles:
+        """Look at who could write into the folder, and return the files in it.
+
+        Raises:
+            IllegalStateError: it is a symbolic link.
+            TypeError: no pickles are loaded from here.
+        """
+        place = f"jobs/{job}/state"
+        check_record(place)
+        title = f"the state of the job {job}"
+        try:
+            pickles = trust.in_folders(place)
+        except OSError as error:
+            raise IllegalStateError(f"{title} is not read: {error}") from error
+        check_are_loaded(pickles, title)
+        return LakeStateFiles(NamedFolder(trust.folder, title), place, pickles)
+
+    @property
+    def title(self) -> str:
+        """What errors call it."""
+        return f"{self.folder.title} in {self.folder.url}/{self.place}"
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write a new file."""
+        with self.folder.writing(f"{self.place}/{name}") as file:
+            file.write(data)
+
+    def read(self, name: str, offset: int, length: int) -> bytes:
+        """Return a part of a file."""
+        return self.folder.read_part(f"{self.place}/{name}", offset, length)
+
+    def remove(self, name: str) -> None:
+        """Remove a file."""
+        self.folder.delete(f"{self.place}/{name}")
+
+    def found(self) -> Iterator[StateFile]:
+        """List all files."""
+        start = len(self.place) + 1
+        return (StateFile(file.path[start:], file.written_at) for file in self.folder.found(self.place))
+
+    def dump(self, value: Any) -> bytes:
+        """Pickle a value."""
+        return for_state(self.pickles).dump(value)
+
+    def load(self, data: bytes) -> Any:
+        """Load a pickle."""
+        return for_state(self.pickles).load(data)

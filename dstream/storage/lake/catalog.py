@@ -15,9 +15,8 @@ from dstream.delta.vacuum import STAGED_FOR, vacuum
 from dstream.errors import CollectionDestroyedError
 from dstream.filesystem.folders import Found, StorageFolder
 from dstream.spi.store import Kind, ListStore, MapStore, Options
-from dstream.storage.base.folders import NamedFolder, Trust
+from dstream.storage.base.folders import LakeStateFiles, NamedFolder, Trust
 from dstream.storage.base.options import Shape, check_name
-from dstream.storage.base.state_files import LakeStateFiles
 from dstream.storage.codec.collection import Codec
 from dstream.storage.codec.pickles import Pickles, for_state
 from dstream.storage.lake.lists import LakeList

@@ -14,9 +14,8 @@ from dstream.errors import IllegalStateError
 from dstream.filesystem.local import LocalFolder
 from dstream.spi.records import Record
 from dstream.spi.store import Kind, ListStore, MapStore, Options
-from dstream.storage.base.folders import Trust, are_private
+from dstream.storage.base.folders import LakeStateFiles, Trust, are_private
 from dstream.storage.base.options import Shape, check_name, check_prefix, check_record, check_write, is_record_name
-from dstream.storage.base.state_files import LakeStateFiles
 from dstream.storage.codec.collection import Codec
 from dstream.storage.codec.pickles import Pickles, for_state
 from dstream.storage.sqlite.collection import SqliteCollection, types_of

@@ -1,6 +1,6 @@
 """Code of the driver on the workers of a cluster, which have no access to the driver's folders.
 
-The four packages and the user's own modules travel as zip files. What is installed on the driver
+dstream, its short names and the user's own modules travel as zip files. What is installed on the driver
 (the standard library, site-packages) must be installed on the workers too.
 """
 
@@ -14,6 +14,7 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 from types import ModuleType
 
@@ -62,7 +63,8 @@ class Code:
 
     def _ship(self) -> None:
         # Workers get all four of ours, loaded or not: one of another release there would not fit the others.
-        names = {*_OURS, *(name.partition(".")[0] for name in list(sys.modules))} - self._known
+        ours = (name for name in _OURS if name not in self._known and _is_ours(name))
+        names = {*ours, *(name.partition(".")[0] for name in list(sys.modules))} - self._known
         # A package without an `__init__.py` may be found twice in one folder.
         places = list(dict.fromkeys(place for name in sorted(names) for place in _places(name)))
         if places:
@@ -86,10 +88,17 @@ class Code:
 def _places(name: str) -> Iterator[Path]:
     """Give the file or the folders of a top-level module that workers lack."""
     module = sys.modules.get(name)
-    if name in _OURS:
+    if name in _OURS and _is_ours(name):
         yield _home() / name
     elif isinstance(module, ModuleType):
         yield from (place for place in _files(module) if place.exists() and _is_of_the_user(place))
+
+
+def _is_ours(name: str) -> bool:
+    """Say whether Python finds our package by this name: a file of the user's may have a short name."""
+    module = sys.modules.get(name)
+    file = getattr(find_spec(name), "origin", None) if module is None else getattr(module, "__file__", None)
+    return file is not None and os.path.realpath(file) == os.path.realpath(_HOME / name / "__init__.py")
 
 
 def _home() -> Path:

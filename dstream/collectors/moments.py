@@ -14,9 +14,9 @@ from fractions import Fraction
 from functools import partial
 from typing import Any, TypeVar
 
-from collectors.arguments import checked_choice, named, shown
 from dstream.arguments import checked_function
 from dstream.base.functions import refuse_awaitable
+from dstream.collectors.arguments import checked_choice, named, shown
 from dstream.spi import Collector
 
 __all__ = ["correlation", "covariance", "linear_trend", "stddev", "variance"]

@@ -9,10 +9,10 @@ from functools import partial
 from itertools import islice, pairwise
 from typing import Any, TypeVar, overload
 
-from collectors.arguments import OfItems, checked_collector, checked_predicate, named, shown
-from collectors.batches import Prepared, batches, prepared
 from dstream.arguments import checked_function
 from dstream.base.functions import checked_result, refuse_awaitable
+from dstream.collectors.arguments import OfItems, checked_collector, checked_predicate, named, shown
+from dstream.collectors.batches import Prepared, batches, prepared
 from dstream.failures.attribution import chosen, each, failed_on, stopped, traced
 from dstream.spi import Characteristics, Collector, Keyed
 from dstream.values import Optional

@@ -15,10 +15,10 @@ from importlib.util import find_spec
 from numbers import Real
 from typing import Any, TypeVar
 
-from collectors.arguments import checked_places, named
-from collectors.arithmetic import Numbers, doubles
-from collectors.batches import Batched, Prepared, batches, kinds
 from dstream.arguments import checked_function
+from dstream.collectors.arguments import checked_places, named
+from dstream.collectors.arithmetic import Numbers, doubles
+from dstream.collectors.batches import Batched, Prepared, batches, kinds
 from dstream.errors import SetupError
 from dstream.keys import canonical, compared_fields, has_generated_eq, stable_hash
 from dstream.spi import Characteristics, Collector

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, TypeVar, overload
 
-from collectors.arguments import OfItems, checked_text, named, shown
-from collectors.batches import batches, kinds
 from dstream.arguments import checked_function
 from dstream.base.functions import checked_result, refuse_awaitable
+from dstream.collectors.arguments import OfItems, checked_text, named, shown
+from dstream.collectors.batches import batches, kinds
 from dstream.errors import NullElementError, UnstableKeyError
 from dstream.failures.attribution import each, failed_on
 from dstream.keys import are_canonical, canonical

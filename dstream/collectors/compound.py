@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, TypeVar, overload
 
-from collectors.arguments import checked_collector, checked_count, named, shown
-from collectors.batches import batches
 from dstream.arguments import checked_function
 from dstream.base.functions import checked_result
+from dstream.collectors.arguments import checked_collector, checked_count, named, shown
+from dstream.collectors.batches import batches
 from dstream.errors import UnstableKeyError
 from dstream.keys import canonical_all
 from dstream.spi import AggregateOperation, Collector

@@ -9,9 +9,9 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from collectors.arguments import checked_collector, made_by, shown
-from collectors.arithmetic import count_all
-from collectors.batches import Prepared, batches, kinds, prepared
+from dstream.collectors.arguments import checked_collector, made_by, shown
+from dstream.collectors.arithmetic import count_all
+from dstream.collectors.batches import Prepared, batches, kinds, prepared
 from dstream.errors import NullElementError
 from dstream.failures.attribution import each, failed_on, traced
 from dstream.keys import are_canonical, canonical, canonical_all

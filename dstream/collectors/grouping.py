@@ -16,11 +16,19 @@ from itertools import compress
 from operator import itemgetter, not_
 from typing import Any, TypeVar, cast, overload
 
-from collectors.arguments import OfItems, checked_collector, checked_map_factory, checked_predicate, named, shown
-from collectors.arithmetic import counting
-from collectors.batches import batches
-from collectors.containers import to_list
-from collectors.groups import (
+from dstream.arguments import checked_function
+from dstream.collectors.arguments import (
+    OfItems,
+    checked_collector,
+    checked_map_factory,
+    checked_predicate,
+    named,
+    shown,
+)
+from dstream.collectors.arithmetic import counting
+from dstream.collectors.batches import batches
+from dstream.collectors.containers import to_list
+from dstream.collectors.groups import (
     AnyKeys,
     Downstream,
     Groups,
@@ -32,7 +40,6 @@ from collectors.groups import (
     finish_groups,
     with_canonical_keys,
 )
-from dstream.arguments import checked_function
 from dstream.errors import NullElementError
 from dstream.failures.attribution import each
 from dstream.keys import are_canonical

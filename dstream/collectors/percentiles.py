@@ -11,10 +11,10 @@ from functools import partial
 from struct import Struct
 from typing import Any, Protocol, Self, TypeVar, cast
 
-from collectors.arguments import checked_places, named
-from collectors.arithmetic import Numbers, doubles
-from collectors.batches import Prepared
 from dstream.arguments import checked_function
+from dstream.collectors.arguments import checked_places, named
+from dstream.collectors.arithmetic import Numbers, doubles
+from dstream.collectors.batches import Prepared
 from dstream.spi import Collector
 
 __all__ = ["median", "percentiles"]

@@ -12,12 +12,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from collectors.adapting import mapping
-from collectors.arithmetic import counting
-from collectors.batches import batches, kinds
-from collectors.groups import AnyKeys, count_batch, groups_of_any_key
 from dstream.base.functions import refuse_awaitable
 from dstream.base.showing import shown
+from dstream.collectors.adapting import mapping
+from dstream.collectors.arithmetic import counting
+from dstream.collectors.batches import batches, kinds
+from dstream.collectors.groups import AnyKeys, count_batch, groups_of_any_key
 from dstream.failures.attribution import each, failed_on, given
 from dstream.keys import canonical_all, canonical_keys
 from dstream.spi import Collector, InColumns, Keyed, added_ints, identity

@@ -14,9 +14,9 @@ from functools import partial
 from itertools import chain
 from typing import Any, TypeVar
 
-from collectors.arguments import OfItems, checked_count, named
-from collectors.batches import applied, batches, kinds
 from dstream.arguments import checked_function
+from dstream.collectors.arguments import OfItems, checked_count, named
+from dstream.collectors.batches import applied, batches, kinds
 from dstream.spi import Collector, InColumns
 from dstream.values import Optional
 

@@ -15,10 +15,10 @@ from functools import partial
 from numbers import Complex, Real
 from typing import Any, TypeVar, overload
 
-from collectors.arguments import named, shown
-from collectors.batches import Waiting, applied, kinds
-from collectors.totals import Summaries, Summary, Totals
 from dstream.arguments import checked_function
+from dstream.collectors.arguments import named, shown
+from dstream.collectors.batches import Waiting, applied, kinds
+from dstream.collectors.totals import Summaries, Summary, Totals
 from dstream.failures.attribution import each
 from dstream.spi import Collector, InColumns
 from dstream.values import DoubleSummaryStatistics, IntSummaryStatistics, SummaryStatistics

@@ -11,7 +11,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
-from collectors.batches import Batched, Prepared, Waiting, kinds
+from dstream.collectors.batches import Batched, Prepared, Waiting, kinds
 from dstream.values import DoubleSummaryStatistics, ExactSum, IntSummaryStatistics
 
 __all__ = ["DecimalSum", "Summaries", "Summary", "Total", "Totals"]

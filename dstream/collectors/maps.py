@@ -12,10 +12,10 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, TypeVar, cast, overload
 
-from collectors.arguments import checked_map_factory, made_by, named, shown
-from collectors.batches import batches, kinds
 from dstream.arguments import checked_function
 from dstream.base.functions import refuse_awaitable
+from dstream.collectors.arguments import checked_map_factory, made_by, named, shown
+from dstream.collectors.batches import batches, kinds
 from dstream.errors import IllegalStateError, NullElementError
 from dstream.failures.attribution import each
 from dstream.keys import canonical, canonical_all, canonical_keys

@@ -1,0 +1,110 @@
+"""Where the items of a stream come from.
+
+Files: `text_files`, `json_lines`, `csv_rows`, `parquet_rows`, `avro_records`, `files`. Systems: `sql_rows`, `kafka`,
+`socket_lines`. What never ends: `watch_files`, `imap_journal`, `sql_changes`. Collections: `imap`, `icache`, `ilist`.
+Your own: `source_from`, `stream_source_from`, `from_processor`, `stream_from_processor`.
+Memory and the clock: `items`, `stream_of`, `item_stream`, `long_stream`; `Items`, `Range`, `Iterate`, `Generate`, which
+the factories of `dstream.Stream` use. Each one is a `dstream.spi.Source` or a `StreamSource`;
+`dstream docs write-a-source` adds another in 30 lines.
+"""
+
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dstream.connectors.functions import SimpleEvent
+    from dstream.connectors.kafka.consumers import KafkaRecord
+    from dstream.connectors.memory import Generate, Items, ItemsSplit, Iterate, Range
+    from dstream.sources.collections import icache, icache_journal, ilist, imap, imap_journal
+    from dstream.sources.filesystem import files, json_lines, text_files, watch_files
+    from dstream.sources.functions import from_processor, source_from, stream_from_processor, stream_source_from
+    from dstream.sources.memory import item_stream, items, long_stream, stream_of
+    from dstream.sources.records import avro_records, csv_rows, parquet_rows
+    from dstream.sources.sockets import socket_lines
+    from dstream.sources.sql import sql_changes, sql_rows
+    from dstream.sources.topics import kafka
+
+__all__ = [
+    "Generate",
+    "Items",
+    "ItemsSplit",
+    "Iterate",
+    "KafkaRecord",
+    "Range",
+    "SimpleEvent",
+    "avro_records",
+    "csv_rows",
+    "files",
+    "from_processor",
+    "icache",
+    "icache_journal",
+    "ilist",
+    "imap",
+    "imap_journal",
+    "item_stream",
+    "items",
+    "json_lines",
+    "kafka",
+    "long_stream",
+    "parquet_rows",
+    "socket_lines",
+    "source_from",
+    "sql_changes",
+    "sql_rows",
+    "stream_from_processor",
+    "stream_of",
+    "stream_source_from",
+    "text_files",
+    "watch_files",
+]
+
+_HOMES = {
+    "Generate": "dstream.connectors.memory",
+    "Items": "dstream.connectors.memory",
+    "ItemsSplit": "dstream.connectors.memory",
+    "Iterate": "dstream.connectors.memory",
+    "KafkaRecord": "dstream.connectors.kafka.consumers",
+    "Range": "dstream.connectors.memory",
+    "SimpleEvent": "dstream.connectors.functions",
+    "avro_records": "dstream.sources.records",
+    "csv_rows": "dstream.sources.records",
+    "files": "dstream.sources.filesystem",
+    "from_processor": "dstream.sources.functions",
+    "icache": "dstream.sources.collections",
+    "icache_journal": "dstream.sources.collections",
+    "ilist": "dstream.sources.collections",
+    "imap": "dstream.sources.collections",
+    "imap_journal": "dstream.sources.collections",
+    "item_stream": "dstream.sources.memory",
+    "items": "dstream.sources.memory",
+    "json_lines": "dstream.sources.filesystem",
+    "kafka": "dstream.sources.topics",
+    "long_stream": "dstream.sources.memory",
+    "parquet_rows": "dstream.sources.records",
+    "socket_lines": "dstream.sources.sockets",
+    "source_from": "dstream.sources.functions",
+    "sql_changes": "dstream.sources.sql",
+    "sql_rows": "dstream.sources.sql",
+    "stream_from_processor": "dstream.sources.functions",
+    "stream_of": "dstream.sources.memory",
+    "stream_source_from": "dstream.sources.functions",
+    "text_files": "dstream.sources.filesystem",
+    "watch_files": "dstream.sources.filesystem",
+}
+"""The modules that have the names; each is loaded when one of them is asked for."""
+
+
+if not TYPE_CHECKING:  # A type checker would take it for every name.
+
+    def __getattr__(name: str) -> Any:
+        if name not in _HOMES:
+            from dstream.names.packages import no_such_name  # here: only a mistaken name needs it
+
+            raise no_such_name("sources", name, sys._getframe(1))
+        found = globals()[name] = getattr(import_module(_HOMES[name]), name)
+        return found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
