@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import dstream as ds
-from dstream.storage.codec.plain_classes import from_parts
 from dstream.storage.codec.pickles import Pickles
+from dstream.storage.codec.plain_classes import from_parts
 from dstream.storage.codec.values import ValueEncoding
 
 PLAIN = {

@@ -15,7 +15,7 @@ from dstream.filesystem.folders import Found, StorageFolder
 from dstream.filesystem.local import LocalFolder
 from dstream.spi.store import Options
 from dstream.storage.codec.pickles import Pickles
-from dstream.storage.lake.catalog import LakeStorage
+from dstream.storage.lake import LakeStorage
 
 Hook = Callable[[str, str], None]
 """Is called with what is about to happen, and where.
