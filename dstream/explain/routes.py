@@ -8,19 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import takewhile
 from typing import Any
 
 from dstream.engine.physical.vertices import ONE_BY_ONE, Applied, Evaluation, InputFormat, Vertex
 from dstream.engine.tasks.sinks import WriteEach
 from dstream.expressions.reader import Unreadable
 from dstream.failures import is_our_name
-from dstream.operators.columns.capabilities import is_in_columns, obstacle_to_columns, work_of
 from dstream.operators.rows.blocks import fewest_items, is_worth_columns, may_stand_in_columns
 from dstream.plan.operations.stages import ServiceFunction
 from dstream.plan.operations.streams import CallResults, Chain, Read
 from dstream.plan.stages import Amount, Call
-from dstream.plan.steps import Guard, Op, Step
+from dstream.plan.steps import Guard, Op, Step, column_steps
 from dstream.spi.runtime import Service
 
 __all__ = [
@@ -121,8 +119,8 @@ class ItemFormat:
             return ONE_BY_ONE
         if self.listed is None or self.stand.obstacle:
             return self.stand
-        first = list(takewhile(is_in_columns, ops))
-        return self.stand if is_worth_columns(list(self.listed), work_of(first)) else InputFormat(_NOT_WORTH_IT)
+        work = sum(op.evaluation.operators for op in column_steps(ops))
+        return self.stand if is_worth_columns(list(self.listed), work) else InputFormat(_NOT_WORTH_IT)
 
     def behind(self, applied: Applied) -> ItemFormat:
         """Return the way in which the results of an operation come."""
@@ -134,7 +132,7 @@ class ItemFormat:
 
     def _behind_steps(self, ops: Sequence[Op]) -> ItemFormat:
         before = self.before(ops)
-        if not before.obstacle and all(map(is_in_columns, ops)) and any(op.expression is not None for op in ops):
+        if not before.obstacle and len(column_steps(ops)) == len(ops) > 0:
             return ItemFormat(before)
         return self if all(op.action == "count" for op in ops) else ItemFormat()
 
@@ -152,7 +150,7 @@ def stands_of_steps(way: ItemFormat, ops: Sequence[Op]) -> Iterable[InputFormat]
     stand = way.before(ops)
     for op in ops:
         yield stand
-        if not stand.obstacle and (obstacle := obstacle_to_columns(op)) is not None:
+        if not stand.obstacle and (obstacle := op.evaluation.obstacle) is not None:
             stand = InputFormat(obstacle)
 
 

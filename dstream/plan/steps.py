@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
@@ -27,8 +28,10 @@ __all__ = [
     "PairFunction",
     "SourceLocation",
     "Step",
+    "StepEvaluation",
     "Treatment",
     "call_site",
+    "column_steps",
     "entry_point",
     "no_key",
     "shown_function",
@@ -182,6 +185,28 @@ class Guard:
 
 
 @dataclass(frozen=True, slots=True)
+class StepEvaluation:
+    """How tasks evaluate the function of a step: decided by the compiler, shown by `explain()`, followed by tasks.
+
+    Attributes:
+        expression: what the function gives, if the compiler could read it.
+        obstacle: why the step takes no columns, in words that follow "since"; None if it takes them.
+        is_inlined: a loop over items evaluates the expression in the place of a call.
+        operators: how many operators and calls the expression has, as a measure of its cost.
+        is_verified: what columns give is compared with what the function gives.
+    """
+
+    expression: Expression | None = None
+    obstacle: str | None = "its function is called"
+    is_inlined: bool = False
+    operators: int = 0
+    is_verified: bool = False
+
+
+_CALLED = StepEvaluation()
+
+
+@dataclass(frozen=True, slots=True)
 class Op:
     """One element-wise step of a `Chain`.
 
@@ -190,8 +215,7 @@ class Op:
             `"unpair"` lets the item of a pair `(timestamp, item)` go on, until `"pair"` brings the timestamp back.
         kind: None, or `int` or `float`: what each result must be.
         guards: what happens to items that it fails on.
-        expression: what `fn` gives, if the compiler could read it.
-        is_verified: what columns give is compared with what `fn` gives.
+        evaluation: how tasks evaluate `fn`; they call it, unless the compiler has decided otherwise.
     """
 
     action: str
@@ -199,12 +223,17 @@ class Op:
     kind: type | None
     step: Step
     guards: tuple[Guard, ...] = ()
-    expression: Expression | None = None
-    is_verified: bool = False
+    evaluation: StepEvaluation = _CALLED
 
     def steps(self) -> list[Step]:
         """Return the user's calls that it stands for."""
         return [self.step, *(guard.step for guard in self.guards if guard.step.label)]
+
+
+def column_steps(ops: Iterable[Op]) -> list[Op]:
+    """Return the first steps of a chain, up to one that takes no columns; none if none of them has an expression."""
+    first = list(takewhile(lambda op: op.evaluation.obstacle is None, ops))
+    return first if any(op.evaluation.expression is not None for op in first) else []
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ import dstream.operators.columns.windows as column_windows
 import dstream.operators.joins.columns as column_joining
 from collectors import bottom_n, max_by, min_by, to_list, top_n
 from dstream.base.pickling import dumps
+from dstream.engine.compiler.evaluation import step_evaluation
 from dstream.engine.tasks.distinct import RouteBack, RouteFirsts, back_in_order, first_of_each, one_of_each, read_placed
 from dstream.engine.tasks.gatherers import AccumulateAcross, AccumulateInside, Bordering
 from dstream.engine.tasks.readers import read_batches, read_buckets, read_columns
@@ -370,7 +371,8 @@ def _kind(made: Program) -> Any:
 def _borders(made: Program, parts: Sequence[Iterator[Any]]) -> list[Any]:
     """Give the windows that lie inside of each part, and then those across borders, in order."""
     source = "lambda x: (x, len(x))"
-    op = Op("map", function_of(source), None, _STEP, (), expression_of(source) if made.columns else None)
+    op = Op("map", function_of(source), None, _STEP)
+    op = replace(op, evaluation=step_evaluation(op, expression_of(source) if made.columns else None))
     behind = operation(Chain(_SOURCE, (op,), step=_STEP))
     bordering = Bordering(_kind(made), (behind,), Accumulate(to_list().as_collector(), _STEP))
     rows = list[Row]()

@@ -44,6 +44,7 @@ from collectors import (
     top_n,
 )
 from dstream.base.pickling import dumps
+from dstream.engine.compiler.evaluation import step_evaluation
 from dstream.engine.tasks.readers import combine_groups, read_columns
 from dstream.engine.tasks.routing import RouteGroups, RoutePartials
 from dstream.engine.tasks.runtime import StageTask
@@ -58,7 +59,7 @@ from dstream.operators.rows.group_tables import collected
 from dstream.operators.rows.operations import operation
 from dstream.plan.operations.stages import Aggregate
 from dstream.plan.operations.streams import Chain, Limit
-from dstream.plan.steps import Op, Step, unchanged
+from dstream.plan.steps import Op, Step, StepEvaluation, unchanged
 from dstream.spi import Collector
 from tests.differential.random_functions import FORMS, Form, function_of, items_of_form, source_of
 from tests.differential.written_expressions import expression_of
@@ -101,12 +102,12 @@ class Program:
 
     def plain(self) -> Program:
         """Return it without expressions."""
-        ops = tuple(replace(op, expression=None) for op in self.ops)
+        ops = tuple(replace(op, evaluation=StepEvaluation()) for op in self.ops)
         return replace(self, ops=ops, collector=self.collector and replace(self.collector, in_columns=None))
 
     def verified(self) -> Program:
         """Return it so that columns are compared with functions."""
-        ops = tuple(replace(op, is_verified=True) for op in self.ops)
+        ops = tuple(replace(op, evaluation=replace(op.evaluation, is_verified=True)) for op in self.ops)
         if self.collector is None or self.collector.in_columns is None:
             return replace(self, ops=ops)
         known = replace(self.collector.in_columns, is_verified=True)
@@ -136,9 +137,11 @@ def program_on(parts: list[Any], form: Form, random: Random, shown: str) -> Prog
         source, form = _step(action, form, random)
         kind = random.choice((None, None, None, int, float)) if action == "map" and not form.is_tuple else None
         sources.append(f"{action}({source}, {kind and kind.__name__})")
-        ops.append(Op(action, function_of(source), kind, Step(source, None, number + 1, 3), (), expression_of(source)))
+        op = Op(action, function_of(source), kind, Step(source, None, number + 1, 3))
+        ops.append(replace(op, evaluation=step_evaluation(op, expression_of(source))))
     if random.random() < 0.1:
-        ops.append(Op("map", unchanged, random.choice((int, float)), Step("unchanged", None, 3, 3)))
+        op = Op("map", unchanged, random.choice((int, float)), Step("unchanged", None, 3, 3))
+        ops.append(replace(op, evaluation=step_evaluation(op, None)))
         sources.append(f"unchanged {ops[-1].kind}")
     text, collector = _collector(form, random) if random.random() < 0.8 else ("list", None)
     return Program(parts, tuple(ops), collector, f"{shown} {'.'.join(sources)} -> {text}")

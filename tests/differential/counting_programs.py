@@ -20,6 +20,7 @@ from typing import Any
 from unittest.mock import patch
 
 import dstream.operators.rows.blocks as column_items
+from dstream.engine.compiler.evaluation import read_op
 from dstream.engine.tasks.runtime import StageTask
 from dstream.operators.rows.blocks import ColumnItems, given
 from dstream.operators.rows.operations import ItemCount
@@ -45,7 +46,7 @@ def counted_program(seed: int) -> Program:
         made = replace(made, collector=None)
     for channel in range(random.randrange(1, 5)):
         step = Step("", None, _FIRST_CHANNEL + channel, 4)
-        ops.insert(random.randrange(len(ops) + 1), Op("count", unchanged, None, step))
+        ops.insert(random.randrange(len(ops) + 1), read_op(Op("count", unchanged, None, step)).op)
     text = f"{[op.step.position if op.action == 'count' else op.step.label for op in ops]} of {made.text}"
     return replace(made, ops=tuple(ops), text=text)
 

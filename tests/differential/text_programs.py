@@ -33,7 +33,7 @@ import dstream.operators.rows.group_tables as tables_by_key
 from collectors import averaging, counting, frequencies, grouping_by, max_by, min_by, summarizing, summing, top_n
 from dstream.collectors.entries import counted_entries, folded_values, values_of_each_key
 from dstream.connectors.collections.sinks import entries
-from dstream.engine.compiler.evaluation import collector_read, read_step
+from dstream.engine.compiler.evaluation import collector_read, read_op, step_evaluation
 from dstream.engine.tasks.readers import read_buckets
 from dstream.engine.tasks.runtime import StageTask
 from dstream.engine.tasks.sinks import RouteToBuckets
@@ -316,7 +316,8 @@ def _op(action: str, source: str, number: int) -> Op:
     fn = function_of(source)
     found = read(fn)
     expression = found if isinstance(found, Expression) else None
-    return Op(action, fn, None, Step(source, None, number + 1, 3), (), expression)
+    op = Op(action, fn, None, Step(source, None, number + 1, 3))
+    return replace(op, evaluation=step_evaluation(op, expression))
 
 
 def program(seed: int) -> Program:
@@ -352,8 +353,7 @@ def _entry_steps(random: Random, number: int) -> Iterator[Op]:
     while random.random() < 0.4:
         name, fn = random.choice(_ON_ENTRIES)
         op = Op("map", fn, None, Step(name, None, number + 1, 3))
-        found = read_step(op)
-        yield replace(op, expression=found if isinstance(found, Expression) else None)
+        yield read_op(op).op
 
 
 def _made_by(make: Callable[[Stream[Any]], Stream[Any]]) -> Callable[[Any], Any]:

@@ -11,12 +11,12 @@ import linecache
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from random import Random
 from typing import Any
 
-from dstream.engine.compiler.evaluation import read_around
+from dstream.engine.compiler.evaluation import read_around, step_evaluation
 from dstream.expressions import Expression
 from dstream.expressions.reader import read
 from dstream.failures import failure
@@ -330,7 +330,7 @@ def outcome(program: Program, reading: Callable[[Any], Any] | None = read) -> Ou
             zip(program.steps, program.around, names["functions"], strict=True), start=1
         )
     ]
-    result = Outcome([], [], [], sum(op.expression is not None for op in ops))
+    result = Outcome([], [], [], sum(op.evaluation.expression is not None for op in ops))
     log, source = names["LOG"], names["items"]()
     for items in [[item] for item in source] if program.is_apart else [source]:
         try:
@@ -367,7 +367,8 @@ def _op(action: str, kind: type | None, fn: Any, step: Step, reading: Callable[[
     if reading is None:
         return Op(action, fn, kind, step)
     found = read_around(fn, None) if hasattr(type(fn), "around") else reading(fn)
-    return Op(action, fn, kind, step, expression=found if isinstance(found, Expression) else None)
+    op = Op(action, fn, kind, step)
+    return replace(op, evaluation=step_evaluation(op, found if isinstance(found, Expression) else None))
 
 
 def _failure(error: BaseException, file: str) -> tuple[Any, ...]:

@@ -32,12 +32,12 @@ def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _op(action: str, fn: Callable[[Any], Any]) -> Op:
     op = read_op(Op(action, fn, None, _STEP)).op
-    assert op.expression is not None, "these tests are about functions that are read"
+    assert op.evaluation.expression is not None, "these tests are about functions that are read"
     return op
 
 
 def _count(channel: int) -> Op:
-    return Op("count", unchanged, None, Step("", None, channel, 1))
+    return read_op(Op("count", unchanged, None, Step("", None, channel, 1))).op
 
 
 class _Running:

@@ -83,7 +83,7 @@ class Watched:
 
 def _through(items: Iterator[Any], *steps: tuple[str, Callable[[Any], Any]]) -> Iterator[Any]:
     ops = tuple(read_op(Op(action, fn, None, _STEP)).op for action, fn in steps)
-    assert all(op.expression is not None for op in ops), "these tests are about functions that are read"
+    assert all(op.evaluation.expression is not None for op in ops), "these tests are about functions that are read"
     return operation(Chain(Limit(None, 0, step=_STEP), ops, step=_STEP))(items, StageTask(0, 2**40))  # type: ignore[arg-type]
 
 

@@ -17,7 +17,6 @@ from dstream.engine.compiler.evaluation import collector_read, read_op
 from dstream.engine.tasks.runtime import StageTask
 from dstream.errors import EngineError
 from dstream.failures.account import known_of
-from dstream.operators.columns.capabilities import obstacle_to_columns
 from dstream.operators.columns.steps import is_same
 from dstream.operators.columns.values import size_of_column
 from dstream.operators.rows import blocks
@@ -42,7 +41,7 @@ def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _op(action: str, fn: Callable[[Any], Any], kind: type | None = None) -> Op:
     op = read_op(Op(action, fn, kind, _STEP)).op
-    assert op.expression is not None, "these tests are about functions that are read"
+    assert op.evaluation.expression is not None, "these tests are about functions that are read"
     return op
 
 
@@ -171,14 +170,14 @@ def test_a_step_with_a_guard_takes_items() -> None:
     op = _op("map", lambda number: 10 // number)
     guard = Guard((ZeroDivisionError,), "ignored", None, None, None, _STEP, _STEP)
 
-    assert obstacle_to_columns(op) is None
-    assert obstacle_to_columns(replace(op, guards=(guard,))) == "a map takes one item at a time"
+    assert op.evaluation.obstacle is None
+    assert read_op(replace(op, guards=(guard,))).op.evaluation.obstacle == "a map takes one item at a time"
 
 
 def test_verify_finds_a_function_that_gives_something_else() -> None:
     """The error names the step, both values and the item."""
     right, other = _op("map", lambda x: x + 1), _op("map", lambda x: x * 2)
-    wrong = Op("map", other.fn, None, _STEP, (), right.expression, is_verified=True)
+    wrong = replace(right, fn=other.fn, evaluation=replace(right.evaluation, is_verified=True))
 
     with pytest.raises(EngineError, match=r"step 1 of 1: .map\(fn\): columns give 1 where Python gives 0 for 0"):
         list(_items(range(5), wrong))
@@ -241,7 +240,7 @@ def test_verify_takes_objects_that_were_made_twice_for_the_same(make: Callable[[
 def test_verify_finds_another_type() -> None:
     """An int is not the float that equals it."""
     right, other = _op("map", lambda x: x + 1), _op("map", lambda x: x + 1.0)
-    wrong = Op("map", other.fn, None, _STEP, (), right.expression, is_verified=True)
+    wrong = replace(right, fn=other.fn, evaluation=replace(right.evaluation, is_verified=True))
 
     with pytest.raises(EngineError, match=r"columns give 1 where Python gives 1\.0 for 0"):
         list(_items(range(5), wrong))

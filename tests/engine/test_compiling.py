@@ -54,7 +54,7 @@ def test_steps_on_one_item_are_appended():
 def expressions_of(stream, facts=FACTS):
     """Return what was read of the steps of a stream."""
     (operation,) = operations_of(graph_of(stream, facts).ending.inputs[0].applied)
-    return [op.expression for op in operation.args[0]]
+    return [op.evaluation.expression for op in operation.args[0]]
 
 
 def test_functions_of_steps_are_read():

@@ -13,6 +13,7 @@ from dstream.expressions.reader import read
 from dstream.failures import failure
 from dstream.operators.rows import loops
 from dstream.operators.rows.loops import run_branches, run_chain
+from dstream.plan.steps import StepEvaluation
 
 
 class Seen:
@@ -51,7 +52,7 @@ def inlined(op):
         made = op(action, fn, kind, position)
         expression = read(fn)
         assert isinstance(expression, Expression), expression
-        return replace(made, expression=expression)
+        return replace(made, evaluation=StepEvaluation(expression, is_inlined=True))
 
     return make
 

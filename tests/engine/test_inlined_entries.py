@@ -14,10 +14,9 @@ from dstream.engine.physical.vertices import ONE_BY_ONE
 from dstream.explain.routes import route_of
 from dstream.failures import failure
 from dstream.operators.rows.loops import run_branches, run_chain
-from dstream.operators.rows.syntax import is_inlined
 from dstream.plan.operations.streams import Chain
 from dstream.plan.rewrite import rewrite
-from dstream.plan.steps import Op
+from dstream.plan.steps import Op, StepEvaluation
 from dstream.stream.objects import Stream
 from dstream.values import Entry
 
@@ -70,7 +69,7 @@ def _op(call: Callable[[Stream[Any]], Stream[Any]]) -> Op:
     assert isinstance(core, Chain)
     (op,) = core.ops
     read = read_op(op).op
-    assert is_inlined(read), "these tests are about calls that are read"
+    assert read.evaluation.is_inlined, "these tests are about calls that are read"
     return read
 
 
@@ -88,7 +87,7 @@ def test_a_call_around_a_function_gives_the_same_inlined(call: Callable[[Stream[
     """For entries, pairs, what only looks like one, and what is none."""
     op = _op(call)
     for item in ITEMS:
-        assert _outcome(op, item) == _outcome(replace(op, expression=None), item)
+        assert _outcome(op, item) == _outcome(replace(op, evaluation=StepEvaluation()), item)
 
 
 def test_a_call_around_a_function_is_not_made_for_pairs() -> None:
@@ -110,7 +109,7 @@ def test_a_predicate_of_values_is_asked_for_its_truth_as_often_as_when_called() 
     """What `and` gives is asked again by whoever tests it."""
     op = _op(lambda stream: stream.filter_values(lambda value: value and value))
     times = []
-    for each in (op, replace(op, expression=None)):
+    for each in (op, replace(op, evaluation=StepEvaluation())):
         asked = Asked(answer=False)
         list(run_chain([each], [(1, asked)]))
         times.append(asked.times)
@@ -158,7 +157,7 @@ def test_the_route_of_a_call_around_a_function_is_that_of_the_function() -> None
         "Python: makes a list",
         "Python: takes an item apart for what is no lambda or def",
     ]
-    assert _route(replace(_op(lambda stream: stream.swap()), expression=None)) == "inlined"
+    assert _route(replace(_op(lambda stream: stream.swap()), evaluation=StepEvaluation())) == "inlined"
 
 
 def _route(op: Op) -> str:

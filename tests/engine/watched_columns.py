@@ -61,7 +61,7 @@ def ran(graph: GraphHere, watched: Watched) -> dict[str, bool]:
             if isinstance(applied.node, Chain):
                 for op, decided in zip(applied.node.ops, applied.decided, strict=True):
                     if decided is not None:
-                        note(op.step.label, [op.expression])
+                        note(op.step.label, [op.evaluation.expression])
             elif applied.decided:
                 note(applied.node.label(), _expressions(getattr(applied.operation, "args", ())))
         if vertex.decided:

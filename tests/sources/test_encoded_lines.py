@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -128,7 +129,7 @@ def test_few_bytes_make_no_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def _op(action: str, fn: Any, *, is_verified: bool = False) -> Op:
     op = read_op(Op(action, fn, None, _STEP), is_verified=is_verified).op
-    assert op.expression is not None, "these tests are about functions that are read"
+    assert op.evaluation.expression is not None, "these tests are about functions that are read"
     return op
 
 
@@ -183,7 +184,7 @@ def test_verify_finds_a_flat_map_that_gives_something_else(tmp_path: Path) -> No
     path = tmp_path / "lines.txt"
     path.write_bytes(b"a b\n")
     right = _op("flat_map", str.split)
-    wrong = Op("flat_map", lambda line: line.split("b"), None, _STEP, (), right.expression, is_verified=True)
+    wrong = replace(right, fn=lambda line: line.split("b"), evaluation=replace(right.evaluation, is_verified=True))
 
     with pytest.raises(EngineError, match=r"columns give \['a', 'b'\] where Python gives \['a ', ''\] for 'a b'"):
         list(_items(path, wrong))
@@ -194,7 +195,7 @@ def test_a_flat_map_to_numbers_and_one_of_other_lists_take_items(tmp_path: Path)
     """What a flat_map gives has to be a list of texts."""
     path = tmp_path / "lines.txt"
     path.write_bytes(b"1 2\n3\n")
-    numbers = Op("flat_map", lambda line: line.split(), int, _STEP, (), _op("flat_map", str.split).expression)
+    numbers = read_op(Op("flat_map", lambda line: line.split(), int, _STEP)).op
 
     with pytest.raises(TypeError, match="an int is needed"):
         list(_items(path, numbers))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Iterable, Iterator
+from operator import attrgetter, itemgetter, methodcaller
 from types import FunctionType
 from typing import Any, NamedTuple
 
@@ -26,16 +28,25 @@ from dstream.expressions.tree import (
     substituted,
 )
 from dstream.failures import is_our_name
-from dstream.operators.columns.capabilities import obstacle_to_columns, unsupported
-from dstream.operators.rows.syntax import is_inlined
+from dstream.operators.columns.capabilities import obstacle_to_step, operators_of, unsupported
 from dstream.plan.operations.stages import ServiceFunction
-from dstream.plan.steps import Emitted, KeyInColumns, Op, unchanged
+from dstream.plan.steps import Emitted, KeyInColumns, Op, StepEvaluation, unchanged
 from dstream.spi import Collector, InColumns
 from dstream.values import Predicate
 from dstream.values.entries import key_of, value_of
 from dstream.values.functions import shown_function
 
-__all__ = ["Reading", "called", "collector_read", "entry_read", "key_in_columns", "read_around", "read_op", "read_step"]
+__all__ = [
+    "Reading",
+    "called",
+    "collector_read",
+    "entry_read",
+    "key_in_columns",
+    "read_around",
+    "read_op",
+    "read_step",
+    "step_evaluation",
+]
 
 
 _ITEM = Argument(0)
@@ -91,7 +102,7 @@ class Reading(NamedTuple):
 
 
 def read_op(op: Op, namespaces: Namespaces | None = None, *, is_verified: bool = False) -> Reading:
-    """Return a step with what its function gives, if that can be read, and what was decided of that function.
+    """Return a step with how tasks evaluate its function, and the same for `explain()`, with reasons.
 
     Args:
         op: the step.
@@ -99,19 +110,27 @@ def read_op(op: Op, namespaces: Namespaces | None = None, *, is_verified: bool =
         is_verified: what columns give is compared with what the function gives.
     """
     found = read_step(op, namespaces)
+    evaluation = step_evaluation(op, found if isinstance(found, Expression) else None, is_verified=is_verified)
+    read_as = dataclasses.replace(op, evaluation=evaluation)
     if found is None:
-        return Reading(op, None)
+        return Reading(read_as, None)
     if isinstance(found, Unreadable):
-        return Reading(op, Evaluation(unread=found))
-    read_as = dataclasses.replace(op, expression=found, is_verified=is_verified)
-    return Reading(
-        read_as,
-        Evaluation(
-            obstacle=obstacle_to_columns(read_as) or "",
-            is_inlined=is_inlined(read_as),
-            written=name_of_callable(op.fn),
-        ),
-    )
+        return Reading(read_as, Evaluation(unread=found))
+    obstacle, name = evaluation.obstacle or "", name_of_callable(op.fn)
+    return Reading(read_as, Evaluation(obstacle=obstacle, is_inlined=evaluation.is_inlined, written=name))
+
+
+def step_evaluation(op: Op, expression: Expression | None, *, is_verified: bool = False) -> StepEvaluation:
+    """Decide how tasks evaluate the function of a step, given what it gives."""
+    obstacle = obstacle_to_step(op, Argument(0) if op.fn is unchanged else expression)
+    if expression is None:
+        return StepEvaluation(obstacle=obstacle)
+    is_inlined = type(op.fn) in _WORTH_INLINING or hasattr(type(op.fn), "around")
+    return StepEvaluation(expression, obstacle, is_inlined, operators_of(expression), is_verified)
+
+
+_WORTH_INLINING = frozenset({FunctionType, functools.partial, itemgetter, attrgetter, methodcaller})
+"""A function written in C is called as fast as it could be named."""
 
 
 def collector_read(

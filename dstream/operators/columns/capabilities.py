@@ -22,20 +22,18 @@ from dstream.expressions import (
     Text,
     Together,
 )
-from dstream.plan.steps import Op, unchanged
+from dstream.plan.steps import Op
 
 __all__ = [
     "CALLED",
     "EACH_BY_PYTHON",
-    "expression_of_step",
     "gives_lists",
-    "is_in_columns",
     "is_run_of_one_class",
     "is_same_beyond_ascii",
-    "obstacle_to_columns",
+    "obstacle_to_step",
+    "operators_of",
     "unsupported",
     "unsupported_in_flat_map",
-    "work_of",
 ]
 
 
@@ -190,18 +188,17 @@ def _is_no_number(operand: Expression) -> bool:
     return isinstance(operand, Constant) and type(operand.value) not in (int, float, bool, str)
 
 
-def is_in_columns(op: Op) -> bool:
-    """Say whether a step takes columns and gives some; one that counts does."""
-    return obstacle_to_columns(op) is None
+def obstacle_to_step(op: Op, expression: Expression | None) -> str | None:
+    """Return why a step does not run over columns, in words that follow "since"; None if it may.
 
-
-def obstacle_to_columns(op: Op) -> str | None:
-    """Return why a step does not run over columns, in words that follow "since"; None if it may."""
+    Args:
+        op: the step.
+        expression: what its function gives, if that is known.
+    """
     if op.action == "count":
         return None
     if op.action not in ("map", "filter", "flat_map") or op.guards:
         return f"a {op.action} takes one item at a time"
-    expression = expression_of_step(op)
     if expression is None:
         return "its function is called"
     if op.action != "flat_map":
@@ -209,12 +206,6 @@ def obstacle_to_columns(op: Op) -> str | None:
     return unsupported_in_flat_map(expression) if op.kind is None else "a flat_map to numbers takes one item at a time"
 
 
-def expression_of_step(op: Op) -> Expression | None:
-    """Return the expression of a step's function, if it is known."""
-    return Argument(0) if op.fn is unchanged else op.expression
-
-
-def work_of(ops: Sequence[Op]) -> int:
-    """Return how many operators steps apply to each item."""
-    expressions = [op.expression for op in ops if op.expression is not None]
-    return sum(isinstance(each, Applied | Called) for expression in expressions for each in expression.walk())
+def operators_of(expression: Expression) -> int:
+    """Return how many operators and calls an expression applies to each item."""
+    return sum(isinstance(each, Applied | Called) for each in expression.walk())

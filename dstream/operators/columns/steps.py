@@ -11,13 +11,12 @@ from dataclasses import replace
 from datetime import date, time
 from decimal import Decimal
 from functools import partial
-from itertools import chain, compress, count, takewhile, zip_longest
+from itertools import chain, compress, count, zip_longest
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dstream.errors import ColumnsDifferError
 from dstream.failures import shown
 from dstream.operators.columns.arithmetic import truth
-from dstream.operators.columns.capabilities import expression_of_step, is_in_columns, work_of
 from dstream.operators.columns.evaluation import evaluated
 from dstream.operators.columns.strings import StringLists
 from dstream.operators.columns.values import (
@@ -31,7 +30,7 @@ from dstream.operators.columns.values import (
     size_of_column,
     typed,
 )
-from dstream.operators.rows.blocks import Block, ColumnItems, given, stretches
+from dstream.operators.rows.blocks import Block, ColumnItems, given
 from dstream.operators.rows.loops import converted, run_chain
 from dstream.operators.rows.operations import ItemCount, one_by_one
 from dstream.plan.steps import Op, Step
@@ -210,16 +209,8 @@ _MOST_WITHHELD = 3
 """After so many blocks in a row that were withheld, the rest is no longer tried."""
 
 
-def column_chain(ops: Sequence[Op], items: Iterator[Any]) -> Iterator[Any] | None:
-    """Return the results of steps, in columns as far as possible; None if nothing is possible in columns."""
-    first = list(takewhile(is_in_columns, ops))
-    if all(op.action == "count" for op in ops):
-        return counted_items(ops, items) if isinstance(items, ColumnItems) else None
-    if all(op.expression is None for op in first):
-        return None
-    blocks = items.blocks() if isinstance(items, ColumnItems) else stretches(items, work_of(first))
-    if blocks is None:
-        return None
+def column_chain(ops: Sequence[Op], first: Sequence[Op], blocks: Iterator[Block]) -> Iterator[Any]:
+    """Return the results of steps, of which `first`, those at the beginning, take columns."""
     open_block = OpenBlock(first) if any(op.action == "count" for op in first) else None
     made = ColumnItems(_through(first, blocks, open_block), taking=None if open_block is None else open_block.items)
     if len(first) < len(ops):
@@ -259,15 +250,14 @@ def _passed(ops: Sequence[Op], block: Block, passed: list[Passed]) -> Column:
         if op.action == "count":
             passed.append(size)
             continue
-        expression = expression_of_step(op)
-        assert expression is not None, "only such steps are taken"
-        found = evaluated(expression, (column,))
+        expression = op.evaluation.expression
+        found = column if expression is None else evaluated(expression, (column,))  # Without one, `fn` is `unchanged`.
         if op.action == "flat_map":
             passed.append(lists := _lists(op, column, found))
             column = lists.members
             continue
         found = typed(found, op.kind) if op.action == "map" else Bools(truth(found))
-        if op.is_verified:
+        if op.evaluation.is_verified:
             compare_step(op, column, found)
         if op.action == "map":
             column = found
@@ -281,7 +271,7 @@ def _lists(op: Op, column: Column, found: Column) -> StringLists:
     """Return the lists that a `flat_map` takes apart."""
     if not isinstance(found, StringLists):
         raise NotColumnar("items that are no lists")
-    if op.is_verified:
+    if op.evaluation.is_verified:
         compare_step(replace(op, action="map"), column, found)
     return found
 

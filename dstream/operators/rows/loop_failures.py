@@ -30,12 +30,8 @@ def blame_step(error: Exception, ops: Sequence[Op | None], variables: Mapping[st
     if place is None or op is None:
         return False
     blame(error, op.step, item)
-    if op.expression is None:
-        return False
-    from dstream.operators.rows.syntax import is_inlined  # The loop has loaded it, if it evaluates expressions.
-
     inner = place.tb_next
-    return is_inlined(op) and (inner is None or inner.tb_frame.f_code not in _OF_RESULTS)
+    return op.evaluation.is_inlined and (inner is None or inner.tb_frame.f_code not in _OF_RESULTS)
 
 
 _OF_RESULTS = frozenset({exact_int.__code__, exact_float.__code__, many.__code__})

@@ -159,13 +159,12 @@ Shape: TypeAlias = "tuple[tuple[str, type | None, Form | None], ...]"
 
 def _shaped(ops: Sequence[Op]) -> tuple[Shape, list[Any]]:
     """Return the shape that the source of a loop depends on, and its arguments: functions, then constants by step."""
-    if all(op.expression is None for op in ops) or is_watched():
+    inlined = [op.evaluation.expression if op.evaluation.is_inlined else None for op in ops]
+    if all(each is None for each in inlined) or is_watched():
         return _without_forms(ops)
-    from dstream.operators.rows.syntax import form_of, is_inlined
+    from dstream.operators.rows.syntax import form_of
 
-    if not any(map(is_inlined, ops)):
-        return _without_forms(ops)
-    formed = [form_of(op.expression) if is_inlined(op) and op.expression is not None else (None, []) for op in ops]
+    formed = [(None, []) if each is None else form_of(each) for each in inlined]
     shape = tuple((op.action, op.kind, form) for op, (form, _) in zip(ops, formed, strict=True))
     return shape, [*(op.fn for op in ops), *chain.from_iterable(constants for _, constants in formed)]
 

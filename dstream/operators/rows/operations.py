@@ -22,14 +22,14 @@ from typing import Any, Protocol
 from dstream.base.memory import Bound, holding, pieces
 from dstream.errors import UnsupportedError
 from dstream.failures import naming
-from dstream.operators.rows.blocks import SEQUENCES, ColumnItems
+from dstream.operators.rows.blocks import SEQUENCES, ColumnItems, stretches
 from dstream.operators.rows.guards import recovering
 from dstream.operators.rows.loops import run_chain
 from dstream.operators.rows.spill import FEWER_THAN_COLLECTED, distinct_items, merged, sorted_items, top_items
 from dstream.operators.rows.stack import Depth
 from dstream.plan.operations.stages import ServiceFunction
 from dstream.plan.operations.streams import Chain, Core, Distinct, DropWhile, Limit, Skip, Sorted, TakeWhile, Top
-from dstream.plan.steps import EarlyCheck, Guard, KeyInColumns, Op, Step, unchanged
+from dstream.plan.steps import EarlyCheck, Guard, KeyInColumns, Op, Step, column_steps
 from dstream.spi.collector import Collector, identity
 from dstream.spi.sink import MapWriter, Writer
 from dstream.values.time import END_OF_TIME
@@ -196,18 +196,30 @@ def in_chain(ops: Sequence[Op], items: Iterator[Any]) -> Iterator[Any]:
 
 
 def _in_columns(ops: Sequence[Op], items: Iterator[Any]) -> Iterator[Any] | None:
-    """Return the results of steps in columns, if the first step is an expression and the items can be columns.
+    """Return the results of steps in columns; None if the items are no columns, or the first step takes none.
 
-    Steps that count are no such step: they take columns and items alike.
+    Steps that count take columns and items alike.
     """
-    first = next((op for op in ops if op.action != "count"), None)
-    if type(items) is not ColumnItems and (first is None or type(items) not in SEQUENCES):
+    if type(items) is not ColumnItems and type(items) not in SEQUENCES:
         return None
-    if first is not None and first.expression is None and first.fn is not unchanged:
+    first = column_steps(ops)
+    if not first:
+        return _counted_in_columns(ops, items)
+    work = sum(op.evaluation.operators for op in first)
+    blocks = items.blocks() if type(items) is ColumnItems else stretches(items, work)
+    if blocks is None:
         return None
     from dstream.operators.columns.steps import column_chain  # loads NumPy
 
-    return column_chain(ops, items)
+    return column_chain(ops, first, blocks)
+
+
+def _counted_in_columns(ops: Sequence[Op], items: Iterator[Any]) -> Iterator[Any] | None:
+    if type(items) is not ColumnItems or any(op.action != "count" for op in ops):
+        return None
+    from dstream.operators.columns.steps import counted_items  # loads NumPy, which made the columns
+
+    return counted_items(ops, items)
 
 
 def _served(ops: Sequence[Op], items: Iterator[Any], task: Task) -> Iterator[Any]:

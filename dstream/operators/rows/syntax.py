@@ -7,12 +7,9 @@ order. What a user wrote as a constant stays an object that the loop is given, s
 from __future__ import annotations
 
 import ast
-import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from operator import attrgetter, itemgetter, methodcaller
-from types import FunctionType
 from typing import Any
 
 from dstream.expressions.effects import KNOWN
@@ -34,10 +31,9 @@ from dstream.expressions.tree import (
     Text,
     Together,
 )
-from dstream.plan.steps import Op
 from dstream.values.entries import Entry
 
-__all__ = ["FUNCTIONS", "Compared", "Form", "FormattedBy", "Made", "form_of", "is_inlined", "syntax_of", "with_syntax"]
+__all__ = ["FUNCTIONS", "Compared", "Form", "FormattedBy", "Made", "form_of", "syntax_of", "with_syntax"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,15 +150,6 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     name.replace(".", "_of_"): function for name, function in KNOWN.items() if "." in name
 } | {"Entry": Entry}
 """The functions of modules and classes, by the names that loops have for them."""
-
-
-def is_inlined(op: Op) -> bool:
-    """Say whether the expression of a step takes the place of its function, which Python code would have to call."""
-    return op.expression is not None and (type(op.fn) in _WORTH_IT or hasattr(type(op.fn), "around"))
-
-
-_WORTH_IT = frozenset({FunctionType, functools.partial, itemgetter, attrgetter, methodcaller})
-"""A function written in C is called as fast as it could be named."""
 
 
 def with_syntax(source: str, values: dict[str, tuple[ast.expr, bool]]) -> ast.Module:
