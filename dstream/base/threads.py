@@ -21,7 +21,15 @@ from types import TracebackType
 from typing import Generic, ParamSpec, Protocol, TypeVar
 from weakref import WeakSet
 
-__all__ = ["Renewed", "RenewedLock", "contextmanager", "in_a_thread", "renewed_after_fork"]
+__all__ = [
+    "Renewed",
+    "RenewedLock",
+    "closing",
+    "closing_with",
+    "contextmanager",
+    "in_a_thread",
+    "renewed_after_fork",
+]
 
 
 class Renewed(Protocol):
@@ -201,3 +209,28 @@ class _Context(AbstractContextManager[T], Generic[T]):
                 raise
             BaseException.__setattr__(error, "__traceback__", traceback)
         return False
+
+
+Leave = Callable[[type[BaseException] | None, BaseException | None, TracebackType | None], None]
+
+
+def closing(close: Callable[[], object]) -> Leave:
+    """Return a callback for `ExitStack` that closes something; its failure does not hide an earlier one."""
+
+    def leave(kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        try:
+            close()
+        except Exception:
+            if error is None or isinstance(error, GeneratorExit):
+                raise
+
+    return leave
+
+
+def closing_with(close: Callable[[BaseException | None], object]) -> Leave:
+    """Return a callback for `ExitStack` that closes something; it receives the failure, and raises nothing."""
+
+    def leave(kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        close(None if isinstance(error, GeneratorExit) else error)
+
+    return leave

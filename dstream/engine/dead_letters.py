@@ -15,14 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 from dstream.failures import near
 from dstream.operators.rows.spill import Run
-from dstream.plan.operations.streams import CallResults, Chain, Core, Read
+from dstream.plan.operations.streams import Core
+from dstream.plan.properties import guards_of
 from dstream.plan.steps import Guard, Step
 from dstream.values import DeadLetter
 
 if TYPE_CHECKING:
     from dstream.engine.progress import Progress
 
-__all__ = ["RecoveryReport", "guards_of"]
+__all__ = ["RecoveryReport"]
 
 
 _HELD = 1024
@@ -80,15 +81,6 @@ class RecoveryReport:
     def _watching(self, items: Iterator[Any]) -> Iterator[Any]:
         with self:
             yield from items
-
-
-def guards_of(operations: Iterable[Core]) -> Iterator[Guard]:
-    """Give the guards of the operations of a plan."""
-    for each in operations:
-        if isinstance(each, Chain):
-            yield from chain.from_iterable(op.guards for op in each.ops)
-        elif isinstance(each, CallResults | Read):
-            yield from each.guards
 
 
 class _Taken:

@@ -11,7 +11,6 @@ from typing import Any
 from dstream.engine.compiler import ClusterFacts, ColumnMode, compiled
 from dstream.engine.compiler.ends import FEW
 from dstream.engine.compiler.inputs import Keep, parts_of
-from dstream.engine.dead_letters import guards_of
 from dstream.engine.physical.decisions import Assembled, Combined, Ending, Last, Nothing, Pulled
 from dstream.engine.physical.vertices import Applied, Items, Pending, Vertex, piped
 from dstream.engine.tasks.sinks import WriteItems
@@ -21,7 +20,7 @@ from dstream.explain.picture import Picture
 from dstream.explain.routes import calls_of
 from dstream.plan.operations.stages import Several
 from dstream.plan.operations.streams import Cache, CacheIdentity, Concat, Core, End, Loop, ToList, Write
-from dstream.plan.properties import configuration, is_bounded, is_ordered, ordered_operations, parallelism
+from dstream.plan.properties import configuration, guards_of, is_bounded, is_ordered, ordered_operations, parallelism
 from dstream.plan.stages import NOTHING, ONE, Amount, Call, Exchange, Job, Stage, Stages, exactly, total
 from dstream.plan.walk import CacheContent, CacheLookup, nothing_kept, recalled, topological
 from dstream.spi import Collector, Sink

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import NamedTuple
 
 from dstream.errors import IllegalStateError, UnsupportedError
@@ -21,11 +22,14 @@ from dstream.plan.operations.stages import (
     Fork,
     OverEpochs,
     ProcessorGraph,
+    ServiceFunction,
     Several,
     Spread,
+    UsingBatches,
 )
 from dstream.plan.operations.streams import (
     Cache,
+    CallResults,
     Chain,
     Concat,
     Configure,
@@ -43,7 +47,7 @@ from dstream.plan.operations.streams import (
     Top,
     Unordered,
 )
-from dstream.plan.steps import unchanged
+from dstream.plan.steps import Guard, unchanged
 from dstream.plan.walk import CacheContent, CacheLookup, each, fold, inputs_first, nothing_kept, topological
 from dstream.spi.source import Held, SizedSource
 
@@ -53,6 +57,7 @@ __all__ = [
     "bounded_operations",
     "check",
     "configuration",
+    "guards_of",
     "is_bounded",
     "is_of_epoch",
     "is_ordered",
@@ -61,6 +66,7 @@ __all__ = [
     "ordered_operations",
     "parallelism",
     "place",
+    "served_steps",
 ]
 
 
@@ -340,3 +346,21 @@ def _placed(items: _Items) -> Placement:
 
 def _there(why: str) -> Placement:
     return Placement(is_here=False, reason=f"runs on Spark: {why}")
+
+
+def served_steps(operations: Iterable[Core]) -> Iterator[ServiceFunction]:
+    """Give the functions of the operations of a plan that need a service."""
+    for node in operations:
+        if isinstance(node, Chain):
+            yield from (op.fn for op in node.ops if isinstance(op.fn, ServiceFunction))
+        elif isinstance(node, UsingBatches):
+            yield node.served
+
+
+def guards_of(operations: Iterable[Core]) -> Iterator[Guard]:
+    """Give the guards of the operations of a plan."""
+    for node in operations:
+        if isinstance(node, Chain):
+            yield from chain.from_iterable(op.guards for op in node.ops)
+        elif isinstance(node, CallResults | Read):
+            yield from node.guards

@@ -20,10 +20,10 @@ from reducers import to_ilist
 @pytest.fixture
 def known(spark_context):
     """Return how many plans are known, and how often one of them was asked for."""
-    cluster = spark_context.running_engine()._cluster
+    backend = spark_context.running_engine()._backend
 
     def read():
-        info = cluster._plans.carrying.cache_info()
+        info = backend.plans.carrying.cache_info()
         return info.currsize, info.hits + info.misses
 
     return read
@@ -41,7 +41,7 @@ def test_jobs_of_as_many_tasks_run_one_plan(spark_context, known):
 
 def test_a_first_job_runs_the_plan_of_the_one_that_warms_up(spark_context, known):
     """So it is planned before anybody waits for it, where it has as many tasks."""
-    spark_context.running_engine()._cluster._plans.carrying.cache_clear()
+    spark_context.running_engine()._backend.plans.carrying.cache_clear()
     spark_context.running_engine().warm_up()
     plans, asked = known()
     assert spark_context.stream([1, 2], 2).map(str).to_list() == ["1", "2"]

@@ -14,6 +14,7 @@ from dstream import Pipeline
 from dstream.engine.physical.vertices import EVERYTHING
 from dstream.engine.spark.run import engine, graphs
 from dstream.engine.spark.run.backend import SparkBackend
+from dstream.engine.spark.run.jobs import StageRunner
 from dstream.engine.tasks.readers import read_items
 from dstream.engine.tasks.routing import RouteInTurn
 from dstream.engine.tasks.rows import COUNTS, ITEMS, LAST, SAMPLE, ExpectedRows, Row, counting_sent
@@ -132,9 +133,9 @@ def losing(monkeypatch: pytest.MonkeyPatch, times: float = inf, **lost: int) -> 
         left -= 1
         return left >= 0
 
-    def lossy(cluster: SparkBackend, frame: Any, targets: int) -> Any:
+    def lossy(backend: SparkBackend, frame: Any, targets: int) -> Any:
         condition = " and ".join(f"{name} = {value}" for name, value in lost.items())
-        return shuffled(cluster, frame.where(f"not ({condition})") if loses() else frame, targets)
+        return shuffled(backend, frame.where(f"not ({condition})") if loses() else frame, targets)
 
     def lossy_here(rows: Iterable[Row], targets: int) -> Any:
         found = list(rows)
@@ -149,7 +150,7 @@ def losing(monkeypatch: pytest.MonkeyPatch, times: float = inf, **lost: int) -> 
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Whether shuffles of epochs go through this process where they can, or Spark moves the rows of all."""
     if request.param == "Spark":
-        monkeypatch.setattr(SparkBackend, "folder_of_rows", lambda cluster: None)
+        monkeypatch.setattr(StageRunner, "shuffle_folder", lambda runner: None)
     return str(request.param)
 
 

@@ -25,7 +25,7 @@ def test_each_partition_has_an_int_that_spark_places_there():
 
 def test_rows_are_placed_without_repartition_by_id(spark_context, monkeypatch):
     """On Spark itself: each key in one of the partitions, whose items keep their order."""
-    monkeypatch.setattr(classic, "has", lambda part: part is not Feature.REPARTITION_BY_ID)
+    monkeypatch.setattr(classic, "_has", lambda part: part is not Feature.REPARTITION_BY_ID)
     numbers = spark_context.stream(range(60), 4).partition_by(7, key=lambda n: n % 20)
     parts = [list(part) for part in numbers.partitions()]
 

@@ -13,10 +13,9 @@ from dstream.engine.compiler.ends import reads_only
 from dstream.engine.physical.decisions import Each, Pulled
 from dstream.engine.spark.run import execution as facts
 from dstream.engine.spark.run import execution as looping
-from dstream.engine.spark.run.backend import SparkBackend
-from dstream.engine.spark.run.driver import ShuffleFiles, SideOutputActions
 from dstream.engine.spark.run.execution import waves
 from dstream.engine.spark.run.graphs import SparkGraphRun
+from dstream.engine.spark.run.jobs import RunOptions, StageRunner
 from dstream.engine.spark.run.segments import SplitSegment
 from dstream.engine.tasks.rows import ITEMS, Row
 from dstream.operators.rows.batches import dumps_items
@@ -24,27 +23,20 @@ from dstream.plan import Filter, Limit, Map, Parallel, Partitions, Read, Sorted,
 from reducers import to_ilist
 from sources import Items
 
-CLUSTER = SimpleNamespace(
-    cores=2,
+RUNNER = SimpleNamespace(
+    backend=SimpleNamespace(cores=2, setting=lambda name: "10m", broadcast_limit=2**20, column_mode="auto"),
+    options=RunOptions(),
     counting=lambda: None,
-    setting=lambda name: "10m",
-    broadcast_limit=2**20,
-    column_mode="auto",
-    is_one_task=False,
 )
 
 
 def pieces(root, *, in_small_pieces: bool) -> int:
     """Return into how many pieces a plan is divided."""
     plan = rewrite(Partitions(root))
-    known = facts.facts_of(plan, CLUSTER, in_small_pieces=in_small_pieces)
+    known = facts.facts_of(plan, RUNNER, in_small_pieces=in_small_pieces)
     graph, _ = compiled(plan, known)
     assert isinstance(graph.ending, Each)
-    return (
-        SparkGraphRun(graph, known, CLUSTER, SideOutputActions({}), ShuffleFiles())
-        .flow(graph.ending.inputs)
-        .count_partitions()
-    )
+    return SparkGraphRun(graph, known, RUNNER).flow(graph.ending.inputs).count_partitions()
 
 
 @pytest.mark.parametrize(
@@ -87,7 +79,7 @@ class FakeRun:
     """A run whose pieces give one row of some bytes each, and which keeps the sizes of its waves."""
 
     def __init__(self, count: int, size: int) -> None:
-        self.cluster = SimpleNamespace(cores=8)
+        self.runner = SimpleNamespace(backend=SimpleNamespace(cores=8))
         self.sizes: list[int] = []
         self._pieces, self._size = range(count), size
 
@@ -113,7 +105,7 @@ class FakeRun:
 def test_the_size_of_a_wave_follows_from_that_of_the_last(monkeypatch, size, expected):
     """Four times as many pieces as before, as long as they fit together; as many as at first in any case."""
     monkeypatch.setattr(looping, "_WAVE_BYTES", 1200)
-    monkeypatch.setattr(looping, "piece_rows", lambda wave, sink, first, cluster: wave)
+    monkeypatch.setattr(looping, "piece_rows", lambda wave, sink, first, runner: wave)
     run = FakeRun(100, size)
 
     assert list(waves(run, ALL)) == list(range(100))
@@ -122,7 +114,7 @@ def test_the_size_of_a_wave_follows_from_that_of_the_last(monkeypatch, size, exp
 
 def test_a_wave_runs_only_when_it_is_asked_for(monkeypatch):
     """Who leaves a loop early runs no more."""
-    monkeypatch.setattr(looping, "piece_rows", lambda wave, sink, first, cluster: wave)
+    monkeypatch.setattr(looping, "piece_rows", lambda wave, sink, first, runner: wave)
     run = FakeRun(100, 10)
     items = waves(run, ALL)
 
@@ -134,14 +126,14 @@ def test_a_wave_runs_only_when_it_is_asked_for(monkeypatch):
 def fetched(monkeypatch):
     """How many bytes come to the caller with each job, in parts that are small."""
     monkeypatch.setattr(looping, "_HELD_BYTES", 4000)
-    fetched, all_rows = [], SparkBackend.rows
+    fetched, all_rows = [], StageRunner.rows
 
-    def rows(cluster, frame):
-        seen = list(all_rows(cluster, frame))
+    def rows(runner, frame):
+        seen = list(all_rows(runner, frame))
         fetched.append(sum(len(row.payload) for row in seen))
         return iter(seen)
 
-    monkeypatch.setattr(SparkBackend, "rows", rows)
+    monkeypatch.setattr(StageRunner, "rows", rows)
     return fetched
 
 

@@ -18,6 +18,7 @@ from dstream.engine.physical.vertices import EVERYTHING, ITEMS_AND_BESIDE, Outpu
 from dstream.engine.spark.run import driver, engine, graphs
 from dstream.engine.spark.run.backend import SparkBackend
 from dstream.engine.spark.run.driver import ShuffleFiles, by_target, rows_taken
+from dstream.engine.spark.run.jobs import StageRunner
 from dstream.engine.spark.run.segments import chosen_rows
 from dstream.engine.tasks.rows import (
     COUNTS,
@@ -153,13 +154,13 @@ def test_rows_come_to_their_targets_as_spark_brings_them(
 ) -> None:
     """Those of a port, in the order in which a task reads them."""
     rows, targets = some_rows(), 3
-    cluster: SparkBackend = spark_context.running_engine()._cluster  # type: ignore[attr-defined]
+    backend: SparkBackend = spark_context.running_engine()._backend  # type: ignore[attr-defined]
     table = pa.Table.from_pylist([row._asdict() for row in rows], arrow_schema())
-    frame = chosen_rows(cluster.port.session.createDataFrame(table), port)
+    frame = chosen_rows(backend.port.session.createDataFrame(table), port)
     if as_items:
         channel = f"case when channel = {COUNTS} then channel else 0 end as channel"
         frame = frame.selectExpr("target", "source", "sequence", channel, "size", "payload")
-    moved = cluster.shuffled(cluster.beside(frame, behind) if behind else frame, targets)
+    moved = backend.shuffled(backend.beside(frame, behind) if behind else frame, targets)
     by_spark = [row._replace(payload=bytes(row.payload)) for row in from_record_batches(moved.toArrow().to_batches())]
 
     taken = Taken(None, port, behind, as_items)  # type: ignore[arg-type]  # Its rows are here.
@@ -171,7 +172,7 @@ def test_rows_come_to_their_targets_as_spark_brings_them(
 
 def test_java_removes_what_a_driver_leaves_that_is_killed(spark_context: ds.Context) -> None:
     """It ends with its driver, and has the folder of such files among those that it removes then."""
-    port: Any = spark_context.running_engine()._cluster.port  # type: ignore[attr-defined]
+    port: Any = spark_context.running_engine()._backend.port  # type: ignore[attr-defined]
     java, folder = port.session._jvm, port.local_folder()
 
     assert java.org.apache.spark.util.ShutdownHookManager.hasShutdownDeleteDir(java.java.io.File(folder))
@@ -197,7 +198,9 @@ def travelling(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
 @pytest.fixture
 def folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
     """The folder in which runs have those of their rows; none is left there."""
-    monkeypatch.setattr(SparkBackend, "folder_of_rows", lambda cluster: str(tmp_path) if cluster.counts_rows else None)
+    monkeypatch.setattr(
+        StageRunner, "shuffle_folder", lambda runner: str(tmp_path) if runner.options.counts_rows else None
+    )
     yield tmp_path
     assert list(tmp_path.iterdir()) == []
 

@@ -58,7 +58,7 @@ def test_rows_without_columns_are_counted(monkeypatch):
 
 def test_a_group_is_cancelled_until_one_of_its_jobs_ran(monkeypatch):
     """Without `cancelJobGroupAndFutureJobs`, which also ends a job that Spark does not know yet."""
-    monkeypatch.setattr(classic, "has", lambda part: part is not Feature.FUTURE_JOBS)
+    monkeypatch.setattr(classic, "_has", lambda part: part is not Feature.FUTURE_JOBS)
     running, cancelled, waited = iter([[], [7], [7, 8]]), [], []
     tracker = SimpleNamespace(getActiveJobsIds=lambda: next(running), getJobIdsForGroup=lambda group: [8])
     context = SimpleNamespace(
@@ -77,7 +77,7 @@ def test_a_group_is_cancelled_until_one_of_its_jobs_ran(monkeypatch):
 
 def test_a_frame_of_a_table_needs_no_arrow_in_spark(spark_context, monkeypatch):
     """Java reads the stream of Arrow; all rows arrive."""
-    monkeypatch.setattr(classic, "has", lambda part: part is not Feature.ARROW_TABLES)
+    monkeypatch.setattr(classic, "_has", lambda part: part is not Feature.ARROW_TABLES)
     [port] = [classic.ClassicPort(spark_context.spark)]
     frame = port.frame_of(pa.table({"n": range(200), "payload": [b"x"] * 200}))
 

@@ -14,7 +14,7 @@ import reducers
 from collectors import counting, grouping_by, to_bags
 from dstream.connectors.memory import Range
 from dstream.engine.spark.port.classic import ClassicPort
-from dstream.engine.spark.run.backend import CarriedStage, SparkBackend
+from dstream.engine.spark.run.jobs import CarriedStage, StageRunner
 from dstream.gatherers import Gatherer, fold, map_concurrent, scan, window_sliding
 from dstream.plan.stage_nodes import HashJoin, Spread, Stateful
 from dstream.plan.stages import Stages
@@ -55,7 +55,7 @@ def measuring(spark: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Measured]
     """Count what Spark does meanwhile."""
     measured, group = Measured(), f"explained {next(_groups)}"
     for name in ("rows", "places", "rows_one_partition_at_a_time"):
-        monkeypatch.setattr(SparkBackend, name, _counting(getattr(SparkBackend, name), measured))
+        monkeypatch.setattr(StageRunner, name, _counting(getattr(StageRunner, name), measured))
     monkeypatch.setattr(ClassicPort, "pinned", _counting(ClassicPort.pinned, measured))
     context = spark.sparkContext
     context.setJobGroup(group, group)

@@ -196,7 +196,6 @@ from types import SimpleNamespace
 from dstream import Entry, Stream
 from dstream.gatherers import scan
 from dstream.engine.compiler import ClusterFacts, compiled
-from dstream.engine.spark.run.driver import ShuffleFiles, SideOutputActions
 from dstream.engine.spark.run.graphs import SparkGraphRun
 from dstream.plan import Partitions, rewrite
 stream = Stream.of(1, 2)
@@ -204,7 +203,7 @@ for _ in range(60):
     stream = stream.map(abs) + stream.filter(bool)
 facts = ClusterFacts(2, 2, 0)
 graph, _ = compiled(rewrite(Partitions(stream._node)), facts)
-run = SparkGraphRun(graph, facts, SimpleNamespace(counting=lambda: None), SideOutputActions({}), ShuffleFiles())
+run = SparkGraphRun(graph, facts, SimpleNamespace(counting=lambda: None))
 flow = run.flow(graph.ending.inputs)
 print(len(list(itertools.islice(flow.segments[0].pieces, 5))))
 """

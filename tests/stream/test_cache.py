@@ -25,7 +25,7 @@ from dstream.testing.engines import MASTER, SETTINGS
 def caches_of(context):
     """Return what the engine of a context keeps."""
     engine = context.running_engine()
-    return engine._caches if context.engine == "local" else engine._cluster.caches
+    return engine._caches if context.engine == "local" else engine._backend.caches
 
 
 def test_cache_computes_once(engine):

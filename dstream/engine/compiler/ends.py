@@ -19,7 +19,6 @@ from dstream.engine.compiler.inputs import chain_read, in_the_caller
 from dstream.engine.compiler.keyed import partials
 from dstream.engine.compiler.processors import in_parts
 from dstream.engine.compiler.walk import ClusterFacts, Compiling, OfOne, called_as, compile_end, compile_node
-from dstream.engine.dead_letters import guards_of
 from dstream.engine.physical.decisions import (
     Assembled,
     Combined,
@@ -70,7 +69,7 @@ from dstream.plan.operations.streams import (
     ToList,
     Write,
 )
-from dstream.plan.properties import is_bounded
+from dstream.plan.properties import guards_of, is_bounded
 from dstream.plan.steps import Op
 from dstream.plan.walk import fold, topological
 from dstream.processors.groups import GroupInput, GroupShuffle, WritingResults

@@ -14,6 +14,7 @@ from itertools import chain
 from typing import Any
 
 from dstream.base.memory import Bound
+from dstream.base.threads import closing, closing_with
 from dstream.engine.cancellation import Cancellation
 from dstream.engine.dead_letters import RecoveryReport
 from dstream.engine.display import ProgressFacts
@@ -26,12 +27,12 @@ from dstream.operators.rows.cache_source import CachedItems
 from dstream.operators.rows.caches import Caches
 from dstream.operators.rows.guards import HandlerOfMisread, items_of
 from dstream.operators.rows.operations import ItemCount, Watermarks, operation
-from dstream.operators.rows.services import TaskServices, closing, closing_with
+from dstream.operators.rows.services import TaskServices
 from dstream.operators.rows.stack import Depth, relayed, stack_is_deep
 from dstream.plan.operations.pairs import CoGroup, TwoStreams
-from dstream.plan.operations.stages import Aggregate, OverEpochs, ProcessorGraph, ServiceFunction, Spread, served_steps
+from dstream.plan.operations.stages import Aggregate, OverEpochs, ProcessorGraph, ServiceFunction, Spread
 from dstream.plan.operations.streams import Cache, CallResults, Concat, Core, Hint, Read, ReadCache, Table, Unary
-from dstream.plan.properties import bounded_operations, is_of_epoch, is_ordered
+from dstream.plan.properties import bounded_operations, is_of_epoch, is_ordered, served_steps
 from dstream.plan.steps import Guard, Op, Step
 from dstream.plan.walk import CacheContent, topological
 

@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from dstream.base.memory import Bound, Growth, small_lists
+from dstream.base.threads import closing, closing_with
 from dstream.engine.tasks.process import NO_RUN, SharedServices, shared_services
 from dstream.engine.tasks.rows import FAILED, ITEMS, WATERMARKS, ExpectedRows, Row
 from dstream.errors import EngineError
 from dstream.failures.transport import WorkerFailure, as_text
 from dstream.operators.rows.batches import Batcher, dumps_items, loads
 from dstream.operators.rows.operations import ItemCount, Task, Watermarks, in_chain
-from dstream.operators.rows.services import TaskServices, closing, closing_with
+from dstream.operators.rows.services import TaskServices
 from dstream.operators.rows.spill import Run
 from dstream.plan.operations.stages import ServiceFunction
 from dstream.plan.steps import Guard, Op, Step
@@ -91,7 +92,7 @@ class StageTask:
         self.watermarks = Watermarks()
         self.reads_all = False
         self.counts_rows = False
-        self._services = TaskServices()
+        self._services: TaskServices | None = None
         self._shared: SharedServices | None = None
         self._ending = ExitStack()
         self._side_rows = SideRows()
@@ -148,7 +149,8 @@ class StageTask:
         """Return what the service of a step gives: that of this process, or of this task."""
         if served.opened().shared and self.run.home is not None:
             return self._shared_services().get(served, step)
-        if not self._services:
+        if self._services is None:
+            self._services = TaskServices()
             self.at_end(self._services.destroy)
         return self._services.get(served, step)
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
-from types import TracebackType
+from collections.abc import Iterator
 from typing import Any
 
 from dstream.base.memory import pieces
@@ -13,7 +12,7 @@ from dstream.operators.rows.operations import Operation, Task, operation
 from dstream.plan.operations.stages import ServiceFunction, UsingBatches
 from dstream.plan.steps import Step
 
-__all__ = ["TaskServices", "closing"]
+__all__ = ["TaskServices"]
 
 
 class TaskServices:
@@ -49,31 +48,6 @@ def _destroy(served: ServiceFunction, step: Step, made: Any) -> None:
     if destroy is not None:
         with naming(step):
             destroy(made)
-
-
-Leave = Callable[[type[BaseException] | None, BaseException | None, TracebackType | None], None]
-
-
-def closing(close: Callable[[], object]) -> Leave:
-    """Return a callback for `ExitStack` that closes something; its failure does not hide an earlier one."""
-
-    def leave(kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
-        try:
-            close()
-        except Exception:
-            if error is None or isinstance(error, GeneratorExit):
-                raise
-
-    return leave
-
-
-def closing_with(close: Callable[[BaseException | None], object]) -> Leave:
-    """Return a callback for `ExitStack` that closes something; it receives the failure, and raises nothing."""
-
-    def leave(kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
-        close(None if isinstance(error, GeneratorExit) else error)
-
-    return leave
 
 
 @operation.register

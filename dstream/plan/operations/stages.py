@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 from dstream.errors import IllegalStateError
 from dstream.failures import is_our_name
-from dstream.plan.operations.streams import Cache, Chain, Core, OrderPreserving, Unary, Write, node
+from dstream.plan.operations.streams import Cache, Core, OrderPreserving, Unary, Write, node
 from dstream.plan.steps import Step
 from dstream.spi.collector import AggregateOperation, Collector
 from dstream.spi.runtime import OpenedLater, Service
@@ -43,7 +43,6 @@ __all__ = [
     "Stateful",
     "UsingBatches",
     "functions_of_graph",
-    "served_steps",
 ]
 
 
@@ -144,15 +143,6 @@ class UsingBatches(OrderPreserving):
 
     served: ServiceFunction
     size: int
-
-
-def served_steps(operations: Iterable[Core]) -> Iterator[ServiceFunction]:
-    """Give the functions of the operations of a plan that need a service."""
-    for each in operations:
-        if isinstance(each, Chain):
-            yield from (op.fn for op in each.ops if isinstance(op.fn, ServiceFunction))
-        elif isinstance(each, UsingBatches):
-            yield each.served
 
 
 @node

@@ -92,6 +92,9 @@ def _rotated(number: int, bits: int) -> int:
     return (number << bits | number >> (32 - bits)) % _BITS
 
 
+_has = functools.cache(has)
+"""The answers of `has`: the PySpark of a process stays the same."""
+
 _DESCRIPTION = "spark.job.description"
 _GROUP = "spark.jobGroup.id"
 _WORKER_LOGS = "spark.sql.pyspark.worker.logging.enabled"
@@ -189,19 +192,19 @@ class ClassicPort:
         udf: Any = pandas_udf(function, schema, _MAP_ARROW)  # type: ignore[call-overload]
         java: Any = frame._jdf
         applied = udf(*map(self.column, names))._jc
-        if has(Feature.JAVA_COLUMNS):
+        if _has(Feature.JAVA_COLUMNS):
             mapped = java.mapInArrow(applied, False, None)
         else:
             mapped = java.pythonMapInArrow(applied.expr(), False)
         return type(frame)(mapped, frame.sparkSession)
 
     def placed(self, frame: DataFrame, partitions: int, place: Column) -> DataFrame:
-        if has(Feature.REPARTITION_BY_ID):
+        if _has(Feature.REPARTITION_BY_ID):
             return frame.repartitionById(partitions, place)
         return placed_by_hash(frame, partitions, place)
 
     def frame_of(self, table: pa.Table) -> DataFrame:
-        if has(Feature.ARROW_TABLES):
+        if _has(Feature.ARROW_TABLES):
             return self.session.createDataFrame(table)
         return _frame_of_stream(self.session, table)
 
@@ -353,7 +356,7 @@ class ClassicJobs:
     def cancel(self) -> None:
         if self._is_tagged:
             self._context.cancelJobsWithTag(self._tag)
-        elif has(Feature.FUTURE_JOBS):
+        elif _has(Feature.FUTURE_JOBS):
             java: Any = self._context._jsc  # `cancelJobGroup` of PySpark 4.3 leaves a job alone that is not known yet.
             java.sc().cancelJobGroupAndFutureJobs(self._tag)
         else:

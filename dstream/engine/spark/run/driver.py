@@ -197,15 +197,7 @@ class SideOutputActions:
     """What to call in this process for each channel beside the items."""
 
     def __init__(self, actions: Mapping[int, Action]) -> None:
-        self._actions = dict(actions)
-
-    def add(self, actions: Mapping[int, Action]) -> None:
-        """Take further channels."""
-        self._actions.update(actions)
-
-    def __bool__(self) -> bool:
-        """Say whether anything comes beside items."""
-        return bool(self._actions)
+        self._actions = actions
 
     def deliver(
         self, beside: Iterable[Row], before: Mapping[int, int] = _NONE, counted: dict[int, int] | None = None

@@ -27,18 +27,19 @@ from dstream.engine.physical.decisions import (
 from dstream.engine.physical.vertices import Items
 from dstream.engine.progress import Call, Progress
 from dstream.engine.spark.port.errors import translating
-from dstream.engine.spark.run.backend import CarriedStage, LastRows, SparkBackend, packed_split
+from dstream.engine.spark.run.backend import SparkBackend, packed_split
+from dstream.engine.spark.run.driver import ShuffleFiles
 from dstream.engine.spark.run.execution import SparkRun, pulled
-from dstream.engine.spark.run.jobs import ItemCounts, OperationJobs
+from dstream.engine.spark.run.jobs import CarriedStage, ItemCounts, LastRows, OperationJobs, RunOptions, StageRunner
 from dstream.engine.spark.run.segments import SplitSegment, chosen_rows, last_rows, piece_rows, segment_rows
 from dstream.engine.tasks.rows import COLUMNS, ITEMS
 from dstream.engine.tasks.sinks import WriteItems
 from dstream.engine.tasks.stage import Piece, read_columns, read_tables, search_path
 from dstream.failures import naming
 from dstream.plan.capture_checks import check_captures
-from dstream.plan.operations.stages import Several, served_steps
+from dstream.plan.operations.stages import Several
 from dstream.plan.operations.streams import End, Loop, Partitions, ToList
-from dstream.plan.properties import check, configuration, is_bounded, is_of_epoch
+from dstream.plan.properties import check, configuration, guards_of, is_bounded, is_of_epoch, served_steps
 from dstream.plan.steps import Step
 from dstream.plan.walk import of_one_run, recalled, topological
 from dstream.schema.tables import schema_of, table_of, unpacked_batches
@@ -85,17 +86,17 @@ def _refusal(column: str, kind: pa.DataType, instead: str) -> str:
     )
 
 
-def frame_of_rows(frame: DataFrame, schema: pa.Schema, cluster: SparkBackend) -> DataFrame:
+def frame_of_rows(frame: DataFrame, schema: pa.Schema, backend: SparkBackend) -> DataFrame:
     """Return a DataFrame of the Arrow batches that the payloads of `frame` hold, in the columns of `schema`."""
     columns, path = columns_of_spark(schema), search_path()
 
     def dstream_columns(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return read_columns(schema, path, batches)
 
-    return cluster.port.mapped(frame, dstream_columns, columns)
+    return backend.port.mapped(frame, dstream_columns, columns)
 
 
-def frame_of_splits(splits: Sequence[Any], schema: pa.Schema, cluster: SparkBackend) -> DataFrame:
+def frame_of_splits(splits: Sequence[Any], schema: pa.Schema, backend: SparkBackend) -> DataFrame:
     """Return a DataFrame of the Arrow batches that splits read, one task for each."""
     columns, path = columns_of_spark(schema), search_path()
     pickled = [packed_split(split, "this collection") for split in splits]
@@ -103,7 +104,7 @@ def frame_of_splits(splits: Sequence[Any], schema: pa.Schema, cluster: SparkBack
     def dstream_table(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return read_tables(pickled, path, batches)
 
-    return cluster.port.mapped(cluster.numbers(len(pickled)), dstream_table, columns)
+    return backend.port.mapped(backend.numbers(len(pickled)), dstream_table, columns)
 
 
 class SparkEngine:
@@ -111,16 +112,16 @@ class SparkEngine:
 
     name = "spark"
 
-    def __init__(self, cluster: SparkBackend, stop: Callable[[], None], progress: Progress) -> None:
-        self._cluster = cluster
+    def __init__(self, backend: SparkBackend, stop: Callable[[], None], progress: Progress) -> None:
+        self._backend = backend
         self._stop = stop
         self._progress = progress
-        self._counts = ItemCounts(cluster.port)
+        self._counts = ItemCounts(backend.port)
 
     @property
     def spark(self) -> Any:
         """The session that the plans run on."""
-        return self._cluster.port.session
+        return self._backend.port.session
 
     def submit(self, end: End | Several) -> Submitted:
         """Return a run of the plan on Spark."""
@@ -132,8 +133,8 @@ class SparkEngine:
         check_captures(plan)
         if isinstance(plan, Several):
             check(plan, needs_end=True)
-        self._cluster.check_running()
-        end = recalled(of_one_run(plan), self._cluster.caches.found)
+        self._backend.check_running()
+        end = recalled(of_one_run(plan), self._backend.caches.found)
         run = self._begun(end, call or Call.of_step(end.step), cancellation)
         if isinstance(end, Loop | Partitions):
             return _result(end, run)
@@ -142,38 +143,49 @@ class SparkEngine:
 
     def _begun(self, end: End | Several, call: Call, cancellation: Cancellation) -> SparkRun:
         """Return a run of a plan that ends in `call`."""
-        work = OperationJobs(self._cluster.port, self._progress, self._counts, call, cancellation.check)
+        work = OperationJobs(self._backend.port, self._progress, self._counts, call, cancellation.check)
         cancellation.by(work.cancel)
-        cluster = self._cluster.having(files_here()).at_work(work).with_settings(configuration(end))
-        if is_of_epoch(end):
-            cluster = cluster.of_epoch(is_small=isinstance(end, Several) and end.is_small)
+        backend = self._backend.with_settings(configuration(end))
+        is_epoch = is_of_epoch(end)
+        options = RunOptions(
+            work,
+            work.call,
+            files=self._backend.files_of_job(files_here()),
+            hands_failures_on=is_epoch,
+            counts_rows=is_epoch,
+            is_one_task=is_epoch and isinstance(end, Several) and end.is_small,
+        )
         in_small_pieces = isinstance(end, Loop) and is_bounded(end) and reads_only(end.upstream)
         operations = topological(end)
-        is_shared = any(each.opened().shared for each in served_steps(operations))
-        home = cluster.new_home() if is_shared else None
-        return SparkRun(end, cluster.serving(home), RecoveryReport(operations, self._progress), in_small_pieces, home)
+        if any(each.opened().shared for each in served_steps(operations)):
+            options = replace(options, services=self._backend.service_listener())
+        recovered = RecoveryReport(operations, self._progress) if any(guards_of(operations)) else None
+        runner = StageRunner(backend, options)
+        files = None if runner.shuffle_folder() is None else ShuffleFiles()
+        return SparkRun(end, runner, recovered, in_small_pieces, files)
 
     def data_frame(self, splits: Sequence[Any], schema: Any) -> DataFrame:
         """Return a lazy DataFrame over splits with `read_arrow`; each is read by one task, whenever Spark asks."""
-        self._cluster.check_running()
-        return frame_of_splits(splits, schema, self._cluster)
+        self._backend.check_running()
+        return frame_of_splits(splits, schema, self._backend)
 
     def cores(self) -> int:
         """Return how many tasks run at the same time."""
-        return self._cluster.cores
+        return self._backend.cores
 
     def warm_up(self) -> None:
         """Run a job without items, so that workers are there, and what a first job needs is loaded."""
         nothing = [Piece(None, (), (), None)] * min(self.cores(), 2)
-        list(self._cluster.rows(last_rows(SplitSegment(nothing), WriteItems(), 0, self._cluster)))
+        runner = StageRunner(self._backend)
+        list(runner.rows(last_rows(SplitSegment(nothing), WriteItems(), 0, runner)))
 
     def is_lost(self) -> bool:
         """Say whether Spark was stopped, or its process is gone."""
-        return not self._cluster.port.is_alive()
+        return not self._backend.port.is_alive()
 
     def close(self) -> None:
         """Let go of what `cache()` steps keep; stop the session if this engine started it."""
-        self._cluster.caches.clear()
+        self._backend.caches.clear()
         self._stop()
 
 
@@ -201,8 +213,8 @@ def _of_each_end(several: Several, run: SparkRun) -> list[Any]:
     results: dict[int, Any] = {}
     for part in parts_of(several):
         # What a graph before this one has kept is read from here on, and nothing of what stands before it is looked at.
-        end = recalled(part.end, run.cluster.caches.found)
-        graph = replace(run, end=end, cluster=run.cluster.doing(end.step, ""))
+        end = recalled(part.end, run.runner.backend.caches.found)
+        graph = replace(run, end=end, runner=run.runner.doing(end.step, ""))
         rows, finish = graph.last()
         result = _finished(rows, finish, end.step, graph)
         results.update(zip(part.numbers, result if isinstance(finish, Separated) else [result], strict=True))
@@ -236,16 +248,16 @@ def _partitions(inputs: Items, run: SparkRun) -> list[Iterator[Any]]:
     for segment in run.flow(inputs).segments:
         if isinstance(segment, SplitSegment):
             frames: Iterable[DataFrame] = (
-                piece_rows([piece], WriteItems(), number, run.cluster) for number, piece in enumerate(segment.pieces)
+                piece_rows([piece], WriteItems(), number, run.runner) for number, piece in enumerate(segment.pieces)
             )
         else:
-            pinned = run.cluster.port.pinned(segment_rows(segment, WriteItems(), 0, run.cluster))
+            pinned = run.runner.port.pinned(segment_rows(segment, WriteItems(), 0, run.runner))
             # What `peek` saw in partitions of which there are no more now comes with the first one.
             beyond = f" or (channel > {ITEMS} and source >= {segment.partitions})"
             frames = (
                 pinned.where(f"source = {number}{'' if number else beyond}") for number in range(segment.partitions)
             )
-        iterators += [run.recovered.watching(run.lazily(frame)) for frame in frames]
+        iterators += [run.watching(run.lazily(frame)) for frame in frames]
     return run.together(iterators)
 
 
@@ -277,7 +289,7 @@ def _arrow(rows: LastRows, step: Step, run: SparkRun) -> pa.Table:
 
 def _data_frame(rows: DataFrame, step: Step, run: SparkRun) -> DataFrame:
     """Return a DataFrame that reads columns where they were computed."""
-    pinned = run.cluster.port.pinned(rows)
+    pinned = run.runner.port.pinned(rows)
     schemas = run.payloads(chosen_rows(pinned, vertices.SCHEMAS), COLUMNS)
     with naming(step):
-        return frame_of_rows(chosen_rows(pinned, vertices.ITEMS), schema_of(schemas), run.cluster)
+        return frame_of_rows(chosen_rows(pinned, vertices.ITEMS), schema_of(schemas), run.runner.backend)

@@ -23,9 +23,9 @@ from dstream.engine.dead_letters import RecoveryReport
 from dstream.engine.physical.decisions import Finish, Graph, Pulled
 from dstream.engine.physical.vertices import BESIDE, EVERYTHING, Items, OutputPort
 from dstream.engine.spark.port.errors import is_forked
-from dstream.engine.spark.run.backend import CarriedStage, LastRows, SparkBackend
-from dstream.engine.spark.run.driver import ServiceListener, ShuffleFiles, SideOutputActions
+from dstream.engine.spark.run.driver import ShuffleFiles, SideOutputActions
 from dstream.engine.spark.run.graphs import SparkGraphRun
+from dstream.engine.spark.run.jobs import CarriedStage, LastRows, StageRunner
 from dstream.engine.spark.run.segments import (
     OrderedSegments,
     SplitSegment,
@@ -39,11 +39,13 @@ from dstream.engine.tasks.rows import ITEMS, WAITING, Row
 from dstream.engine.tasks.runtime import FEW_BYTES, SideRows
 from dstream.engine.tasks.sinks import WriteItems, WriteParts
 from dstream.operators.rows.batches import loads, loads_items
+from dstream.operators.rows.guards import Action
 from dstream.operators.rows.operations import operation, some
 from dstream.plan.capture_checks import check_captures
-from dstream.plan.operations.stages import Several
+from dstream.plan.operations.stages import ProcessorGraph, Several
 from dstream.plan.operations.streams import Core, End
 from dstream.plan.properties import parallelism
+from dstream.plan.walk import topological
 from dstream.processors.suppliers import supplied
 
 if TYPE_CHECKING:
@@ -72,18 +74,19 @@ BROADCAST = "spark.sql.autoBroadcastJoinThreshold"
 _ITEMS_OF_A_SMALL_PIECE = 16_384
 
 
-def facts_of(root: Core, cluster: SparkBackend, *, in_small_pieces: bool) -> ClusterFacts:
+def facts_of(root: Core, runner: StageRunner, *, in_small_pieces: bool) -> ClusterFacts:
     """Return what the graph of a plan depends on.
 
     Args:
         root: the last core operation.
-        cluster: where it runs, with the settings of the run.
+        runner: where it runs, with the settings of the run.
         in_small_pieces: what the caller holds is divided so that a task gives few items, for a loop in the caller.
     """
-    asked, cores = parallelism(root) or (1 if cluster.is_one_task else None), cluster.cores
-    bound = largest_small_side({BROADCAST: cluster.setting(BROADCAST)})
+    backend = runner.backend
+    asked, cores = parallelism(root) or (1 if runner.options.is_one_task else None), backend.cores
+    bound = largest_small_side({BROADCAST: backend.setting(BROADCAST)})
     few = _ITEMS_OF_A_SMALL_PIECE if in_small_pieces and asked is None else None
-    return ClusterFacts(asked or cores, cores, bound, few, cluster.broadcast_limit, cluster.column_mode)
+    return ClusterFacts(asked or cores, cores, bound, few, backend.broadcast_limit, backend.column_mode)
 
 
 def largest_small_side(settings: Mapping[str, str]) -> int:
@@ -99,23 +102,19 @@ def bytes_of(text: str) -> int:
 
 @dataclass
 class SparkRun:
-    """One run of a plan: what its `peek` steps saw, and what its guards noted.
+    """One run of a plan, with what its `peek` steps saw, and what its guards noted.
 
     Attributes:
-        home: where workers with shared services wait for its end; None if there are none.
-        files: hold what is large of the rows that go through this process.
+        recovered: takes the notes of guards; None if the plan has none.
+        files: hold what is large of the rows that go through this process; None if Spark moves all rows.
     """
 
     end: End | Several
-    cluster: SparkBackend
-    recovered: RecoveryReport
+    runner: StageRunner
+    recovered: RecoveryReport | None = None
     in_small_pieces: bool = False
-    home: ServiceListener | None = None
-    files: ShuffleFiles = field(default_factory=ShuffleFiles)
+    files: ShuffleFiles | None = None
     _peeked_before: dict[int, int] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self._ports = SideOutputActions(self.recovered.actions())
 
     def __enter__(self) -> SparkRun:
         return self
@@ -123,28 +122,33 @@ class SparkRun:
     def __exit__(self, *exc_info: Any) -> None:
         if is_forked():
             return  # What was noted is the parent's to deliver.
-        self.files.remove()
+        if self.files is not None:
+            self.files.remove()
         self._end_services(*exc_info)
-        self.recovered.__exit__(*exc_info)
+        if self.recovered is not None:
+            self.recovered.__exit__(*exc_info)
 
     def _end_services(self, kind: type[BaseException] | None, *exc_info: Any) -> None:
         """Let workers destroy shared services; a failure there does not hide one that came before."""
-        failed = None if self.home is None else self.home.end()
+        services = self.runner.options.services
+        failed = None if services is None else services.end()
         if failed is not None and (kind is None or issubclass(kind, GeneratorExit)):
             raise failed
 
     @contextmanager
     def supplied(self) -> Iterator[End | Several]:
         """Let the meta-suppliers of graphs say what makes processors, before anything runs, and close at the end."""
+        if not any(isinstance(each, ProcessorGraph) for each in topological(self.end)):
+            yield self.end
+            return
         with supplied(self.end, lambda: self.facts.cores) as end:
-            if end is not self.end:
-                check_captures(end)
-                self.end = end
+            check_captures(end)
+            self.end = end
             yield end
 
     def together(self, iterators: Sequence[Iterator[Any]]) -> list[Iterator[Any]]:
         """Return iterators of one run, which ends with the last of them."""
-        if self.home is None:
+        if self.runner.options.services is None:
             return list(iterators)
         running = len(iterators)
 
@@ -159,32 +163,50 @@ class SparkRun:
 
         return [one_of(each) for each in iterators]
 
-    @functools.cached_property
+    @property
     def graph(self) -> Graph:
-        """What the plan is compiled to."""
-        graph, actions = compiled(self.end, self.facts)
-        self._ports.add(actions)
-        return graph
+        """The graph that the plan is compiled to."""
+        return self._compiled[0]
+
+    @functools.cached_property
+    def _compiled(self) -> tuple[Graph, dict[int, Action]]:
+        return compiled(self.end, self.facts)
+
+    @functools.cached_property
+    def _side_outputs(self) -> SideOutputActions | None:
+        """What takes the rows beside the items; None if the plan has neither `peek` steps nor guards."""
+        notes = {} if self.recovered is None else self.recovered.actions()
+        actions = notes | self._compiled[1]
+        return SideOutputActions(actions) if actions else None
 
     @functools.cached_property
     def _running(self) -> SparkGraphRun:
         # It has what a `cache()` keeps, which this run may still read when its context is closed.
-        return SparkGraphRun(self.graph, self.facts, self.cluster, self._ports, self.files)
+        return SparkGraphRun(self.graph, self.facts, self.runner, self._side_outputs, self.files)
+
+    @property
+    def has_letters(self) -> bool:
+        """Whether dead letters may come behind the items."""
+        return self.recovered is not None and self.recovered.has_letters
+
+    def watching(self, items: Iterator[Any]) -> Iterator[Any]:
+        """Give the items; deliver at their end what guards noted."""
+        return items if self.recovered is None else self.recovered.watching(items)
 
     def flow(self, items: Items) -> OrderedSegments:
         """Return where items of the graph are; the jobs run that are needed to know that."""
-        with self.cluster.waiting():
+        with self.runner.waiting():
             return self._running.flow(items)
 
     def last(self) -> tuple[LastRows, Finish]:
         """Return the rows of the last job, and what becomes of them; the jobs run that are needed before."""
-        with self.cluster.waiting():
-            return self._running.last(self.recovered.has_letters)
+        with self.runner.waiting():
+            return self._running.last(self.has_letters)
 
     @functools.cached_property
     def facts(self) -> ClusterFacts:
         """What the graph depends on."""
-        return facts_of(self.end, self.cluster, in_small_pieces=self.in_small_pieces)
+        return facts_of(self.end, self.runner, in_small_pieces=self.in_small_pieces)
 
     def items(self, frame: LastRows) -> list[Any]:
         """Run a job and return its items; then run the actions of the `peek` steps."""
@@ -207,13 +229,13 @@ class SparkRun:
         The rows are in order. The first part of each partition is here; others stay where they were written, for as
         long as the context lasts, and come one after another. The actions of `peek` steps have run before that.
         """
-        pinned = self.cluster.port.pinned(frame)
+        pinned = self.runner.port.pinned(frame)
         try:
             rows = list(self._without_peeked(self._with_letters(pinned, EVERYTHING.to_targets(0, 1))))
             written = sum(row.sequence if row.channel == WAITING else len(row.payload) for row in rows)
             yield written, self._completed(rows, pinned)
         finally:
-            self.cluster.port.release(pinned)
+            self.runner.port.release(pinned)
 
     def _completed(self, rows: Iterable[Row], pinned: DataFrame) -> Iterator[Row]:
         """Give the rows that carry items; where further parts wait, those too."""
@@ -222,11 +244,11 @@ class SparkRun:
                 yield row
                 continue
             for part in range(1, row.size + 1):
-                yield from self.cluster.rows(pinned.where(f"source = {row.source} and target = {part}"))
+                yield from self.runner.rows(pinned.where(f"source = {row.source} and target = {part}"))
 
     def payloads(self, frame: LastRows, channel: int = ITEMS) -> list[Any]:
         """Run a job and return what its rows on one channel carry; then run the actions of the `peek` steps."""
-        rows = list(self.cluster.rows(frame))
+        rows = list(self.runner.rows(frame))
         list(self._without_peeked(rows))
         return [row.payload for row in rows if row.channel == channel]
 
@@ -241,7 +263,7 @@ class SparkRun:
 
     def lazily(self, frame: DataFrame) -> Iterator[Any]:
         """Run a job partition by partition and give its items."""
-        for row in self._without_peeked(self.cluster.rows_one_partition_at_a_time(frame)):
+        for row in self._without_peeked(self.runner.rows_one_partition_at_a_time(frame)):
             yield from loads(row.payload)
 
     def containers(self, frame: LastRows) -> Iterator[list[Any]]:
@@ -257,22 +279,22 @@ class SparkRun:
 
     def _rows(self, frame: LastRows) -> Iterator[Row]:
         """Run a job and give its rows; dead letters come behind the others."""
-        if isinstance(frame, CarriedStage) or not self.recovered.has_letters:
-            return self.cluster.rows(frame)
-        return self._with_letters(self.cluster.port.pinned(frame), EVERYTHING)
+        if isinstance(frame, CarriedStage) or not self.has_letters:
+            return self.runner.rows(frame)
+        return self._with_letters(self.runner.port.pinned(frame), EVERYTHING)
 
     def _with_letters(self, pinned: DataFrame, port: OutputPort) -> Iterator[Row]:
         """Give the rows of a port; dead letters come behind them, a part at a time."""
-        if not self.recovered.has_letters:
-            return self.cluster.rows(chosen_rows(pinned, port))
-        items = self.cluster.rows(chosen_rows(pinned, port.without_beside()))
+        if not self.has_letters:
+            return self.runner.rows(chosen_rows(pinned, port))
+        items = self.runner.rows(chosen_rows(pinned, port.without_beside()))
         return chain(items, self._letters(chosen_rows(pinned, BESIDE)))
 
     def _letters(self, frame: DataFrame) -> Iterator[Row]:
-        size = sum(payload for _, payload in self.cluster.sizes(frame))
+        size = sum(payload for _, payload in self.runner.sizes(frame))
         if size == 0:
             return iter(())
-        return self.cluster.rows(frame) if size <= FEW_BYTES else self.cluster.rows_one_partition_at_a_time(frame)
+        return self.runner.rows(frame) if size <= FEW_BYTES else self.runner.rows_one_partition_at_a_time(frame)
 
     def _without_peeked(
         self,
@@ -287,6 +309,10 @@ class SparkRun:
             before: how many items the action of each channel has seen in an earlier run of the same job.
             counted: takes how many it has seen now.
         """
+        outputs = self._side_outputs
+        if outputs is None:
+            yield from rows
+            return
         beside = SideRows()
         try:
             for row in rows:
@@ -296,9 +322,9 @@ class SparkRun:
                     beside.add(row)
         except GeneratorExit:  # Who asked for items wants no more; what was seen of those before is known.
             if not is_forked():
-                self._ports.deliver(beside.in_order(), before, counted)
+                outputs.deliver(beside.in_order(), before, counted)
             raise
-        self._ports.deliver(beside.in_order(), before, counted)
+        outputs.deliver(beside.in_order(), before, counted)
 
 
 _FIRST_CHUNK = 1024
@@ -335,26 +361,28 @@ def waves(run: SparkRun, ending: Pulled) -> Generator[Any, None, None]:
         is_short = last is not None and last.count <= FEW
         for segment in flow.segments:
             if not isinstance(segment, SplitSegment):
-                rows = segment_rows(segment, WriteItems(), 0, run.cluster)
+                rows = segment_rows(segment, WriteItems(), 0, run.runner)
                 yield from run.items(rows) if is_short else run.lazily(rows)
             elif is_short:
                 yield from _all_of_few(run, segment)
             else:
-                yield from _in_parts(run, segment, 1 if last is not None else min(run.cluster.cores, _FIRST_WAVE))
+                yield from _in_parts(
+                    run, segment, 1 if last is not None else min(run.runner.backend.cores, _FIRST_WAVE)
+                )
 
 
 def _all_of_few(run: SparkRun, segment: SplitSegment) -> Iterator[Any]:
-    rows_of_wave = segment_rows if run.recovered.has_letters else last_rows  # Dead letters come by a job of their own.
+    rows_of_wave = segment_rows if run.has_letters else last_rows  # Dead letters come by a job of their own.
     pieces, size = iter(segment.pieces), 1
     while wave := list(islice(pieces, size)):
-        yield from run.items(rows_of_wave(SplitSegment(wave), WriteItems(), 0, run.cluster))
+        yield from run.items(rows_of_wave(SplitSegment(wave), WriteItems(), 0, run.runner))
         size *= _GROWTH
 
 
 def _in_parts(run: SparkRun, segment: SplitSegment, least: int) -> Iterator[Any]:
     pieces, size = iter(segment.pieces), least
     while wave := list(islice(pieces, size)):
-        frame = piece_rows(wave, WriteParts(_HELD_BYTES // len(wave)), 0, run.cluster)
+        frame = piece_rows(wave, WriteParts(_HELD_BYTES // len(wave)), 0, run.runner)
         with run.in_parts(frame) as (written, rows):
             fitting = _WAVE_BYTES * len(wave) // max(written, 1)
             size = max(least, min(size * _GROWTH, fitting))
@@ -367,7 +395,7 @@ def endless(run: SparkRun, ending: Pulled) -> Iterator[Any]:
     with run:
         for segment in run.flow(ending.inputs).segments:
             if not isinstance(segment, SplitSegment):
-                yield from run.lazily(segment_rows(segment, WriteItems(), 0, run.cluster))
+                yield from run.lazily(segment_rows(segment, WriteItems(), 0, run.runner))
             else:
                 yield from _chunks(OrderedSegments((segment,)).in_one_task(), run)
 
@@ -377,7 +405,7 @@ def _chunks(flow: OrderedSegments, run: SparkRun) -> Iterator[Any]:
     while True:
         flow_part = flow.pipe(functools.partial(_range, start, start + size))
         try:
-            chunk = run.items_again(rows_of(flow_part, WriteItems(), run.cluster))
+            chunk = run.items_again(rows_of(flow_part, WriteItems(), run.runner))
         except Exception:
             if size == 1:
                 raise

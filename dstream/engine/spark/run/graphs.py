@@ -45,8 +45,8 @@ from dstream.engine.physical.vertices import (
     operations_of,
     with_calls,
 )
-from dstream.engine.spark.run.backend import LastRows, SparkBackend
 from dstream.engine.spark.run.driver import MOST_PAIRS, ShuffleFiles, SideOutputActions, by_target, rows_taken
+from dstream.engine.spark.run.jobs import LastRows, StageRunner
 from dstream.engine.spark.run.segments import (
     CachedRows,
     DriverRows,
@@ -86,28 +86,33 @@ class SparkGraphRun:
 
     Args:
         graph: what runs.
-        ports: take what comes beside the items of a job.
-        files: hold what is large of the rows that go through this process.
+        outputs: takes what comes beside the items of a job; None if nothing does.
+        files: hold what is large of the rows that go through this process; None if none do.
     """
 
     def __init__(
-        self, graph: Graph, facts: ClusterFacts, cluster: SparkBackend, ports: SideOutputActions, files: ShuffleFiles
+        self,
+        graph: Graph,
+        facts: ClusterFacts,
+        runner: StageRunner,
+        outputs: SideOutputActions | None = None,
+        files: ShuffleFiles | None = None,
     ) -> None:
         self._graph = graph
         self._facts = facts
-        self._cluster = cluster
-        self._ports = ports
+        self._runner = runner
+        self._outputs = outputs
         self._files = files
         self._decided: dict[int, Items] = {}
         self._last: Last | None = None
         self._final: Vertex | None = None  # The rows of this one come to the caller, and no task reads them.
-        self._splits = ListedSplits(cluster)
+        self._splits = ListedSplits(runner)
         self._frames: dict[int, DataFrame] = {}
         self._read_frames: dict[int, tuple[DataFrame, ExpectedRows | None]] = {}
         self._come: dict[int, bool] = {}  # Of the rows that a shuffle moves, whether they come here.
         self._handed_on: dict[int, list[Row]] = {}  # The rows of vertices that came here.
         self._rows_here: dict[int, tuple[tuple[Row, ...], ...]] = {}
-        self._tables = PinnedTables(cluster)
+        self._tables = PinnedTables(runner)
         self._delivered: set[int] = set()  # Vertices of whose rows those beside the items have reached the caller.
         self._asked: set[int] = set()  # Vertices of which a decision wants to know something.
         self._depths: dict[int, int] = {}  # How many stages Spark plans together for a frame.
@@ -136,7 +141,7 @@ class SparkGraphRun:
         segment = None if are_read_twice or vertex.is_kept else self._segment_without_plan(vertex)
         if segment is None:
             return self._frame(vertex)
-        return last_rows(segment, vertex.output, vertex.first, self._cluster_of(vertex))
+        return last_rows(segment, vertex.output, vertex.first, self._runner_of(vertex))
 
     def _segment_without_plan(self, vertex: Vertex) -> SplitSegment | DriverRows | None:
         """Return what the tasks of a vertex read, if that stands in no frame of Spark's; None if it does."""
@@ -226,33 +231,33 @@ class SparkGraphRun:
         if isinstance(move, AskForKept):
             return self._kept(move)
         if isinstance(move, SendToAll):
-            return self._cluster.send_to_all(move.payloads, self)
-        cluster = self._cluster.doing(move.step, move.purpose)
+            return self._runner.backend.send_to_all(move.payloads, self)
+        runner = self._runner.doing(move.step, move.purpose)
         partitions = self._partitions(move.vertex.inputs)
         if partitions == 0 and move.unless_empty:
             return Report(move.vertex, 0)
         self._asked.add(id(move.vertex))
         frame = self._frame(move.vertex)
-        if self._ports and move.vertex.is_kept and move.what != "bytes":
-            return Report(move.vertex, partitions, self._with_beside(move, frame, cluster))
+        if self._outputs is not None and move.vertex.is_kept and move.what != "bytes":
+            return Report(move.vertex, partitions, self._with_beside(move, frame, runner, self._outputs))
         frame = chosen_rows(frame, move.port)
-        ask = {"places": cluster.places, "bytes": cluster.sizes, "rows": cluster.rows}[move.what]
+        ask = {"places": runner.places, "bytes": runner.sizes, "rows": runner.rows}[move.what]
         return Report(move.vertex, partitions, list(ask(frame)))
 
-    def _with_beside(self, ask: Ask, frame: DataFrame, cluster: SparkBackend) -> list[Any]:
+    def _with_beside(self, ask: Ask, frame: DataFrame, runner: StageRunner, outputs: SideOutputActions) -> list[Any]:
         """Return what was asked for, and deliver what came beside the items: whoever reads these may stop before it."""
         payload = "payload" if ask.what == "rows" else f"case when channel > {ITEMS} then payload else X'' end payload"
         wanted = chosen_rows(frame, ask.port.with_beside())
         beside, asked = SideRows(), list[Row]()
-        for row in cluster.rows(wanted.selectExpr("target", "source", "sequence", "channel", "size", payload)):
+        for row in runner.rows(wanted.selectExpr("target", "source", "sequence", "channel", "size", payload)):
             beside.add(row) if row.channel > ITEMS else asked.append(row)
         self._delivered.add(id(ask.vertex))
-        self._ports.deliver(beside.in_order())
+        outputs.deliver(beside.in_order())
         return asked if ask.what == "rows" else [(row.source, row.sequence, row.channel, row.size) for row in asked]
 
     def _kept(self, ask: AskForKept) -> Input:
         """Return what is kept of a `cache()`; or compute it now, so that `peek` steps before it see something."""
-        cached = self._cluster.caches.kept(ask.node, functools.partial(self._computed, ask))
+        cached = self._runner.backend.caches.kept(ask.node, functools.partial(self._computed, ask))
         recall = ReadCache(cached.items, cached.is_ordered, step=ask.node.step)
         read = read_here(recall)
         if read is None:
@@ -264,11 +269,12 @@ class SparkGraphRun:
         rows, partitions = self._frame(ask.vertex), self._partitions(ask.vertex.inputs)
         beside = SideRows()
         others = chosen_rows(rows, BESIDE_AND_FAILURES)
-        for row in self._cluster.doing(ask.vertex.step, "keeping its items").rows(others):
+        for row in self._runner.doing(ask.vertex.step, "keeping its items").rows(others):
             beside.add(row)
-        self._ports.deliver(beside.in_order())
-        kept = CachedRows(rows, partitions, self._cluster)
-        return CacheContent(kept, is_ordered(ask.node), is_there=self._cluster.port.is_running)
+        if self._outputs is not None:
+            self._outputs.deliver(beside.in_order())
+        kept = CachedRows(rows, partitions, self._runner)
+        return CacheContent(kept, is_ordered(ask.node), is_there=self._runner.port.is_running)
 
     # ----------------------------------------------------------------------------------------------------- vertices
 
@@ -292,17 +298,23 @@ class SparkGraphRun:
 
     def _made(self, vertex: Vertex) -> DataFrame:
         before = vertex.first if vertex.is_kept else 0  # What is not kept runs in the job of those before it.
-        made = rows_of(self._flow(vertex.inputs), vertex.output, self._cluster_of(vertex), vertex.first, before)
+        made = rows_of(self._flow(vertex.inputs), vertex.output, self._runner_of(vertex), vertex.first, before)
         depth = 1 + max((self._depths[id(each)] for each in self._read_by(vertex)), default=0)
         is_kept = vertex.is_kept or depth == _DEEPEST
         self._depths[id(vertex)] = 0 if is_kept else depth
-        return self._cluster.port.pinned(made) if is_kept else made
+        return self._runner.port.pinned(made) if is_kept else made
 
-    def _cluster_of(self, vertex: Vertex) -> SparkBackend:
+    def _runner_of(self, vertex: Vertex) -> StageRunner:
         # Of what is asked for, some rows are looked at: a failure that is a row would not be seen.
-        cluster = self._cluster.failing_tasks() if id(vertex) in self._asked else self._cluster
-        cluster = cluster.counting_no_rows() if vertex is self._final else cluster
-        return cluster.writing_for(vertex.step)
+        options = self._runner.options
+        return self._runner.with_options(
+            replace(
+                options,
+                step=vertex.step,
+                hands_failures_on=options.hands_failures_on and id(vertex) not in self._asked,
+                counts_rows=options.counts_rows and vertex is not self._final,
+            )
+        )
 
     def _rows(self, taken: Taken, *, are_counted: bool) -> DataFrame:
         port = self._port(taken)
@@ -310,7 +322,7 @@ class SparkGraphRun:
         if taken.as_items:
             channel = f"case when channel = {COUNTS} then channel else {ITEMS} end as channel"
             frame = frame.selectExpr("target", "source", "sequence", channel, "size", "payload")
-        return self._cluster.beside(frame, taken.behind) if taken.behind else frame
+        return self._runner.backend.beside(frame, taken.behind) if taken.behind else frame
 
     def _port(self, taken: Taken) -> OutputPort:
         return taken.port.without_beside() if id(taken.vertex) in self._delivered else taken.port
@@ -341,7 +353,7 @@ class SparkGraphRun:
             sent = self._sent(each)
             frames = (self._rows(taken, are_counted=sent is not None) for taken in each.taken)
             frame = functools.reduce(lambda left, right: left.union(right), frames)
-            frame = frame if each.targets is None else self._cluster.shuffled(frame, each.targets)
+            frame = frame if each.targets is None else self._runner.backend.shuffled(frame, each.targets)
             self._read_frames[id(each.taken)] = frame, sent
             self._held.append(each.taken)
         frame, sent = self._read_frames[id(each.taken)]
@@ -352,7 +364,7 @@ class SparkGraphRun:
         if id(each.taken) not in self._come:
             self._come[id(each.taken)] = (
                 each.targets is not None
-                and self._cluster.folder_of_rows() is not None
+                and self._runner.shuffle_folder() is not None
                 and follow < _DEEPEST
                 and all(self._needs_no_plan(taken.vertex, follow) for taken in each.taken)
                 and sum(map(self._tasks, each.taken)) * each.targets <= MOST_PAIRS
@@ -378,17 +390,19 @@ class SparkGraphRun:
         if id(vertex) not in self._handed_on:
             segment = self._segment_without_plan(vertex)
             assert segment is not None, "a frame of Spark's is moved by Spark"
-            folder, tasks = self._cluster.folder_of_rows() or "", self._partitions(vertex.inputs)
-            cluster = self._cluster_of(vertex).doing(vertex.step, "moving its results")
-            cluster = cluster.storing(self._files.storing(folder, tasks))
-            rows = last_rows(segment, vertex.output, vertex.first, cluster)
-            self._handed_on[id(vertex)] = list(cluster.rows_to_hand_on(rows))
+            folder, tasks = self._runner.shuffle_folder(), self._partitions(vertex.inputs)
+            assert folder is not None, "Spark moves the rows of all other runs"
+            assert self._files is not None, "a run whose rows come here has files"
+            runner = self._runner_of(vertex).doing(vertex.step, "moving its results")
+            runner = runner.with_options(replace(runner.options, storing=self._files.storing(folder, tasks)))
+            rows = last_rows(segment, vertex.output, vertex.first, runner)
+            self._handed_on[id(vertex)] = list(runner.rows_to_hand_on(rows))
             self._held.append(vertex)
         return self._handed_on[id(vertex)]
 
     def _sent(self, each: Rows) -> ExpectedRows | None:
         """Return what is sent to those who read rows; None: they stay where they are, or the run counts none."""
-        is_counted = self._cluster.counts_rows and each.targets is not None
+        is_counted = self._runner.options.counts_rows and each.targets is not None
         if not is_counted or any(counts_itself(taken.vertex.output) for taken in each.taken):
             return None
         ports = list(map(self._port, each.taken))
@@ -405,7 +419,7 @@ class SparkGraphRun:
 
     def _recalled(self, recall: ReadCache, operations: tuple[Operation, ...]) -> Sequence[Segment]:
         with naming(recall.step):
-            kept: Frame = recall.items.frame(self._cluster.port)
+            kept: Frame = recall.items.frame(self._runner.port)
         return (replace(kept, operations=operations),)
 
 

@@ -1,4 +1,4 @@
-"""`OperationJobs`: the Spark jobs of one terminal operation, and their progress."""
+"""`StageRunner`: stages as DataFrames of rows, the Spark jobs that run them, and the options of a run."""
 
 from __future__ import annotations
 
@@ -6,20 +6,42 @@ import itertools
 import threading
 import uuid
 import weakref
-from collections.abc import Callable, Iterator
-from contextlib import nullcontext
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeAlias, Union
 
 from dstream.base.threads import contextmanager
 from dstream.engine.display import ProgressFacts
 from dstream.engine.progress import Call, Progress
-from dstream.engine.spark.port.errors import interruptible
+from dstream.engine.spark.port.errors import check_process, interruptible, left_to_parent, translated
 from dstream.engine.spark.port.protocols import Port
+from dstream.engine.spark.run.backend import MOST_PLANS, SparkBackend, packed, schema_of_rows
+from dstream.engine.spark.run.driver import ServiceListener
+from dstream.engine.tasks.payloads import MOST_CARRIED, SentFiles, carried
+from dstream.engine.tasks.process import NO_RUN, RunOfTask
+from dstream.engine.tasks.rows import (
+    COUNTS,
+    FAILED,
+    WATERMARKS,
+    Row,
+    Storing,
+    counts_itself,
+    from_record_batches,
+    handed_on,
+)
 from dstream.engine.tasks.runtime import CountItems
+from dstream.engine.tasks.stage import FrameInput, Input, RowsInput, Sink, SplitInput, Stage, run, search_path
+from dstream.errors import EngineError
+from dstream.failures.transport import from_worker
 from dstream.operators.rows.operations import Operation
+from dstream.plan.steps import Step
 
-__all__ = ["ItemCounts", "OperationJobs"]
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+__all__ = ["CarriedStage", "ItemCounts", "LastRows", "OperationJobs", "RunOptions", "StageRunner"]
 
 
 _PROCESS = uuid.uuid4().hex[:8]
@@ -116,3 +138,191 @@ class _Sums:
         for key, number in other.items():
             value[key] = value.get(key, 0) + number
         return value
+
+
+@dataclass(frozen=True)
+class CarriedStage:
+    """The rows of a stage that a job carries, so that Spark runs a plan which it has made before.
+
+    Attributes:
+        plan: runs what the job carries.
+        stage: that.
+    """
+
+    plan: DataFrame
+    stage: str
+
+
+LastRows: TypeAlias = Union["DataFrame", CarriedStage]
+"""The rows of the last job of a run."""
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How the stages and jobs of a run behave.
+
+    Attributes:
+        work: names the jobs, shows how far they are, and cancels them; None: they are the engine's own.
+        call: what the jobs are for.
+        step: the operation that stages write rows for.
+        services: where workers learn that the run has ended; None if none of them shares a service.
+        files: travel with the job; its tasks have plans of their own anyway.
+        storing: puts what is large of the rows into files; None: all of them come whole.
+        hands_failures_on: exceptions of stages are results, and Spark runs no task again; otherwise they fail the task.
+        counts_rows: stages say how many rows they have sent to each target, as those of an epoch do.
+        is_one_task: one task does all work, unless the plan says how many there are.
+    """
+
+    work: OperationJobs | None = None
+    call: Call | None = None
+    step: Step | None = None
+    services: ServiceListener | None = None
+    files: SentFiles | None = None
+    storing: Storing | None = None
+    hands_failures_on: bool = False
+    counts_rows: bool = False
+    is_one_task: bool = False
+
+
+@dataclass(frozen=True)
+class StageRunner:
+    """Builds stages as DataFrames of rows and runs their jobs, with the options of a run."""
+
+    backend: SparkBackend
+    options: RunOptions = RunOptions()
+
+    @property
+    def port(self) -> Port:
+        """The session."""
+        return self.backend.port
+
+    def doing(self, step: Step, purpose: str) -> StageRunner:
+        """Return one whose jobs are for `step`."""
+        return self.with_options(replace(self.options, call=Call.of_step(step, purpose), step=step))
+
+    def with_options(self, options: RunOptions) -> StageRunner:
+        """Return one with other options on the same session."""
+        return StageRunner(self.backend, options)
+
+    def shuffle_folder(self) -> str | None:
+        """Return where rows may stand whose shuffle goes through this process, as in epochs; None: Spark moves them.
+
+        The jobs of a run with files have plans of their own anyway.
+        """
+        options = self.options
+        return self.port.local_folder() if options.counts_rows and options.files is None else None
+
+    def waiting(self) -> AbstractContextManager[None]:
+        """Show how far the jobs are, meanwhile."""
+        return nullcontext() if self.options.work is None else self.options.work.waiting()
+
+    def counting(self) -> Operation | None:
+        """Return an operation that counts items on the workers, if anybody wants to see the number."""
+        return None if self.options.work is None else self.options.work.counting()
+
+    def stage(self, frame: DataFrame, source: Input, sink: Sink) -> DataFrame:
+        """Return the rows of a stage over `frame`."""
+        names = Row._fields if isinstance(source, FrameInput) else None
+        return self._mapped(frame, self._packed(source, sink), names)
+
+    def last_stage(self, source: SplitInput | RowsInput, sink: Sink) -> LastRows:
+        """Return the rows of a stage that reads no other one's, and whose rows come to this process."""
+        pickled, tasks = self._packed(source, sink), source.tasks
+        is_small = len(pickled) <= MOST_CARRIED and tasks <= MOST_PLANS and self.options.files is None
+        if is_small and self.port.may_carry():
+            return CarriedStage(self.backend.plans.carrying(tasks, search_path()), carried(pickled))
+        return self._mapped(self.backend.numbers(tasks), pickled)
+
+    def _packed(self, source: Input, sink: Sink) -> bytes:
+        check_process()
+        options = self.options
+        stage = Stage(
+            source,
+            sink,
+            self.backend.worker_memory,
+            self._run_of_tasks(),
+            options.hands_failures_on,
+            options.counts_rows and not counts_itself(sink),
+            options.storing,
+            self.backend.largest_row(),
+            options.step,
+        )
+        return packed(stage)
+
+    def _mapped(self, frame: DataFrame, pickled: bytes, names: Sequence[str] | None = None) -> DataFrame:
+        path = search_path()
+        files = self.options.files
+
+        def dstream_stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            return run(pickled, path, batches, files)
+
+        return self.port.mapped(frame, dstream_stage, schema_of_rows(), names)
+
+    def _run_of_tasks(self) -> RunOfTask:
+        work, services = self.options.work, self.options.services
+        return NO_RUN if work is None else RunOfTask(work.tag, None if services is None else services.address())
+
+    def partitions(self, pinned: DataFrame) -> int:
+        """Return in how many partitions the rows of a pinned frame stand, for which a job may have to run."""
+        with translated(self.port.session), self._job():
+            return self.port.partitions(pinned)
+
+    def rows(self, rows: LastRows) -> Iterator[Row]:
+        """Run one job over all partitions and give its rows in order."""
+        return _for_driver(self._all_rows(rows))
+
+    def rows_to_hand_on(self, rows: LastRows) -> Iterator[Row]:
+        """Run one job and give its rows for the tasks of another one: with what these are told, and counted."""
+        return map(handed_on, _unfailed(self._all_rows(rows)))
+
+    def _all_rows(self, rows: LastRows) -> Iterator[Row]:
+        plan, stage = (rows.plan, rows.stage) if isinstance(rows, CarriedStage) else (rows, None)
+        with translated(self.port.session), self._job():
+            batches = self.port.batches(plan, stage)
+        return from_record_batches(batches)
+
+    def places(self, frame: DataFrame) -> list[tuple[int, int, int, int]]:
+        """Run one job and return (source, sequence, channel, size) of its rows, in order, without payloads."""
+        return list(self._numbers_of(frame.select("source", "sequence", "channel", "size")))
+
+    def sizes(self, frame: DataFrame) -> Iterator[tuple[int, int]]:
+        """Run one job and return (channel, bytes) of its rows."""
+        return self._numbers_of(frame.selectExpr("channel", "octet_length(payload)"))
+
+    def _numbers_of(self, frame: DataFrame) -> Iterator[tuple[Any, ...]]:
+        with translated(self.port.session), self._job():
+            batches = self.port.batches(frame)
+        return (row for batch in batches for row in zip(*(each.to_pylist() for each in batch.columns), strict=True))
+
+    def rows_one_partition_at_a_time(self, frame: DataFrame) -> Iterator[Row]:
+        """Give the rows partition by partition, the next one computed while this one is looked at."""
+        with translated(self.port.session), self._job():
+            iterator = left_to_parent(self.port.in_turn(frame))
+        yield from _for_driver(self._in_turn(iterator))
+
+    def _in_turn(self, iterator: Iterator[Any]) -> Iterator[Row]:
+        while True:
+            check_process()
+            with translated(self.port.session), self.waiting():
+                row = next(iterator, None)
+            if row is None:
+                return
+            yield Row(row.target, row.source, row.sequence, row.channel, row.size, memoryview(row.payload))
+
+    def _job(self) -> AbstractContextManager[None]:
+        check_process()
+        work, call = self.options.work, self.options.call
+        return nullcontext() if work is None or call is None else work.job(call)
+
+
+def _for_driver(rows: Iterator[Row]) -> Iterator[Row]:
+    """Give the rows without those that tell tasks of watermarks, and of rows; raise the exception that ended a task."""
+    return (row for row in _unfailed(rows) if row.channel not in (WATERMARKS, COUNTS))
+
+
+def _unfailed(rows: Iterator[Row]) -> Iterator[Row]:
+    """Give the rows; raise the exception that ended a task."""
+    for row in rows:
+        if row.channel == FAILED:
+            raise from_worker(bytes(row.payload).decode()) or EngineError("a task failed, and could not say how")
+        yield row

@@ -27,7 +27,8 @@ from dstream.engine.physical.vertices import (
     operations_of,
 )
 from dstream.engine.spark.port.protocols import Port
-from dstream.engine.spark.run.backend import LARGEST_PASSENGER, SparkBackend, packed_split
+from dstream.engine.spark.run.backend import LARGEST_PASSENGER, packed_split
+from dstream.engine.spark.run.jobs import LastRows, StageRunner
 from dstream.engine.tasks.readers import read_items
 from dstream.engine.tasks.rows import ITEMS, ExpectedRows, Row
 from dstream.engine.tasks.sinks import WriteItems
@@ -44,8 +45,6 @@ from dstream.spi import Split
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-    from dstream.engine.spark.run.backend import LastRows
 
 __all__ = [
     "CachedRows",
@@ -178,55 +177,55 @@ def _partitions(segment: Segment) -> int:
     return sum(1 for _ in segment.pieces) if isinstance(segment, SplitSegment) else segment.partitions
 
 
-def rows_of(flow: OrderedSegments, sink: Sink, cluster: SparkBackend, first: int = 0, before: int = 0) -> DataFrame:
+def rows_of(flow: OrderedSegments, sink: Sink, runner: StageRunner, first: int = 0, before: int = 0) -> DataFrame:
     """Return the rows that `sink` makes of the items of each partition, in encounter order.
 
     Args:
         flow: the items.
         sink: writes them.
-        cluster: where they are.
+        runner: where they are.
         first: the number of the first partition.
         before: how many partitions of these ran in earlier jobs.
     """
     frames = []
     for segment in flow.segments:
         # A task of a frame asks Spark for its number, which counts all the frames of a union.
-        frames.append(segment_rows(segment, sink, before if isinstance(segment, Frame) else first, cluster))
+        frames.append(segment_rows(segment, sink, before if isinstance(segment, Frame) else first, runner))
         first += _partitions(segment)
-    return functools.reduce(lambda left, right: left.union(right), frames or [piece_rows((), sink, 0, cluster)])
+    return functools.reduce(lambda left, right: left.union(right), frames or [piece_rows((), sink, 0, runner)])
 
 
-def segment_rows(segment: Segment, sink: Sink, first_partition: int, cluster: SparkBackend) -> DataFrame:
+def segment_rows(segment: Segment, sink: Sink, first_partition: int, runner: StageRunner) -> DataFrame:
     """Return the rows that `sink` makes of one segment, whose partitions are numbered from `first_partition`."""
     match segment:
         case SplitSegment(pieces):
-            return piece_rows(list(pieces), sink, first_partition, cluster)
+            return piece_rows(list(pieces), sink, first_partition, runner)
         case DriverRows():
-            return cluster.stage(cluster.numbers(segment.partitions), _rows_input(segment, first_partition), sink)
+            return runner.stage(runner.backend.numbers(segment.partitions), _rows_input(segment, first_partition), sink)
         case Frame(frame):
             source = FrameInput(segment.reader, segment.operations, first_partition, segment.sent)
-            return cluster.stage(frame, source, sink)
+            return runner.stage(frame, source, sink)
 
 
-def last_rows(segment: SplitSegment | DriverRows, sink: Sink, first_partition: int, cluster: SparkBackend) -> LastRows:
+def last_rows(segment: SplitSegment | DriverRows, sink: Sink, first_partition: int, runner: StageRunner) -> LastRows:
     """Return the same for a job whose rows come here, and which no stage follows."""
     if isinstance(segment, DriverRows):
-        return cluster.last_stage(_rows_input(segment, first_partition), sink)
+        return runner.last_stage(_rows_input(segment, first_partition), sink)
     pieces = tuple(segment.pieces)
     if sum(piece.size() for piece in pieces) > LARGEST_PASSENGER:
-        return piece_rows(pieces, sink, first_partition, cluster)
-    return cluster.last_stage(SplitInput(pieces, first_partition), sink)
+        return piece_rows(pieces, sink, first_partition, runner)
+    return runner.last_stage(SplitInput(pieces, first_partition), sink)
 
 
 def _rows_input(segment: DriverRows, first_partition: int) -> RowsInput:
     return RowsInput(segment.rows, segment.reader, segment.operations, first_partition, segment.sent)
 
 
-def piece_rows(pieces: Sequence[Piece], sink: Sink, first_partition: int, cluster: SparkBackend) -> DataFrame:
+def piece_rows(pieces: Sequence[Piece], sink: Sink, first_partition: int, runner: StageRunner) -> DataFrame:
     """Return the rows that `sink` makes of some pieces, one task for each."""
     if sum(piece.size() for piece in pieces) > LARGEST_PASSENGER:
-        return cluster.stage(cluster.shipped(pieces), ShippedInput(first_partition), sink)
-    return cluster.stage(cluster.numbers(len(pieces)), SplitInput(tuple(pieces), first_partition), sink)
+        return runner.stage(runner.backend.shipped(pieces), ShippedInput(first_partition), sink)
+    return runner.stage(runner.backend.numbers(len(pieces)), SplitInput(tuple(pieces), first_partition), sink)
 
 
 _LARGEST_SPLIT = 2**20
@@ -236,11 +235,11 @@ class ListedSplits:
     """The splits of one run of a graph.
 
     Args:
-        cluster: counts what tasks read, if somebody wants to see it.
+        runner: counts what tasks read, if somebody wants to see it.
     """
 
-    def __init__(self, cluster: SparkBackend) -> None:
-        self._cluster = cluster
+    def __init__(self, runner: StageRunner) -> None:
+        self._runner = runner
         self._listed: dict[int, Pieces] = {}
         self._whole: dict[int, tuple[Piece, ...]] = {}
         self._held: list[object] = []  # What is found by its `id` must stay, so that no other object gets that.
@@ -281,7 +280,7 @@ class ListedSplits:
     def _listing(self, source: SourceSplits) -> Pieces:
         """Return the pieces of a source, which is divided once."""
         if id(source) not in self._listed:
-            counting = self._cluster.counting()
+            counting = self._runner.counting()
             operations = () if counting is None else (counting,)
             self._listed[id(source)] = Pieces(_split(source, operations))
             self._held.append(source)
@@ -354,8 +353,8 @@ def _in_batches(split: Split[Any], step: Step) -> Piece:
 class PinnedTables:
     """Those of one run."""
 
-    def __init__(self, cluster: SparkBackend) -> None:
-        self._cluster = cluster
+    def __init__(self, runner: StageRunner) -> None:
+        self._runner = runner
         self._frames: dict[int, Frame] = {}
 
     def frame(self, node: Table) -> Frame:
@@ -365,16 +364,16 @@ class PinnedTables:
             UnsupportedError: it is a DataFrame of another session of Spark Connect.
         """
         if id(node) not in self._frames:
-            cluster = self._cluster
+            runner = self._runner
             table, schema = _chosen(node)
-            if not cluster.port.reads(table):
+            if not runner.port.reads(table):
                 with naming(node.step):
                     raise UnsupportedError(
                         "with Spark Connect, a DataFrame is read in its own session: make it with ctx.spark, and leave "
                         "out configure(...), which gives a run a session of its own"
                     )
-            rows = cluster.port.pinned(cluster.stage(table, TableInput(schema, node.made, node.step), WriteItems()))
-            self._frames[id(node)] = Frame(rows, cluster.partitions(rows))
+            rows = runner.port.pinned(runner.stage(table, TableInput(schema, node.made, node.step), WriteItems()))
+            self._frames[id(node)] = Frame(rows, runner.partitions(rows))
         return self._frames[id(node)]
 
 
@@ -412,11 +411,11 @@ class CachedRows(HeldByContext):
         partitions: in how many partitions they stand.
     """
 
-    def __init__(self, rows: DataFrame, partitions: int, cluster: SparkBackend) -> None:
+    def __init__(self, rows: DataFrame, partitions: int, runner: StageRunner) -> None:
         self.partitions = partitions
         self._items = chosen_rows(rows, ITEMS_AND_WATERMARKS)
-        self._cluster = cluster
-        weakref.finalize(self, cluster.port.release, rows).atexit = False
+        self._runner = runner
+        weakref.finalize(self, runner.port.release, rows).atexit = False
 
     def frame(self, port: Port) -> Frame:
         """Return what reads the items.
@@ -433,5 +432,5 @@ class CachedRows(HeldByContext):
 
     def __iter__(self) -> Iterator[Any]:
         """Give the items to this process: the local engine may find them if two threads run a plan of each engine."""
-        for row in self._cluster.rows_one_partition_at_a_time(self._items):
+        for row in self._runner.rows_one_partition_at_a_time(self._items):
             yield from loads(row.payload)
