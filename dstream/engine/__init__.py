@@ -2,8 +2,8 @@
 
 `compiler` turns a plan of core operations into a `physical` plan, which the Spark engine runs (`spark`), with `tasks`
 as the part on its workers. `local` runs core operations without one. `selection` chooses between the two engines,
-`cancellation` is a run that can be cancelled, `progress` and `display` show it. What operations do to one partition is
-in `dstream.operators`, and `dstream.explain` shows a plan before it runs.
+`calls` are the runs of terminal operations, which `display` shows. The work of operations on one partition is in
+`dstream.operators`, and `dstream.explain` shows a plan before it runs.
 """
 
 from __future__ import annotations

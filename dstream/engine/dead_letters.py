@@ -21,7 +21,7 @@ from dstream.plan.steps import Guard, Step
 from dstream.values import DeadLetter
 
 if TYPE_CHECKING:
-    from dstream.engine.progress import Progress
+    from dstream.engine.calls import Progress
 
 __all__ = ["RecoveryReport"]
 

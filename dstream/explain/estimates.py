@@ -35,7 +35,7 @@ from dstream.engine.physical.vertices import (
     one_after_another,
     with_calls,
 )
-from dstream.engine.tasks.payloads import InFunction
+from dstream.engine.tasks.process import InFunction
 from dstream.errors import UnsupportedError
 from dstream.explain.bounds import ANY, MANY, Cost, Counting, InputAlternatives, amount, may_read, range_of
 from dstream.plan.operations.stages import Fork

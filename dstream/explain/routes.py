@@ -27,9 +27,9 @@ __all__ = [
     "call_of_vertex",
     "calls_of",
     "calls_on_branches",
+    "formats_before_steps",
     "route_of",
     "routes_of",
-    "stands_of_steps",
     "ways_behind",
     "ways_in_tasks",
     "ways_of_batches",
@@ -145,8 +145,8 @@ def ways_behind(ways: Iterable[ItemFormat], applied: Applied) -> tuple[ItemForma
     return tuple(dict.fromkeys(way.behind(applied) for way in ways))
 
 
-def stands_of_steps(way: ItemFormat, ops: Sequence[Op]) -> Iterable[InputFormat]:
-    """Give in what the items stand that each of some steps gets."""
+def formats_before_steps(way: ItemFormat, ops: Sequence[Op]) -> Iterable[InputFormat]:
+    """Give the format of the items before each of some steps."""
     stand = way.before(ops)
     for op in ops:
         yield stand
@@ -208,7 +208,7 @@ def _of_list(source: Any, pieces: Amount) -> ItemFormat:
 
 
 def _of_sizes(items: float, pieces: Amount, *conditions: str) -> InputFormat:
-    """Return in what so many items stand, of which few in a task are not worth columns."""
+    """Return the format of *n* items, of which few in a task are not worth columns."""
     fewest = fewest_items()
     if items / max(pieces.least, 1) <= fewest - 1:
         return InputFormat(f"a task has fewer than {fewest:,} items")
@@ -265,7 +265,7 @@ def _routes_of_steps(
     """Return the route of each step, None if it has none."""
     if not decided:
         return [None] * len(ops)
-    stands = zip(*(stands_of_steps(way, ops) for way in ways), strict=True)
+    stands = zip(*(formats_before_steps(way, ops) for way in ways), strict=True)
     return [
         None if each is None else _one_of(route_of(each, stand) for stand in of_ways)
         for each, of_ways in zip(decided, stands, strict=True)
@@ -290,7 +290,7 @@ def _route(decided: Sequence[Evaluation | None], ways: Sequence[ItemFormat]) -> 
 
 
 def call_of_vertex(vertex: Vertex, ways: Sequence[ItemFormat]) -> Call | None:
-    """Return the call that the output of a vertex stands for, if there is something to say of it."""
+    """Return the call of the output of a vertex, if it has a note or a route."""
     route = _route(vertex.decided, ways)
     return _call(vertex.step, vertex.does, route) if vertex.does or route is not None else None
 

@@ -154,7 +154,7 @@ class Delivery(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """What an engine does with items that a step fails on.
+    """The treatment of items that a step fails on.
 
     Attributes:
         kinds: the exceptions that it is for.
@@ -226,7 +226,7 @@ class Op:
     evaluation: StepEvaluation = _CALLED
 
     def steps(self) -> list[Step]:
-        """Return the user's calls that it stands for."""
+        """Return the calls of the user that it runs."""
         return [self.step, *(guard.step for guard in self.guards if guard.step.label)]
 
 
@@ -281,7 +281,7 @@ class Emitted:
 
 
 PairFunction = Literal["key", "value", "swap", "on_value", "if_value", "key_by", "starred"]
-"""What a function of dstream's does around one of the user's, as the attribute `around` of its class says.
+"""The work of a function of dstream's around one of the user's, by the attribute `around` of its class.
 
 `on_value` gives an entry with `fn` of its value, `if_value` a tuple of the entry or of nothing, `key_by` the entry of
 `fn(item)` and the item, `starred` `fn(*item)`.

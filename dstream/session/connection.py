@@ -255,8 +255,8 @@ def set_default_context(context: Context | None) -> None:
 
 def _local_starter(chosen: Configuration, caches: Caches) -> Callable[[], Engine]:
     def start() -> Engine:
+        from dstream.engine.calls import Progress
         from dstream.engine.local import LocalEngine
-        from dstream.engine.progress import Progress
 
         return LocalEngine(chosen["worker_memory"], Progress(chosen["progress"]), caches, chosen["broadcast_limit"])
 

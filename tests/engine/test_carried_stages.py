@@ -13,7 +13,7 @@ from py4j.java_gateway import JavaGateway
 import dstream as ds
 from collectors import joining, mapping
 from dstream.engine.spark.port.classic import ClassicPort
-from dstream.engine.tasks.payloads import CARRIED, MOST_CARRIED
+from dstream.engine.tasks.process import CARRIED, MOST_CARRIED
 from reducers import to_ilist
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import dstream as ds
 from dstream.engine.spark.run import backend
 from dstream.engine.tasks import process
-from dstream.engine.tasks.payloads import InFunction
+from dstream.engine.tasks.process import InFunction
 from dstream.errors import IllegalStateError, UnstableKeyError, UnsupportedError
 from dstream.failures import failure
 from dstream.operators.joins.lookup import RightSide, table_here, table_of

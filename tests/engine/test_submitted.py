@@ -8,7 +8,7 @@ import weakref
 
 import pytest
 
-from dstream.engine.cancellation import Submitted
+from dstream.engine.calls import Submitted
 from dstream.errors import CancelledError, IllegalStateError
 from dstream.failures import known_of
 from dstream.plan import ForEachPartition, Loop, ToList, rewrite

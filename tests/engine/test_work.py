@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dstream.engine.progress import Call, Progress
+from dstream.engine.calls import Call, Progress
 from dstream.engine.spark.port.classic import ClassicPort
 from dstream.engine.spark.run.jobs import ItemCounts, OperationJobs
 

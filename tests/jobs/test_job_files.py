@@ -13,7 +13,7 @@ from uuid import uuid4
 import pytest
 
 import dstream as ds
-from dstream.engine.tasks.payloads import archived, unpacked
+from dstream.engine.tasks.process import archived, unpacked
 from dstream.errors import IllegalStateError
 from dstream.gatherers import map_concurrent
 from dstream.jobs import files as job_files

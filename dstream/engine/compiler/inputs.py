@@ -121,7 +121,7 @@ def numbers(count: int, step: Step) -> Items:
 
 
 def nothing(items: Iterator[Any], task: Task) -> Iterator[Any]:
-    """Give none of the items, which nobody needs but to have a task."""
+    """Give none of the items, which are there to have a task alone."""
     return iter(())
 
 
@@ -182,7 +182,7 @@ class Keep(OfOne):
 
 
 class GraphOfEnds(NamedTuple):
-    """What of a plan with several ends is one graph.
+    """The part of a plan with several ends that is one graph.
 
     Attributes:
         end: one of its ends, or several that one job feeds.
@@ -245,7 +245,7 @@ def _(end: Several, compiling: Compiling) -> Ending:
 
 
 def calls_on_branches(end: Several) -> list[str]:
-    """Return what stands between the fork and each end, and the end, as the user wrote it."""
+    """Return the calls between the fork and each end, with the end, as the user wrote them."""
     return ["".join(node.label() for node in (*_upstreams(each)[-2::-1], each)) for each in end.ends]
 
 

@@ -36,7 +36,7 @@ from dstream.engine.physical.vertices import (
     only_if,
     piped,
 )
-from dstream.engine.tasks.payloads import Payloads
+from dstream.engine.tasks.process import Payloads
 from dstream.engine.tasks.readers import ReadPlaces, read_buckets
 from dstream.engine.tasks.routing import LookUp, RouteByPlaceAmongAll, RouteSide, WriteRightSide
 from dstream.engine.tasks.rows import ITEMS, WATERMARKS

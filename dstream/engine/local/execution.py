@@ -10,9 +10,8 @@ from typing import Any, TypeVar, cast
 
 from dstream.base.functions import refuse_awaitable
 from dstream.base.memory import DEFAULT_BROADCAST
-from dstream.engine.cancellation import Cancellation, Submitted
+from dstream.engine.calls import Call, Cancellation, Progress, Submitted
 from dstream.engine.local.operations import Kinds, LocalTask, cores_here, no_data_frames, opened
-from dstream.engine.progress import Call, Progress
 from dstream.errors import UnsupportedError
 from dstream.failures import naming
 from dstream.operators.rows.caches import Caches
@@ -172,10 +171,8 @@ def _register(kinds: Kinds) -> None:
     """Load what runs operations that few plans have, which takes longer than a small plan: it registers itself."""
     if any(issubclass(kind, TwoStreams) for kind in kinds):
         from dstream.engine.local import joins as joins
-    if ProcessorGraph in kinds:
+    if not kinds.isdisjoint((ProcessorGraph, OverEpochs, AssignTimestamps)):
         from dstream.engine.local import processors as processors
-    if OverEpochs in kinds or AssignTimestamps in kinds:
-        from dstream.engine.local import epochs as epochs
 
 
 def _supplied(end: E, kinds: Kinds) -> AbstractContextManager[E]:

@@ -15,10 +15,9 @@ from typing import Any
 
 from dstream.base.memory import Bound
 from dstream.base.threads import closing, closing_with
-from dstream.engine.cancellation import Cancellation
+from dstream.engine.calls import Call, Cancellation, Progress
 from dstream.engine.dead_letters import RecoveryReport
 from dstream.engine.display import ProgressFacts
-from dstream.engine.progress import Call, Progress
 from dstream.errors import UnsupportedError
 from dstream.failures import naming
 from dstream.operators.rows import gatherers as gatherers

@@ -1,17 +1,18 @@
-"""Graphs of processors on the local engine, and their results by key. Loaded by the first plan that has one."""
+"""Graphs of processors and steps over epochs on the local engine. Loaded by the first plan that has one."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from dstream.engine.local.operations import LocalTask, apply, cores_here, opened_later, splits, start
 from dstream.operators.rows.aggregates import finishing, partial
-from dstream.operators.rows.operations import Task
-from dstream.operators.state.epochs import telling
+from dstream.operators.rows.operations import Task, operation
+from dstream.operators.state.epochs import reducing, telling
 from dstream.plan.graphs import GraphVertex, LastVertices, groups_of, last_vertices, with_parallelism
-from dstream.plan.operations.stages import Aggregate, ProcessorGraph
+from dstream.plan.operations.stages import Aggregate, OverEpochs, ProcessorGraph
 from dstream.plan.operations.streams import Chain, Core, Read, Write
 from dstream.plan.properties import is_bounded
 from dstream.plan.steps import Op
@@ -22,6 +23,20 @@ if TYPE_CHECKING:
     from dstream.plan.graphs import GraphEdge
 
 __all__ = ["entries_of_graph"]
+
+
+@start.register
+def _(node: OverEpochs, task: LocalTask) -> Iterator[Any]:
+    """Let time pass for a step that reads nothing."""
+    return operation(node)(iter(()), task)
+
+
+@apply.register
+def _(node: OverEpochs, items: Iterator[Any], task: LocalTask) -> Iterator[Any]:
+    """Reduce one input after another, then let the shards take what came, and time pass."""
+    inputs = [items, *(opened_later(each, task) for each in node.upstreams[1:])]
+    arrivals = (reducing(node, number)(each, task) for number, each in enumerate(inputs))
+    return operation(node)(chain.from_iterable(arrivals), task)
 
 
 @start.register

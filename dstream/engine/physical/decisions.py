@@ -217,7 +217,7 @@ class SendToAll:
     """A decision wants payloads to be at hand in every process of the workers.
 
     Attributes:
-        then: is told a `dstream.engine.tasks.payloads.Payloads`.
+        then: is told a `dstream.engine.tasks.process.Payloads`.
     """
 
     then: PendingDecision

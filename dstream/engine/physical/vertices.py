@@ -78,7 +78,7 @@ class Evaluation:
         unread: why it is called for each item, if its expression is not known.
         obstacle: why it does not run over columns, wherever the items stand, in words that follow "since"; empty if it
             runs there as soon as the items stand in columns.
-        is_inlined: elsewhere its expression stands in the loop of the task.
+        is_inlined: elsewhere the loop of the task evaluates its expression.
         written: how the function is called in words.
         conditions: what has to be true of the data for it to run over columns, in words that follow "if".
     """
@@ -350,7 +350,7 @@ Items = tuple[Input, ...]
 
 @dataclass(frozen=True, eq=False)
 class Vertex:
-    """What each task of a stage does: read a partition of an input, run its operations, write rows.
+    """The work of each task of a stage: read a partition of an input, run its operations, write rows.
 
     Attributes:
         output: makes rows of the items of a task.

@@ -24,7 +24,7 @@ MODULES = (
     "pyarrow",
     "pyspark.worker",
     "pyspark.sql.pandas.serializers",
-    "dstream.engine.tasks.payloads",
+    "dstream.engine.tasks.process",
     "dstream.engine.tasks.stage",
     "dstream.engine.tasks.sinks",
     "dstream.operators.rows.loops",

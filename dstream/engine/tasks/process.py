@@ -1,4 +1,4 @@
-"""State of a worker process: its shared services and the tables of its hash joins.
+"""State of a worker process: payloads that were sent to it, shared services and the tables of its hash joins.
 
 Spark reaches no idle worker. So a process that makes a shared service connects to the driver, and keeps the connection:
 when something comes on it, or it breaks since the driver is gone, the run has ended. The process then destroys what it
@@ -8,32 +8,198 @@ has made for that run, and answers with what went wrong, or nothing.
 from __future__ import annotations
 
 import atexit
+import base64
+import io
 import os
+import pickle
+import shutil
 import socket
+import tarfile
 import threading
-from collections.abc import Callable
+import uuid
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
-from dstream.engine.tasks.payloads import Payloads
 from dstream.errors import EngineError
 from dstream.failures.transport import WorkerFailure, raise_to_driver
 from dstream.operators.joins.lookup import LookupTable, table_of
 from dstream.operators.rows.services import TaskServices
 from dstream.plan.operations.stages import ServiceFunction
 from dstream.plan.steps import Step
+from dstream.values.attachments import JobFiles
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = [
+    "CARRIED",
+    "MOST_CARRIED",
     "NO_RUN",
+    "PARTITION",
     "DriverAddress",
+    "InBroadcast",
+    "InFile",
+    "InFunction",
+    "Payloads",
     "RunOfTask",
+    "SentFiles",
     "SharedServices",
+    "archived",
+    "carried",
+    "carried_stage",
     "leave_all",
+    "numbered",
     "shared_services",
     "table_made_once",
     "tables_of_run",
+    "unpacked",
 ]
+
+
+CARRIED = "dstream.stage"
+"""The property of a job that holds its stage, for each of its tasks."""
+MOST_CARRIED = 32 * 1024
+"""So many bytes may a stage have, which travels with each task as text, where a plan would have it once."""
+
+
+def carried(stage: bytes) -> str:
+    """Return a pickled stage as the text that a job carries."""
+    return base64.b64encode(stage).decode()
+
+
+def carried_stage() -> bytes:
+    """Return the pickled stage that the job of this task carries."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    text = None if context is None else context.getLocalProperty(CARRIED)
+    assert text is not None, "who runs the plan sets the property"
+    return base64.b64decode(text)
+
+
+class Payloads(Protocol):
+    """Payloads that were sent to all workers."""
+
+    @property
+    def name(self) -> str:
+        """Their name, unlike that of any others."""
+        ...
+
+    def payloads(self) -> Sequence[Any]:
+        """Return them, on a worker."""
+        ...
+
+
+@dataclass(frozen=True)
+class InFunction:
+    """A few bytes, which travel with the function that needs them."""
+
+    name: str
+    few: tuple[bytes, ...]
+
+    def payloads(self) -> Sequence[Any]:
+        return self.few
+
+
+@dataclass(frozen=True)
+class InBroadcast:
+    """A broadcast variable of Spark, of which each executor has the bytes once."""
+
+    name: str
+    broadcast: Any
+
+    def payloads(self) -> Sequence[Any]:
+        payloads: Sequence[Any] = self.broadcast.value
+        # A broadcast holds its value for as long as the process lives (PySpark 4.3). The table that is made of it is
+        # enough; if it is wanted again, it is in a file of the executor, unless Spark encrypts its files.
+        if hasattr(self.broadcast, "_path"):
+            self.broadcast.__dict__.pop("_value", None)
+        return payloads
+
+
+@dataclass(frozen=True)
+class InFile:
+    """A file that Spark Connect has sent to the server, which gives it to the executors of its session."""
+
+    name: str
+
+    def payloads(self) -> Sequence[Any]:
+        from pyspark import SparkFiles
+
+        with open(SparkFiles.get(self.name), "rb") as file:
+            payloads: Sequence[Any] = pickle.load(file)
+        return payloads
+
+
+_PIECE = 2**20
+
+
+@dataclass(frozen=True)
+class SentFiles:
+    """Files and modules of a job, for its tasks.
+
+    Attributes:
+        sent: an archive of them; None if workers see the driver's folders.
+    """
+
+    files: JobFiles
+    sent: Payloads | None
+
+    def arrived(self) -> JobFiles:
+        """Return them as they stand on this machine, where the first task unpacks them."""
+        if self.sent is None:
+            return self.files
+        from pyspark import SparkFiles
+
+        target = Path(SparkFiles.getRootDirectory(), self.files.name)
+        if not target.exists():
+            unpacked(self.sent.payloads(), target)
+        return replace(self.files, folder=str(target), is_elsewhere=True)
+
+
+def archived(folder: str) -> list[bytes]:
+    """Return a folder as an archive, in pieces."""
+    written = io.BytesIO()
+    with tarfile.open(fileobj=written, mode="w") as archive:
+        archive.add(folder, arcname=".")
+    return list(_pieces(written.getbuffer()))
+
+
+def _pieces(data: memoryview) -> Iterator[bytes]:
+    for start in range(0, len(data), _PIECE):
+        yield bytes(data[start : start + _PIECE])
+
+
+def unpacked(pieces: Sequence[bytes], target: Path) -> None:
+    """Make a folder of an archive, which appears when it is complete. Several tasks may do so at once."""
+    unfinished = target.with_name(f"{target.name}-{uuid.uuid4().hex}")
+    with tarfile.open(fileobj=io.BytesIO(b"".join(pieces))) as archive:
+        archive.extractall(unfinished, filter="data")
+    try:
+        os.rename(unfinished, target)
+    except OSError:  # Another task was first.
+        shutil.rmtree(unfinished, ignore_errors=True)
+        if not target.exists():
+            raise
+
+
+PARTITION = "partition long"
+"""The schema of the rows."""
+
+
+def numbered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Read a partition, and give one row with its number."""
+    import pyarrow as pa
+    from pyspark import TaskContext
+
+    deque(batches, 0)
+    context = TaskContext.get()
+    assert context is not None, "a stage runs inside a Spark task"
+    yield pa.RecordBatch.from_pydict({"partition": [context.partitionId()]})
 
 
 _CONNECTING = 20.0
@@ -72,7 +238,7 @@ _of_runs: dict[str, SharedServices] = {}
 
 
 class SharedServices:
-    """What the shared services of one run have made in this process."""
+    """The services of one run that tasks of this process share."""
 
     def __init__(self, run: RunOfTask) -> None:
         assert run.home is not None, "what is shared has a driver that says when it ends"

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dstream.base.memory import BatchIterator, Growth
 from dstream.base.pickling import dumps
-from dstream.engine.tasks.payloads import Payloads
-from dstream.engine.tasks.process import table_made_once
+from dstream.engine.tasks.process import Payloads, table_made_once
 from dstream.engine.tasks.rows import ITEMS, Row
 from dstream.engine.tasks.runtime import StageTask
 from dstream.engine.tasks.sinks import Router

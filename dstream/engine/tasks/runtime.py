@@ -67,7 +67,7 @@ def _place(row: Row) -> tuple[int, int, int]:
 
 
 _UNSEEN = 512
-"""So many items of one channel are kept for the driver before anybody looks whether they are large."""
+"""Items of one channel that are buffered for the driver before their size is measured."""
 _BEFORE_ITEMS = -(2**62)
 """The first `sequence` of rows beside items: a shuffle brings them before the items of their task, so that whoever
 reads no further than some item has had what was seen and noted of those before it."""
@@ -169,7 +169,7 @@ class StageTask:
 
         Args:
             rows: what came.
-            sent: what should have come; None: nobody has counted it.
+            sent: the rows to expect; None: they are not counted.
 
         Raises:
             WorkerFailure: a task of the earlier stage has failed, or what it sent has not arrived.
@@ -198,7 +198,7 @@ class StageTask:
                 raise WorkerFailure(self._failure)
 
     def read_rest(self) -> None:
-        """Read what nobody wanted: a failure may stand there, or one may have been caught that was not to be.
+        """Read the rest: a failure may be among it, or one may have been caught that was not to be.
 
         Raises:
             WorkerFailure: a task of the earlier stage has failed.

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from dstream.base.memory import give_back_large_blocks, holding
 from dstream.engine.tasks.frames import rows_of_frame, values_of_frame
-from dstream.engine.tasks.payloads import SentFiles
-from dstream.engine.tasks.process import NO_RUN, RunOfTask, leave_all, tables_of_run
+from dstream.engine.tasks.process import NO_RUN, RunOfTask, SentFiles, leave_all, tables_of_run
 from dstream.engine.tasks.rows import (
     LARGEST,
     ExpectedRows,
@@ -111,7 +110,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class SplitInput:
-    """Reads pieces of sources: the row with the id `i` stands for `pieces[i]`."""
+    """Reads pieces of sources: for the row with the id `i`, `pieces[i]`."""
 
     pieces: tuple[Piece, ...]
     first_partition: int
@@ -180,7 +179,7 @@ class FrameInput:
     """Reads the rows that an earlier stage wrote.
 
     Attributes:
-        sent: what should come through the shuffle before; None: nobody looks.
+        sent: the rows to expect from the shuffle before; None: they are not counted.
     """
 
     reader: Reader
@@ -200,11 +199,11 @@ class FrameInput:
 
 @dataclass(frozen=True)
 class RowsInput:
-    """Reads rows that an earlier job has brought to the driver: the row with the id `i` stands for `rows[i]`.
+    """Reads rows that an earlier job has brought to the driver: for the row with the id `i`, `rows[i]`.
 
     Attributes:
         rows: those of each task, in their order.
-        sent: what should come; None: nobody looks.
+        sent: the rows to expect; None: they are not counted.
     """
 
     rows: tuple[tuple[Row, ...], ...]
@@ -228,7 +227,7 @@ class RowsInput:
 
 @dataclass(frozen=True)
 class Stage:
-    """What one `mapInArrow` runs.
+    """The work of one `mapInArrow`.
 
     Attributes:
         hands_failures_on: an exception is a row that ends every task that reads it, and is raised in the driver: Spark
@@ -295,7 +294,7 @@ def _loaded(pickled: bytes) -> Stage:
 
 
 def _rows(sink: Sink, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
-    """Give the rows of a task, and what stands beside and behind them."""
+    """Give the rows of a task, with side rows, and control rows behind them."""
     for row in sink(items, task):
         yield from task.side_rows()
         yield row

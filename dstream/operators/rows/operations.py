@@ -26,7 +26,7 @@ from dstream.operators.rows.blocks import SEQUENCES, ColumnItems, stretches
 from dstream.operators.rows.guards import recovering
 from dstream.operators.rows.loops import run_chain
 from dstream.operators.rows.spill import FEWER_THAN_COLLECTED, distinct_items, merged, sorted_items, top_items
-from dstream.operators.rows.stack import Depth
+from dstream.operators.rows.stack import FRAMES_OF_AN_OPERATION, Depth
 from dstream.plan.operations.stages import ServiceFunction
 from dstream.plan.operations.streams import Chain, Core, Distinct, DropWhile, Limit, Skip, Sorted, TakeWhile, Top
 from dstream.plan.steps import EarlyCheck, Guard, KeyInColumns, Op, Step, column_steps
@@ -163,11 +163,13 @@ class Task(Protocol):
 Operation = Callable[[Iterator[Any], Task], Iterator[Any]]
 
 
-def operated(operations: Iterable[Operation], items: Iterator[Any], task: Task) -> Iterator[Any]:
+def operated(operations: Sequence[Operation], items: Iterator[Any], task: Task) -> Iterator[Any]:
     """Return the results of any number of operations, one after another."""
-    depth = Depth()
+    is_deep = len(operations) * FRAMES_OF_AN_OPERATION >= sys.getrecursionlimit() // 2
+    depth = Depth() if is_deep else None
     for each in operations:
-        items = depth.add(each(items, task))
+        made = each(items, task)
+        items = made if depth is None else depth.add(made)
     return items
 
 

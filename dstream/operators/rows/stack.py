@@ -20,10 +20,10 @@ from dstream.failures import TransportedError
 if TYPE_CHECKING:
     from queue import SimpleQueue
 
-__all__ = ["Depth", "relayed", "stack_is_deep"]
+__all__ = ["FRAMES_OF_AN_OPERATION", "Depth", "relayed", "stack_is_deep"]
 
 
-_FRAMES_OF_AN_OPERATION = 4
+FRAMES_OF_AN_OPERATION = 4
 """How many frames of Python stand on the stack at most for most operations that ask the one before them for an item."""
 
 
@@ -34,7 +34,7 @@ class Depth:
         self._frames = 0
         self._most = sys.getrecursionlimit() // 2
 
-    def add(self, items: Iterator[Any], frames: int = _FRAMES_OF_AN_OPERATION) -> Iterator[Any]:
+    def add(self, items: Iterator[Any], frames: int = FRAMES_OF_AN_OPERATION) -> Iterator[Any]:
         """Return the items of one more operation.
 
         Args:

@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
+from dstream.engine.calls import Call, Progress
 from dstream.engine.display import Board, ProgressFacts, _start_thread
-from dstream.engine.progress import Call, Progress
 
 
 class Drawn:

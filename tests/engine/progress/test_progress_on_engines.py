@@ -11,8 +11,8 @@ import pytest
 
 import dstream as ds
 from collectors import counting, grouping_by
+from dstream.engine.calls import Progress
 from dstream.engine.display import Board
-from dstream.engine.progress import Progress
 from dstream.engine.spark.port.classic import ClassicPort
 from dstream.engine.spark.run.jobs import ItemCounts, _Sums
 from dstream.engine.tasks.runtime import CountItems, StageTask

@@ -20,7 +20,7 @@ from dstream.base.threads import RenewedLock, contextmanager
 from dstream.engine.spark.port.code import Code
 from dstream.engine.spark.port.errors import is_forked
 from dstream.engine.spark.port.protocols import ArrowFunction, HowFar
-from dstream.engine.tasks.payloads import CARRIED, InBroadcast
+from dstream.engine.tasks.process import CARRIED, InBroadcast
 from dstream.engine.versions import Feature, has
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from dstream.base.threads import contextmanager
 from dstream.engine.spark.port.code import Code
 from dstream.engine.spark.port.errors import is_forked, left_to_parent
 from dstream.engine.spark.port.protocols import ArrowFunction, HowFar
-from dstream.engine.tasks.payloads import PARTITION, InFile, numbered
+from dstream.engine.tasks.process import PARTITION, InFile, numbered
 
 if TYPE_CHECKING:
     import pyarrow as pa

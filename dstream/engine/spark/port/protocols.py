@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row, SparkSession
     from pyspark.sql.types import StructType
 
-    from dstream.engine.tasks.payloads import Payloads
+    from dstream.engine.tasks.process import Payloads
 
 __all__ = ["ArrowFunction", "HowFar", "Port", "SparkJobs"]
 

@@ -16,13 +16,7 @@ from dstream.engine.compiler import ColumnMode
 from dstream.engine.spark.port.errors import check_process, stopped, translated
 from dstream.engine.spark.port.protocols import Port
 from dstream.engine.spark.run.driver import ServiceListener
-from dstream.engine.tasks.payloads import (
-    InFunction,
-    Payloads,
-    SentFiles,
-    archived,
-    carried_stage,
-)
+from dstream.engine.tasks.process import InFunction, Payloads, SentFiles, archived, carried_stage
 from dstream.engine.tasks.rows import (
     LARGEST,
     arrow_schema,
@@ -61,9 +55,9 @@ class KnownPlans:
     """Functions that make parts of plans, and remember what they returned; nothing in it differs from job to job.
 
     Attributes:
-        numbers: returns so many partitions, with their number in each.
-        places: returns the partition of each row among so many targets, as a column.
-        carrying: returns the rows of so many tasks, which find modules on a path and run the stage that their job
+        numbers: returns *n* partitions, with their number in each.
+        places: returns the partition of each row among *n* targets, as a column.
+        carrying: returns the rows of *n* tasks, which find modules on a path and run the stage that their job
             carries.
     """
 
@@ -141,7 +135,7 @@ _SHARE_OF_ROW = 16
 """Java's memory holds a row this many times: six times while one moves (4.3), and two or more tasks move some."""
 
 _MOST_SHIPPED = 2
-"""All pieces of sources that this process sends together may have as many bytes as so many rows of the largest."""
+"""The limit of all pieces of sources that this process sends together, in rows of the largest size."""
 
 
 class SparkBackend:

@@ -39,7 +39,7 @@ __all__ = ["MOST_PAIRS", "ServiceListener", "ShuffleFiles", "SideOutputActions",
 _LONGEST_END = 5.0
 """Seconds that the end of a run waits for workers to destroy their services."""
 _LONGEST_SECRET = 0.5
-"""Seconds for the secret, which a worker has sent long before: whoever does not send it is nobody of ours."""
+"""Seconds for the secret, which a worker has sent long before; a connection without it is none of ours."""
 _MOST_WAITING = 4096
 _SECRET_BYTES = 32
 
@@ -136,7 +136,7 @@ class ShuffleFiles:
         self._folder: str | None = None
 
     def storing(self, parent: str, tasks: int) -> Storing:
-        """Return what so many tasks do with their rows.
+        """Return how *n* tasks store their rows.
 
         Args:
             parent: a folder for temporary files, in which that of this run will be.
@@ -150,7 +150,7 @@ class ShuffleFiles:
         return Storing(self._folder, _TRAVELLING // max(tasks, 1))
 
     def remove(self) -> None:
-        """Remove all of them; nobody reads them any more.
+        """Remove all of them, after their last reader.
 
         Tasks may still write: those of a run that was cancelled, or that others have overtaken. They find the folder no
         more under its name, so none of them puts a file into it while it goes.
@@ -180,7 +180,7 @@ def rows_taken(rows: Iterable[Row], taken: Taken, port: OutputPort) -> Iterator[
 
 
 def by_target(rows: Iterable[Row], targets: int) -> tuple[tuple[Row, ...], ...]:
-    """Return the rows that each of so many partitions gets: target after target, in the order of their sources."""
+    """Return the rows of each of *n* partitions: target after target, in the order of their sources."""
     partitions: list[list[Row]] = [[] for _ in range(targets)]
     for row in rows:
         partitions[row.target % targets].append(row)
@@ -194,7 +194,7 @@ _NONE: Mapping[int, int] = MappingProxyType({})
 
 
 class SideOutputActions:
-    """What to call in this process for each channel beside the items."""
+    """The actions in this process for each channel beside the items."""
 
     def __init__(self, actions: Mapping[int, Action]) -> None:
         self._actions = actions

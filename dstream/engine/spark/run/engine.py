@@ -8,7 +8,7 @@ from dataclasses import replace
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from dstream.engine.cancellation import Cancellation, Submitted
+from dstream.engine.calls import Call, Cancellation, Progress, Submitted
 from dstream.engine.compiler.ends import reads_only
 from dstream.engine.compiler.inputs import parts_of
 from dstream.engine.dead_letters import RecoveryReport
@@ -25,7 +25,6 @@ from dstream.engine.physical.decisions import (
     Separated,
 )
 from dstream.engine.physical.vertices import Items
-from dstream.engine.progress import Call, Progress
 from dstream.engine.spark.port.errors import translating
 from dstream.engine.spark.run.backend import SparkBackend, packed_split
 from dstream.engine.spark.run.driver import ShuffleFiles
@@ -212,7 +211,7 @@ def _of_each_end(several: Several, run: SparkRun) -> list[Any]:
     """
     results: dict[int, Any] = {}
     for part in parts_of(several):
-        # What a graph before this one has kept is read from here on, and nothing of what stands before it is looked at.
+        # This graph reads what an earlier one has cached, so the operations before that are not compiled again.
         end = recalled(part.end, run.runner.backend.caches.found)
         graph = replace(run, end=end, runner=run.runner.doing(end.step, ""))
         rows, finish = graph.last()

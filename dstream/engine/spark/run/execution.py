@@ -174,7 +174,7 @@ class SparkRun:
 
     @functools.cached_property
     def _side_outputs(self) -> SideOutputActions | None:
-        """What takes the rows beside the items; None if the plan has neither `peek` steps nor guards."""
+        """The actions on rows beside the items; None if the plan has neither `peek` steps nor guards."""
         notes = {} if self.recovered is None else self.recovered.actions()
         actions = notes | self._compiled[1]
         return SideOutputActions(actions) if actions else None
@@ -205,7 +205,7 @@ class SparkRun:
 
     @functools.cached_property
     def facts(self) -> ClusterFacts:
-        """What the graph depends on."""
+        """The facts that the graph depends on."""
         return facts_of(self.end, self.runner, in_small_pieces=self.in_small_pieces)
 
     def items(self, frame: LastRows) -> list[Any]:

@@ -144,7 +144,7 @@ class SparkGraphRun:
         return last_rows(segment, vertex.output, vertex.first, self._runner_of(vertex))
 
     def _segment_without_plan(self, vertex: Vertex) -> SplitSegment | DriverRows | None:
-        """Return what the tasks of a vertex read, if that stands in no frame of Spark's; None if it does."""
+        """Return the segment that the tasks of a vertex read, unless it is a frame of Spark's: then None."""
         match vertex.inputs:
             case (Splits() as splits,):
                 return SplitSegment(Pieces(self._splits.pieces(splits)))
@@ -182,7 +182,7 @@ class SparkGraphRun:
         return self._replaced(items)
 
     def _replaced(self, items: Items) -> Items:
-        """Put what was decided in the place of what stands for it."""
+        """Replace pending inputs by those that were decided."""
         if not any(isinstance(each, Pending) for each in items):
             return items
         parts = (
@@ -360,7 +360,7 @@ class SparkGraphRun:
         return Frame(frame, self._count(each), each.reader, operations_of(each.applied), sent)
 
     def _come_here(self, each: Rows, follow: int = 0) -> bool:
-        """Say whether rows go through this process on their way, behind at most so many shuffles that do."""
+        """Say whether rows are shuffled through this process, behind at most `_DEEPEST` shuffles that are, too."""
         if id(each.taken) not in self._come:
             self._come[id(each.taken)] = (
                 each.targets is not None

@@ -12,14 +12,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias, Union
 
 from dstream.base.threads import contextmanager
+from dstream.engine.calls import Call, Progress
 from dstream.engine.display import ProgressFacts
-from dstream.engine.progress import Call, Progress
 from dstream.engine.spark.port.errors import check_process, interruptible, left_to_parent, translated
 from dstream.engine.spark.port.protocols import Port
 from dstream.engine.spark.run.backend import MOST_PLANS, SparkBackend, packed, schema_of_rows
 from dstream.engine.spark.run.driver import ServiceListener
-from dstream.engine.tasks.payloads import MOST_CARRIED, SentFiles, carried
-from dstream.engine.tasks.process import NO_RUN, RunOfTask
+from dstream.engine.tasks.process import MOST_CARRIED, NO_RUN, RunOfTask, SentFiles, carried
 from dstream.engine.tasks.rows import (
     COUNTS,
     FAILED,
@@ -84,11 +83,11 @@ class OperationJobs:
             yield
 
     def cancel(self) -> None:
-        """Cancel the jobs, also one that is about to begin, and nobody else's."""
+        """Cancel these jobs and no others, also one that is about to begin."""
         self._jobs.cancel()
 
     def counting(self) -> Operation | None:
-        """Return an operation that counts items on the workers, if anybody wants to see the number, and Spark can."""
+        """Return an operation that counts items on the workers, if progress is shown, and Spark can count."""
         if self._operation is None:
             return None
         weakref.finalize(self, self._counts.forget, self.tag)
@@ -119,7 +118,7 @@ class ItemCounts:
         return None if self._accumulator is None else CountItems(self._accumulator, key)
 
     def of(self, key: str) -> int | None:
-        """Return how many items were counted for `key`; None if nobody counts."""
+        """Return how many items were counted for `key`; None if none are counted."""
         return None if self._accumulator is None else self._accumulator.value.get(key, 0)
 
     def forget(self, key: str) -> None:
@@ -217,7 +216,7 @@ class StageRunner:
         return nullcontext() if self.options.work is None else self.options.work.waiting()
 
     def counting(self) -> Operation | None:
-        """Return an operation that counts items on the workers, if anybody wants to see the number."""
+        """Return an operation that counts items on the workers, if progress is shown."""
         return None if self.options.work is None else self.options.work.counting()
 
     def stage(self, frame: DataFrame, source: Input, sink: Sink) -> DataFrame:

@@ -98,7 +98,7 @@ class Frame:
     Attributes:
         frame: its rows, already placed and in order.
         partitions: how many partitions it has.
-        sent: what should come through the shuffle before; None: nobody looks.
+        sent: the rows to expect from the shuffle before; None: they are not counted.
     """
 
     frame: DataFrame
@@ -118,7 +118,7 @@ class DriverRows:
 
     Attributes:
         rows: those of each partition, in their order.
-        sent: what should be among them; None: nobody looks.
+        sent: the rows to expect among them; None: they are not counted.
     """
 
     rows: tuple[tuple[Row, ...], ...]
@@ -235,7 +235,7 @@ class ListedSplits:
     """The splits of one run of a graph.
 
     Args:
-        runner: counts what tasks read, if somebody wants to see it.
+        runner: counts the items that tasks read, if progress is shown.
     """
 
     def __init__(self, runner: StageRunner) -> None:
@@ -351,7 +351,7 @@ def _in_batches(split: Split[Any], step: Step) -> Piece:
 
 
 class PinnedTables:
-    """Those of one run."""
+    """Tables of Spark that one run reads, pinned."""
 
     def __init__(self, runner: StageRunner) -> None:
         self._runner = runner

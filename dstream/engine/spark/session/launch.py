@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from dstream.base.environment import pip_install
 from dstream.base.threads import RenewedLock
-from dstream.engine.progress import Progress
+from dstream.engine.calls import Progress
 from dstream.engine.spark.port.classic import ClassicPort
 from dstream.engine.spark.port.code import Code
 from dstream.engine.spark.port.connect import ConnectPort
