@@ -21,14 +21,7 @@ from dstream.filesystem.folders import OutputFolder
 from dstream.filesystem.outputs import NULL_PARTITION
 from dstream.schema.file_column_types import ColumnTypes
 
-__all__ = [
-    "NTZ",
-    "SharedLog",
-    "check_table",
-    "description_of",
-    "partition_values",
-    "path_in_log",
-]
+__all__ = ["SharedLog", "check_table", "description_of", "partition_values", "path_in_log"]
 
 
 NTZ = "timestampNtz"

@@ -34,7 +34,6 @@ __all__ = [
     "opened",
     "raw",
     "reading",
-    "refuse_misnamed",
     "refuse_other_format",
     "signature_of",
 ]

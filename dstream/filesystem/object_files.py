@@ -11,7 +11,7 @@ from obstore.fsspec import FsspecStore
 
 from dstream.filesystem.urls import IN_OBSTORE, short
 
-__all__ = ["FILES", "ObjectFiles"]
+__all__ = ["FILES"]
 
 
 class ObjectFiles(FsspecStore):

@@ -26,7 +26,7 @@ from dstream.errors import SinkError, SinkTakenError, UnsupportedError
 from dstream.filesystem.folders import NewFile, OutputFolder, flush_folder
 from dstream.filesystem.urls import URL, check_scheme, opened_url
 
-__all__ = ["HIDDEN", "NULL_PARTITION", "LocalOutput", "RemoteOutput", "output_folder", "writing_to"]
+__all__ = ["HIDDEN", "NULL_PARTITION", "LocalOutput", "output_folder", "writing_to"]
 
 
 HIDDEN = ".dstream"

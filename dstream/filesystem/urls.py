@@ -18,16 +18,7 @@ from typing import Any
 from dstream.base.environment import pip_install
 from dstream.errors import SetupError
 
-__all__ = [
-    "IN_OBSTORE",
-    "URL",
-    "ProfileCredentials",
-    "check_scheme",
-    "obstore_options",
-    "opened_url",
-    "s3fs_options",
-    "short",
-]
+__all__ = ["IN_OBSTORE", "URL", "check_scheme", "obstore_options", "opened_url", "s3fs_options", "short"]
 
 
 URL = re.compile(r"[A-Za-z][\w+.-]*(::[A-Za-z][\w+.-]*)*://")

@@ -28,7 +28,7 @@ from dstream.schema.records import TEXTS, unions_of, unsupported_field, written_
 from dstream.schema.scalars import TEXT_FORMS, refusal, text_form, text_of
 from dstream.values.fields import field_names, is_model, is_typed_dict, name_of
 
-__all__ = ["CsvLines", "CsvOfFile", "csv_columns"]
+__all__ = ["CsvLines", "csv_columns"]
 
 
 def csv_columns(columns: Any) -> ColumnSelection | None:

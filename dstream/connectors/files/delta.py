@@ -42,7 +42,7 @@ from dstream.schema.columns import ColumnSelection, ItemColumns
 from dstream.schema.file_column_types import UNKNOWN, ColumnType, ColumnTypes, TimestampColumn
 from dstream.spi import Receipt
 
-__all__ = ["DeltaContent", "DeltaFormat", "DeltaJob", "DeltaTarget"]
+__all__ = ["DeltaFormat", "DeltaTarget"]
 
 
 @dataclass(frozen=True, slots=True)

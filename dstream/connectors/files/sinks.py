@@ -40,7 +40,7 @@ from dstream.filesystem.folders import OutputFolder
 from dstream.filesystem.outputs import HIDDEN, writing_to
 from dstream.spi import Collections, Receipt
 
-__all__ = ["FileJob", "FileSink", "FileTarget"]
+__all__ = ["FileSink"]
 
 
 @dataclass(slots=True)

@@ -37,7 +37,7 @@ from dstream.storage.lake.tables import (
     write_parts,
 )
 
-__all__ = ["JOB", "LakeItemWriter", "LakeListJob", "LakeMapJob", "StagedJob", "StagedRows"]
+__all__ = ["JOB", "LakeItemWriter", "LakeListJob", "LakeMapJob", "StagedRows"]
 
 
 JOB = "dstream.job."

@@ -31,16 +31,7 @@ from dstream.storage.lake.splits import LakeEntrySplit, grouped
 from dstream.storage.lake.tables import KEY_COLUMNS, Layout, batches, newest_rows, remove_quietly
 from dstream.values.entries import JournalEvent
 
-__all__ = [
-    "LakeMap",
-    "events_after",
-    "first_version",
-    "journal_before",
-    "journal_reach",
-    "last_offset",
-    "read_journal",
-    "shown_offset",
-]
+__all__ = ["LakeMap", "journal_before", "journal_reach", "shown_offset"]
 
 
 _ROW_BITS = 32

@@ -30,18 +30,7 @@ from dstream.storage.base.options import MOST_BYTES, check_prefix, check_record,
 from dstream.storage.codec.pickles import Pickles
 from dstream.storage.lake.tables import remove_quietly
 
-__all__ = [
-    "KEPT",
-    "RECORDS",
-    "REMOVED",
-    "LakeRecords",
-    "RecordFile",
-    "files_by_name",
-    "numbers_in",
-    "parsed_record",
-    "place_of",
-    "record_path",
-]
+__all__ = ["KEPT", "RECORDS", "REMOVED", "LakeRecords", "files_by_name", "numbers_in", "place_of", "record_path"]
 
 
 KEPT = 3

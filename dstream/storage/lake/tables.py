@@ -38,7 +38,6 @@ from dstream.storage.codec.keys import identity
 
 __all__ = [
     "KEY_COLUMNS",
-    "NOT_COMMITTED",
     "ROWS_IN_GROUP",
     "DataWriter",
     "Layout",
@@ -57,7 +56,6 @@ __all__ = [
     "takes_more",
     "write_file",
     "write_parts",
-    "write_rows",
 ]
 
 
