@@ -20,6 +20,7 @@ from tests.collectors.cases_of_laws import CASES, EVERY, KEYED, Case
 
 every_case = pytest.mark.parametrize("case", EVERY)
 quick = settings(max_examples=20, deadline=None)
+with_each_library = settings(quick, max_examples=5)
 
 
 def shape(result: Any) -> Any:
@@ -114,7 +115,7 @@ def test_a_container_is_nobody_elses(case, data):
 
 @every_case
 @pytest.mark.parametrize("library", [pickle, cloudpickle])
-@quick
+@with_each_library
 @given(data=st.data())
 def test_pickling_changes_nothing(case, library, data):
     """A collector and its containers go through pickle, before and after they are combined, and take more items.
