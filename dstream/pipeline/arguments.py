@@ -69,7 +69,7 @@ _INSTEAD = {
     "to_stream_stage": "this stage, which is one",
     "unordered": "this stage, whose items have no order",
 }
-"""What to do in place of a method of a stage that ends."""
+"""Replacements for the methods that only stages with an end have."""
 
 
 def not_of_streams(cls: type[Any], name: str) -> Callable[..., NoReturn]:
@@ -90,7 +90,7 @@ def not_of_streams(cls: type[Any], name: str) -> Callable[..., NoReturn]:
 
 
 def operation_of(op: Any, inputs: int, call: str) -> AggregateOperation[Any, Any, Any]:
-    """Return `op` if it is an aggregate operation with so many inputs.
+    """Return `op` if it is an aggregate operation with this number of inputs.
 
     Raises:
         TypeError: it is something else, or has another number of inputs.
@@ -152,7 +152,7 @@ def sink_of(sink: Any) -> Any:
 
 
 def named_source(value: Any) -> str:
-    """Return what somebody gave for a source, and what is probably meant."""
+    """Return the kind of an argument that is no source, and the call that is probably meant."""
     kind = kind_of(value)
     if isinstance(value, BaseStream):
         return f"{kind}, which belongs to a context: give the source that it reads"
@@ -219,7 +219,7 @@ class Logged:
         return ", ".join(f"{name}={shown_function(fn)}" for name, fn in functions.items() if fn is not None)
 
     def __call__(self, item: Any) -> None:
-        """Log one item, if anybody listens."""
+        """Log one item, if the logger has a listener."""
         logger = logging.getLogger(f"dstream.peek.{self.stage}")
         if is_heard(logger) and (self.should_log is None or self.should_log(item)):
             tell(logger, self.to_string(item))

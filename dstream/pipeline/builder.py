@@ -172,7 +172,7 @@ class Pipeline(Hinting):
             )
 
     def is_empty(self) -> bool:
-        """Say whether nothing was added yet."""
+        """Return whether the pipeline has no stage yet."""
         return not self._records
 
     # Running

@@ -65,7 +65,7 @@ class ResultSoFar:
 
 
 class ResultSoFarOfKey(ResultSoFar):
-    """The same of the items of one key, as an entry."""
+    """Takes an item into the container of its key, and gives the result until now as an entry."""
 
     __slots__ = ()
 

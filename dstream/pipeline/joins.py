@@ -94,7 +94,7 @@ class JoinClause(Generic[K, L, R, V]):
 
 
 class EntriesClause(JoinClause[K, L, Never, Never]):
-    """What `JoinClause.join_map_entries` returns.
+    """A clause that matches entries by their keys, made by `JoinClause.join_map_entries`.
 
     It does not know the types of entries: a hash join takes them from its right stage. `Never` keeps checkers from
     taking it for a clause that knows them.

@@ -356,7 +356,7 @@ if TYPE_CHECKING:
 else:
 
     class KeyedStage(ReducingView[K, T, Bounded]):
-        """What `stage.grouping_key(fn)` returns: what it offers happens to the items of each key on their own.
+        """The view of a stage by keys that `stage.grouping_key(fn)` returns: each method is applied per key.
 
         It is no stage: it has no name, and nothing runs for it. Results by key have no order.
         """
@@ -377,7 +377,7 @@ else:
             raise needs_time("window(...)")
 
     class KeyedStreamStage(TimedView[K, T, Unbounded]):
-        """What `stage.grouping_key(fn)` returns: what it offers happens to the items of each key on their own.
+        """The view of a stage by keys that `stage.grouping_key(fn)` returns: each method is applied per key.
 
         It is no stage: it has no name, and nothing runs for it. Items of a key pass in the order of (epoch, partition
         of the source, offset); results of different keys have no order.

@@ -60,7 +60,7 @@ class PartitionedSource:
 
     @property
     def on_bad(self) -> str:
-        """What becomes of bad records; a source without records has none."""
+        """The treatment of bad records; a source without records has none."""
         return getattr(self.source, "on_bad", "fail")
 
     def splits(self, parallelism: int) -> Iterable[Split[Any]]:

@@ -102,9 +102,9 @@ class AnyStage(Hinting):
         return self
 
     def set_local_parallelism(self, n: int) -> Self:
-        """Say in how many partitions the stage runs; return the same stage.
+        """Set the number of partitions in which the stage runs; return the same stage.
 
-        A source is asked for so many parts, and may have its own idea of them; other stages have their items
+        A source is asked for that number of parts, and may have its own idea of them; other stages have their items
         spread first, which costs a shuffle. The local engine has one partition.
 
         Args:
@@ -135,7 +135,7 @@ class AnyStage(Hinting):
         return f"<{type(self).__name__} {self.name!r}: {describe(self._record.node)}>"
 
     def _stays_in_the_driver(self) -> str:
-        """Say why a function that runs on the workers cannot take this along, and what to do instead."""
+        """Explain why a function that runs on the workers cannot capture this, and what to do instead."""
         return (
             "cannot be used inside a function that runs on the workers; join the stages, or let the function capture "
             "plain values"
@@ -153,7 +153,7 @@ def placed(name: str, record: StageRecord) -> str:
 
 
 class SinkStage(AnyStage):
-    """What `write_to(sink)` returns: a stage that has a name and a parallelism, and that no other stage reads."""
+    """The end of a branch that `write_to(sink)` returns: it has a name and a parallelism; no other stage reads it."""
 
     __slots__ = ()
 
@@ -172,7 +172,7 @@ def end_branch(pipeline: Pipeline, record: StageRecord) -> SinkStage:
 
 
 class StageView(Hinting):
-    """What `grouping_key` and `window` return. It is no stage: it has no name, and nothing runs for it."""
+    """A view of a stage by keys or windows. It is no stage: it has no name, and nothing runs for it."""
 
     __slots__ = ("_stage",)
 
@@ -206,11 +206,11 @@ class StageView(Hinting):
         return other
 
     def _called_by(self) -> str:
-        """Say what takes others of its kind, and which these are."""
+        """Return the words for the kinds that an operation takes, for an error."""
         return f"a {type(self).__name__} takes others of this kind"
 
     def _stays_in_the_driver(self) -> str:
-        """Say why a function that runs on the workers cannot take this along, and what to do instead."""
+        """Explain why a function that runs on the workers cannot capture this, and what to do instead."""
         stays: str = self._stage._stays_in_the_driver()
         return stays
 
@@ -251,7 +251,7 @@ def before_sink(node: Node, sink: Sink[Any, Any], where: SourceLocation | None) 
 
 
 def known_as(node: ProcessorGraph, stage: str) -> ProcessorGraph:
-    """Return the same under the name of its stage, which its one vertex has then: what is counted goes by that."""
+    """Return the node under the name of its stage, which its one vertex takes too, as metrics are counted by it."""
     (vertex,) = node.graph.vertices
     edges = (
         dataclasses.replace(
@@ -266,7 +266,7 @@ def known_as(node: ProcessorGraph, stage: str) -> ProcessorGraph:
 
 
 def with_processors(node: ProcessorGraph, count: int) -> ProcessorGraph:
-    """Return the same with so many processors."""
+    """Return the same node with `count` processors."""
     vertices = tuple(dataclasses.replace(each, parallelism=count) for each in node.graph.vertices)
     return dataclasses.replace(node, graph=VertexGraph(vertices, node.graph.edges))
 

@@ -179,7 +179,7 @@ _STEPS = (Filter, FlatMap, Map, MapMulti, Peek, Recover, Unordered, WithService,
 
 
 def is_timestamped(node: Node) -> bool:
-    """Say whether all items that a node gives have timestamps."""
+    """Return whether all items that a node emits have timestamps."""
     return fold(node, _have_timestamps)
 
 

@@ -30,7 +30,7 @@ U = TypeVar("U")
 
 
 class _Windowed(StageView):
-    """What both have: the windows, and where items go that come too late for theirs."""
+    """The base of both views by windows: the windows, and the sink of late items."""
 
     __slots__ = ("_late_to", "_window")
 
@@ -54,7 +54,7 @@ class _Windowed(StageView):
 
 
 class WindowedStage(_Windowed, Generic[T]):
-    """What `stage.window(...)` returns: an aggregate makes a result of the items of each window."""
+    """The view of a stage by windows that `stage.window(...)` returns: an aggregate makes a result of each window."""
 
     __slots__ = ()
 
@@ -153,7 +153,7 @@ class WindowedStage(_Windowed, Generic[T]):
 
 
 class KeyedWindowedStage(_Windowed, Generic[K, T]):
-    """What `stage.grouping_key(fn).window(...)` returns, in either order: a result for each key and window."""
+    """The view of a stage by keys and windows, made in either order: a result for each key and window."""
 
     __slots__ = ("_key",)
 

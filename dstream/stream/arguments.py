@@ -139,7 +139,7 @@ def window_of(value: Any) -> Window:
 
 
 def is_sink(value: object) -> TypeGuard[Sink[Any, Any]]:
-    """Say what `isinstance(value, Sink)` says, in a twentieth of the time (CPython 3.11): each `collect` asks."""
+    """Return `isinstance(value, Sink)`, in a twentieth of the time (CPython 3.11): each `collect` asks."""
     return all(hasattr(value, name) for name in ("collector", "open", "label", "job"))
 
 
@@ -229,7 +229,7 @@ def settings(value: Any, name: str) -> dict[str, str]:
 
 
 def not_collected(args: tuple[Any, ...]) -> str:
-    """Say what `collect` takes, and what is probably meant by the arguments that it was given."""
+    """Return the words for what `collect` takes, and for what its arguments probably mean."""
     takes = "collect() takes a Collector, a Reducer, or the functions (supplier, accumulator, combiner)"
     match args:
         case ():
@@ -259,7 +259,7 @@ def _refuse(stream: Any, factory: Any) -> None:
 
 
 def keep_from_streams(kind: type[Any]) -> None:
-    """Let the factories of a class be called on the class alone: `a.concat(b)` would be `b`."""
+    """Restrict the factories of a class to calls on the class: `a.concat(b)` would be `b`."""
     for name, made in list(vars(kind).items()):
         if isinstance(made, staticmethod | classmethod) and not name.startswith("_"):
             setattr(kind, name, (_StaticFactory if isinstance(made, staticmethod) else _ClassFactory)(made.__func__))

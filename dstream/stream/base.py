@@ -196,7 +196,7 @@ class BaseStream(Generic[T]):
         return self._then(Parallel(self._node, 1, where=call_site()))
 
     def is_parallel(self) -> bool:
-        """Say whether the pipeline may run in several partitions."""
+        """Return whether the pipeline may run in several partitions."""
         return parallelism(rewrite(self._node)) != 1
 
     def configure(self, config: Mapping[str, str]) -> Self:
@@ -609,7 +609,7 @@ class BaseStream(Generic[T]):
             raise AttributeError(no_such_name(type(self), name, self._kinds["Stream"]))
 
     def _stays_in_the_driver(self) -> str:
-        """Say why a function that runs on the workers cannot take this along, and what to do instead."""
+        """Explain why a function that runs on the workers cannot capture this, and what to do instead."""
         return (
             "cannot be used inside a function that runs on the workers; collect it before, and let the function "
             "capture the result"

@@ -40,7 +40,7 @@ class Recovering(BaseStream[T]):
     __slots__ = ()
 
     _resolved_kind: ClassVar[type | None] = None
-    """What `resolve` must give: None, or the kind of number of a stream of numbers."""
+    """The type of number that `resolve` must give on a stream of numbers, or None."""
 
     @hinting(args="ignore((ValueError, TypeError)), with a tuple of exceptions")
     def ignore(self, kinds: type[Exception] | tuple[type[Exception], ...]) -> Self:
@@ -125,7 +125,7 @@ def _written(node: Node) -> str:
 
 
 def _calls_for_each_item(step: Node) -> bool:
-    """Say whether a step runs a function of the user's on each item, or parses it, so that `Recover` may follow it."""
+    """Return whether a step runs a function of the user's on each item, or parses it, so that `Recover` may follow."""
     match step:
         case Map(fn=fn):
             return fn is not unchanged

@@ -37,7 +37,7 @@ U = TypeVar("U")
 
 
 class _NumericStream(Gathering[N], Keyed[N], Paired[N], Shared[N], Recovering[N], Ends[N], Tabular[N]):
-    """What the streams of numbers share."""
+    """The base of all streams of numbers."""
 
     __slots__ = ()
 
@@ -170,7 +170,7 @@ class _NumericStream(Gathering[N], Keyed[N], Paired[N], Shared[N], Recovering[N]
 
 
 class _IntegralStream(_NumericStream[int]):
-    """What the streams of ints share."""
+    """The base of both streams of ints."""
 
     __slots__ = ()
 

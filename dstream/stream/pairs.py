@@ -358,7 +358,7 @@ def _tolerance(value: Any) -> Any:
     """Return a tolerance if it is a distance.
 
     Raises:
-        TypeError: nobody can say whether it is negative.
+        TypeError: it cannot be compared with its absolute value.
         ValueError: it is negative or NaN.
     """
     if value is None:

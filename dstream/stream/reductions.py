@@ -65,7 +65,7 @@ class Negated(Generic[T]):
         self.__qualname__ = getattr(predicate, "__qualname__", type(predicate).__qualname__)
 
     def __call__(self, item: T) -> bool:
-        """Say whether `predicate` does not hold."""
+        """Return whether `predicate` does not hold."""
         result = self.predicate(item)
         if type(result) is not bool:
             refuse_awaitable(result)

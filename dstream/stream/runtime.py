@@ -23,7 +23,7 @@ _stages: Callable[[Any, Any], Any] | None = None
 
 
 def bind_default(provider: Callable[[], Runtime], stages: Callable[[Any, Any], Any]) -> None:
-    """Let the session speak for streams that were made without a context.
+    """Register the session as the provider of the default context.
 
     Args:
         provider: gives the default context.
