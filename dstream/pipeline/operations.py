@@ -454,6 +454,8 @@ class LazyStage(FlowingStage[T, B]):
             >>> letters = Pipeline().read_from(Items("ab"))
             >>> letters.custom_transform("upper", processors.map(str.upper)).name
             'upper'
+            >>> letters.to_stream_stage().custom_transform("lower", processors.map(str.lower)).name
+            'lower'
         """
         return self._transformed(name, supplier, "custom_transform")
 
