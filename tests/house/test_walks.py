@@ -58,6 +58,13 @@ def test_the_figures_of_a_module():
     assert module.room == "dstream.queues"
 
 
+def test_classes_for_type_checkers_are_no_part_of_a_head():
+    """A head is imports, also those for types."""
+    text = "if TYPE_CHECKING:\n    import os\n\nclass A: ...\n\nif TYPE_CHECKING:\n    class B: ...\n"
+
+    assert Source("dstream.a", text).head == 2
+
+
 def test_imports_for_types_count_for_circles():
     """Those inside of functions do not."""
     text = "if TYPE_CHECKING:\n    from dstream.b import B\n\n\ndef f():\n    import dstream.c\n"
