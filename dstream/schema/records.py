@@ -9,10 +9,9 @@ A `Vocabulary` says what a format holds: JSON has strings, numbers and more, CSV
 from __future__ import annotations
 
 import collections.abc
-import contextlib
 import dataclasses
 import enum
-import functools
+import json
 import sys
 import types
 import typing
@@ -49,7 +48,7 @@ from dstream.schema.decoders import (
     UnionDecoder,
     Whole,
 )
-from dstream.schema.scalars import TEXT_FORMS, refusal, text_of
+from dstream.schema.scalars import TEXT_FORMS
 from dstream.spi import Misread
 from dstream.values.fields import (
     field_names,
@@ -58,7 +57,6 @@ from dstream.values.fields import (
     is_attrs,
     is_model,
     is_required_key,
-    is_same,
     is_typed_dict,
     name_of,
 )
@@ -67,18 +65,19 @@ __all__ = [
     "BINARY",
     "JSON",
     "PARSED",
+    "SQL",
     "TEXTS",
+    "JsonDecoder",
     "OnMisread",
     "Parsed",
     "Spelled",
-    "UnionField",
     "Vocabulary",
+    "decoder_of",
     "form_of",
+    "hints_of_kind",
+    "in_words",
     "kind_behind",
     "missing_columns",
-    "unions_of",
-    "unsupported_field",
-    "written_names",
 ]
 
 
@@ -154,6 +153,31 @@ class Spelled:
         return Spelled(fixed)
 
 
+@dataclass(frozen=True)
+class JsonDecoder:
+    """Takes JSON as a string, as SQLite returns it, or what a driver has made of it.
+
+    Attributes:
+        form: of what the JSON has.
+    """
+
+    form: Decoder
+
+    @property
+    def expected(self) -> str:
+        """What it has to be."""
+        return self.form.expected
+
+    def made(self, value: Any) -> Any:
+        """Return the value."""
+        if type(value) is str:
+            try:
+                value = json.loads(value)
+            except (ValueError, RecursionError) as error:
+                raise DecodeError(f"expected {self.expected} as JSON, got {shown(value)} ({error})") from error
+        return self.form.made(value)
+
+
 @dataclass(frozen=True, eq=False)
 class Vocabulary:
     """The values of a format, and what they become.
@@ -163,12 +187,14 @@ class Vocabulary:
         fixed: the form of a few values.
         is_nested: the format has arrays and objects inside of records.
         has_columns: a record has a value in every column, so that None stands for a key that is absent.
+        inner: the vocabulary of values with parts, which a column has as JSON; None: they are as the rest is.
     """
 
     scalars: Mapping[type, Decoder]
     fixed: Callable[[Fixed], Decoder]
     is_nested: bool
     has_columns: bool
+    inner: Vocabulary | None = None
 
 
 def _as_it_is(fixed: Fixed) -> Decoder:
@@ -177,6 +203,12 @@ def _as_it_is(fixed: Fixed) -> Decoder:
 
 def _in_json(fixed: Fixed) -> Decoder:
     return Fixed(tuple((_json_of(value), meant) for value, meant in fixed.values))
+
+
+def _in_sql(fixed: Fixed) -> Decoder:
+    """Return the decoder of what drivers return: the value, or the text of what the database has no type for."""
+    texts = [(_json_of(value), meant) for value, meant in fixed.values if type(value) not in _JSON_OWN]
+    return Fixed((*fixed.values, *texts))
 
 
 def _json_of(value: Any) -> Any:
@@ -196,6 +228,7 @@ BINARY = Vocabulary(
     is_nested=True,
     has_columns=True,
 )
+SQL = Vocabulary(BINARY.scalars, _in_sql, is_nested=True, has_columns=True, inner=JSON)
 TEXTS = Vocabulary(PARSED, Spelled.of, is_nested=False, has_columns=True)
 
 
@@ -219,6 +252,15 @@ def form_of(kind: Any, vocabulary: Vocabulary) -> ItemDecoder:
         classes = "a dataclass, a named tuple, a TypedDict, an attrs class or a pydantic model"
         raise TypeError(f"kind must be {classes}, not {shown(kind)}")
     return _Forms(vocabulary).record(kind)
+
+
+def decoder_of(hint: Any, vocabulary: Vocabulary) -> Decoder:
+    """Return the decoder of an annotation.
+
+    Raises:
+        TypeError: no value of this format becomes one of this type.
+    """
+    return _Forms(vocabulary)._form(hint)
 
 
 def missing_columns(form: ItemDecoder | None, names: Sequence[str]) -> list[str]:
@@ -250,7 +292,7 @@ class _Forms:
             return self._known[kind]
         record = self._known[kind] = RecordDecoder(_constructor(kind), name_of(kind))
         record.takes_arrays = not self._vocabulary.has_columns and _is_named(kind)
-        hints = _hints(kind)
+        hints = hints_of_kind(kind)
         for name, is_required in _fields(kind, hints).items():
             try:
                 form = self._form(hints.get(name, Any))
@@ -281,6 +323,8 @@ class _Forms:
             return self._vocabulary.scalars[kind]
         if issubclass(kind, enum.Enum):
             return self._vocabulary.fixed(Fixed.of_enumeration(kind))
+        if self._vocabulary.inner is not None:
+            return JsonDecoder(decoder_of(kind, self._vocabulary.inner))
         if self._vocabulary.is_nested and is_model(kind):
             return ModelDecoder(kind)
         if self._vocabulary.is_nested and _is_record(kind):
@@ -299,9 +343,11 @@ class _Forms:
             return UnionDecoder(tuple(self._form(each) for each in arguments))
         if origin is Literal:
             return self._vocabulary.fixed(Fixed(tuple((each, each) for each in arguments)))
+        if self._vocabulary.inner is not None:
+            return JsonDecoder(decoder_of(hint, self._vocabulary.inner))
         if self._vocabulary.is_nested and (found := self._form_of_parts(origin, arguments)) is not None:
             return found
-        raise TypeError(f"nothing that stands in {self._where()} becomes a {_text_of(hint)}")
+        raise TypeError(f"nothing that stands in {self._where()} becomes a {in_words(hint)}")
 
     def _form_of_parts(self, origin: Any, arguments: tuple[Any, ...]) -> Decoder | None:
         if origin is tuple and arguments and arguments[-1] is not ...:
@@ -319,100 +365,7 @@ class _Forms:
             return DictDecoder(self._form(value))
         if self._vocabulary.has_columns:
             return Keyed(self._form(key), self._form(value))
-        return DictDecoder(self._form(value)) if key is Any else Keyed(_Forms(TEXTS)._form(key), self._form(value))
-
-
-def written_names(kind: Any) -> tuple[str, ...]:
-    """Return the names under which text formats have the fields of a class, for a pydantic model its aliases."""
-    if is_model(kind):
-        fields = kind.model_fields.items()
-        return tuple(field.serialization_alias or field.alias or name for name, field in fields)
-    return tuple(_hints(kind)) if is_typed_dict(kind) else field_names(kind)
-
-
-def unsupported_field(kind: Any, vocabulary: Vocabulary) -> tuple[str, str] | None:
-    """Return the first field of a class that no value of a format becomes, and its type in words."""
-    hints = _hints(kind)
-    for name in hints if is_typed_dict(kind) else field_names(kind):
-        if is_model(kind) and name not in hints:  # A generic model has other names for its annotations.
-            continue
-        try:
-            _Forms(vocabulary)._form(hints.get(name, Any))
-        except TypeError:
-            return name, _text_of(hints[name])
-    return None
-
-
-@dataclass(frozen=True)
-class UnionField:
-    """A field whose annotation has several types, so that its values may be read as others.
-
-    Attributes:
-        name: of the field.
-        owner: the class of the field, in words.
-        hint: the annotation, in words.
-        decoder: of the annotation.
-    """
-
-    name: str
-    owner: str
-    hint: str
-    decoder: Decoder
-
-    def check(self, format: str, value: Any, written: Any) -> None:
-        """Refuse a value that would be read as another one.
-
-        Args:
-            format: in prose.
-            value: of the field.
-            written: what the decoder gets for it.
-
-        Raises:
-            TypeError: it would.
-        """
-        try:
-            found = self.decoder.made(written)
-        except DecodeError as error:
-            instead = f"it could not be read ({error})"
-        else:
-            if is_same(found, value):
-                return
-            instead = f"it would be read as {type(found).__qualname__} {shown(found)}"
-        what = f"{type(value).__qualname__} {shown(value)} in {self.hint}"
-        raise TypeError(refusal(format, what, f"{instead}: give the field one type", self.name, self.owner))
-
-
-@functools.lru_cache(maxsize=1024)
-def unions_of(kind: Any, vocabulary: Vocabulary) -> tuple[UnionField, ...]:
-    """Return the fields of a class whose annotations are ambiguous in a format; none of a pydantic model."""
-    try:
-        hints = hints_of(kind, include_extras=True)
-    except Exception:  # The module of a class may not be there where its items are.
-        return ()
-    found = []
-    for name in () if is_model(kind) else field_names(kind):
-        with contextlib.suppress(TypeError):
-            decoder = _Forms(vocabulary)._form(hints.get(name, Any))
-            if _is_ambiguous(decoder):
-                found.append(UnionField(name, name_of(kind), _text_of(hints[name]), decoder))
-    return tuple(found)
-
-
-def _is_ambiguous(decoder: object) -> bool:
-    """Say whether values of an annotation may be read as others, without looking into records, which check theirs."""
-    if isinstance(decoder, UnionDecoder):
-        forms = [form for form in decoder.forms if form != ScalarDecoder(type(None))]
-        are_own = all(isinstance(form, ScalarDecoder | Whole) for form in forms)
-        return (len(forms) > 1 and not are_own) or any(map(_is_ambiguous, forms))
-    if isinstance(decoder, Spelled):
-        texts = [text_of(value) for value, _ in decoder.fixed.values if value is not None]
-        return len(set(texts)) < len(texts)
-    if isinstance(decoder, OptionalDecoder):
-        return _is_ambiguous(decoder.form)
-    if isinstance(decoder, Keyed):
-        return _is_ambiguous(decoder.keys) or _is_ambiguous(decoder.each)
-    each = getattr(decoder, "each", ())
-    return any(map(_is_ambiguous, each if isinstance(each, tuple) else (each,)))
+        return DictDecoder(self._form(value)) if key is Any else Keyed(decoder_of(key, TEXTS), self._form(value))
 
 
 def _takes_none(form: Decoder) -> bool:
@@ -423,7 +376,8 @@ def _takes_none(form: Decoder) -> bool:
     return True
 
 
-def _text_of(hint: Any) -> str:
+def in_words(hint: Any) -> str:
+    """Return an annotation as users write it."""
     return (
         hint.__qualname__ if isinstance(hint, type) and get_origin(hint) is None else str(hint).removeprefix("typing.")
     )
@@ -443,7 +397,12 @@ _ARRAYS: dict[Any, Any] = {
 _OBJECTS = (dict, collections.abc.Mapping, collections.abc.MutableMapping)
 
 
-def _hints(kind: Any) -> dict[str, Any]:
+def hints_of_kind(kind: Any) -> dict[str, Any]:
+    """Return the annotations of a class by name.
+
+    Raises:
+        TypeError: one of them cannot be looked up.
+    """
     try:
         return hints_of(kind, include_extras=True)
     except NameError as error:

@@ -15,7 +15,7 @@ import pytest
 from dstream.connectors.base import TextLines
 from dstream.connectors.files.formats import NO_LIMIT, JsonLines, LineFormat
 from dstream.errors import UnsupportedError
-from dstream.schema.json import plain
+from dstream.schema.encoders import plain
 from dstream.values import Entry
 from reducers import to_files
 from sources import csv_rows, json_lines, parquet_rows, text_files

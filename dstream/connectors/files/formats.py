@@ -18,8 +18,8 @@ from typing import IO, Any, Literal, Protocol, TypeAlias, cast
 from dstream.connectors.base import TextLines, UnnamedLines, readable
 from dstream.errors import IllegalStateError
 from dstream.failures.attribution import each
+from dstream.schema.encoders import NotJsonError, plain
 from dstream.schema.file_column_types import ColumnTypes
-from dstream.schema.json import NotJsonError, plain
 
 __all__ = [
     "NO_LIMIT",

@@ -14,15 +14,19 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from enum import Enum
+from typing import TYPE_CHECKING, Any, cast
 
 from dstream.base.environment import pip_install
 from dstream.base.showing import shown
 from dstream.base.threads import contextmanager
 from dstream.base.urls import resolved_url, scrub, shown_url, without_secrets
+from dstream.connectors.sql.records import unions_of_rows
 from dstream.errors import SetupError, SinkError, SinkUnavailableError, SourceError, SourceUnavailableError
 from dstream.failures.attribution import failed_on
-from dstream.values.fields import field_names
+from dstream.schema.encoders import NotJsonError, UnionField, plain
+from dstream.schema.scalars import TEXT_FORMS
+from dstream.values.fields import field_names, name_of
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -213,6 +217,18 @@ class StagedColumn:
     is_key: bool
     keeps_floats: bool = False
 
+    @property
+    def has_texts_of_moments(self) -> bool:
+        """Whether datetimes and times are texts there, as in SQLite."""
+        return self.keeps_floats and _python_type(self.type) in (datetime.datetime, datetime.time)
+
+    @property
+    def stored_type(self) -> Any:
+        """The type of what is written."""
+        import sqlalchemy as sa
+
+        return sa.TEXT() if self.has_texts_of_moments else self.type
+
 
 def row_of(item: Any, columns: tuple[StagedColumn, ...], call: str, is_exact: bool) -> dict[str, Any]:
     """Return the values of an item by the names of the columns.
@@ -227,10 +243,15 @@ def row_of(item: Any, columns: tuple[StagedColumn, ...], call: str, is_exact: bo
         SinkError: it is none of these, a field is missing or is one too many, or a value does not fit.
     """
     try:
-        row = _fields(item, columns, is_exact)
+        fields = _fields(item, columns, is_exact)
+        row = {column.name: _stored(column, fields[column.name], name_of(type(item))) for column in columns}
         for column in columns:
             _check(column, row[column.name])
-    except _UnfitError as error:
+        for union in unions_of_rows(cast(Any, type(item))):
+            if union.name in row:
+                _check_union(union, fields[union.name], row[union.name], columns)
+        row = {column.name: _bound(column, row[column.name]) for column in columns if column.name in row}
+    except (_UnfitError, NotJsonError) as error:
         problem = SinkError(f"{call}: {error}: {shown(item)}")
         failed_on(problem, item)
         raise problem from None
@@ -239,6 +260,76 @@ def row_of(item: Any, columns: tuple[StagedColumn, ...], call: str, is_exact: bo
 
 class _UnfitError(ValueError):
     """An item does not fit."""
+
+
+def _stored(column: StagedColumn, value: Any, owner: str) -> Any:
+    """Return what a column stores for a value: JSON, the value of a member, or the text of what has no type there."""
+    kind = type(value)
+    if kind in _OWN:
+        return value
+    expected = _python_type(column.type)
+    if _is_json(column.type) and not _is_null_of_json(value):
+        try:
+            return plain(value)
+        except NotJsonError as error:
+            raise error.within(column.name, owner) from None
+    if isinstance(value, Enum):
+        return _stored(column, value.value, owner)
+    return TEXT_FORMS[kind].write(value) if expected is str and kind in _AS_TEXTS else value
+
+
+_OWN = (str, int, float, bool, bytes, type(None))
+_AS_TEXTS = frozenset(TEXT_FORMS) - {*_OWN, decimal.Decimal, datetime.date, datetime.time, datetime.datetime}
+"""Classes that have a text in a column of texts: those that few databases have a type for."""
+
+
+def _python_type(kind: Any) -> type | None:
+    try:
+        found: type = kind.python_type
+    except NotImplementedError:
+        return None
+    return found
+
+
+def _is_json(kind: Any) -> bool:
+    return hasattr(kind, "none_as_null")
+
+
+def _is_null_of_json(value: Any) -> bool:
+    import sqlalchemy as sa
+
+    return value is sa.JSON.NULL
+
+
+def _check_union(union: UnionField, value: Any, stored: Any, columns: tuple[StagedColumn, ...]) -> None:
+    [column] = [column for column in columns if column.name == union.name]
+    try:
+        union.check("SQL", value, _returned(column, stored))
+    except TypeError as error:
+        raise _UnfitError(str(error)) from None
+
+
+def _returned(column: StagedColumn, value: Any) -> Any:
+    """Return what a driver makes of a value, as far as it may have another type."""
+    expected = _python_type(column.type)
+    if isinstance(value, bool) or not isinstance(value, int | float | decimal.Decimal):
+        return int(value) if isinstance(value, bool) and column.keeps_floats else value
+    if expected is float:
+        return float(value)
+    if not column.keeps_floats:
+        return decimal.Decimal(str(value)) if expected is decimal.Decimal else value
+    return int(value) if value == value // 1 else float(value)
+
+
+def _bound(column: StagedColumn, value: Any) -> Any:
+    """Return what the driver gets: SQLite has no type for moments, and texts keep their zones."""
+    if not column.has_texts_of_moments or value is None:
+        return value
+    if type(value) is datetime.date:
+        value = datetime.datetime.combine(value, datetime.time.min)
+    if isinstance(value, datetime.datetime):
+        return value.isoformat(" ", "microseconds")
+    return value.isoformat("microseconds")
 
 
 def _fields(item: Any, columns: tuple[StagedColumn, ...], is_exact: bool) -> dict[str, Any]:
@@ -264,7 +355,7 @@ def _check(column: StagedColumn, value: Any) -> None:
     if value is None:
         if not column.is_nullable:
             raise _UnfitError(f"the column {column.name!r} takes no None")
-    elif misfit := _misfit(column.type, value) or _changed(column, value):
+    elif misfit := _misfit(column.type, value, column.has_texts_of_moments) or _changed(column, value):
         raise _UnfitError(f"the column {column.name!r} takes {misfit}")
 
 
@@ -295,7 +386,7 @@ def _is_float(value: Any) -> bool:
         return False
 
 
-def _misfit(kind: Any, value: Any) -> str | None:
+def _misfit(kind: Any, value: Any, keeps_zones: bool = False) -> str | None:
     """Return what a type takes, and what the value is, if that is something else."""
     try:
         expected = kind.python_type
@@ -304,7 +395,7 @@ def _misfit(kind: Any, value: Any) -> str | None:
     if expected is list:
         return _misfit_within(kind, value)
     if expected in (datetime.datetime, datetime.time):
-        return _misfit_in_time(kind, expected, value)
+        return None if keeps_zones and isinstance(value, expected) else _misfit_in_time(kind, expected, value)
     accepted = _ACCEPTED.get(expected)
     # Of these, Python makes the one a subclass of the other.
     is_other = isinstance(value, bool | datetime.datetime) and expected is not type(value)

@@ -9,11 +9,12 @@ from __future__ import annotations
 import collections
 import datetime
 import functools
+import json
 import keyword
 import sqlite3
 import unicodedata
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from dstream.base.showing import shown
@@ -23,18 +24,20 @@ from dstream.schema.decoders import (
     Decoder,
     ItemDecoder,
     Made,
+    ModelDecoder,
     OptionalDecoder,
     RecordDecoder,
     ScalarDecoder,
     UnionDecoder,
     repeated,
 )
-from dstream.schema.records import BINARY, form_of, missing_columns
+from dstream.schema.encoders import UnionField, json_fields, unions_of
+from dstream.schema.records import SQL, form_of, missing_columns
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
 
-__all__ = ["LostValue", "Maker", "Rows", "keep_lost", "lost_in", "refuse_months", "rows_of"]
+__all__ = ["LostValue", "Maker", "Rows", "keep_lost", "lost_in", "refuse_months", "rows_of", "unions_of_rows"]
 
 
 Maker = Callable[[Sequence[Any], int], list[Any]]
@@ -50,9 +53,9 @@ def rows_of(kind: Any) -> Rows:
     """
     if kind is None:
         return Rows(None)
-    record = form_of(kind, BINARY)
+    record = form_of(kind, SQL)
     if not isinstance(record, RecordDecoder):  # pydantic knows what drivers make.
-        return Rows(record)
+        return Rows(RowOfModel(record.kind, json_fields(record.kind)))
     return Rows(RecordDecoder(record.kind, record.expected, [_native(*each) for each in record.fields]))
 
 
@@ -68,6 +71,30 @@ def _native(
     has_numbers = any(not isinstance(each, ScalarDecoder) or each.kind is int for each in inner)
     is_wrapped = bool(made) or (has_truth and not has_numbers)
     return name, fitting, Native(form, made, has_truth and not has_numbers) if is_wrapped else form, is_required
+
+
+@dataclass(frozen=True)
+class RowOfModel(ModelDecoder):
+    """Takes a row as a pydantic model.
+
+    Attributes:
+        nested: the columns that have JSON, which SQLite returns as strings.
+    """
+
+    nested: tuple[str, ...]
+
+    def made(self, value: Any) -> Any:
+        """Return it."""
+        texts = [name for name in self.nested if type(value.get(name)) is str]
+        return ModelDecoder.made(self, {**value, **{name: json.loads(value[name]) for name in texts}})
+
+
+@functools.lru_cache(maxsize=1024)
+def unions_of_rows(kind: Any) -> tuple[UnionField, ...]:
+    """Return the fields of a class whose values may return as others from a database."""
+    return tuple(
+        replace(union, decoder=_native(union.name, None, union.decoder, True)[2]) for union in unions_of(kind, SQL)
+    )
 
 
 @dataclass(frozen=True)

@@ -155,7 +155,7 @@ def _checked(receipt: Receipt, database: Database) -> tuple[str, int]:
 def _target(table: Table, columns: Sequence[StagedColumn]) -> sa.Table:
     import sqlalchemy as sa
 
-    each = [sa.Column(column.name, column.type) for column in columns]
+    each = [sa.Column(column.name, column.stored_type) for column in columns]
     return sa.Table(table.name, sa.MetaData(), *each, schema=table.schema)
 
 

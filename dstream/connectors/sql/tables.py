@@ -161,7 +161,7 @@ def staged_table(name: str, table: Table, columns: Sequence[StagedColumn]) -> sa
     """Return the table of one attempt: the columns, and the place of a row."""
     import sqlalchemy as sa
 
-    each = [sa.Column(column.name, column.type, nullable=column.is_nullable) for column in columns]
+    each = [sa.Column(column.name, column.stored_type, nullable=column.is_nullable) for column in columns]
     place = sa.Column(PLACE, sa.BigInteger, nullable=False)
     return sa.Table(name, sa.MetaData(), place, *each, schema=table.schema)
 

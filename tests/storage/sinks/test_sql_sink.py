@@ -192,20 +192,38 @@ AWARE = datetime.datetime(2026, 1, 31, 12, 0, tzinfo=datetime.UTC)
 @pytest.mark.parametrize(
     ("column", "value", "words"),
     [
-        ("TIMESTAMP", AWARE, "datetimes without a zone, not datetimes with one"),
-        ("DATETIME", AWARE, "datetimes without a zone, not datetimes with one"),
         ("DATE", AWARE, "date, not datetime"),
-        ("TIME", AWARE.timetz(), "times without a zone, not times with one"),
+        ("TIMESTAMP", AWARE.timetz(), "datetimes without a zone, not time"),
+        ("TIME", AWARE, "times without a zone, not datetime"),
     ],
 )
 def test_no_time_is_cut_to_fit(local_context, path, url, column, value, words):
-    """SQLAlchemy would leave out the zone, or the time of the day."""
+    """SQLAlchemy would leave out the time of the day, or the day."""
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute(f"CREATE TABLE moments (x {column})")
     with pytest.raises(SinkError, match=rf"the column 'x' takes {words}: \("):
         local_context.stream([(value,)]).collect(to_sql(url, "moments"))
 
     assert rows(path, "SELECT * FROM moments") == []
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "text"),
+    [
+        ("TIMESTAMP", AWARE, "2026-01-31 12:00:00.000000+00:00"),
+        ("DATETIME", AWARE.replace(tzinfo=None), "2026-01-31 12:00:00.000000"),
+        ("TIMESTAMP", AWARE.date(), "2026-01-31 00:00:00.000000"),
+        ("TIME", AWARE.timetz(), "12:00:00.000000+00:00"),
+        ("TIME", AWARE.time(), "12:00:00.000000"),
+    ],
+)
+def test_sqlite_has_moments_as_texts(local_context, path, url, column, value, text):
+    """As SQLAlchemy writes them, and those with a zone with its offset."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(f"CREATE TABLE moments (x {column})")
+    local_context.stream([(value,)]).collect(to_sql(url, "moments"))
+
+    assert rows(path, "SELECT * FROM moments") == [(text,)]
 
 
 def test_a_type_of_sql_server_has_a_zone():
