@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
 from dstream.base.memory import BatchIterator, size_of
-from dstream.spi.store import UNCHANGED, Merge, Revision, Splice, Unchanged, Update
+from dstream.spi.store import UNCHANGED, ListView, Merge, Revision, Splice, Unchanged, Update
+from dstream.storage.base.options import ViewOvertakenError
 from dstream.storage.codec.collection import Codec
 from dstream.storage.codec.description import settled
 from dstream.storage.codec.keys import bucket_of
@@ -22,13 +24,17 @@ __all__ = [
     "EncodedEntries",
     "EncodedItems",
     "Entries",
+    "EntryWriter",
+    "ItemWriter",
     "Items",
+    "NumberedJournal",
     "Portions",
     "changed",
     "check_answers",
     "checked_splice",
     "decoded",
     "divided",
+    "edit_list",
     "encoded_bucket",
     "encoded_items",
     "encoded_keys",
@@ -275,6 +281,35 @@ def items_as(codec: Codec, receipts: Sequence[Items]) -> Items:
     return Items(codec, [item for written in receipts for item in written.items])
 
 
+V = TypeVar("V", bound=ListView)
+
+
+def edit_list(
+    name: str,
+    look: Callable[[], tuple[T, V]],
+    change: Callable[[ListView], Splice | None],
+    splice: Callable[[T, V, Splice], bool],
+) -> None:
+    """Replace a stretch of a list, from the beginning again if the list has changed meanwhile.
+
+    Args:
+        name: that of the list.
+        look: returns the version of the list, and a view that raises a `ViewOvertakenError` once there is another one.
+        change: returns the stretch for a view, or None to leave the list as it is.
+        splice: writes the stretch, unless there is another version; then it returns False.
+    """
+    done = False
+    while not done:
+        version, view = look()
+        try:
+            wanted = change(view)
+        except ViewOvertakenError as error:
+            if error.view is not view:  # That of another list, which `change` looks at too.
+                raise
+        else:
+            done = wanted is None or splice(version, view, checked_splice(name, wanted, view.size))
+
+
 def checked_splice(name: str, splice: Splice, size: int) -> Splice:
     """Return the splice.
 
@@ -325,3 +360,60 @@ def merged_with(
     if isinstance(merge, Update):
         return updated(codec, old, new, merge)
     return codec, merged(codec, {key: value for key, value in old.items() if value}, new, merge)
+
+
+@dataclass(frozen=True, slots=True)
+class ItemWriter:
+    """Writer of the items of tasks, which checks them before by the types when the job began."""
+
+    codec: Codec
+
+    def check_item(self, item: Any) -> None:
+        """Refuse an item that the list does not take."""
+        self.codec.checked(None, item)
+
+
+@dataclass(frozen=True, slots=True)
+class EntryWriter:
+    """Writer of the entries of tasks, which checks them before by the types when the job began.
+
+    Attributes:
+        buckets: the number of parts into which the keys are divided.
+        is_merging: what is written are no values of the map, so they decide no types, and are not checked.
+    """
+
+    codec: Codec
+    buckets: int
+    is_merging: bool
+
+    def bucket_of(self, key: Any) -> int:
+        """Return the bucket of a key."""
+        return bucket_of(self.codec.encode_key(key), self.buckets)
+
+    def check_item(self, entry: tuple[Any, Any]) -> None:
+        """Refuse an entry that the map does not take, if nothing is merged with its value."""
+        key, value = entry
+        self.bucket_of(key)
+        if not self.is_merging:
+            self.codec.checked(key, value)
+
+
+class NumberedJournal(ABC):
+    """The offsets of a journal whose events are numbered without gaps."""
+
+    @abstractmethod
+    def journal_end(self) -> int:
+        """Return the number of the last event."""
+
+    def journal_reach(self, since: int, most: int | None = None) -> int:
+        """Return the number of the last event, or an earlier one."""
+        last = max(since, self.journal_end())
+        return last if most is None else min(last, since + most)
+
+    def journal_left(self, since: int) -> int | None:
+        """Subtract the numbers."""
+        return max(0, self.journal_end() - since)
+
+    def shown_offset(self, offset: int) -> str:
+        """Return the number of an event."""
+        return f"event {offset:,}"

@@ -15,7 +15,10 @@ from dstream.storage.base.rows import (
     EncodedEntries,
     EncodedItems,
     Entries,
+    EntryWriter,
     Items,
+    ItemWriter,
+    NumberedJournal,
     changed,
     checked_splice,
     decoded,
@@ -30,7 +33,6 @@ from dstream.storage.base.rows import (
 )
 from dstream.storage.codec.collection import Codec
 from dstream.storage.codec.description import codec_by
-from dstream.storage.codec.keys import bucket_of
 from dstream.storage.memory.state import Changes, Event, ListState, MapState, MemoryHandle, State
 from dstream.values.entries import JournalEvent
 
@@ -46,50 +48,25 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryEntryWriter:
-    """Encodes the entries of a task.
-
-    Attributes:
-        is_update: what is written are no values of the map, so they decide no types, and are not checked.
-    """
-
-    codec: Codec
-    buckets: int
-    is_update: bool = False
-
-    def bucket_of(self, key: Any) -> int:
-        """Return the bucket of a key."""
-        return bucket_of(self.codec.encode_key(key), self.buckets)
-
-    def check_item(self, entry: tuple[Any, Any]) -> None:
-        """Refuse an entry that the map does not take, if nothing is merged with its value."""
-        key, value = entry
-        self.bucket_of(key)
-        if not self.is_update:
-            self.codec.checked(key, value)
+class MemoryEntryWriter(EntryWriter):
+    """Writer of entries that encodes them."""
 
     def write_bucket(self, bucket: int, entries: Iterator[tuple[Any, Any]]) -> Iterator[Any]:
         """Give the entries, encoded, with their types as one receipt."""
-        codec = replace(self.codec, value=None) if self.is_update else self.codec
+        codec = replace(self.codec, value=None) if self.is_merging else self.codec
         encoded = []
         for key, value in entries:
             codec.checked(key, value)
-            if not (codec.is_decided or self.is_update):
+            if not (codec.is_decided or self.is_merging):
                 codec = codec.decided_by([key], [value])
             encoded.append((codec.encode_key(key), codec.encode_value(value)))
         if encoded:
-            yield (self.codec if self.is_update else codec).to_json(), encoded
+            yield (self.codec if self.is_merging else codec).to_json(), encoded
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryItemWriter:
-    """Encodes the items of a task."""
-
-    codec: Codec
-
-    def check_item(self, item: Any) -> None:
-        """Refuse an item that the list does not take."""
-        self.codec.checked(None, item)
+class MemoryItemWriter(ItemWriter):
+    """Writer of items that encodes them."""
 
     def write(self, items: Iterator[Any]) -> Iterator[Any]:
         """Give the items, encoded, with their types as one receipt."""
@@ -232,7 +209,7 @@ class CopiedMap:
         return len(self.entries)
 
 
-class MemoryMap(MemoryHandle[MapState]):
+class MemoryMap(NumberedJournal, MemoryHandle[MapState]):
     """A handle to the entries of a map or a cache."""
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -286,19 +263,6 @@ class MemoryMap(MemoryHandle[MapState]):
         """Return the number of events so far."""
         with self._state.held():
             return len(self._journaled())
-
-    def journal_reach(self, since: int, most: int | None = None) -> int:
-        """Return the number of events, or fewer."""
-        last = max(since, self.journal_end())
-        return last if most is None else min(last, since + most)
-
-    def journal_left(self, since: int) -> int | None:
-        """Subtract: offsets have no gaps."""
-        return max(0, self.journal_end() - since)
-
-    def shown_offset(self, offset: int) -> str:
-        """Return the number of an event: offsets have no gaps."""
-        return f"event {offset:,}"
 
     def journal_before(self, when: int) -> int:
         """Look at the events, the newest first."""

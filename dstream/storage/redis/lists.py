@@ -12,7 +12,16 @@ from dstream.base.validation import checked_number, receipts_of
 from dstream.spi.sink import WriteJob, Writer
 from dstream.spi.store import ItemSplit, ListView, Splice
 from dstream.storage.base.options import ViewOvertakenError
-from dstream.storage.base.rows import EncodedItems, Portions, checked_splice, decoded, divided, encoded_items, items_as
+from dstream.storage.base.rows import (
+    EncodedItems,
+    ItemWriter,
+    Portions,
+    decoded,
+    divided,
+    edit_list,
+    encoded_items,
+    items_as,
+)
 from dstream.storage.codec.collection import Codec
 from dstream.storage.codec.description import codec_by
 from dstream.storage.redis.collection import RedisCollection, RedisHandle, StretchSplit, packed, types_of
@@ -67,20 +76,15 @@ class StagedItems:
 
 
 @dataclass(frozen=True, slots=True)
-class RedisItemWriter:
-    """Stages the items of tasks.
+class RedisItemWriter(ItemWriter):
+    """Writer of items into keys of their own until the job commits.
 
     Attributes:
-        run: what the places of all attempts of this run of the job begin with.
+        run: the beginning of the names of all attempts of this run of the job.
     """
 
     collection: RedisCollection
-    codec: Codec
     run: str
-
-    def check_item(self, item: Any) -> None:
-        """Refuse an item that the list does not take."""
-        self.codec.checked(None, item)
 
     def write(self, items: Iterator[Any]) -> Iterator[Any]:
         """Stage the items in order, and give one receipt for all of them."""
@@ -107,7 +111,7 @@ class RedisListJob(RedisJob):
     @property
     def writer(self) -> RedisItemWriter:
         """What travels to the tasks."""
-        return RedisItemWriter(self._collection, self._began_with, self._run)
+        return RedisItemWriter(self._began_with, self._collection, self._run)
 
     def commit(self, receipts: Sequence[Any]) -> None:
         """Append all staged lists in one script, and remove what losing attempts have staged."""
@@ -179,22 +183,16 @@ class RedisList(RedisHandle):
 
     def edit(self, change: Callable[[ListView], Splice | None]) -> None:
         """Replace a stretch: look, change here, compare and write there; again if the list did not stay."""
-        done = False
-        while not done:
-            types, version, size = self._run(LIST_VIEW, [self._collection.items])
-            view = _View(self, version, size)
-            try:
-                splice = change(view)
-            except ViewOvertakenError as error:
-                if error.view is not view:
-                    raise
-            else:
-                done = splice is None or self._splice(types, version, checked_splice(self.name, splice, size))
+        edit_list(self.name, self._look, change, self._splice)
 
-    def _splice(self, types: bytes, version: bytes, splice: Splice) -> bool:
+    def _look(self) -> tuple[bytes, _View]:
+        types, version, size = self._run(LIST_VIEW, [self._collection.items])
+        return types, _View(self, version, size)
+
+    def _splice(self, types: bytes, view: _View, splice: Splice) -> bool:
         written = encoded_items(self._codec_of(types), splice.items)
         keys = [self._collection.items, self._collection.temporary]
-        arguments = [version, types, types_of(written.codec), splice.start, splice.stop, packed(written.items)]
+        arguments = [view.version, types, types_of(written.codec), splice.start, splice.stop, packed(written.items)]
         return bool(self._run(LIST_SPLICE, keys, *arguments))
 
     def _read_version(self, version: bytes, start: int, stop: int) -> list[Any] | None:

@@ -19,6 +19,7 @@ from dstream.spi.store import EntrySplit, Merge
 from dstream.storage.base.options import removed_error
 from dstream.storage.base.rows import (
     EncodedEntries,
+    EntryWriter,
     Portions,
     changed,
     decoded,
@@ -91,34 +92,17 @@ class StagedBucket:
 
 
 @dataclass(frozen=True, slots=True)
-class RedisEntryWriter:
-    """Stages the entries of tasks.
+class RedisEntryWriter(EntryWriter):
+    """Writer of entries into keys of their own until the job commits.
 
     Attributes:
-        run: what the places of all attempts of this run of the job begin with.
+        run: the beginning of the names of all attempts of this run of the job.
         merge: the pickled function that makes one value of an old and a new one.
     """
 
     collection: RedisCollection
-    codec: Codec
     run: str
     merge: bytes | None
-
-    @property
-    def buckets(self) -> int:
-        """Into how many parts the keys are divided."""
-        return self.collection.bucket_count
-
-    def bucket_of(self, key: Any) -> int:
-        """Return the bucket of a key."""
-        return bucket_of(self.codec.encode_key(key), self.buckets)
-
-    def check_item(self, entry: tuple[Any, Any]) -> None:
-        """Refuse an entry that the map does not take, if nothing is merged with its value."""
-        key, value = entry
-        self.bucket_of(key)
-        if self.merge is None:
-            self.codec.checked(key, value)
 
     def write_bucket(self, bucket: int, entries: Iterator[tuple[Any, Any]]) -> Iterator[Any]:
         """Stage the entries, and give one receipt for all of them."""
@@ -184,7 +168,8 @@ class RedisMapJob(RedisJob):
         super().__init__(connection, collection, codec, job, epoch, replace)
         self._merge = None if replace else merge  # what disappears is not merged with
         pickled = None if self._merge is None else pickling.dumps(self._merge)
-        self._writer = RedisEntryWriter(collection, codec, self._run, pickled)
+        is_merging = pickled is not None
+        self._writer = RedisEntryWriter(codec, collection.bucket_count, is_merging, collection, self._run, pickled)
 
     @property
     def writer(self) -> RedisEntryWriter:

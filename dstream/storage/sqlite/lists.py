@@ -11,8 +11,7 @@ from typing import Any
 from dstream.spi.sink import WriteJob, Writer
 from dstream.spi.store import ItemSplit, ListView, Splice
 from dstream.storage.base.options import ViewOvertakenError
-from dstream.storage.base.rows import Portions, checked_splice, divided, encoded_items, items_as
-from dstream.storage.codec.collection import Codec
+from dstream.storage.base.rows import ItemWriter, Portions, divided, edit_list, encoded_items, items_as
 from dstream.storage.sqlite.collection import CollectionRow, SqliteCollection, SqliteHandle, pinned
 from dstream.storage.sqlite.rows import Cell, ItemStretch, value_cell, value_of
 from dstream.storage.sqlite.staging import AT_A_TIME, SqliteJob, Staged, StagedFile
@@ -44,20 +43,15 @@ def bump(connection: sqlite3.Connection, collection: SqliteCollection, size: int
 
 
 @dataclass(frozen=True, slots=True)
-class SqliteItemWriter:
-    """Stages the items of tasks.
+class SqliteItemWriter(ItemWriter):
+    """Writer of items into files of rows until the job commits.
 
     Attributes:
-        run: what the names of all files of this run of the job begin with.
+        run: the beginning of the names of all attempts of this run of the job.
     """
 
     collection: SqliteCollection
-    codec: Codec
     run: str
-
-    def check_item(self, item: Any) -> None:
-        """Refuse an item that the list does not take."""
-        self.codec.checked(None, item)
 
     def write(self, items: Iterator[Any]) -> Iterator[Any]:
         """Stage the items in order in a file, and give one receipt for all of them."""
@@ -81,7 +75,7 @@ class SqliteListJob(SqliteJob):
     @property
     def writer(self) -> SqliteItemWriter:
         """What travels to the tasks."""
-        return SqliteItemWriter(self._collection, self._began_with, self._run)
+        return SqliteItemWriter(self._began_with, self._collection, self._run)
 
     def commit(self, receipts: Sequence[Any]) -> None:
         """Append all staged rows in one transaction, and remove what losing attempts have staged."""
@@ -172,21 +166,15 @@ class SqliteList(SqliteHandle):
 
     def edit(self, change: Callable[[ListView], Splice | None]) -> None:
         """Replace a stretch: look, change here, compare and write there; again if the list did not stay."""
-        done = False
-        while not done:
-            with self._database.reading(self._collection) as connection:
-                state = self._collection.state(connection)
-                size = end_of(connection, self._collection, state)
-            view = _View(self, state.version, size)
-            try:
-                splice = change(view)
-            except ViewOvertakenError as error:
-                if error.view is not view:
-                    raise
-            else:
-                done = splice is None or self._splice(state, checked_splice(self.name, splice, size))
+        edit_list(self.name, self._look, change, self._splice)
 
-    def _splice(self, state: CollectionRow, splice: Splice) -> bool:
+    def _look(self) -> tuple[CollectionRow, _View]:
+        with self._database.reading(self._collection) as connection:
+            state = self._collection.state(connection)
+            size = end_of(connection, self._collection, state)
+        return state, _View(self, state.version, size)
+
+    def _splice(self, state: CollectionRow, view: _View, splice: Splice) -> bool:
         written = encoded_items(self._codec_of(state.types), splice.items)
         cells = [value_cell(written.codec, data) for data in written.items]
         with self._database.writing(self._collection) as connection:

@@ -15,6 +15,8 @@ from dstream.errors import IllegalStateError
 from dstream.spi.sink import MapWriter, WriteJob
 from dstream.spi.store import EntrySplit, Merge, Unchanged
 from dstream.storage.base.rows import (
+    EntryWriter,
+    NumberedJournal,
     Portions,
     changed,
     check_answers,
@@ -25,7 +27,6 @@ from dstream.storage.base.rows import (
     merged_with,
 )
 from dstream.storage.codec.collection import Codec
-from dstream.storage.codec.keys import bucket_of
 from dstream.storage.sqlite.collection import SqliteCollection, SqliteHandle, pinned
 from dstream.storage.sqlite.database import UPSERT
 from dstream.storage.sqlite.rows import (
@@ -51,35 +52,17 @@ Merged = Mapping[Cell, tuple[Cell | None, Cell | None]]
 
 
 @dataclass(frozen=True, slots=True)
-class SqliteEntryWriter:
-    """Stages the entries of tasks.
+class SqliteEntryWriter(EntryWriter):
+    """Writer of entries into files of rows until the job commits.
 
     Attributes:
-        run: what the names of all files of this run of the job begin with.
+        run: the beginning of the names of all attempts of this run of the job.
         merge: the pickled function that makes one value of an old and a new one.
     """
 
     collection: SqliteCollection
-    codec: Codec
     run: str
     merge: bytes | None
-
-    @property
-    def buckets(self) -> int:
-        """Into how many parts the keys are divided."""
-        assert self.collection.shape.buckets is not None  # the shape of a map has them
-        return self.collection.shape.buckets
-
-    def bucket_of(self, key: Any) -> int:
-        """Return the bucket of a key."""
-        return bucket_of(self.codec.encode_key(key), self.buckets)
-
-    def check_item(self, entry: tuple[Any, Any]) -> None:
-        """Refuse an entry that the map does not take, if nothing is merged with its value."""
-        key, value = entry
-        self.bucket_of(key)
-        if self.merge is None:
-            self.codec.checked(key, value)
 
     def write_bucket(self, bucket: int, entries: Iterator[tuple[Any, Any]]) -> Iterator[Any]:
         """Stage the entries in a file, and give one receipt for all of them."""
@@ -144,7 +127,10 @@ class SqliteMapJob(SqliteJob):
     def writer(self) -> SqliteEntryWriter:
         """What travels to the tasks."""
         pickled = None if self._merge is None else pickling.dumps(self._merge)
-        return SqliteEntryWriter(self._collection, self._began_with, self._run, pickled)
+        buckets = self._collection.shape.buckets
+        assert buckets is not None  # the shape of a map has them
+        is_merging = pickled is not None
+        return SqliteEntryWriter(self._began_with, buckets, is_merging, self._collection, self._run, pickled)
 
     def commit(self, receipts: Sequence[Any]) -> None:
         """Move all staged rows into the table in one transaction, and remove what losing attempts have staged."""
@@ -245,7 +231,7 @@ class SqliteMapJob(SqliteJob):
 EVENTS_AT_A_TIME = 1000
 
 
-class SqliteMap(SqliteHandle):
+class SqliteMap(NumberedJournal, SqliteHandle):
     """A handle to the entries of a map or a cache."""
 
     def __init__(self, collection: SqliteCollection, types: str) -> None:
@@ -416,19 +402,6 @@ class SqliteMap(SqliteHandle):
     def journal_end(self) -> int:
         """Return the offset of the last event."""
         return self._journaled("SELECT max(offset) FROM {journal}")
-
-    def journal_reach(self, since: int, most: int | None = None) -> int:
-        """Return the offset of the last event, or an earlier one: they have no gaps."""
-        last = max(since, self.journal_end())
-        return last if most is None else min(last, since + most)
-
-    def journal_left(self, since: int) -> int | None:
-        """Subtract: offsets have no gaps."""
-        return max(0, self.journal_end() - since)
-
-    def shown_offset(self, offset: int) -> str:
-        """Return the number of an event: offsets have no gaps."""
-        return f"event {offset:,}"
 
     def journal_before(self, when: int) -> int:
         """Look at the events, the newest first."""
