@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,12 +17,12 @@ from dstream.pipeline.plan import (
     PlannedWrite,
     check_that_all_or_none_takes_epochs,
 )
-from dstream.plan import Node, Peek, Read, Union
+from dstream.plan import NO_CALL, Node, Peek, Read, Step, Union, called
 from dstream.plan.graphs import GraphEdge, GraphVertex, Routing, VertexGraph
-from dstream.plan.nodes import Fork
-from dstream.plan.operations.streams import node as plan_node
-from dstream.plan.pipeline_nodes import ItemsOfOutlet, ProcessorGraph, StreamRead
-from dstream.plan.stage_nodes import Spread
+from dstream.plan.operations.calls import FlatMap
+from dstream.plan.operations.epochs import ProcessorGraph
+from dstream.plan.operations.streams import Fork, Spread
+from dstream.plan.timestamps import StreamRead
 from dstream.processors.blocks import GraphBlock, users_items
 from dstream.spi import StreamSource
 from dstream.spi.processor_ends import Nowhere
@@ -129,24 +128,16 @@ class _Blocks:
         self._outlets = {id(edge): number for number, edge in enumerate(part.outlets)}
         self.is_read = bool(self._outlets)
         shown = f"{len(inner)} {'vertex' if len(inner) == 1 else 'vertices'}"
-        node = ProcessorGraph(tuple(given[each.source] for each in part.inlets), part, "dag", shown)
+        node = ProcessorGraph(tuple(given[each.source] for each in part.inlets), part, step=Step(f"dag({shown})"))
         self._node: Node = Fork(node) if len(self._outlets) > 1 else node
 
     def of(self, edge: GraphEdge) -> Node:
         """Return the items of an edge into a sink."""
-        return ItemsOfOutlet(self._node, _OfOutlet(self._outlets[id(edge)]))
+        return FlatMap(self._node, _OfOutlet(self._outlets[id(edge)]), step=NO_CALL)
 
     def none(self) -> Node:
         """Return no items, of a graph from which no edge leads away."""
-        return ItemsOfOutlet(self._node, _OfOutlet(-1))
-
-
-@plan_node
-class _EdgesOfSink(Union):
-    """The items of several edges into one sink."""
-
-    def label(self) -> str:
-        return f"edges into {self.name!r}"
+        return FlatMap(self._node, _OfOutlet(-1), step=NO_CALL)
 
 
 def _write(
@@ -156,9 +147,9 @@ def _write(
         _peeked(_checked(edge, given, blocks), vertex, [f"Input from ordinal {edge.destination_ordinal}: "])
         for edge in edges
     ]
-    end = nodes[0] if len(nodes) == 1 else _EdgesOfSink(tuple(nodes), vertex.name)
+    end = nodes[0] if len(nodes) == 1 else Union(tuple(nodes), step=Step(f"edges into {vertex.name!r}"))
     if (parts := writing.parallelism(vertex.name, vertex.parallelism)) != -1:
-        end = Spread(end, parts, "local_parallelism")
+        end = Spread(end, parts, step=Step(f".local_parallelism({parts})"))
     return PlannedWrite(vertex.name, end, writing.sink, vertex.step.where, is_named=True)
 
 
@@ -173,13 +164,14 @@ def _read(vertex: GraphVertex, reading: Reading) -> Read:
         )
     elif parts != -1:
         source = PartitionedSource(source, parts)
-    return dataclasses.replace(Read(source, "processors.read(...)", where=vertex.step.where), stage=vertex.name)
+    return Read(source, step=Step("processors.read(...)", vertex.step.where, stage=vertex.name))
 
 
 def _peeked(node: Node, vertex: GraphVertex, places: Sequence[str]) -> Node:
     """Return the operation with logging of the items that a job reads or writes for a vertex, if requested."""
     for peek in vertex.supplier.peeks if isinstance(vertex.supplier, EndSupplier) else ():
-        node = Peek(node, _Logging(peek, vertex.name, tuple(places)), peek.what, where=vertex.step.where)
+        logging_items = _Logging(peek, vertex.name, tuple(places))
+        node = Peek(node, logging_items, step=called("peek", peek.what, where=vertex.step.where))
     return node
 
 

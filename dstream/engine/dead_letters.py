@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from dstream.failures import near
 from dstream.operators.rows.spill import Run
-from dstream.plan.operations.streams import Core
+from dstream.plan.operations.streams import Node
 from dstream.plan.properties import guards_of
 from dstream.plan.steps import Guard, Step
 from dstream.values import DeadLetter
@@ -37,7 +37,7 @@ class RecoveryReport:
         progress: says whether the user wants to be told.
     """
 
-    def __init__(self, operations: Iterable[Core], progress: Progress) -> None:
+    def __init__(self, operations: Iterable[Node], progress: Progress) -> None:
         self._progress = progress
         self._taken = {guard.channel: _Taken(guard) for guard in guards_of(operations)}
 

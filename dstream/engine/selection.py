@@ -10,8 +10,8 @@ from typing import Any
 
 from dstream.base.threads import RenewedLock
 from dstream.plan.capture_checks import check_captures
-from dstream.plan.operations.stages import Several
-from dstream.plan.operations.streams import Columns, Core, End, ForEachPartition, Partitions
+from dstream.plan.operations.ends import Columns, End, ForEachPartition, Partitions, Several
+from dstream.plan.operations.streams import Node
 from dstream.plan.properties import place
 from dstream.plan.walk import CacheLookup
 from dstream.spi import Engine, Running
@@ -71,7 +71,7 @@ class AutoEngine:
         if there is not None:
             there.close()
 
-    def _chosen(self, node: Core) -> Engine:
+    def _chosen(self, node: Node) -> Engine:
         if not place(node, self._found).is_here:
             return self._on_spark()
         # What is refused on Spark is refused here too, so that no plan fails only when its data grow.

@@ -27,7 +27,7 @@ from dstream.explain.text import (
     summary,
     titled,
 )
-from dstream.plan.nodes import Node
+from dstream.plan.operations.streams import Node
 from dstream.plan.stages import NOTHING, ONE, Call, Exchange, Stage, Stages
 from dstream.plan.walk import topological
 
@@ -458,5 +458,5 @@ def chains(root: Node) -> list[Stage]:
             above = [len(drafts) - 1]
         ends[id(node)] = above[0]
         if label := node.label():
-            drafts[above[0]][0].append(Call(label, node.where))
+            drafts[above[0]][0].append(Call(label, node.step.where))
     return [Stage(tuple(calls), tuple(Exchange(source, "written") for source in sources)) for calls, sources in drafts]

@@ -38,8 +38,7 @@ from dstream.engine.physical.vertices import (
 from dstream.engine.tasks.process import InFunction
 from dstream.errors import UnsupportedError
 from dstream.explain.bounds import ANY, MANY, Cost, Counting, InputAlternatives, amount, may_read, range_of
-from dstream.plan.operations.stages import Fork
-from dstream.plan.operations.streams import CacheIdentity
+from dstream.plan.operations.streams import CacheIdentity, Fork
 from dstream.plan.stages import NOTHING, ONE, SEVERAL_PARTITIONS, Amount, exactly
 
 __all__ = ["CostEstimate", "DecisionEstimate", "FutureJob"]

@@ -15,8 +15,8 @@ from dstream.engine.tasks.sinks import WriteEach
 from dstream.expressions.reader import Unreadable
 from dstream.failures import is_our_name
 from dstream.operators.rows.blocks import fewest_items, is_worth_columns, may_stand_in_columns
-from dstream.plan.operations.stages import ServiceFunction
-from dstream.plan.operations.streams import CallResults, Chain, Read
+from dstream.plan.operations.elementwise import CallResults, Chain, ServiceFunction
+from dstream.plan.operations.streams import Read
 from dstream.plan.stages import Amount, Call
 from dstream.plan.steps import Guard, Op, Step, column_steps
 from dstream.spi.runtime import Service

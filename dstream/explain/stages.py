@@ -18,8 +18,8 @@ from dstream.explain.bounds import MANY, Cost, InputAlternatives, OfEarlierJob, 
 from dstream.explain.estimates import CostEstimate, FutureJob
 from dstream.explain.picture import Picture
 from dstream.explain.routes import calls_of
-from dstream.plan.operations.stages import Several
-from dstream.plan.operations.streams import Cache, CacheIdentity, Concat, Core, End, Loop, ToList, Write
+from dstream.plan.operations.ends import End, Loop, Several, ToList, Write
+from dstream.plan.operations.streams import Cache, CacheIdentity, Concat, Node
 from dstream.plan.properties import configuration, guards_of, is_bounded, is_ordered, ordered_operations, parallelism
 from dstream.plan.stages import NOTHING, ONE, Amount, Call, Exchange, Job, Stage, Stages, exactly, total
 from dstream.plan.walk import CacheContent, CacheLookup, nothing_kept, recalled, topological
@@ -61,7 +61,7 @@ def stages_of_ends(several: Several, found: CacheLookup, stages: OfOneGraph) -> 
     return _in_one_picture(drawn, named(several.ends))
 
 
-def named(ends: Sequence[Core]) -> str:
+def named(ends: Sequence[Node]) -> str:
     """Return what a plan with these ends is called: the calls that end it, unless they are many."""
     calls = [end.label().removeprefix(".") for end in ends]
     return ", ".join(calls) if len(calls) < _MANY else f"{len(calls)} sinks"
@@ -313,7 +313,7 @@ class _Draft:
     is_closed: bool = False
 
 
-def local_stages(root: Core, into: Any, found: CacheLookup = nothing_kept) -> Stages:
+def local_stages(root: Node, into: Any, found: CacheLookup = nothing_kept) -> Stages:
     """Return the stages of a plan in this process; arguments as for Spark."""
     core = recalled(root, found)
     nodes = [each for each in topological(core) if not isinstance(each, Several)]
@@ -330,7 +330,7 @@ def local_stages(root: Core, into: Any, found: CacheLookup = nothing_kept) -> St
     return Stages("the local engine", end, outcome, drawn, (Job(end.label, ONE),), ONE, NOTHING, NOTHING, notes)
 
 
-def _drawn(node: Core, inputs: Sequence[int], drafts: list[_Draft]) -> int:
+def _drawn(node: Node, inputs: Sequence[int], drafts: list[_Draft]) -> int:
     if len(inputs) != 1 or isinstance(node, Concat) or drafts[inputs[0]].is_closed:
         drafts.append(_Draft(tuple(inputs)))
         for stage in inputs:
@@ -346,7 +346,7 @@ def _stage(draft: _Draft, ordered: bool) -> Stage:
     return Stage(tuple(draft.calls), tuple(Exchange(each, "pipe") for each in draft.inputs), ONE, ordered, jobs=(0,))
 
 
-def _end(core: Core, into: Any) -> tuple[Call, str]:
+def _end(core: Node, into: Any) -> tuple[Call, str]:
     if isinstance(into, Collector):
         return Call(f"collect({into.name or '...'})"), "the collector takes one item after another"
     if isinstance(into, Sink):

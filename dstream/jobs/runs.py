@@ -27,7 +27,7 @@ from dstream.jobs.state import JobStatus
 from dstream.pipeline.plan import PipelinePlan, PlannedWrite
 from dstream.plan import Node, Read, SourceLocation, check, explained, is_bounded, rewrite, topological
 from dstream.plan.binding import opened
-from dstream.plan.ends import SeveralEnds
+from dstream.plan.operations.ends import Several
 from dstream.plan.walk import steps_of_inputs
 from dstream.spi import MapWriter, Running, Runtime, Sink, Storage, WriteJob, Writer
 from dstream.spi.sink import Receipt, Target
@@ -315,7 +315,7 @@ class BoundedRun:
         self._letters.append(StagedLetters(stage, delivery, self._context, lambda _: self._begun[place]))
         return self._letters[-1]
 
-    def _begin(self) -> SeveralEnds:
+    def _begin(self) -> Several:
         self._begun = []
         self._plan = self._plan.delivering(self._staging)
         for write in self._plan.writes:
@@ -327,7 +327,7 @@ class BoundedRun:
     def _begin_job(self, sink: Sink[Any, Any], target: Target[Any]) -> None:
         self._begun.append(target.begin(sink.job or f"{self._job}-{len(self._begun) + 1}"))
 
-    def _published_before(self, several: SeveralEnds) -> bool:
+    def _published_before(self, several: Several) -> bool:
         """Publish the output that an earlier run has committed; False if that cannot be done any more.
 
         What tasks have written is removed after a day. Then the sinks that are not done yet take what the sources
@@ -347,7 +347,7 @@ class BoundedRun:
         self._move(JobStatus.COMPLETING)
         return True
 
-    def _run(self, several: SeveralEnds, was_decided: bool) -> None:
+    def _run(self, several: Several, was_decided: bool) -> None:
         are_open = [number for number, job in enumerate(self._begun) if not job.is_done]
         sinks = range(len(self._plan.writes))
         # Letters that were decided come of items that any sink takes, also one that has published.
@@ -418,7 +418,7 @@ class BoundedRun:
         if self.stop is not None or self.is_void:
             raise CancelledError("this job was asked to stop")
 
-    def _publish(self, several: SeveralEnds, receipts: Receipts) -> None:
+    def _publish(self, several: Several, receipts: Receipts) -> None:
         steps = steps_of_inputs(several)
         for number in sorted(receipts):
             # A failure there, such as one of a function that merges, names the step as one in a task does.

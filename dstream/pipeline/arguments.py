@@ -10,7 +10,7 @@ from typing import Any, NoReturn, TypeAlias, TypeVar
 from dstream.arguments import hint_of_a_collector, kind_of
 from dstream.base.logging import is_heard, tell
 from dstream.errors import UnsupportedError
-from dstream.plan import Node, Peek, call_site, shown_function
+from dstream.plan import Node, Peek, called, here, shown_function
 from dstream.spi import AggregateOperation, OpenedLater, Service
 from dstream.stream.arguments import is_sink, running
 from dstream.stream.base import BaseStream
@@ -188,10 +188,10 @@ def peeked(upstream: Node, action: Any, to_string: Any, should_log: Any) -> Peek
     if action is not None and (to_string is not None or should_log is not None):
         raise TypeError("peek() takes an action, or to_string= and should_log= of what it logs itself, not both")
     if action is not None:
-        return Peek(upstream, running(action, "action"), where=call_site())
+        return Peek(upstream, running(action, "action"), step=here())
     text = str if to_string is None else running(to_string, "to_string")
     logged = Logged(text, None if should_log is None else running(should_log, "should_log"))
-    return Peek(upstream, logged, logged.given(), where=call_site())
+    return Peek(upstream, logged, step=called("peek", logged.given()))
 
 
 @dataclass(frozen=True)

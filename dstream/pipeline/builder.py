@@ -19,9 +19,9 @@ from dstream.pipeline.planning import planned
 from dstream.pipeline.records import StageRecord, copied, flattened, names_of, restored
 from dstream.pipeline.stages import FlowingStage, Hinting, SinkStage, before_sink, end_branch, placed
 from dstream.pipeline.unbounded import StreamStage
-from dstream.plan import Node, Read, SourceLocation, Union, call_site
-from dstream.plan.pipeline_nodes import StreamRead
+from dstream.plan import Node, Read, SourceLocation, Step, Union, call_site
 from dstream.plan.stages import Call, Exchange, Stage, Stages
+from dstream.plan.timestamps import StreamRead
 from dstream.spi import ProcessorSource, ProcessorStreamSource, Sink, Source, StreamSource
 from dstream.stream.error_handling import delivery_of
 from dstream.stream.processors import emitted
@@ -162,7 +162,7 @@ class Pipeline(Hinting):
         if len(stages) == 1:
             return stages[0].write_to(sink)
         where, records = call_site(), tuple(each._record for each in stages)
-        node = before_sink(Union(tuple(record.node for record in records), where=where), sink, where)
+        node = before_sink(Union(tuple(record.node for record in records), step=Step(where=where)), sink, where)
         return end_branch(self, StageRecord("write_to", node, records, where, sink=sink))
 
     def _check_own(self, stage: FlowingStage[Any, Any]) -> None:
@@ -301,7 +301,7 @@ def _read(source: Any, where: SourceLocation | None) -> Node:
     if isinstance(source, StreamRead):  # It has the face of a source that ends.
         raise TypeError(f"read_from() takes the source itself: read_from({shown(source.source)})")
     read: Any = StreamRead(source) if isinstance(source, StreamSource) else source
-    return Read(read, f"read_from({shown(source)})", delivery_of(read, None), where=where)
+    return Read(read, delivery_of(read, None), step=Step(f"read_from({shown(source)})", where))
 
 
 def _unpickled(state: bytes) -> Pipeline:

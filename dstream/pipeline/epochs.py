@@ -15,9 +15,10 @@ from dstream.arguments import checked_function, kind_of
 from dstream.operators.state.steps import RunningResult
 from dstream.pipeline.arguments import refuse_time
 from dstream.pipeline.timestamps import check_timestamps
-from dstream.plan import Node, call_site, shown_function
-from dstream.plan.pipeline_nodes import OverEpochs
-from dstream.plan.stage_nodes import Action, Stateful
+from dstream.plan import Node, called, shown_function
+from dstream.plan.operations.elementwise import Action
+from dstream.plan.operations.epochs import OverEpochs
+from dstream.plan.operations.keyed import Stateful
 from dstream.spi import AggregateOperation
 from dstream.spi.epochs import StateOperator
 from dstream.stream.arguments import optional_function, running
@@ -135,8 +136,8 @@ def rolling(upstream: Node, key: Key | None, operation: AggregateOperation[Any, 
 def bounded_rolling(upstream: Node, key: Key | None, operation: AggregateOperation[Any, Any, Any]) -> Stateful:
     """Return the same node for items that end."""
     fn = ResultSoFar(operation) if key is None else ResultSoFarOfKey(operation)
-    called = (_by_key(key, "rolling_aggregate"), repr(operation))
-    return Stateful(upstream, EmptyContainer(operation), fn, "map", key, *called, where=call_site())
+    step = called(_by_key(key, "rolling_aggregate"), repr(operation))
+    return Stateful(upstream, EmptyContainer(operation), fn, "map", key, step=step)
 
 
 def stateful(
@@ -177,7 +178,7 @@ def bounded_stateful(
     refuse_time(name, ttl=ttl, on_evict=on_evict)
     checked = (running if action == "filter" else checked_function)(fn, "fn")
     checked_function(create, "create")
-    return Stateful(upstream, create, checked, action, key, _by_key(key, name), where=call_site())
+    return Stateful(upstream, create, checked, action, key, step=called(_by_key(key, name), create, checked))
 
 
 def distinct(upstream: Node, key: Key, within: Duration | None) -> OverEpochs:
@@ -226,4 +227,4 @@ def _by_key(key: Key | None, name: str) -> str:
 
 
 def _node(upstreams: Sequence[Node], operator: StateOperator, name: str, given: str) -> OverEpochs:
-    return OverEpochs(tuple(upstreams), operator, name, given, where=call_site())
+    return OverEpochs(tuple(upstreams), operator, name, step=called(name, given))

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Generic, Never, TypeAlias, TypeVar, cast,
 from dstream.arguments import checked_function, kind_of
 from dstream.pipeline.stages import B, Bounded, Ended, FlowingStage, StageOf
 from dstream.pipeline.timestamps import check_that_it_runs_in_epochs
-from dstream.plan import Map, Node, Union, call_site, shown_function
-from dstream.plan.stage_nodes import HashJoin
+from dstream.plan import Map, Node, Step, Union, call_site, called, shown_function
+from dstream.plan.operations.pairs import HashJoin
 from dstream.stream.arguments import optional_function, partition_count
 from dstream.values.time import seconds
 
@@ -149,7 +149,7 @@ class JoiningStage(FlowingStage[T, B]):
             if self._has_no_end and not each._has_no_end:
                 check_that_it_runs_in_epochs(each._record.node, f"{kind}(...)")
         nodes = (self._record.node, *(each._record.node for each in stages))
-        return self._step(kind, Union(nodes, kind, where=call_site()), stages)
+        return self._step(kind, Union(nodes, step=called(kind, "...")), stages)
 
     # Joined with what every task holds
 
@@ -409,13 +409,13 @@ def hash_joined(
         clause = clause_of(on, "on" if is_one else f"joins[{depth}][1]")
         left_key = clause.left_key if depth == 0 else FirstOfPairs(depth, clause.left_key)
         others = (clause.right_key, clause.projection, kind == "inner_hash_join", limit, every)
-        node = HashJoin(node, right, left_key, *others, where=where)
+        node = HashJoin(node, right, left_key, *others, step=Step(where=where))
     return node if to is None and is_one else _unnested(node, kind, to, len(sides))
 
 
 def _unnested(node: Node, kind: str, to: Any, depth: int) -> Node:
     given = "" if to is None else f"to={shown_function(checked_function(to, 'to'))}"
-    return Map(node, Unnested(depth, to), None, kind, given, where=node.where)
+    return Map(node, Unnested(depth, to), step=called(kind, given, where=node.step.where))
 
 
 def pairs_of(joins: Any) -> Sequence[tuple[Any, Any]]:

@@ -20,7 +20,7 @@ from dstream.pipeline.arguments import (
 from dstream.pipeline.stages import AnyStage, B, Bounded, StageView, Unbounded
 from dstream.pipeline.windows import KeyedWindowedStage
 from dstream.plan import Node, shown_function
-from dstream.plan.stage_nodes import Action
+from dstream.plan.operations.elementwise import Action
 from dstream.spi import AggregateOperation, Collector, Sink
 from dstream.spi.suppliers import AnySupplier
 from dstream.stream.arguments import count, optional_function

@@ -17,8 +17,9 @@ from dstream.pipeline import epochs
 from dstream.pipeline.arguments import operation_of, peeked
 from dstream.pipeline.stages import B, Ended, FlowingStage, StageOf, as_of_streams
 from dstream.pipeline.timestamps import stamped
-from dstream.plan import PartitionBy, call_site
-from dstream.plan.stage_nodes import Action, Spread
+from dstream.plan import PartitionBy, call_site, called, here, shown_function
+from dstream.plan.operations.elementwise import Action
+from dstream.plan.operations.streams import Spread
 from dstream.spi import AggregateOperation, Calling, Collector, Gatherer, OpenedLater, Reducer, Service
 from dstream.spi.epochs import WatermarkPolicy
 from dstream.spi.suppliers import AnySupplier
@@ -428,8 +429,11 @@ class LazyStage(FlowingStage[T, B]):
             key: gives the key of an item.
         """
         if optional_function(key, "key") is None:
-            return self._step("rebalance", Spread(self._record.node, None, where=call_site()))
-        return self._step("rebalance", PartitionBy(self._record.node, None, key, "rebalance", where=call_site()))
+            return self._step("rebalance", Spread(self._record.node, None, step=here()))
+        return self._step(
+            "rebalance",
+            PartitionBy(self._record.node, None, key, step=called("rebalance", f"key={shown_function(key)}")),
+        )
 
     def custom_transform(self, name: str, supplier: AnySupplier) -> Stage[Any, B]:
         """Let processors of your own make of the items what they like: the Core API as a step of a pipeline.

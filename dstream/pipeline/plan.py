@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, cast
 from dstream.errors import UnsupportedError
 from dstream.pipeline.records import At, Flat, flat_nodes, nodes_again, with_inputs
 from dstream.plan import Node, Read, SourceLocation, inputs_first, topological
-from dstream.plan.ends import SeveralEnds, Write
-from dstream.plan.pipeline_nodes import AddTimestamps, OverEpochs, ProcessorGraph, StreamRead
-from dstream.plan.stage_nodes import Tally
+from dstream.plan.operations.calls import Tally
+from dstream.plan.operations.ends import Several, Write
+from dstream.plan.operations.epochs import AssignTimestamps, OverEpochs, ProcessorGraph
+from dstream.plan.timestamps import StreamRead
 from dstream.spi import Collections, Counted, Held, MapWriter, OpenedLater, Sink, SizedSource, Source, Split, Writer
 from dstream.spi.epochs import EdgeCounts
 from dstream.stream.runtime import default_stages, writing
@@ -129,7 +130,7 @@ class PlannedWrite:
     def handed(self, writer: Writer | MapWriter | None) -> Write:
         """Return the end that hands its items to a writer; None only explains."""
         end = writing(self.node, self.sink, writer, "write_to", self.where)
-        return replace(end, stage=self.stage) if self.is_named else end
+        return replace(end, step=replace(end.step, stage=self.stage)) if self.is_named else end
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,9 +152,9 @@ class PipelinePlan:
         """Whether a job runs it epoch by epoch: it has a source without an end, timestamps, or states."""
         return any(write.is_unbounded for write in self.writes)
 
-    def several(self, writers: Sequence[Writer | MapWriter | None]) -> SeveralEnds:
+    def several(self, writers: Sequence[Writer | MapWriter | None]) -> Several:
         """Return the plan that hands items to these writers, one for each of `writes`; None only explains."""
-        return SeveralEnds(tuple(each.handed(writer) for each, writer in zip(self.writes, writers, strict=True)))
+        return Several(tuple(each.handed(writer) for each, writer in zip(self.writes, writers, strict=True)))
 
     def counting(
         self,
@@ -199,7 +200,7 @@ class PipelinePlan:
 
     def _stage_of(self, node: Node) -> str:
         names = [name for name, last in self.last_nodes if last is node]
-        return names[0] if names else next(each.name for each in self.stages if each.where == node.where)
+        return names[0] if names else next(each.name for each in self.stages if each.where == node.step.where)
 
     def __reduce__(self) -> tuple[Any, ...]:
         nodes, places = flat_nodes([*(each.node for each in self.writes), *(node for _, node in self.last_nodes)])
@@ -241,7 +242,7 @@ def check_that_all_or_none_takes_epochs(plan: PipelinePlan) -> None:
 
 def _takes_epochs(node: Node) -> bool:
     match node:
-        case AddTimestamps() | OverEpochs():
+        case AssignTimestamps() | OverEpochs():
             return True
         case ProcessorGraph(graph=graph):
             return graph.is_endless

@@ -18,19 +18,12 @@ from dstream.pipeline.plan import (
 )
 from dstream.pipeline.records import AS_MANY, StageRecord, names_of, names_of_late_sinks, relinked, with_inputs
 from dstream.pipeline.stages import known_as, placed, with_processors
-from dstream.plan import Node, PartitionBy, Read, Recover, is_bounded, rewrite, topological
-from dstream.plan.nodes import Fork as Fork_nodes
-from dstream.plan.operations.stages import Fork
-from dstream.plan.pipeline_nodes import (
-    AddTimestamps,
-    ItemsOfOutlet,
-    OverEpochs,
-    ProcessorGraph,
-    StreamRead,
-    in_time,
-    late_ones_of,
-)
-from dstream.plan.stage_nodes import Aggregate, Spread
+from dstream.plan import Node, PartitionBy, Read, Recover, Step, is_bounded, rewrite, topological
+from dstream.plan.operations.calls import FlatMap
+from dstream.plan.operations.epochs import AssignTimestamps, OverEpochs, ProcessorGraph
+from dstream.plan.operations.keyed import Aggregate
+from dstream.plan.operations.streams import Fork, Spread
+from dstream.plan.timestamps import StreamRead, in_time, late_ones_of
 from dstream.spi import ProcessorSink, Sink
 from dstream.spi.processor_ends import Nowhere
 from dstream.stream.error_handling import Delivery
@@ -180,18 +173,18 @@ def _nodes(records: Sequence[StageRecord], names: Mapping[int, str]) -> _Nodes:
         if each.sink is None or isinstance(each.sink, ProcessorSink):
             node = _called(node, names[id(each)], each.given_name)
         if each.late_to is not None:
-            both = Fork_nodes(node)
+            both = Fork(node)
             node, found.late[id(each)] = in_time(both), late_ones_of(both)
         found.own[id(each)] = node
-        given[id(each)] = Fork_nodes(node) if times[id(each)] > 1 else node
+        given[id(each)] = Fork(node) if times[id(each)] > 1 else node
     return found
 
 
 def _called(node: Node, stage: str, given_name: str | None) -> Node:
     """Return a node that knows the name of its stage: if records of epochs speak of it, or the user gave it."""
-    if isinstance(node, AddTimestamps | OverEpochs):
-        node = dataclasses.replace(node, known_as=stage)
-    if isinstance(node, ItemsOfOutlet) and isinstance(node.upstream, ProcessorGraph):
+    if isinstance(node, AssignTimestamps | OverEpochs):
+        node = dataclasses.replace(node, stage=stage)
+    if isinstance(node, FlatMap) and isinstance(node.upstream, ProcessorGraph):
         node = dataclasses.replace(node, upstream=known_as(node.upstream, stage))
     return node if given_name is None else _named(node, given_name)
 
@@ -215,7 +208,7 @@ def _own_node(
 def _named(node: Node, stage: str) -> Node:
     """Return a node whose last call bears the name of its stage."""
     if node.label():
-        return dataclasses.replace(node, stage=stage)
+        return dataclasses.replace(node, step=dataclasses.replace(node.step, stage=stage))
     return with_inputs(node, [_named(upstream, stage) for upstream in node.inputs()])
 
 
@@ -232,8 +225,11 @@ def _in_partitions(record: StageRecord) -> Node | None:
             else dataclasses.replace(node, source=PartitionedSource(node.source, count))
         )
     if isinstance(node, Spread | PartitionBy):
-        return dataclasses.replace(node, count=count)
-    if isinstance(node, ItemsOfOutlet) and isinstance(node.upstream, ProcessorGraph):
+        step = node.step
+        if not step.is_unnamed:  # Its call shows the count before what the user gave to it.
+            step = dataclasses.replace(step, label=step.label.replace("(", f"({count}, ", 1))
+        return dataclasses.replace(node, count=count, step=step)
+    if isinstance(node, FlatMap) and isinstance(node.upstream, ProcessorGraph):
         return dataclasses.replace(node, upstream=with_processors(node.upstream, count))
     return None
 
@@ -241,7 +237,7 @@ def _in_partitions(record: StageRecord) -> Node | None:
 def _spread(node: Node, record: StageRecord) -> Node:
     if record.parallelism == -1:
         return node
-    return Spread(node, record.parallelism, "set_local_parallelism", where=record.where)
+    return Spread(node, record.parallelism, step=Step(f".set_local_parallelism({record.parallelism})", record.where))
 
 
 def _times_read(records: Sequence[StageRecord]) -> Counter[int]:

@@ -16,10 +16,11 @@ from dstream.arguments import checked_function, kind_of
 from dstream.errors import IllegalStateError, SerializationError
 from dstream.pipeline.arguments import checked_name, service_of, sink_of
 from dstream.pipeline.records import StageRecord
-from dstream.plan import Node, call_site, describe
+from dstream.plan import Node, call_site, called, describe
 from dstream.plan.graphs import GraphEdge, GraphVertex, Routing, VertexGraph
-from dstream.plan.pipeline_nodes import ItemsOfOutlet, ProcessorGraph
-from dstream.plan.stage_nodes import Action, WithService
+from dstream.plan.operations.calls import FlatMap, WithService
+from dstream.plan.operations.elementwise import Action
+from dstream.plan.operations.epochs import ProcessorGraph
 from dstream.plan.steps import SourceLocation, Step
 from dstream.processors.blocks import users_items
 from dstream.spi import ProcessorSink, Sink
@@ -241,8 +242,10 @@ def transformed(
     routing = Routing.UNICAST if key is None else Routing.PARTITIONED
     edges = GraphEdge(OUTSIDE, 0, name, 0, routing=routing, key=key), GraphEdge(name, 0, OUTSIDE, 0)
     graph = VertexGraph((vertex,), edges)
-    blocks = ProcessorGraph((upstream,), graph, called, repr(name), is_one_step=True, where=where)
-    return ItemsOfOutlet(blocks, users_items, where=where)
+    blocks = ProcessorGraph(
+        (upstream,), graph, stage=called, is_one_step=True, step=Step(f".{called}({name!r})", where)
+    )
+    return FlatMap(blocks, users_items, step=Step("", where))
 
 
 def before_sink(node: Node, sink: Sink[Any, Any], where: SourceLocation | None) -> Node:
@@ -262,7 +265,7 @@ def known_as(node: ProcessorGraph, stage: str) -> ProcessorGraph:
         for each in node.graph.edges
     )
     graph = VertexGraph((dataclasses.replace(vertex, name=stage),), tuple(edges))
-    return dataclasses.replace(node, graph=graph, known_as=stage)
+    return dataclasses.replace(node, graph=graph, stage=stage)
 
 
 def with_processors(node: ProcessorGraph, count: int) -> ProcessorGraph:
@@ -352,7 +355,7 @@ class FlowingStage(AnyStage, Generic[T, B]):
 
     def _made(self, kind: str, stream: BaseStream[U], *others: AnyStage) -> Stage[U, B]:
         """Return the stage that reads this one, and others, and ends where `stream` does."""
-        return self._added(StageRecord(kind, stream._node, self._read_with(others), stream._node.where))
+        return self._added(StageRecord(kind, stream._node, self._read_with(others), stream._node.step.where))
 
     def _with(self, call: str, other: Any, *args: Any, **named: Any) -> Stage[Any, B]:
         """Return the stage of what the method of streams makes of the items of this stage and of another one."""
@@ -363,13 +366,11 @@ class FlowingStage(AnyStage, Generic[T, B]):
         self, kind: str, node: Node, others: Iterable[AnyStage] = (), late_to: Sink[Any, Any] | None = None
     ) -> Stage[Any, B]:
         """Return the stage that reads this one, and others, and ends in `node`; what came too late goes to a sink."""
-        return self._added(StageRecord(kind, node, self._read_with(others), node.where, late_to=late_to))
+        return self._added(StageRecord(kind, node, self._read_with(others), node.step.where, late_to=late_to))
 
     def _using(self, action: Action, service: Any, fn: Any) -> Stage[Any, B]:
-        name = f"{action}_using"
-        return self._step(
-            name, WithService(self._record.node, service_of(service), fn, action, name, where=call_site())
-        )
+        name, giver = f"{action}_using", service_of(service)
+        return self._step(name, WithService(self._record.node, giver, fn, action, step=called(name, repr(giver), fn)))
 
     def _transformed(
         self, name: str, supplier: AnySupplier, called: str, key: Callable[[T], Any] | None = None

@@ -26,13 +26,16 @@ from dstream.plan import (
     Read,
     Recover,
     Unordered,
-    call_site,
+    called,
     describe,
     fold,
     shown_function,
 )
-from dstream.plan.pipeline_nodes import AddTimestamps, ProcessorGraph, StreamRead
-from dstream.plan.stage_nodes import HashJoin, UsingBatches, WithService
+from dstream.plan.operations.calls import WithService
+from dstream.plan.operations.elementwise import UsingBatches
+from dstream.plan.operations.epochs import AssignTimestamps, ProcessorGraph
+from dstream.plan.operations.pairs import HashJoin
+from dstream.plan.timestamps import InstantOf, StreamRead
 from dstream.spi import Calling
 from dstream.spi.epochs import WatermarkPolicy
 from dstream.spi.source import Timestamped, TimestampedBeside
@@ -53,7 +56,7 @@ Duration = int | timedelta
 
 def stamped(
     upstream: Node, fn: Any, allowed_lag: Duration, policy: Any, idle_timeout: float | timedelta, drop_before: Any
-) -> AddTimestamps:
+) -> AssignTimestamps:
     """Return the node of `add_timestamps(...)`.
 
     Raises:
@@ -90,7 +93,7 @@ def _first(drop_before: Any) -> int | None:
         raise type(error)(f"drop_before: {error}") from None
 
 
-def natively_stamped(upstream: Node, allowed_lag: Duration, drop_before: Any = None) -> AddTimestamps:
+def natively_stamped(upstream: Node, allowed_lag: Duration, drop_before: Any = None) -> AssignTimestamps:
     """Return the node of `native_timestamps(...)`.
 
     Raises:
@@ -119,7 +122,7 @@ def natively_stamped(upstream: Node, allowed_lag: Duration, drop_before: Any = N
 _IDLE = 60.0
 
 
-def ingested(upstream: Node) -> AddTimestamps:
+def ingested(upstream: Node) -> AssignTimestamps:
     """Return the node of `ingestion_timestamps()`.
 
     Raises:
@@ -137,11 +140,19 @@ def _added(
     idle: float,
     given: str = "",
     drop_before: int | None = None,
-) -> AddTimestamps:
+) -> AssignTimestamps:
     if is_timestamped(upstream):
         raise IllegalStateError(f"{call}(): these items have timestamps already, and have them once")
     check_that_it_runs_in_epochs(upstream, f"{call}()")
-    return AddTimestamps(upstream, timestamp, policies, idle, call, given, drop_before=drop_before, where=call_site())
+    return AssignTimestamps(
+        upstream,
+        None if timestamp is None else InstantOf(timestamp),
+        call,
+        policy=policies,
+        idle_timeout=idle,
+        drop_before=drop_before,
+        step=called(call, given),
+    )
 
 
 def check_that_it_runs_in_epochs(node: Node, call: str) -> None:
@@ -185,7 +196,7 @@ def is_timestamped(node: Node) -> bool:
 
 def _have_timestamps(node: Node, inputs: Sequence[bool]) -> bool:
     match node:
-        case AddTimestamps():
+        case AssignTimestamps():
             return True
         case HashJoin():
             return inputs[0]

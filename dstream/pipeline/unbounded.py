@@ -14,8 +14,8 @@ from dstream.pipeline.operations import LazyStage
 from dstream.pipeline.stages import B, Endless, Unbounded
 from dstream.pipeline.timestamps import check_timestamps, ingested, natively_stamped
 from dstream.pipeline.windows import WindowedStage
-from dstream.plan import call_site
-from dstream.plan.stage_nodes import Spread
+from dstream.plan import here
+from dstream.plan.operations.streams import Spread
 from dstream.spi import Sink
 from dstream.stream.arguments import window_of
 
@@ -140,7 +140,7 @@ else:
 
             Where there are some, items stay where they are, since a watermark could not pass what spreads them.
             """
-            return self._step("rebalance", Spread(self._record.node, None, where=call_site()))
+            return self._step("rebalance", Spread(self._record.node, None, step=here()))
 
         def __getattr__(self, name: str) -> Any:
             return not_of_streams(type(self), name)

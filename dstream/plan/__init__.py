@@ -1,49 +1,39 @@
 """Plans: streams and pipelines as immutable values, as nodes and as core operations.
 
-`nodes`, `keyed_nodes`, `stage_nodes` and `pipeline_nodes` contain the nodes of the fluent methods, `ends` those of
-terminal operations, `graphs` the graphs of processors. `rewrite` turns nodes into core operations, which are all that
-engines know, with `translation` for one node alone; `binding` binds a plan to a context, `timestamps` adapts it to
-unbounded items. `walk` visits nodes and operations without recursion, `properties` derives order, size and placement,
-`stages` is the value that pictures show, `chain` the plan as a string. `failure_messages` and `replay` explain a
-failure at the end of a terminal operation; `capture_checks` and `captures` check the captured variables of functions.
-
-Names imported from here are for authors of plans. Core operations have the same names in `operations`; engines import
-them from there, and nothing from here.
+`operations` contains the operations: what the user called, and what engines run. `rewrite` turns the one plan into the
+other; `binding` binds a plan to a context, `timestamps` adapts it to unbounded items. `walk` visits operations without
+recursion, `properties` derives order, size and placement, `stages` is the value that pictures show, `chain` the plan as
+a string, `graphs` the graphs of processors. `boundary`, `failure_messages` and `replay` explain a failure at the end of
+a terminal operation; `capture_checks` and `captures` check the captured variables of functions.
 """
 
 from __future__ import annotations
 
+from dstream.plan.boundary import explained
 from dstream.plan.chain import describe
-from dstream.plan.ends import (
+from dstream.plan.operations.calls import Filter, FlatMap, ForEach, Map, MapMulti, Peek, Recover, Shuffle
+from dstream.plan.operations.elementwise import Gather
+from dstream.plan.operations.ends import (
     Collect,
     Columns,
     End,
-    ForEach,
     ForEachPartition,
     Loop,
     Partitions,
     ToList,
     Write,
-    explained,
 )
-from dstream.plan.keyed_nodes import CoGroup, Distinct, Join, Pairing, PartitionBy
-from dstream.plan.nodes import (
+from dstream.plan.operations.keyed import Distinct, PartitionBy
+from dstream.plan.operations.pairs import CoGroup, Join, Pairing
+from dstream.plan.operations.streams import (
     Cache,
     Concat,
     Configure,
     DropWhile,
-    Filter,
-    FlatMap,
-    Gather,
     Limit,
-    Map,
-    MapMulti,
     Node,
     Parallel,
-    Peek,
     Read,
-    Recover,
-    Shuffle,
     Skip,
     Sorted,
     Table,
@@ -51,10 +41,9 @@ from dstream.plan.nodes import (
     Union,
     Unordered,
 )
-from dstream.plan.operations.streams import Core
 from dstream.plan.properties import check, configuration, is_bounded, is_ordered, known_size, parallelism
 from dstream.plan.rewrite import rewrite
-from dstream.plan.steps import SourceLocation, Step, call_site, unchanged
+from dstream.plan.steps import NO_CALL, SourceLocation, Step, call_site, called, here, unchanged
 from dstream.plan.walk import (
     CacheContent,
     CacheLookup,
@@ -68,6 +57,7 @@ from dstream.plan.walk import (
 from dstream.values.functions import shown_function
 
 __all__ = [
+    "NO_CALL",
     "Cache",
     "CacheContent",
     "CacheLookup",
@@ -76,7 +66,6 @@ __all__ = [
     "Columns",
     "Concat",
     "Configure",
-    "Core",
     "Distinct",
     "DropWhile",
     "End",
@@ -110,11 +99,13 @@ __all__ = [
     "Unordered",
     "Write",
     "call_site",
+    "called",
     "check",
     "configuration",
     "describe",
     "explained",
     "fold",
+    "here",
     "inputs_first",
     "is_bounded",
     "is_ordered",

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import dataclasses
 import operator
-from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from dstream.plan.graphs import GraphVertex, VertexGraph
-from dstream.plan.nodes import Node
+from dstream.plan.operations.streams import Node
 from dstream.plan.walk import topological
 from dstream.spi.runtime import OpenedLater
 from dstream.spi.sink import Collections
@@ -36,8 +35,10 @@ def opened(end: N, context: Collections) -> N:
     found: dict[int, Any] = {}
     became: dict[int, Node] = {}
     for node in topological(end):
-        changes = {**_opened_values(node, context, found), **_moved_inputs(node, became)}
-        became[id(node)] = dataclasses.replace(node, **changes) if changes else node
+        before, changes = node.inputs(), _opened_values(node, context, found)
+        inputs = [became[id(each)] for each in before]
+        is_same = not changes and all(map(operator.is_, inputs, before))
+        became[id(node)] = node if is_same else node.with_inputs(inputs, **changes)
     return became[id(end)]  # type: ignore[return-value]  # a node becomes one of its own class
 
 
@@ -60,17 +61,3 @@ def _opened_values(node: Node, context: Collections, found: dict[int, Any]) -> d
 def _opened_vertex(vertex: GraphVertex, context: Collections) -> GraphVertex:
     supplier = vertex.supplier.opened(context)
     return vertex if supplier is vertex.supplier else dataclasses.replace(vertex, supplier=supplier)
-
-
-def _moved_inputs(node: Node, became: Mapping[int, Node]) -> dict[str, Any]:
-    """Return what a node reads from, by the name of the field, if that became something else."""
-    if all(became[id(each)] is each for each in node.inputs()):
-        return {}
-    changes: dict[str, Any] = {}
-    for field in dataclasses.fields(node):
-        value = getattr(node, field.name)
-        if isinstance(value, Node):
-            changes[field.name] = became[id(value)]
-        elif isinstance(value, tuple) and value and all(isinstance(each, Node) for each in value):
-            changes[field.name] = tuple(became[id(each)] for each in value)
-    return changes

@@ -17,16 +17,10 @@ from typing import Any
 from dstream.errors import LargeCaptureWarning, SerializationError
 from dstream.failures import blame, is_our_name
 from dstream.plan.captures import Large, Obstacle, look
-from dstream.plan.operations.stages import (
-    Aggregate,
-    AssignTimestamps,
-    OverEpochs,
-    ProcessorGraph,
-    ServiceFunction,
-    UsingBatches,
-    functions_of_graph,
-)
-from dstream.plan.operations.streams import CallResults, Chain, Core, Read
+from dstream.plan.operations.elementwise import CallResults, Chain, ServiceFunction, UsingBatches
+from dstream.plan.operations.epochs import AssignTimestamps, OverEpochs, ProcessorGraph, functions_of_graph
+from dstream.plan.operations.keyed import Aggregate
+from dstream.plan.operations.streams import Node, Read
 from dstream.plan.steps import Emitted, Guard, Step
 from dstream.plan.walk import topological
 from dstream.spi.runtime import Service
@@ -38,7 +32,7 @@ __all__ = ["check_captures", "shipped_by"]
 _LARGE = 10 * 2**20
 
 
-def check_captures(root: Core, *, travel: bool = True) -> None:
+def check_captures(root: Node, *, travel: bool = True) -> None:
     """Refuse a plan whose functions capture what cannot travel to the workers; warn about what is large.
 
     Args:
@@ -64,7 +58,7 @@ def _judge(found: Iterable[Obstacle | Large], step: Step, travel: bool) -> None:
             _warn(each, step)
 
 
-def shipped_by(each: Core) -> Iterator[tuple[Step, Any]]:
+def shipped_by(each: Node) -> Iterator[tuple[Step, Any]]:
     """Give what of an operation goes to the workers, such as functions and collectors, with the call that has it."""
     match each:
         case Chain(ops=ops):
@@ -72,8 +66,8 @@ def shipped_by(each: Core) -> Iterator[tuple[Step, Any]]:
                 if op.action not in ("peek", "count"):  # These functions stay here.
                     yield from ((op.step, function) for function in _of_step(op.fn))
                 yield from _resolving(op.guards)
-        case UsingBatches(served=served):
-            yield from ((each.step, function) for function in _of_step(served))
+        case UsingBatches():
+            yield from ((each.step, function) for function in _of_step(each.served()))
         case CallResults(calling=calling, guards=guards):
             yield each.step, calling.fn
             yield from _resolving(guards)
@@ -110,7 +104,7 @@ def _of_step(fn: Callable[[Any], Any]) -> Iterator[Any]:
 
 
 def _may_hold_functions(value: object) -> bool:
-    return callable(value) or (dataclasses.is_dataclass(value) and not isinstance(value, Core | Step))
+    return callable(value) or (dataclasses.is_dataclass(value) and not isinstance(value, Node | Step))
 
 
 def _resolving(guards: Iterable[Guard]) -> Iterator[tuple[Step, Any]]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dstream.plan.keyed_nodes import Pairing
-from dstream.plan.nodes import Concat, Node, Union
+from dstream.plan.operations.pairs import TwoStreams
+from dstream.plan.operations.streams import Concat, Node, Union
 
 __all__ = ["describe"]
 
@@ -45,11 +45,11 @@ def _calls(nodes: list[Node], depth: int) -> list[str]:
 
 def _call(node: Node, depth: int) -> str:
     """Return the call of one node; a concat shows its parts, other calls the streams they are given, not very deep."""
+    if isinstance(node, Union | TwoStreams):
+        return node.label().replace("...", ", ".join(_other(part, depth) for part in node.inputs()[1:]), 1)
     if isinstance(node, Concat):
-        if isinstance(node, Union):
-            return f".{node.name}({', '.join(_other(part, depth) for part in node.parts[1:])})"
         return "concat(...)" if depth == _DEEPEST else f"concat({_parts(node, depth)})"
-    return node.call(_other(node.right, depth)) if isinstance(node, Pairing) else node.label()
+    return node.label()
 
 
 def _parts(node: Concat, depth: int) -> str:

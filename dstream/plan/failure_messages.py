@@ -27,11 +27,12 @@ from dstream.failures import (
     told,
 )
 from dstream.failures.attribution import is_ours
-from dstream.plan.ends import Collect, ForEach, ForEachPartition, Write
-from dstream.plan.keyed_nodes import Distinct
-from dstream.plan.nodes import FlatMap, Map, MapMulti, Node, Read, Sorted
+from dstream.plan.operations.calls import FlatMap, ForEach, Map, MapMulti, WithService
+from dstream.plan.operations.ends import Collect, ForEachPartition, Write
+from dstream.plan.operations.keyed import Distinct
+from dstream.plan.operations.pairs import HashJoin
+from dstream.plan.operations.streams import Node, Read, Sorted
 from dstream.plan.replay import again, function_of
-from dstream.plan.stage_nodes import HashJoin, WithService
 from dstream.plan.steps import SourceLocation, Step
 from dstream.plan.walk import topological
 from dstream.values.functions import shown_function
@@ -194,7 +195,7 @@ def _shown_chain(chain: Sequence[Node], node: Node | None) -> list[str]:
     lines = []
     for label, each in shown:
         mark = ">" if each is node else " "
-        place = "" if each.where is None else near(each.where.file, each.where.line)
+        place = "" if each.step.where is None else near(each.step.where.file, each.step.where.line)
         lines.append(f"{mark} {label.ljust(width)}  {place}".rstrip())
     before = [f"  ... {first} more calls ..."] if first else []
     after = [f"  ... {len(chain) - last} more calls ..."] if last < len(chain) else []
@@ -324,13 +325,18 @@ def _of_a_type_error(message: str, node: Node | None) -> str:
             return "the key function of sorted() was called with one item, and it wants two"
         case Sorted(key=key):
             return f"{shown_function(key)} gave two keys that cannot be compared with each other"
-        case Map(name=name, fn=fn) | FlatMap(name=name, fn=fn) | MapMulti(name=name, fn=fn) if _GIVEN.search(message):
-            return f"{shown_function(fn)} gave something that .{name}() does not take"
-        case FlatMap(name="flatten") if message.startswith("flatten() takes"):
+        case Map(fn=fn) | FlatMap(fn=fn) | MapMulti(fn=fn) if _GIVEN.search(message):
+            return f"{shown_function(fn)} gave something that .{_method(node)}() does not take"
+        case FlatMap() if _method(node) == "flatten" and message.startswith("flatten() takes"):
             return "an item that came to .flatten() is no iterable"
-        case Collect(name="min" | "max") if not _WANTS_TWO.search(message):
+        case Collect() if _method(node) in ("min", "max") and not _WANTS_TWO.search(message):
             return "two items, or their keys, cannot be compared with each other"
     return ""
+
+
+def _method(node: Node) -> str:
+    """Return the name of the method that the user called."""
+    return node.label().removeprefix(".").partition("(")[0]
 
 
 def to_do(error: Exception, known: Failure, node: Node | None) -> str:
@@ -368,7 +374,7 @@ def to_do(error: Exception, known: Failure, node: Node | None) -> str:
             "a key function takes one item; functools.cmp_to_key makes one of a comparator, "
             "a function of two items that gives a negative number, 0 or a positive one"
         )
-    if known.origin is None and isinstance(node, FlatMap) and node.name == "flatten":
+    if known.origin is None and isinstance(node, FlatMap) and _method(node) == "flatten":
         return "make each item an iterable before this step, as .map(lambda item: [item]) does, or filter it out"
     # An exception of the user's need not have a text.
     return _of_a_function(known, node, str(error) if type(error) is TypeError else "")

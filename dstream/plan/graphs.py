@@ -144,6 +144,10 @@ class VertexGraph:
         """The edges that lead outside, in the order of `edges`: an engine numbers what it gives so."""
         return tuple(each for each in self.edges if each.destination not in self.names)
 
+    def in_one_step(self, step: Step) -> VertexGraph:
+        """Return the graph whose vertices name themselves as the call that made them."""
+        return VertexGraph(tuple(dataclasses.replace(each, step=step) for each in self.vertices), self.edges)
+
     def into(self, vertex: str) -> list[GraphEdge]:
         """Return the edges that lead to a vertex, by their ordinals."""
         found = (each for each in self.edges if each.destination == vertex)

@@ -14,37 +14,30 @@ from itertools import chain
 from typing import NamedTuple
 
 from dstream.errors import IllegalStateError, UnsupportedError
-from dstream.plan import nodes
+from dstream.plan.operations.calls import Map
+from dstream.plan.operations.elementwise import CallResults, Chain, Gather, ServiceFunction, UsingBatches
+from dstream.plan.operations.ends import Several
+from dstream.plan.operations.epochs import AssignTimestamps, OverEpochs, ProcessorGraph
+from dstream.plan.operations.keyed import Aggregate, PartitionBy
 from dstream.plan.operations.pairs import AsOf, CoGroup, HashJoin, Join, Pairing, SemiJoin, Zip
-from dstream.plan.operations.stages import (
-    Aggregate,
-    AssignTimestamps,
-    Fork,
-    OverEpochs,
-    ProcessorGraph,
-    ServiceFunction,
-    Several,
-    Spread,
-    UsingBatches,
-)
 from dstream.plan.operations.streams import (
     Cache,
-    CallResults,
-    Chain,
     Concat,
     Configure,
-    Core,
-    Gather,
+    Fork,
     Limit,
+    Node,
     OrderPreserving,
     Parallel,
-    PartitionBy,
     Read,
     ReadCache,
+    Skip,
     Sorted,
+    Spread,
     Table,
     TakeWhile,
     Top,
+    Union,
     Unordered,
 )
 from dstream.plan.steps import Guard, unchanged
@@ -70,7 +63,7 @@ __all__ = [
 ]
 
 
-def check(root: Core, *, needs_end: bool) -> None:
+def check(root: Node, *, needs_end: bool) -> None:
     """Refuse a plan that could never finish.
 
     Args:
@@ -97,7 +90,7 @@ def check(root: Core, *, needs_end: bool) -> None:
         )
 
 
-def _refused(operation: Core, ends: Sequence[bool]) -> str:
+def _refused(operation: Node, ends: Sequence[bool]) -> str:
     """Say what is done to an infinite input that cannot be done."""
     match operation:
         case Sorted() | Top():
@@ -125,45 +118,45 @@ def _refused(operation: Core, ends: Sequence[bool]) -> str:
     return ""
 
 
-def is_ordered(root: Core) -> bool:
+def is_ordered(root: Node) -> bool:
     """Say whether the items of `root` have an encounter order that must be kept."""
     return fold(root, _ordered)
 
 
-def is_ordered_after(operation: Core, before: bool) -> bool:
+def is_ordered_after(operation: Node, before: bool) -> bool:
     """Say whether the items of an operation have an encounter order, if those that it reads have one or not."""
     return _ordered(operation, [before])
 
 
-def is_bounded(root: Core) -> bool:
+def is_bounded(root: Node) -> bool:
     """Say whether the items of `root` end; `take_while` is trusted to end."""
     return fold(root, _bounded)
 
 
-def is_of_epoch(root: Core) -> bool:
+def is_of_epoch(root: Node) -> bool:
     """Say whether a plan is an epoch of a job over unbounded data, or has operations that only epochs have."""
     if isinstance(root, Several) and root.is_epoch:
         return True
     return any(isinstance(found, AssignTimestamps | OverEpochs) for found in topological(root))
 
 
-def ordered_operations(root: Core) -> dict[int, bool]:
+def ordered_operations(root: Node) -> dict[int, bool]:
     """Say of every operation of the plan, by its `id`, whether its items have an encounter order."""
     return each(root, _ordered)
 
 
-def bounded_operations(root: Core) -> dict[int, bool]:
+def bounded_operations(root: Node) -> dict[int, bool]:
     """Say of every operation of the plan, by its `id`, whether its items end."""
     return each(root, _bounded)
 
 
-def parallelism(root: Core) -> int | None:
+def parallelism(root: Node) -> int | None:
     """Return the number of partitions that the last `parallel` or `sequential` asked for, or None."""
     asked = [found.partitions for found in topological(root) if isinstance(found, Parallel)]
     return asked[-1] if asked else None
 
 
-def configuration(root: Core) -> dict[str, str]:
+def configuration(root: Node) -> dict[str, str]:
     """Return the settings of every `configure`, the later ones winning."""
     settings: dict[str, str] = {}
     for found in topological(root):
@@ -172,7 +165,7 @@ def configuration(root: Core) -> dict[str, str]:
     return settings
 
 
-def _ordered(operation: Core, inputs: Sequence[bool]) -> bool:
+def _ordered(operation: Node, inputs: Sequence[bool]) -> bool:
     match operation:
         case Read(source=source):
             return source.ordered
@@ -184,16 +177,14 @@ def _ordered(operation: Core, inputs: Sequence[bool]) -> bool:
             return inputs[0]
         case Aggregate():
             return not operation.is_keyed
-        case (
-            Unordered() | PartitionBy() | Pairing() | Table() | OverEpochs() | ProcessorGraph() | Concat(is_union=True)
-        ):
+        case Unordered() | PartitionBy() | Pairing() | Table() | OverEpochs() | ProcessorGraph() | Union():
             return False
         case OrderPreserving() | Concat() | Several() | Zip():
             return all(inputs)
     raise UnsupportedError(f"nobody knows whether the items of {operation.label()} are in order")
 
 
-def _bounded(operation: Core, inputs: Sequence[bool]) -> bool:
+def _bounded(operation: Node, inputs: Sequence[bool]) -> bool:
     match operation:
         case Read(source=source):
             return source.bounded
@@ -206,7 +197,7 @@ def _bounded(operation: Core, inputs: Sequence[bool]) -> bool:
     raise UnsupportedError(f"nobody knows whether the items of {operation.label()} end")
 
 
-def known_size(root: nodes.Node) -> int | None:
+def known_size(root: Node) -> int | None:
     """Return how many items `root` has if its sources know that and no function of the user's stands behind them.
 
     Nothing is read. None if only running the plan can tell. It is asked of what the user wrote: in core operations the
@@ -215,22 +206,22 @@ def known_size(root: nodes.Node) -> int | None:
     return fold(root, _size)
 
 
-def _size(node: nodes.Node, inputs: Sequence[int | None]) -> int | None:
-    if isinstance(node, nodes.Read):
+def _size(node: Node, inputs: Sequence[int | None]) -> int | None:
+    if isinstance(node, Read):
         return node.source.size() if isinstance(node.source, SizedSource) else None
     sizes = [size for size in inputs if size is not None]
     if not sizes or len(sizes) < len(inputs):
         return None
     match node:
-        case nodes.Concat():
+        case Concat():
             return sum(sizes)
-        case nodes.Limit(count=count):
+        case Limit(count=count):
             return min(sizes[0], count)
-        case nodes.Skip(count=count):
+        case Skip(count=count):
             return max(sizes[0] - count, 0)
-        case nodes.Sorted(key=None) | nodes.Unordered() | nodes.Parallel() | nodes.Configure():
+        case Sorted(key=None) | Unordered() | Parallel() | Configure():
             return sizes[0]
-        case nodes.Map(name="as_double_stream", fn=fn) if fn is unchanged:
+        case Map(fn=fn) if fn is unchanged and node.label() == ".as_double_stream()":
             return sizes[0]
     return None
 
@@ -265,7 +256,7 @@ class _Items(NamedTuple):
     is_sure: bool = False
 
 
-def place(root: Core, found: CacheLookup = nothing_kept) -> Placement:
+def place(root: Node, found: CacheLookup = nothing_kept) -> Placement:
     """Say where a plan runs.
 
     A source counts with its items, twice if two steps read it. A `limit` counts instead of the source
@@ -281,7 +272,7 @@ def place(root: Core, found: CacheLookup = nothing_kept) -> Placement:
         return _there(asked)
     kept = functools.cache(found)  # so that all of this sees one state of what is kept
 
-    def reads(node: Core) -> Sequence[Core]:
+    def reads(node: Node) -> Sequence[Node]:
         return () if isinstance(node, Cache) and kept(node) is not None else node.inputs()
 
     items: dict[int, _Items] = {}
@@ -290,7 +281,7 @@ def place(root: Core, found: CacheLookup = nothing_kept) -> Placement:
     return _placed(items[id(root)])
 
 
-def _asked_of_spark(root: Core) -> str:
+def _asked_of_spark(root: Node) -> str:
     """Say what the plan asks for that only Spark has."""
     partitions = parallelism(root)
     if partitions is not None and partitions > 1:
@@ -298,7 +289,7 @@ def _asked_of_spark(root: Core) -> str:
     return "its settings are those of Spark" if configuration(root) else ""
 
 
-def _items(operation: Core, inputs: Sequence[_Items], kept: CacheLookup) -> _Items:
+def _items(operation: Node, inputs: Sequence[_Items], kept: CacheLookup) -> _Items:
     match operation:
         case Read():
             return _of_source(operation)
@@ -348,16 +339,16 @@ def _there(why: str) -> Placement:
     return Placement(is_here=False, reason=f"runs on Spark: {why}")
 
 
-def served_steps(operations: Iterable[Core]) -> Iterator[ServiceFunction]:
+def served_steps(operations: Iterable[Node]) -> Iterator[ServiceFunction]:
     """Give the functions of the operations of a plan that need a service."""
     for node in operations:
         if isinstance(node, Chain):
             yield from (op.fn for op in node.ops if isinstance(op.fn, ServiceFunction))
         elif isinstance(node, UsingBatches):
-            yield node.served
+            yield node.served()
 
 
-def guards_of(operations: Iterable[Core]) -> Iterator[Guard]:
+def guards_of(operations: Iterable[Node]) -> Iterator[Guard]:
     """Give the guards of the operations of a plan."""
     for node in operations:
         if isinstance(node, Chain):

@@ -7,23 +7,12 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from dstream.keys import canonical
-from dstream.plan.ends import Collect, ForEach, ForEachPartition, Write
-from dstream.plan.keyed_nodes import Distinct, Pairing, PartitionBy
-from dstream.plan.nodes import (
-    DropWhile,
-    Filter,
-    FlatMap,
-    Gather,
-    Map,
-    MapMulti,
-    Node,
-    Peek,
-    Read,
-    Recover,
-    Sorted,
-    TakeWhile,
-)
-from dstream.plan.stage_nodes import Aggregate, AsOf, WithService
+from dstream.plan.operations.calls import Filter, FlatMap, ForEach, Map, MapMulti, Peek, Recover, WithService
+from dstream.plan.operations.elementwise import Gather
+from dstream.plan.operations.ends import Collect, ForEachPartition, Write
+from dstream.plan.operations.keyed import Aggregate, Distinct, PartitionBy
+from dstream.plan.operations.pairs import AsOf, Pairing
+from dstream.plan.operations.streams import DropWhile, Node, Read, Sorted, TakeWhile
 from dstream.plan.steps import no_key, unchanged
 from dstream.spi.gatherer import Calling
 from dstream.spi.runtime import Service

@@ -1,71 +1,84 @@
-"""`rewrite`: from the nodes of a plan to core operations.
+"""`rewrite`: from the calls of the user to the operations that engines run.
 
 A run of element-wise steps becomes one `Chain`, neighbouring limits and skips become one,
 `sorted().limit(n)` becomes `Top`, nested concats become flat, a step and what looks after its
-failures become one, and each operation gets its `Step`. `translation` contains the translation of one node alone.
+failures become one, and each operation gets a numbered `Step`. What is not made of others stays as it is.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+import math
+import operator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, overload
 
-from dstream.errors import SourceError
+from dstream.errors import SourceError, UnsupportedError
 from dstream.keys import canonical
-from dstream.plan import ends, nodes, stage_nodes
-from dstream.plan.ends import End
-from dstream.plan.keyed_nodes import Distinct
-from dstream.plan.nodes import (
-    Concat,
+from dstream.plan.operations.calls import (
     Filter,
     FlatMap,
-    Fork,
-    Gather,
-    Limit,
     Map,
     MapMulti,
-    Node,
     Peek,
     Recover,
-    Skip,
-    Union,
+    RewrittenCall,
+    Shuffle,
+    Tally,
+    WithService,
 )
-from dstream.plan.operations import pairs, streams
-from dstream.plan.operations.stages import ServiceFunction, Several, UsingBatches
-from dstream.plan.operations.streams import Core
-from dstream.plan.stage_nodes import Tally, WithService
+from dstream.plan.operations.elementwise import CallResults, Chain, Gather, ServiceFunction, UsingBatches
+from dstream.plan.operations.ends import End, Several, Write
+from dstream.plan.operations.epochs import ProcessorGraph
+from dstream.plan.operations.keyed import Distinct
+from dstream.plan.operations.pairs import Zip
+from dstream.plan.operations.streams import (
+    CacheIdentity,
+    Concat,
+    Configure,
+    Fork,
+    Limit,
+    Node,
+    Parallel,
+    Read,
+    Skip,
+    Sorted,
+    Top,
+    Unordered,
+)
 from dstream.plan.steps import EarlyCheck, Emitted, Guard, Op, Step
-from dstream.plan.translation import LARGEST_TOP, core_of
 from dstream.plan.walk import inputs_first, steps_of, topological
 from dstream.spi import Collector
 from dstream.spi.gatherer import Calling
 
-__all__ = ["rewrite"]
+__all__ = ["LARGEST_TOP", "limited", "rewrite"]
 
+
+LARGEST_TOP = 100_000
+"""The first so many items in order are found without sorting the others."""
 
 _ElementWise = Map | Filter | FlatMap | MapMulti | Peek | WithService | Tally
-_Needing = WithService | stage_nodes.UsingBatches
 
 
 @overload
-def rewrite(root: End) -> streams.End: ...
+def rewrite(root: End) -> End: ...
 
 
 @overload
-def rewrite(root: ends.SeveralEnds) -> Several: ...
+def rewrite(root: Several) -> Several: ...
 
 
 @overload
-def rewrite(root: Node) -> Core: ...
+def rewrite(root: Node) -> Node: ...
 
 
-def rewrite(root: Node) -> Core:
-    """Return the plan of `root` in core operations; a node that is shared stays shared.
+def rewrite(root: Node) -> Node:
+    """Return the plan of `root` as engines run it; an operation that is shared stays shared.
 
     Raises:
-        UnsupportedError: a node of the plan is no operation.
+        UnsupportedError: a call of the plan is no operation.
     """
     return _Rewriting(root).result()
 
@@ -82,13 +95,13 @@ class _Rewriting:
         for node in self._order:
             for read in _read_by(node) if self._has_recovers else node.inputs():
                 self._readers[id(read)] = self._readers.get(id(read), 0) + 1
-        self._became: dict[int, Core] = {}
-        self._runs: dict[int, tuple[Core, list[Op]]] = {}
-        self._parts: dict[int, list[Core]] = {}
+        self._became: dict[int, Node] = {}
+        self._runs: dict[int, tuple[Node, list[Op]]] = {}
+        self._parts: dict[int, list[Node]] = {}
         self._services: dict[int, int] = {}
         self._looks = _looks_of(calls, self._steps)
 
-    def result(self) -> Core:
+    def result(self) -> Node:
         for each in self._order:
             node = _guarded(each)
             step = self._steps[id(node)]
@@ -98,16 +111,16 @@ class _Rewriting:
             elif isinstance(node, Concat):
                 self._parts[id(each)] = self._flat_parts(node)
             else:
-                self._became[id(each)] = self._core(node, step, remedies)
-        return self._core_of(self._order[-1])
+                self._became[id(each)] = self._made(node, step, remedies)
+        return self._made_of(self._order[-1])
 
-    def _run(self, node: _ElementWise, step: Step, remedies: tuple[Guard, ...]) -> tuple[Core, list[Op]]:
+    def _run(self, node: _ElementWise, step: Step, remedies: tuple[Guard, ...]) -> tuple[Node, list[Op]]:
         """Lengthen the run that ends in the upstream, unless someone else reads from it too."""
         upstream = node.upstream
         if id(upstream) in self._runs and self._readers[id(upstream)] == 1:
             start, ops = self._runs.pop(id(upstream))
         else:
-            start, ops = self._core_of(upstream), []
+            start, ops = self._made_of(upstream), []
         ops.append(self._op(node, step, remedies))
         return start, ops
 
@@ -123,75 +136,95 @@ class _Rewriting:
                 return Op("flat_map", Emitted(emitting), kind, step, guards)
             case Peek(upstream=_, action=action):
                 return Op("peek", action, None, step, guards)
-            case WithService(action=what):
-                return Op(what, self._served(node), None, step, guards)
+            case WithService(service=service, fn=using, action=what):
+                return Op(what, ServiceFunction(service, using, self._number(node)), None, step, guards)
             case Tally(upstream=_, take=take):
                 return Op("count", take, None, step)
 
-    def _served(self, node: _Needing) -> ServiceFunction:
-        """Return a function with its service, which has one number however many steps were given it."""
-        return ServiceFunction(node.service, node.fn, self._services.setdefault(id(node.service), len(self._services)))
+    def _number(self, node: WithService | UsingBatches) -> int:
+        """Return the number of a service, which has one however many steps were given it."""
+        return self._services.setdefault(id(node.service), len(self._services))
 
-    def _core_of(self, node: Node) -> Core:
+    def _made_of(self, node: Node) -> Node:
         if id(node) in self._runs:
             start, ops = self._runs.pop(id(node))
             step = next((op.step for op in reversed(ops) if op.step.label), ops[-1].step)
-            self._became[id(node)] = streams.Chain(start, tuple(ops), step=step)
-        elif id(node) in self._parts:
+            self._became[id(node)] = Chain(start, tuple(ops), step=step)
+        elif isinstance(node, Concat) and id(node) in self._parts:
             parts = tuple(self._parts.pop(id(node)))
-            self._became[id(node)] = streams.Concat(parts, isinstance(node, Union), step=self._steps[id(node)])
+            self._became[id(node)] = dataclasses.replace(node, parts=parts, step=self._steps[id(node)])
         return self._became[id(node)]
 
-    def _flat_parts(self, node: Concat) -> list[Core]:
+    def _flat_parts(self, node: Concat) -> list[Node]:
         """Return the parts of a concat; a part that is a concat of its own gives its parts, unless it is shared."""
         first, *others = [self._parts_of(part) for part in node.parts]
         for parts in others:
             first.extend(parts)
         return first
 
-    def _parts_of(self, part: Node) -> list[Core]:
+    def _parts_of(self, part: Node) -> list[Node]:
         if id(part) in self._parts and self._readers[id(part)] == 1:
             return self._parts.pop(id(part))
-        return [self._core_of(part)]
+        return [self._made_of(part)]
 
-    def _core(self, node: Node, step: Step, remedies: tuple[Guard, ...]) -> Core:
-        inputs = [self._core_of(upstream) for upstream in node.inputs()]
+    def _made(self, node: Node, step: Step, remedies: tuple[Guard, ...]) -> Node:
+        inputs = [self._made_of(upstream) for upstream in node.inputs()]
         match node:
-            case Gather(gatherer=gatherer) if isinstance(gatherer.parallel, Calling):
-                return streams.CallResults(inputs[0], gatherer.parallel, remedies, step=step)
-            case stage_nodes.UsingBatches(size=size):
-                return UsingBatches(inputs[0], self._served(node), size, step=step)
-            case nodes.Read(source=source):
-                return streams.Read(source, (*remedies, *_own_guards(node, step)), step=step)
+            case Read():
+                return node.with_inputs(inputs, step=step, guards=(*remedies, *_own_guards(node, step)))
             case Limit():
                 return self._limit(node, inputs[0], step)
             case Skip(count=count):
                 return _behind(count, inputs[0], step)
-        became = core_of(node, inputs, step)
-        if id(node) in self._looks and isinstance(became, streams.Sorted):
-            return dataclasses.replace(became, looks=self._looks[id(node)])
-        return became
+            case Sorted():
+                return node.with_inputs(inputs, step=step, looks=self._looks.get(id(node), ()))
+            case Shuffle():
+                return _shuffled(node, inputs[0], step)
+            case Gather(gatherer=gatherer) if isinstance(gatherer.parallel, Calling):
+                return CallResults(inputs[0], gatherer.parallel, remedies, step=step)
+            case UsingBatches():
+                return node.with_inputs(inputs, step=step, number=self._number(node))
+            case Fork():
+                # An identity of its own: what is kept goes with the run, and the next one of this plan finds nothing.
+                return node.with_inputs(inputs, step=dataclasses.replace(step, label="fork"), identity=CacheIdentity())
+            case ProcessorGraph(is_one_step=True, graph=graph):
+                return node.with_inputs(inputs, step=step, graph=graph.in_one_step(step))
+            case Several():
+                return limited(node.with_inputs(inputs, step=step))
+            case RewrittenCall():
+                raise UnsupportedError(f"{node!r} is nothing that an engine runs")
+        return node.with_inputs(inputs, step=step)
 
-    def _limit(self, node: Limit, upstream: Core, step: Step) -> Core:
-        if isinstance(upstream, streams.Skip) and not node.count:
+    def _limit(self, node: Limit, upstream: Node, step: Step) -> Node:
+        if isinstance(upstream, Skip) and not node.count:
             return self._limit(node, upstream.upstream, step)  # Of an empty page nobody looks at what is skipped.
-        if isinstance(upstream, streams.Skip):
+        if isinstance(upstream, Skip):
             # The page behind `skip(n)` ends at n + count: nobody needs to look further.
             first = dataclasses.replace(node, count=upstream.count + node.count)
             return dataclasses.replace(upstream, upstream=self._limit(first, upstream.upstream, step))
-        if isinstance(upstream, streams.Limit | streams.Top):
+        if isinstance(upstream, Limit | Top):
             return _at_most(node.count, upstream)
-        if isinstance(upstream, streams.Sorted) and node.count <= LARGEST_TOP and self._readers[id(node.upstream)] == 1:
-            is_one_call = not node.label()
-            return streams.Top(
-                upstream.upstream, node.count, upstream.key, upstream.reverse, is_one_call, step=upstream.step
-            )
-        if isinstance(upstream, pairs.Zip) and self._readers[id(node.upstream)] == 1:
+        if isinstance(upstream, Sorted) and node.count <= LARGEST_TOP and self._readers[id(node.upstream)] == 1:
+            sort, is_one_call = upstream, not node.label()
+            return Top(sort.upstream, node.count, sort.key, sort.reverse, is_one_call, step=sort.step)
+        if isinstance(upstream, Zip) and self._readers[id(node.upstream)] == 1:
             return _first_pairs(node.count, upstream, step)
-        return streams.Limit(upstream, node.count, step=step)
+        return Limit(upstream, node.count, step=step)
 
 
-def _own_guards(node: nodes.Read, step: Step) -> tuple[Guard, ...]:
+def _shuffled(node: Shuffle, upstream: Node, step: Step) -> Node:
+    ranked = Gather(upstream, node.ranking, step=step)
+    rank, item = operator.itemgetter(0), operator.itemgetter(1)
+    if node.count is not None and node.count <= LARGEST_TOP:
+        shuffled: Node = Top(ranked, node.count, rank, False, True, step=step)
+    else:
+        shuffled = Sorted(ranked, rank, step=step)
+        shuffled = shuffled if node.count is None else Limit(shuffled, node.count, step=step)
+    unseen = dataclasses.replace(step, label="")
+    return Chain(shuffled, (Op("map", item, None, unseen),), step=unseen)
+
+
+def _own_guards(node: Read, step: Step) -> tuple[Guard, ...]:
     """Return what a source itself wants for its bad records; what the user says behind it comes first."""
     is_sent, is_skipped = node.delivery is not None, getattr(node.source, "on_bad", "fail") == "skip"
     if not is_sent and not is_skipped:
@@ -200,21 +233,21 @@ def _own_guards(node: nodes.Read, step: Step) -> tuple[Guard, ...]:
     return (Guard((SourceError,), "sent" if is_sent else "ignored", None, None, node.delivery, silent, step),)
 
 
-def _behind(count: int, upstream: Core, step: Step) -> Core:
-    if isinstance(upstream, streams.Skip):
-        return streams.Skip(upstream.upstream, upstream.count + count, step=step)
-    return streams.Skip(upstream, count, step=step)
+def _behind(count: int, upstream: Node, step: Step) -> Node:
+    if isinstance(upstream, Skip):
+        return Skip(upstream.upstream, upstream.count + count, step=step)
+    return Skip(upstream, count, step=step)
 
 
-def _first_pairs(count: int, zipped: pairs.Zip, step: Step) -> Core:
+def _first_pairs(count: int, zipped: Zip, step: Step) -> Node:
     """Return what reads no more items of either side than the first pairs take."""
-    left, right = (streams.Limit(side, count, step=step) for side in zipped.inputs())
+    left, right = (Limit(side, count, step=step) for side in zipped.inputs())
     first = dataclasses.replace(zipped, left=left, right=right)
-    return streams.Limit(first, count, step=step) if zipped.how == "interleaved" else first
+    return Limit(first, count, step=step) if zipped.how == "interleaved" else first
 
 
-def _at_most(count: int, operation: streams.Limit | streams.Top) -> Core:
-    if isinstance(operation, streams.Top) and count < operation.count:
+def _at_most(count: int, operation: Limit | Top) -> Node:
+    if isinstance(operation, Top) and count < operation.count:
         return dataclasses.replace(operation, count=count, is_one_call=False)
     return dataclasses.replace(operation, count=min(count, operation.count))
 
@@ -260,23 +293,23 @@ def _looks_of(order: Iterable[Node], steps: dict[int, Step]) -> dict[int, tuple[
     """
     found: dict[int, tuple[EarlyCheck, ...]] = {}
     for end in order:
-        if isinstance(end, ends.Write | Distinct) and (check := _check_of(end)) is not None:
+        if isinstance(end, Write | Distinct) and (check := _check_of(end)) is not None:
             sort = _sort_before(end.upstream)
             if sort is not None:
                 found[id(sort)] = (*found.get(id(sort), ()), EarlyCheck(check, steps[id(end)]))
     return found
 
 
-def _sort_before(node: Node) -> nodes.Sorted | None:
+def _sort_before(node: Node) -> Sorted | None:
     """Return the earliest sort whose items all come to the end behind `node`."""
     found = None
     while isinstance(node, _KEEPING):
-        found = node if isinstance(node, nodes.Sorted) else found
+        found = node if isinstance(node, Sorted) else found
         [node] = node.inputs()
     return found
 
 
-def _check_of(end: ends.Write | Distinct) -> Callable[[Any], object] | None:
+def _check_of(end: Write | Distinct) -> Callable[[Any], object] | None:
     """Return what refuses an item that `end` will refuse; None: nothing does without a function of the user's."""
     if isinstance(end, Distinct):
         return canonical if end.key is None else None
@@ -291,12 +324,46 @@ def _check_entry(collector: Collector[Any, Any, Any], check: Callable[[Any], obj
         check(entry)
 
 
-_KEEPING = (
-    nodes.Configure,
-    nodes.Parallel,
-    nodes.Sorted,
-    nodes.Unordered,
-    Peek,
-    Fork,
-    Tally,
-)
+_KEEPING = (Configure, Parallel, Sorted, Unordered, Peek, Fork, Tally)
+
+
+_Wanted = dict[int, list[Limit | None]]
+"""The limits by which each fork is read; None: all items are wanted."""
+
+
+def limited(several: Several) -> Several:
+    """Return the plan with a limit before each fork that is read by limits alone: the largest of these."""
+    limits = {number: limit for number, found in _wanted(several).items() if (limit := _largest(found)) is not None}
+    became: dict[int, Node] = {}
+    for each in topological(several) if limits else ():
+        became[id(each)] = _limited(each, became, limits)
+    result = became.get(id(several), several)
+    assert isinstance(result, Several), "a plan with several ends remains one"
+    return result
+
+
+def _wanted(several: Several) -> _Wanted:
+    """Say how each fork is read; a fork of a fork that ends early wants no more than it gives."""
+    wanted: _Wanted = defaultdict(list)
+    for reader in reversed(topological(several)):
+        limit = (
+            reader if isinstance(reader, Limit) else _largest(wanted[id(reader)]) if isinstance(reader, Fork) else None
+        )
+        for upstream in reader.inputs():
+            if isinstance(upstream, Fork):
+                wanted[id(upstream)].append(limit)
+    return wanted
+
+
+def _largest(found: list[Limit | None]) -> Limit | None:
+    """Return the limit that is enough for all readers, if all have one."""
+    return max(found, key=lambda limit: math.inf if limit is None else limit.count)
+
+
+def _limited(each: Node, became: Mapping[int, Node], limits: Mapping[int, Limit]) -> Node:
+    inputs = [became[id(upstream)] for upstream in each.inputs()]
+    limit = limits.get(id(each))
+    if limit is not None:
+        inputs = [dataclasses.replace(limit, upstream=inputs[0])]
+    is_same = all(new is old for new, old in zip(inputs, each.inputs(), strict=True))
+    return each if is_same else each.with_inputs(inputs)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from dstream.expressions import Expression
 
 __all__ = [
+    "NO_CALL",
     "Delivery",
     "EarlyCheck",
     "Emitted",
@@ -31,8 +32,10 @@ __all__ = [
     "StepEvaluation",
     "Treatment",
     "call_site",
+    "called",
     "column_steps",
     "entry_point",
+    "here",
     "no_key",
     "shown_function",
     "unchanged",
@@ -86,16 +89,24 @@ class Step:
     """One step of the user's chain.
 
     Attributes:
-        label: the call as the user wrote it, such as `.map(parse)`.
+        label: the call as the user wrote it, such as `.map(parse)`; empty: the user wrote none; `.`, until steps have
+            numbers: the call that its operation shows.
         where: the place of that call.
-        position: its number in the chain, from 1.
+        position: its number in the chain, from 1; 0: `rewrite` has not counted the steps yet.
         total: how many steps the chain has.
+        stage: the name that the user gave to the stage of a pipeline which ends here, until it is part of the label.
     """
 
-    label: str
-    where: SourceLocation | None
-    position: int
-    total: int
+    label: str = "."
+    where: SourceLocation | None = None
+    position: int = 0
+    total: int = 0
+    stage: str | None = None
+
+    @property
+    def is_unnamed(self) -> bool:
+        """Whether its operation knows the call."""
+        return self.label == "."
 
     def __str__(self) -> str:
         place = f" at {self.where}" if self.where else ""
@@ -104,6 +115,27 @@ class Step:
     def guard(self, fn: Callable[[Any], Any]) -> Callable[[Any], Any]:
         """Return `fn` so that its exceptions name this step and the item."""
         return _Guarded(self, fn)
+
+
+NO_CALL = Step("")
+"""The step of an operation that the user wrote no call for."""
+
+
+def here() -> Step:
+    """Return the step of the call that the user has just written, whose operation shows it."""
+    return Step(where=call_site())
+
+
+def called(name: str, *given: Any, where: SourceLocation | None = None) -> Step:
+    """Return the step of the call of a method that the user has just written.
+
+    Args:
+        name: of the method.
+        given: its arguments: functions, or strings as they are shown.
+        where: the place of the call; None: it is looked for.
+    """
+    shown = [each if isinstance(each, str) else shown_function(each) for each in given if each is not unchanged]
+    return Step(f".{name}({', '.join(shown)})", where or call_site())
 
 
 @dataclass(frozen=True, slots=True)

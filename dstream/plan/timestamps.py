@@ -11,20 +11,123 @@ import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from typing import Any, NoReturn, TypeVar, cast
 
-from dstream.errors import UnsupportedError
+from dstream.errors import IllegalStateError, UnsupportedError
 from dstream.failures.attribution import failed_on
 from dstream.keys import canonical
+from dstream.plan.operations.calls import Filter, FlatMap
+from dstream.plan.operations.elementwise import CallResults, Chain, UsingBatches
+from dstream.plan.operations.ends import Several, Write
+from dstream.plan.operations.epochs import AssignTimestamps, OverEpochs
 from dstream.plan.operations.pairs import HashJoin
-from dstream.plan.operations.stages import AssignTimestamps, Fork, OverEpochs, Several, Spread, UsingBatches
-from dstream.plan.operations.streams import CallResults, Chain, Concat, Core, Hint, Read, Write
-from dstream.plan.pipeline_nodes import StreamRead
-from dstream.plan.steps import Op, Step, unchanged
+from dstream.plan.operations.streams import Concat, Fork, Hint, Node, Read, Spread
+from dstream.plan.steps import NO_CALL, Op, Step, unchanged
 from dstream.plan.walk import fold, topological
-from dstream.values.time import Timed
+from dstream.spi import Split, StreamSource
+from dstream.spi.runtime import OpenedLater
+from dstream.spi.sink import Collections
+from dstream.values.functions import shown_function
+from dstream.values.time import Late, Timed, instant
 
-__all__ = ["BatchOfPairs", "KeyOfPair", "is_timed", "joined_again", "timed"]
+__all__ = [
+    "BatchOfPairs",
+    "InstantOf",
+    "KeyOfPair",
+    "StreamRead",
+    "in_time",
+    "is_in_time",
+    "is_timed",
+    "joined_again",
+    "late_ones",
+    "late_ones_of",
+    "timed",
+]
+
+
+class InstantOf:
+    """Gives the milliseconds since 1970 of an item, whose timestamp may be a datetime with a time zone."""
+
+    __slots__ = ("__qualname__", "fn")
+
+    def __init__(self, fn: Callable[[Any], Any]) -> None:
+        self.fn = fn
+        self.__qualname__ = shown_function(fn)
+
+    def __call__(self, item: Any) -> int:
+        """Return the timestamp of one item.
+
+        Raises:
+            TypeError: what the function gives is no timestamp.
+            ValueError: it is a datetime without a time zone, or too far away.
+        """
+        found = self.fn(item)
+        return found if type(found) is int and -_NEAR < found < _NEAR else instant(found)
+
+
+_NEAR = 2**62
+"""Nearly all timestamps need no further look."""
+
+
+def is_in_time(item: Any) -> bool:
+    """Say whether an item is a result."""
+    return type(item) is not Late
+
+
+def late_ones(item: Any) -> tuple[Any, ...]:
+    """Return the item that came too late, as it came, in a tuple; an empty one for a result."""
+    return (item.item,) if type(item) is Late else ()
+
+
+def in_time(upstream: Node) -> Filter:
+    """Return the results of an operation that lets late items go on."""
+    return Filter(upstream, is_in_time, step=NO_CALL)
+
+
+def late_ones_of(upstream: Node) -> FlatMap:
+    """Return the late items of such an operation, as they came."""
+    return FlatMap(upstream, late_ones, step=NO_CALL)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamRead:
+    """The source of a stage that never ends.
+
+    Attributes:
+        source: a `StreamSource`, or what becomes one when a context opens it.
+    """
+
+    source: Any
+
+    ordered = True
+    bounded = True
+    """Each epoch reads ranges that end."""
+    in_caller = False
+
+    @property
+    def stream(self) -> StreamSource[Any]:
+        """Return the source, once it is open."""
+        assert isinstance(self.source, StreamSource), "a context opens the plan before a job runs"
+        return self.source
+
+    def opened(self, context: Collections) -> StreamRead:
+        """Return the same with a source that is open."""
+        return StreamRead(self.source.opened(context)) if isinstance(self.source, OpenedLater) else self
+
+    def splits(self, parallelism: int) -> Iterable[Split[Any]]:
+        """Refuse: the loop of a job puts the ranges of an epoch in the place of this source.
+
+        Raises:
+            IllegalStateError: always.
+        """
+        return _refuse()
+
+    def __repr__(self) -> str:
+        return str(getattr(self.source, "label", self.source))
+
+
+def _refuse() -> NoReturn:
+    raise IllegalStateError("items without an end are read by jobs, range by range")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +171,7 @@ def joined_again(joined: tuple[Timed, Any]) -> Timed:
     return timestamp, (item, match)
 
 
-C = TypeVar("C", bound=Core)
+C = TypeVar("C", bound=Node)
 
 
 def timed(root: C) -> C:
@@ -83,7 +186,7 @@ def timed(root: C) -> C:
     return cast(C, fold(root, lifted).core) if is_timed(root) else root
 
 
-def is_timed(root: Core) -> bool:
+def is_timed(root: Node) -> bool:
     """Say whether a plan gives timestamps to items, or keeps a state of them."""
     return any(isinstance(each, OverEpochs | AssignTimestamps) for each in topological(root))
 
@@ -98,13 +201,13 @@ class Flow:
         is_timed: its items are pairs.
     """
 
-    core: Core
+    core: Node
     is_endless: bool = False
     is_timed: bool = False
 
 
 @functools.singledispatch
-def lifted(node: Core, inputs: Sequence[Flow]) -> Flow:
+def lifted(node: Node, inputs: Sequence[Flow]) -> Flow:
     """Return what becomes of `node`, whose inputs became `inputs`; this one knows no operation without an end.
 
     Raises:
@@ -119,7 +222,7 @@ def lifted(node: Core, inputs: Sequence[Flow]) -> Flow:
     return _like(node, inputs)
 
 
-def _like(node: Core, inputs: Sequence[Flow]) -> Flow:
+def _like(node: Node, inputs: Sequence[Flow]) -> Flow:
     """Return the same operation, with items as those of its inputs."""
     cores = [each.core for each in inputs]
     is_same = all(new is old for new, old in zip(cores, node.inputs(), strict=True))
@@ -135,7 +238,7 @@ def _(node: Read, inputs: Sequence[Flow]) -> Flow:
 @lifted.register(Fork)
 @lifted.register(Hint)
 @lifted.register(Several)
-def _(node: Core, inputs: Sequence[Flow]) -> Flow:
+def _(node: Node, inputs: Sequence[Flow]) -> Flow:
     return _like(node, inputs)
 
 
@@ -170,8 +273,7 @@ def _(node: UsingBatches, inputs: Sequence[Flow]) -> Flow:
     (before,) = inputs
     if not before.is_timed:
         return _like(node, inputs)
-    served = dataclasses.replace(node.served, fn=BatchOfPairs(node.served.fn))
-    return dataclasses.replace(before, core=dataclasses.replace(node, upstream=before.core, served=served))
+    return dataclasses.replace(before, core=node.with_inputs([before.core], fn=BatchOfPairs(node.fn)))
 
 
 @lifted.register
@@ -204,7 +306,7 @@ def _(node: OverEpochs, inputs: Sequence[Flow]) -> Flow:
     return _over([_paired(each, node.step) for each in inputs], node)
 
 
-def _over(inputs: Sequence[Flow], node: Core) -> Flow:
+def _over(inputs: Sequence[Flow], node: Node) -> Flow:
     """Return an operation whose items have no end, whatever its inputs have: a source that ends is run as a stream."""
     return dataclasses.replace(_like(node, inputs), is_endless=True, is_timed=True)
 
@@ -229,13 +331,13 @@ def _unpaired(flow: Flow, step: Step) -> Flow:
     return dataclasses.replace(flow, core=_items_alone(flow.core, step), is_timed=False)
 
 
-def _items_alone(core: Core, step: Step) -> Core:
+def _items_alone(core: Node, step: Step) -> Node:
     if isinstance(core, Chain) and core.ops[-1].action == "pair":
         return dataclasses.replace(core, ops=core.ops[:-1])
     return _then(core, (_unpair(step),), step)
 
 
-def _then(upstream: Core, ops: tuple[Op, ...], step: Step) -> Core:
+def _then(upstream: Node, ops: tuple[Op, ...], step: Step) -> Node:
     """Return a chain behind `upstream`; one that stands there grows instead."""
     if isinstance(upstream, Chain):
         return _then(upstream.upstream, (*upstream.ops, *ops), step)

@@ -12,9 +12,8 @@ from itertools import accumulate
 from operator import methodcaller
 from typing import Any, TypeVar, overload
 
-from dstream.plan.nodes import Node
-from dstream.plan.operations.stages import Fork, Several
-from dstream.plan.operations.streams import Cache, CacheIdentity, Core, End, ReadCache
+from dstream.plan.operations.ends import End, Several
+from dstream.plan.operations.streams import Cache, CacheIdentity, Fork, Node, ReadCache
 from dstream.plan.steps import Step
 
 __all__ = [
@@ -35,23 +34,22 @@ __all__ = [
 
 R = TypeVar("R")
 T = TypeVar("T")
-N = TypeVar("N", Node, Core)
 
 _inputs: Callable[[Any], Sequence[Any]] = methodcaller("inputs")
 """Without a frame of Python for each node: a small plan is walked some ten times before it runs."""
 
 
-def topological(root: N) -> list[N]:
-    """Return every node or operation of the plan once, each after those that it reads from."""
+def topological(root: Node) -> list[Node]:
+    """Return every operation of the plan once, each after those that it reads from."""
     return inputs_first(root, _inputs)
 
 
 def steps_of(order: Sequence[Node]) -> list[Step]:
-    """Return how each node names itself; only the calls that the user made are counted."""
+    """Return how each operation names itself; only the calls that the user made are counted."""
     labels = [node.named_label() for node in order]
     positions = list(accumulate(map(bool, labels), initial=0))[1:]
     return [
-        Step(label, node.where, position, positions[-1])
+        Step(label, node.step.where, position, positions[-1])
         for node, label, position in zip(order, labels, positions, strict=True)
     ]
 
@@ -91,12 +89,12 @@ def _branches_first(root: T, inputs: Callable[[T], Sequence[T]]) -> list[T]:
     return ordered
 
 
-def fold(root: N, visit: Callable[[N, Sequence[R]], R]) -> R:
+def fold(root: Node, visit: Callable[[Node, Sequence[R]], R]) -> R:
     """Compute a value for `root` from the values of its inputs; what is shared is visited once."""
     return each(root, visit)[id(root)]
 
 
-def each(root: N, visit: Callable[[N, Sequence[R]], R]) -> dict[int, R]:
+def each(root: Node, visit: Callable[[Node, Sequence[R]], R]) -> dict[int, R]:
     """Compute the same for everything in the plan; the result is by the `id` of each."""
     values: dict[int, R] = {}
     for found in topological(root):
@@ -140,7 +138,7 @@ def of_one_run(root: E) -> E:
     """Return a plan whose forks belong to one run: what an earlier run kept, such as the last epoch, is not theirs."""
     if not any(isinstance(each, Fork) for each in topological(root)):
         return root
-    became: dict[int, Core] = {}
+    became: dict[int, Node] = {}
     for each in topological(root):
         own = _reading(each, [became[id(upstream)] for upstream in each.inputs()])
         became[id(each)] = replace(own, identity=CacheIdentity()) if isinstance(own, Fork) else own
@@ -152,10 +150,10 @@ def recalled(root: E, found: CacheLookup) -> E: ...
 
 
 @overload
-def recalled(root: Core, found: CacheLookup) -> Core: ...
+def recalled(root: Node, found: CacheLookup) -> Node: ...
 
 
-def recalled(root: Core, found: CacheLookup) -> Core:
+def recalled(root: Node, found: CacheLookup) -> Node:
     """Return a plan that reads what was `found` of its caches, and nothing of what stands before those.
 
     Each cache is looked for once, so that the whole plan is of one state of what is kept.
@@ -164,7 +162,7 @@ def recalled(root: Core, found: CacheLookup) -> Core:
     recalls = {number: cached for number, cached in asked.items() if cached is not None}
     if not recalls:
         return root
-    became: dict[int, Core] = {}
+    became: dict[int, Node] = {}
     for each in inputs_first(root, lambda each: () if id(each) in recalls else each.inputs()):
         cached = recalls.get(id(each))
         if cached is None:
@@ -174,7 +172,7 @@ def recalled(root: Core, found: CacheLookup) -> Core:
     return became[id(root)]
 
 
-def _reading(each: Core, inputs: Sequence[Core]) -> Core:
+def _reading(each: Node, inputs: Sequence[Node]) -> Node:
     """Return an operation that reads from `inputs`: itself, if it does."""
     is_same = all(new is old for new, old in zip(inputs, each.inputs(), strict=True))
     return each if is_same else each.with_inputs(inputs)

@@ -14,9 +14,10 @@ from dstream.base.memory import pieces
 from dstream.base.pickling import dumps
 from dstream.errors import IllegalStateError
 from dstream.plan.graphs import GraphEdge, Routing, VertexGraph
+from dstream.plan.operations.elementwise import Chain
+from dstream.plan.operations.epochs import OverEpochs, ProcessorGraph
 from dstream.plan.operations.pairs import HashJoin
-from dstream.plan.operations.stages import Fork, OverEpochs, ProcessorGraph
-from dstream.plan.operations.streams import CacheIdentity, Chain, Concat, Core
+from dstream.plan.operations.streams import CacheIdentity, Fork, Node, Union
 from dstream.plan.steps import Op, Step
 from dstream.plan.walk import topological
 from dstream.processors.blocks import GraphArrival, GraphBlock, block_of
@@ -314,7 +315,7 @@ class _Counted:
             yield block.sender, block.items
 
 
-C = TypeVar("C", bound=Core)
+C = TypeVar("C", bound=Node)
 
 
 def in_steps(root: C, ready: Callable[[ProcessorGraph], VertexGraph], guarantee: str = "exactly-once") -> C:
@@ -326,7 +327,7 @@ def in_steps(root: C, ready: Callable[[ProcessorGraph], VertexGraph], guarantee:
         guarantee: what processors are told.
     """
     held = {id(node) for join in topological(root) if isinstance(join, HashJoin) for node in topological(join.right)}
-    became: dict[int, Core] = {}
+    became: dict[int, Node] = {}
     for node in topological(root):
         inputs = [became[id(each)] for each in node.inputs()]
         if isinstance(node, ProcessorGraph) and id(node) not in held:
@@ -348,7 +349,7 @@ class _Steps:
         guarantee: what processors are told.
     """
 
-    def __init__(self, node: ProcessorGraph, graph: VertexGraph, inputs: Sequence[Core], guarantee: str) -> None:
+    def __init__(self, node: ProcessorGraph, graph: VertexGraph, inputs: Sequence[Node], guarantee: str) -> None:
         self._node = node
         self._guarantee = guarantee
         self._graph = graph
@@ -356,11 +357,11 @@ class _Steps:
         self._outlets = {edge.way: number for number, edge in enumerate(graph.outlets)}
         self._parts = graph_groups(graph)
         self._part_of = {each.name: number for number, part in enumerate(self._parts) for each in part.vertices}
-        self._made: list[Core] = []
+        self._made: list[Node] = []
 
-    def blocks(self) -> Core:
+    def blocks(self) -> Node:
         """Return an operation with the blocks of all outlets of the graph; parts without any run, too."""
-        results: list[Core] = []
+        results: list[Node] = []
         for part in self._parts:
             step = self._step(part)
             readers = [each for each in part.outlets if each.destination in self._part_of]
@@ -369,7 +370,7 @@ class _Steps:
             self._made.append(Fork(step, CacheIdentity(), step=step.step) if is_shared else step)
             if ends or not readers:
                 results.append(_chosen(self._made[-1], ends, self._node.step))
-        return results[0] if len(results) == 1 else Concat(tuple(results), is_union=True, step=self._node.step)
+        return results[0] if len(results) == 1 else Union(tuple(results), step=self._node.step)
 
     def _step(self, part: VertexGraph) -> OverEpochs:
         first = part.vertices[0]
@@ -381,7 +382,7 @@ class _Steps:
     def _senders(self, edge: GraphEdge) -> int:
         return self._parts[self._part_of[edge.source]].vertices[0].parallelism if edge.carries_blocks else 1
 
-    def _upstream(self, edge: GraphEdge) -> Core:
+    def _upstream(self, edge: GraphEdge) -> Node:
         """Return the input of an inlet of a part."""
         if not edge.carries_blocks:
             return self._inputs[edge.way]
@@ -390,7 +391,7 @@ class _Steps:
         return _chosen(self._made[before], {number: number}, self._node.step)
 
 
-def _chosen(blocks: Core, numbers: Mapping[int, int], step: Step) -> Core:
+def _chosen(blocks: Node, numbers: Mapping[int, int], step: Step) -> Node:
     """Return the blocks of some outlets, under other numbers."""
     unseen = dataclasses.replace(step, label="")
     ops = (

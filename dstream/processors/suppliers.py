@@ -10,8 +10,9 @@ from typing import TypeVar
 from dstream.base.threads import contextmanager
 from dstream.failures import naming
 from dstream.plan.graphs import GraphVertex, VertexGraph, with_parallelism
-from dstream.plan.operations.stages import ProcessorGraph, Several
-from dstream.plan.operations.streams import Core, End
+from dstream.plan.operations.ends import End, Several
+from dstream.plan.operations.epochs import ProcessorGraph
+from dstream.plan.operations.streams import Node
 from dstream.plan.walk import topological
 from dstream.processors.run import HERE
 from dstream.spi.suppliers import MetaSupplierContext, ProcessorMetaSupplier, supplier_at
@@ -90,7 +91,7 @@ def _supplied(end: E, cores: Callable[[], int], suppliers: ReadySuppliers) -> E:
     if not any(isinstance(each, ProcessorGraph) for each in topological(end)):
         return end
     suggested = cores()
-    became: dict[int, Core] = {}
+    became: dict[int, Node] = {}
     for each in topological(end):
         made = each.with_inputs([became[id(upstream)] for upstream in each.inputs()]) if each.inputs() else each
         if isinstance(made, ProcessorGraph):

@@ -13,7 +13,7 @@ from dstream.arguments import hinting
 from dstream.base.environment import inside_a_worker
 from dstream.base.urls import shown_url
 from dstream.failures import shown
-from dstream.plan import CacheLookup, nothing_kept
+from dstream.plan import CacheLookup, Step, nothing_kept
 from dstream.session.configuration import Configuration, configured
 from dstream.session.context import Context
 from dstream.session.contexts import contexts, refuse_on_a_worker
@@ -79,7 +79,7 @@ def stages_on(
 def _plan(node: Any, into: Any) -> Any:
     """Return the plan with the end that it is explained with, or its own; the target it writes into is not opened."""
     from dstream.plan import Collect, Loop, ToList, is_bounded, rewrite
-    from dstream.plan.ends import SeveralEnds as Several
+    from dstream.plan.operations.ends import Several
     from dstream.spi import Collector, Sink
     from dstream.stream.runtime import ended, writing
 
@@ -87,7 +87,7 @@ def _plan(node: Any, into: Any) -> Any:
         return rewrite(node)
     match into:
         case Collector():
-            return rewrite(Collect(node, into, given=into.name or "..."))
+            return rewrite(Collect(node, into, step=Step(f".collect({into.name or '...'})")))
         case Sink():
             return rewrite(writing(*ended(node, into), None))
     return rewrite(ToList(node) if is_bounded(rewrite(node)) else Loop(node))

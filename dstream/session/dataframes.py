@@ -7,7 +7,7 @@ from typing import Any
 
 from dstream.errors import UnsupportedError
 from dstream.failures import shown
-from dstream.plan import Table, call_site
+from dstream.plan import Step, Table, call_site
 from dstream.spi import Source
 
 __all__ = ["from_df_label", "is_table_here", "items_of_columns", "table_node", "table_rows"]
@@ -32,7 +32,7 @@ def table_node(df: Any, kind: Any, engine: str) -> Table:
     made = items_of_columns(df, kind)
     if engine == "local":
         raise UnsupportedError("the local engine has no DataFrames of Spark: connect() with the Spark engine")
-    return Table(df, made, from_df_label(df, kind), where=call_site())
+    return Table(df, made, step=Step(from_df_label(df, kind), call_site()))
 
 
 def items_of_columns(df: Any, kind: Any) -> Any:

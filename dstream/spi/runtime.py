@@ -66,7 +66,7 @@ class Engine(Protocol):
         the results of these.
 
         Args:
-            end: a `dstream.plan.operations.streams.End`, or `dstream.plan.operations.stages.Several`.
+            end: a `dstream.plan.operations.ends.End`, or `dstream.plan.operations.ends.Several`.
 
         Raises:
             UnsupportedError: the engine does not run such a plan. The result may raise it as well.

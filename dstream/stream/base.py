@@ -12,10 +12,10 @@ from dstream.base.functions import refuse_awaitable
 from dstream.errors import NullElementError, SerializationError
 from dstream.failures import blame, refuse_an_end, shown
 from dstream.plan import (
+    NO_CALL,
     Collect,
     Concat,
     Configure,
-    Core,
     Distinct,
     DropWhile,
     End,
@@ -35,10 +35,11 @@ from dstream.plan import (
     TakeWhile,
     ToList,
     Unordered,
-    call_site,
+    called,
     check,
     describe,
     explained,
+    here,
     known_size,
     last_step,
     parallelism,
@@ -108,7 +109,7 @@ class BaseStream(Generic[T]):
             >>> Stream.of(1, 2, 3, 4).filter(lambda n: n % 2 == 0).to_list()
             [2, 4]
         """
-        return self._then(Filter(self._node, running(predicate, "predicate"), where=call_site()))
+        return self._then(Filter(self._node, running(predicate, "predicate"), step=here()))
 
     def distinct(self, key: Callable[[T], Any] | None = None) -> Self:
         """Keep one item of each key, the first one if the stream is ordered.
@@ -123,7 +124,7 @@ class BaseStream(Generic[T]):
             >>> Stream.of("b", "a", "B", "b").distinct(key=str.lower).to_list()
             ['b', 'a']
         """
-        return self._then(Distinct(self._node, optional_function(key, "key"), where=call_site()))
+        return self._then(Distinct(self._node, optional_function(key, "key"), step=here()))
 
     def peek(self, action: Callable[[T], object]) -> Self:
         """Let `action` see each item that passes here.
@@ -137,7 +138,7 @@ class BaseStream(Generic[T]):
             2
             [1, 2]
         """
-        return self._then(Peek(self._node, running(action, "action"), where=call_site()))
+        return self._then(Peek(self._node, running(action, "action"), step=here()))
 
     def limit(self, n: int) -> Self:
         """Keep the first `n` items; of an unordered stream, any `n`.
@@ -148,7 +149,7 @@ class BaseStream(Generic[T]):
             >>> Stream.iterate(1, lambda n: n * 2).limit(5).to_list()
             [1, 2, 4, 8, 16]
         """
-        return self._then(Limit(self._node, count(n, "n"), where=call_site()))
+        return self._then(Limit(self._node, count(n, "n"), step=here()))
 
     def skip(self, n: int) -> Self:
         """Leave out the first `n` items; of an unordered stream, any `n`.
@@ -157,7 +158,7 @@ class BaseStream(Generic[T]):
             >>> Stream.of(1, 2, 3).skip(2).to_list()
             [3]
         """
-        return self._then(Skip(self._node, count(n, "n"), where=call_site()))
+        return self._then(Skip(self._node, count(n, "n"), step=here()))
 
     def take_while(self, predicate: Callable[[T], object]) -> Self:
         """Keep items up to the first one that fails `predicate`: the longest prefix.
@@ -168,7 +169,7 @@ class BaseStream(Generic[T]):
             >>> Stream.of(1, 2, 9, 3).take_while(lambda n: n < 5).to_list()
             [1, 2]
         """
-        return self._then(TakeWhile(self._node, running(predicate, "predicate"), where=call_site()))
+        return self._then(TakeWhile(self._node, running(predicate, "predicate"), step=here()))
 
     def drop_while(self, predicate: Callable[[T], object]) -> Self:
         """Leave out items up to the first one that fails `predicate`: the longest prefix.
@@ -177,11 +178,11 @@ class BaseStream(Generic[T]):
             >>> Stream.of(1, 2, 9, 3).drop_while(lambda n: n < 5).to_list()
             [9, 3]
         """
-        return self._then(DropWhile(self._node, running(predicate, "predicate"), where=call_site()))
+        return self._then(DropWhile(self._node, running(predicate, "predicate"), step=here()))
 
     def unordered(self) -> Self:
         """Release the items from their encounter order, which makes `limit`, `skip`, `distinct` cheaper."""
-        return self._then(Unordered(self._node, where=call_site()))
+        return self._then(Unordered(self._node, step=here()))
 
     def parallel(self, n: int | None = None) -> Self:
         """Run the whole pipeline in `n` partitions, or in as many as the data and the cores suggest.
@@ -189,11 +190,11 @@ class BaseStream(Generic[T]):
         The last call of `parallel` or `sequential` decides for the whole pipeline.
         """
         partitions = None if n is None else partition_count(n)
-        return self._then(Parallel(self._node, partitions, where=call_site()))
+        return self._then(Parallel(self._node, partitions, step=here()))
 
     def sequential(self) -> Self:
         """Run the whole pipeline in one partition, in order."""
-        return self._then(Parallel(self._node, 1, where=call_site()))
+        return self._then(Parallel(self._node, 1, step=here()))
 
     def is_parallel(self) -> bool:
         """Return whether the pipeline may run in several partitions."""
@@ -207,7 +208,7 @@ class BaseStream(Generic[T]):
         Args:
             config: names and values of Spark SQL settings; the local engine has none and ignores them.
         """
-        return self._then(Configure(self._node, settings(config, "config"), where=call_site()))
+        return self._then(Configure(self._node, settings(config, "config"), step=here()))
 
     def __add__(self, other: Self) -> Self:
         """Return the items of this stream followed by those of `other`."""
@@ -239,7 +240,7 @@ class BaseStream(Generic[T]):
 
         A task that fails may run again, so the action should be safe to repeat.
         """
-        node = ForEachPartition(self._node, running(action, "action"), where=call_site())
+        node = ForEachPartition(self._node, running(action, "action"), step=here())
         with explained(node, "for_each_partition"):
             self._result(node, needs_end=True)
 
@@ -469,7 +470,7 @@ class BaseStream(Generic[T]):
     def _first_rows(self, n: int, name: str) -> tuple[Rows, str]:
         """Return up to `n` items as rows, and a word about how many those are."""
         most = count(n, "n")
-        limited = Limit(self._node, most + 1, name, where=call_site())
+        limited = Limit(self._node, most + 1, step=called(name))
         with explained(limited, name):
             items = list(self._result(Loop(limited)))
         note = caption(min(len(items), most), ("item", "items"), more=len(items) > most)
@@ -633,20 +634,20 @@ class BaseStream(Generic[T]):
         return found
 
     def _map(self, fn: Callable[[T], Any], kind: type | None, name: str) -> Map:
-        return Map(self._node, checked_function(fn, "fn"), kind, name, where=call_site())
+        return Map(self._node, checked_function(fn, "fn"), kind, step=called(name, fn))
 
     def _flat_map(self, fn: Callable[[T], Any], kind: type | None, name: str) -> FlatMap:
-        return FlatMap(self._node, checked_function(fn, "fn"), kind, name, where=call_site())
+        return FlatMap(self._node, checked_function(fn, "fn"), kind, step=called(name, fn))
 
     def _map_multi(self, fn: Callable[[T, Callable[[Any], None]], object], kind: type | None, name: str) -> MapMulti:
-        return MapMulti(self._node, running(fn, "fn"), kind, name, where=call_site())
+        return MapMulti(self._node, running(fn, "fn"), kind, step=called(name, fn))
 
     def _concat(self, *others: Self) -> Self:
         for other in others:
             if not isinstance(other, type(self)):
                 raise TypeError(f"concat() takes streams of one type, not {type(self).__name__} and {kind_of(other)}")
         parts = (self._node, *(other._node for other in others))
-        return self._combined(type(self), Concat(parts, where=call_site()), *others)
+        return self._combined(type(self), Concat(parts, step=here()), *others)
 
     def _combined(self, kind: type[S], node: Node, *others: BaseStream[Any]) -> S:
         """Return a stream that reads this one and others; it ends with any of them."""
@@ -658,7 +659,7 @@ class BaseStream(Generic[T]):
 
     # How plans are run
 
-    def _planned(self, node: Node, *, needs_end: bool) -> Core:
+    def _planned(self, node: Node, *, needs_end: bool) -> Node:
         """Return the plan of `node` as engines know it, if it can run."""
         self._lifetime.check_open_from_the_source()
         plan = rewrite(node)
@@ -674,18 +675,18 @@ class BaseStream(Generic[T]):
         return self._engine().submit(plan).result()
 
     def _collect(self, collector: Collector[Any, Any, R], name: str, given: str = "") -> R:
-        node = Collect(self._node, collector, name, given, where=call_site())
+        node = Collect(self._node, collector, step=called(name, given))
         with explained(node, name):
             result: R = self._result(node, needs_end=True)
             return result
 
     def _collect_present(self, collector: Collector[Any, Any, list[R]], name: str, given: str = "") -> Optional[R]:
-        node = Collect(self._node, collector, name, given, where=call_site())
+        node = Collect(self._node, collector, step=called(name, given))
         with explained(node, name):
             return _present(self._result(node, needs_end=True), node, name)
 
     def _for_each(self, action: Callable[[T], object], name: str) -> None:
-        node = ForEach(self._node, running(action, "action"), name, where=call_site())
+        node = ForEach(self._node, running(action, "action"), step=called(name, action))
         with explained(node, name):
             for item in self._result(Loop(self._node)):
                 try:
@@ -697,13 +698,13 @@ class BaseStream(Generic[T]):
                     raise
 
     def _finds(self, predicate: Callable[[T], object], name: str) -> bool:
-        matching = Filter(self._node, running(predicate, "predicate"), name, where=call_site())
-        limited = Limit(matching, 1, "")
+        matching = Filter(self._node, running(predicate, "predicate"), step=called(name, predicate))
+        limited = Limit(matching, 1, step=NO_CALL)
         with explained(limited, name):
             return bool(list(self._result(Loop(limited))))
 
     def _first(self, name: str) -> Optional[T]:
-        limited = Limit(self._node, 1, name, where=call_site())
+        limited = Limit(self._node, 1, step=called(name))
         with explained(limited, name):
             return _present(list(self._result(Loop(limited))), limited, name)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 from dstream import collectors
 from dstream.arguments import checked_function
 from dstream.errors import IllegalStateError
-from dstream.plan import Cache, Collect, Columns, Limit, Loop, call_site, explained, shown_function
+from dstream.plan import Cache, Collect, Columns, Limit, Loop, called, explained, here, shown_function
 from dstream.stream.base import BaseStream
 from dstream.stream.reductions import latest, latest_by_key
 from dstream.stream.shorthands import StreamOf
@@ -40,7 +40,7 @@ class Ends(BaseStream[T]):
             >>> Stream.of(None, 2).first(), Stream.empty().first()
             (Optional[None], Optional.empty)
         """
-        limited = Limit(self._node, 1, "first", where=call_site())
+        limited = Limit(self._node, 1, step=called("first"))
         with explained(limited, "first"):
             return _held(list(self._result(Loop(limited))))
 
@@ -51,7 +51,7 @@ class Ends(BaseStream[T]):
             >>> Stream.of("sea", "whale").last()
             Optional['whale']
         """
-        node = Collect(self._node, latest(), "last", where=call_site())
+        node = Collect(self._node, latest(), step=called("last"))
         with explained(node, "last"):
             return _held(self._result(node, needs_end=True))
 
@@ -247,7 +247,7 @@ class Tabular(BaseStream[T]):
             3
             (3, [1, 4, 9])
         """
-        return self._then(Cache(self._node, where=call_site()))
+        return self._then(Cache(self._node, step=here()))
 
     def to_arrow(self) -> pa.Table:
         """Return the items as a `pyarrow.Table`, in encounter order; it must fit into the caller's memory.
@@ -263,14 +263,14 @@ class Tabular(BaseStream[T]):
             >>> Stream.of(Entry("whale", 3), Entry("sea", 12)).to_arrow().to_pydict()
             {'key': ['whale', 'sea'], 'value': [3, 12]}
         """
-        node = Columns(self._node, "to_arrow", where=call_site())
+        node = Columns(self._node, step=called("to_arrow"))
         with explained(node, "to_arrow"):
             table: pa.Table = self._result(node, needs_end=True)
             return table
 
     def to_pandas(self) -> pd.DataFrame:
         """Return the items as a `pandas.DataFrame`; columns as for `to_arrow`, which pandas then converts."""
-        node = Columns(self._node, "to_pandas", where=call_site())
+        node = Columns(self._node, step=called("to_pandas"))
         with explained(node, "to_pandas"):
             frame: pd.DataFrame = self._result(node, needs_end=True).to_pandas()
             return frame
@@ -285,6 +285,6 @@ class Tabular(BaseStream[T]):
             UnsupportedError: the engine has no DataFrames.
             TypeError: the items have no common columns, or Arrow has no type for a value.
         """
-        node = Columns(self._node, "to_df", is_frame=True, where=call_site())
+        node = Columns(self._node, is_frame=True, step=called("to_df"))
         with explained(node, "to_df"):
             return self._result(node, needs_end=True)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
 from dstream import collectors
 from dstream.arguments import checked_function, kind_of
 from dstream.base.functions import refuse_awaitable
-from dstream.plan import FlatMap, Map, call_site, shown_function
-from dstream.plan.stage_nodes import Aggregate
+from dstream.plan import FlatMap, Map, called, shown_function
+from dstream.plan.operations.keyed import Aggregate
 from dstream.plan.steps import PairFunction
 from dstream.spi import AggregateOperation, Collector
 from dstream.stream.arguments import count, operation_of_one_input, optional_function, running
@@ -219,11 +219,11 @@ class Entries(BaseStream[T]):
 
 
 def _mapped(stream: Any, fn: Callable[[Any], Any], name: str, given: str) -> R:  # type: ignore[type-var]
-    return BaseStream._as(stream, "Stream", Map(stream._node, fn, None, name, given, where=call_site()))
+    return BaseStream._as(stream, "Stream", Map(stream._node, fn, step=called(name, given)))
 
 
 def _flat_mapped(stream: Any, fn: Callable[[Any], Any], name: str, given: str) -> R:  # type: ignore[type-var]
-    return BaseStream._as(stream, "Stream", FlatMap(stream._node, fn, None, name, given, where=call_site()))
+    return BaseStream._as(stream, "Stream", FlatMap(stream._node, fn, step=called(name, given)))
 
 
 def _reductions() -> Any:
@@ -244,7 +244,7 @@ def _by_key(
     return BaseStream._as(
         stream,
         "Stream",
-        Aggregate((stream._node,), operation, (reduction,), True, None, name, given, where=call_site()),
+        Aggregate((stream._node,), operation, (reduction,), True, step=called(name, given)),
     )
 
 

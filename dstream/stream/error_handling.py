@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Self, TypeVar
 
 from dstream.arguments import checked_function, hinting, kind_of
 from dstream.errors import IllegalStateError
-from dstream.plan import Filter, FlatMap, Gather, Map, MapMulti, Node, Read, Recover, call_site, rewrite, unchanged
-from dstream.plan.stage_nodes import WithService
+from dstream.plan import Filter, FlatMap, Gather, Map, MapMulti, Node, Read, Recover, Step, called, rewrite, unchanged
+from dstream.plan.operations.calls import WithService
 from dstream.spi import Calling, MapWriter, Reducer, Runtime, Source, Writer
 from dstream.spi.sink import Receipt
 from dstream.stream.arguments import is_sink
@@ -111,7 +111,8 @@ class Recovering(BaseStream[T]):
                 "flat_map, map_multi and their kin, gather(map_concurrent(...))) or read records of files; "
                 f"here it is {_written(self._node)}"
             )
-        return self._then(Recover(self._node, checked, name=name, where=call_site(), **treatment))
+        recover = Recover(self._node, checked, **treatment)
+        return self._then(replace(recover, step=called(name, *recover.arguments())))
 
     def _delivery(self, reducer: Any, name: str) -> Delivery:
         if not is_sink(reducer):
@@ -172,7 +173,7 @@ class Delivery:
     def __call__(self, letters: Iterable[DeadLetter]) -> None:
         """Commit the letters, all of them or none, without the engine: they are here already, maybe on disk."""
         runtime = self.runtime or default_runtime()
-        write(runtime, Read(_Letters(letters), "dead letters"), self.reducer, runtime.engine_here)
+        write(runtime, Read(_Letters(letters), step=Step("dead letters")), self.reducer, runtime.engine_here)
 
     def tell(self, say: Callable[[], object]) -> None:
         """Tell the user that letters were sent; they are committed."""
@@ -181,7 +182,7 @@ class Delivery:
     def staged(self, letters: Iterable[DeadLetter], writer: Writer | MapWriter) -> Sequence[Receipt]:
         """Let a writer of the reducer's take the letters, in the same way, and return its receipts."""
         runtime = self.runtime or default_runtime()
-        end = writing(Read(_Letters(letters), "dead letters"), self.reducer, writer)
+        end = writing(Read(_Letters(letters), step=Step("dead letters")), self.reducer, writer)
         receipts: Sequence[Receipt] = runtime.engine_here().submit(rewrite(end)).result()
         return receipts
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, overloa
 
 from dstream.arguments import checked_function
 from dstream.collectors.groups import groups_of_any_key
-from dstream.plan import CoGroup, Join, Map, Node, PartitionBy, call_site, shown_function
-from dstream.plan.stage_nodes import Aggregate
+from dstream.plan import CoGroup, Join, Map, Node, PartitionBy, Step, call_site, called, here, shown_function
+from dstream.plan.operations.keyed import Aggregate
 from dstream.plan.steps import PairFunction
 from dstream.spi import AggregateOperation, Collector, identity
 from dstream.stream.arguments import operation_of_one_input, optional_function, partition_count, window_of
@@ -48,8 +48,8 @@ def aggregated(
     reductions = [operation.on_input(number) for number in range(operation.arity)]
     if keys is not None:
         reductions = [groups_of_any_key(key, each) for key, each in zip(keys, reductions, strict=True)]
-    shown = (name, given)
-    return Aggregate(tuple(upstreams), operation, tuple(reductions), keys is not None, to, *shown, where=call_site())
+    step = called(name, repr(operation) if given is None else given)
+    return Aggregate(tuple(upstreams), operation, tuple(reductions), keys is not None, to, step=step)
 
 
 T = TypeVar("T")
@@ -79,7 +79,7 @@ class Keyed(BaseStream[T]):
             [Entry(key=3, value='sea'), Entry(key=5, value='whale')]
         """
         given = shown_function(checked_function(fn, "fn"))
-        node = Map(self._node, _Keying(fn), None, "key_by", given, where=call_site())
+        node = Map(self._node, _Keying(fn), step=called("key_by", given))
         return self._as("Stream", node)
 
     @overload
@@ -176,7 +176,7 @@ class Keyed(BaseStream[T]):
         if how not in _HOW:
             raise ValueError(f"how must be one of {', '.join(_HOW)}, not {how!r}")
         right = other_side(other, "join")
-        node = Join(self._node, right._node, *key_functions(on), how, where=call_site())
+        node = Join(self._node, right._node, *key_functions(on), how, step=here())
         return self._combined(BaseStream._kinds["Stream"], node, right)
 
     @overload
@@ -214,7 +214,7 @@ class Keyed(BaseStream[T]):
             [Entry(key='Pequod', value=([30, 31], ['Pacific'])), Entry(key='Rachel', value=([26], []))]
         """
         right = other_side(other, "cogroup")
-        node = CoGroup(self._node, right._node, *key_functions(on), where=call_site())
+        node = CoGroup(self._node, right._node, *key_functions(on), step=here())
         return self._combined(BaseStream._kinds["Stream"], node, right)
 
     @overload
@@ -298,7 +298,7 @@ class Keyed(BaseStream[T]):
             >>> Stream.of("sea", "ship", "sea").partition_by(2).distinct().count()
             2
         """
-        node = PartitionBy(self._node, partition_count(n, "n"), optional_function(key, "key"), where=call_site())
+        node = PartitionBy(self._node, partition_count(n, "n"), optional_function(key, "key"), step=here())
         return self._then(node)
 
 
@@ -317,8 +317,8 @@ class _Keying:
 
 def _windowed(upstream: Node, window: Window, operation: AggregateOperation[Any, Any, Any], fn: Any, key: Any) -> Node:
     from dstream.operators.windows.bounded import bounded_windows  # Few programs need windows.
-    from dstream.plan.pipeline_nodes import InstantOf
-    from dstream.plan.stage_nodes import Flattened
+    from dstream.plan.operations.calls import FlatMap
+    from dstream.plan.timestamps import InstantOf
 
     instants, keys = InstantOf(checked_function(fn, "timestamp")), optional_function(key, "key")
     windows = bounded_windows(window, operation, instants, keys is not None)
@@ -326,7 +326,7 @@ def _windowed(upstream: Node, window: Window, operation: AggregateOperation[Any,
     given += "" if keys is None else f", key={shown_function(keys)}"
     every = [_no_key if keys is None else keys]
     results = aggregated([upstream], windows.operation, every, windows.results, name="aggregate_by_window", given=given)
-    return Flattened(results, identity, where=call_site())
+    return FlatMap(results, identity, step=Step("", call_site()))
 
 
 def _no_key(item: Any) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from dstream.arguments import hint_of_a_gatherer, kind_of
 from dstream.gatherers.neighbours import indexed, numbered, pairs, ranked, sampled, window_fixed
-from dstream.plan import Gather, Node, Recover, Shuffle, call_site
+from dstream.plan import Gather, Node, Recover, Shuffle, Step, call_site, called
 from dstream.spi import Calling, Gatherer
 from dstream.stream.arguments import count, whole
 from dstream.stream.base import BaseStream
@@ -122,7 +122,7 @@ class Gathering(BaseStream[T]):
             return self._shuffled(f"sample(n={most}{'' if seed is None else f', seed={chosen}'})", chosen, most)
         part = _fraction(fraction)
         given = str(part) if seed is None else f"{part}, seed={chosen}"
-        return self._then(Gather(self._node, sampled(part, chosen), "sample", given, where=call_site()))
+        return self._then(Gather(self._node, sampled(part, chosen), step=called("sample", given)))
 
     def shuffle(self, seed: int | None = None) -> Self:
         """Put the items into a random order, in which the stream is ordered from here on.
@@ -145,10 +145,10 @@ class Gathering(BaseStream[T]):
 
     def _shuffled(self, call: str, seed: int, most: int | None) -> Self:
         """Return the items in random order, or only the first of them."""
-        return self._then(Shuffle(self._node, ranked(seed), most, call, where=call_site()))
+        return self._then(Shuffle(self._node, ranked(seed), most, step=Step(f".{call}", call_site())))
 
     def _gathered(self, gatherer: Gatherer[T, Any, R], name: str, given: str = "") -> Stream[R]:
-        gather = Gather(self._node, gatherer, name, given, where=call_site())
+        gather = Gather(self._node, gatherer, step=called(name, given))
         return self._as("Stream", self._recovering(gather, gatherer.parallel))
 
     def _recovering(self, gather: Gather, calling: Any) -> Node:

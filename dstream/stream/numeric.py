@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from dstream.arguments import checked_function, kind_of
 from dstream.connectors.memory import Generate, Items, Range, whole
-from dstream.plan import Map, Read, Sorted, call_site, unchanged
+from dstream.plan import Map, Read, Sorted, Step, call_site, called, here, unchanged
 from dstream.spi import Collector, Source
 from dstream.stream.arguments import refuse_no_iterable
 from dstream.stream.ends import Ends, Tabular
@@ -143,7 +143,7 @@ class _NumericStream(Gathering[N], Keyed[N], Paired[N], Shared[N], Recovering[N]
 
     def sorted(self, *, reverse: bool = False) -> Self:
         """Sort the numbers; NaN comes after all others."""
-        return self._then(Sorted(self._node, None, bool(reverse), where=call_site()))
+        return self._then(Sorted(self._node, None, bool(reverse), step=here()))
 
     # Terminal operations
 
@@ -162,11 +162,13 @@ class _NumericStream(Gathering[N], Keyed[N], Paired[N], Shared[N], Recovering[N]
 
     @classmethod
     def _read(cls, source: Source[Any], name: str) -> Self:
-        return cls(Read(source, name, where=call_site()), None)
+        return cls(Read(source, step=Step(name, call_site())), None)
 
     def _checked(self, name: str) -> Self:
         """Check each number that comes from outside."""
-        return type(self)(Map(self._node, unchanged, self._kind, name, where=self._node.where), self._runtime)
+        return type(self)(
+            Map(self._node, unchanged, self._kind, step=called(name, where=self._node.step.where)), self._runtime
+        )
 
 
 class _IntegralStream(_NumericStream[int]):

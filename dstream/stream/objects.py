@@ -9,7 +9,7 @@ from dstream.arguments import checked_function, kind_of
 from dstream.connectors.memory import Generate, Items, Iterate
 from dstream.errors import IllegalStateError
 from dstream.failures import shown
-from dstream.plan import Node, Read, Sorted, call_site, shown_function, unchanged
+from dstream.plan import Node, Read, Sorted, Step, call_site, here, shown_function, unchanged
 from dstream.spi import ProcessorSource, Runtime, Source
 from dstream.stream.arguments import (
     choice,
@@ -308,7 +308,7 @@ class Stream(Gathering[T], Keyed[T], Paired[T], Entries[T], Shorthands[T], Recov
             >>> Stream.of("bb", "a", "cc").sorted(key=len).to_list()
             ['a', 'bb', 'cc']
         """
-        node = Sorted(self._node, optional_function(key, "key"), choice(reverse, "reverse"), where=call_site())
+        node = Sorted(self._node, optional_function(key, "key"), choice(reverse, "reverse"), step=here())
         return self._then(node)
 
     # Terminal operations
@@ -349,7 +349,7 @@ def read(source: Source[U] | ProcessorSource[U], name: str = "read(...)", runtim
         from dstream.stream.processors import emitted  # here: few programs have processors
 
         return Stream(emitted(source, "read", call_site()), runtime)
-    return Stream(Read(source, name, delivery_of(source, runtime), where=call_site()), runtime)
+    return Stream(Read(source, delivery_of(source, runtime), step=Step(name, call_site())), runtime)
 
 
 def from_iterable(iterable: Iterable[U], partitions: int | None, runtime: Runtime | None) -> Stream[U]:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar, overload
 
 from dstream.arguments import checked_function, kind_of
 from dstream.connectors.memory import Items
-from dstream.plan import Distinct, Read, call_site, unchanged
-from dstream.plan.operations.pairs import Direction, ZipMode
-from dstream.plan.stage_nodes import AsOf, Cross, SemiJoin, Zip
+from dstream.plan import NO_CALL, Distinct, Read, Step, call_site, called, here, unchanged
+from dstream.plan.operations.pairs import AsOf, Direction, HashJoin, SemiJoin, Zip, ZipMode, shown_keys
 from dstream.plan.steps import no_key
 from dstream.stream.arguments import choice, count
 from dstream.stream.base import BaseStream
@@ -62,7 +61,7 @@ def other_side(other: Any, call: str) -> BaseStream[Any]:
 
 
 def _read(items: Any, name: str) -> BaseStream[Any]:
-    return BaseStream._kinds["Stream"](Read(Items(items), name, where=call_site()), None)
+    return BaseStream._kinds["Stream"](Read(Items(items), step=Step(name, call_site())), None)
 
 
 class _EntriesOf(Sequence[Any]):
@@ -181,7 +180,9 @@ class Paired(BaseStream[T]):
         """
         limit = None if broadcast_limit is None else count(broadcast_limit, "broadcast_limit")
         right = other_side(other, "cross")
-        node = Cross(self._node, right._node, no_key, no_key, is_inner=True, broadcast_limit=limit, where=call_site())
+        node = HashJoin(
+            self._node, right._node, no_key, no_key, is_inner=True, broadcast_limit=limit, step=called("cross", "...")
+        )
         crossed: Any = self._combined(BaseStream._kinds["Stream"], node, right)
         return crossed  # type: ignore[no-any-return]
 
@@ -201,8 +202,8 @@ class Paired(BaseStream[T]):
             [2, 3]
         """
         right = other_side(other, "intersection")
-        common = SemiJoin(self._node, right._node, unchanged, unchanged, False, "intersection", where=call_site())
-        return self._combined(type(self), Distinct(common, None, ""), right)
+        common = SemiJoin(self._node, right._node, unchanged, unchanged, step=called("intersection", "..."))
+        return self._combined(type(self), Distinct(common, step=NO_CALL), right)
 
     def subtract(self, other: ItemsOf[Any]) -> Self:
         """Leave out the items that the other side has; what is repeated stays so.
@@ -336,7 +337,7 @@ class Paired(BaseStream[T]):
             direction=direction,
             tolerance=_tolerance(tolerance),
             has_by=by is not None,
-            where=call_site(),
+            step=here(),
         )
         return self._combined(BaseStream._kinds["Stream"], node, right)
 
@@ -344,13 +345,14 @@ class Paired(BaseStream[T]):
 
     def _zipped(self, other: Any, how: ZipMode, call: str, fill: Any = None) -> Any:
         right = other_side(other, call)
-        node = Zip(self._node, right._node, how=how, fill=fill, where=call_site())
+        node = Zip(self._node, right._node, how=how, fill=fill, step=here())
         return self._combined(BaseStream._kinds["Stream"], node, right)
 
     def _looked_up(self, other: Any, keys: tuple[Any, Any], call: str, *, is_anti: bool) -> Self:
-        right, shows_keys = other_side(other, call), keys[0] not in (None, unchanged)
+        right = other_side(other, call)
         of_left, of_right = (key_of if key is None else key for key in keys)
-        node = SemiJoin(self._node, right._node, of_left, of_right, is_anti, call, shows_keys, where=call_site())
+        shown = shown_keys("on", *keys) if keys[0] is not unchanged else []
+        node = SemiJoin(self._node, right._node, of_left, of_right, is_anti, step=called(call, "...", *shown))
         return self._combined(type(self), node, right)
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from dstream.plan.graphs import GraphEdge, GraphVertex, VertexGraph
-from dstream.plan.nodes import Node
-from dstream.plan.pipeline_nodes import ItemsOfOutlet, ProcessorGraph
+from dstream.plan.operations.calls import FlatMap
+from dstream.plan.operations.epochs import ProcessorGraph
+from dstream.plan.operations.streams import Node
 from dstream.plan.steps import SourceLocation, Step
 from dstream.processors.blocks import GraphBlock, users_items
 from dstream.spi import ProcessorSink, ProcessorSource, ProcessorStreamSource
@@ -20,7 +21,7 @@ OUTSIDE = ""
 
 def emitted(
     source: ProcessorSource[Any] | ProcessorStreamSource[Any], called: str, where: SourceLocation | None
-) -> ItemsOfOutlet:
+) -> FlatMap:
     """Return what the processors of a source emit.
 
     Args:
@@ -32,10 +33,11 @@ def emitted(
     step = Step(f"{called}({source!r})", where, 1, 1)
     vertex = GraphVertex(source.name, source.supplier, -1, step, is_endless)
     graph = VertexGraph((vertex,), (GraphEdge(source.name, 0, OUTSIDE, 0),))
-    return ItemsOfOutlet(ProcessorGraph((), graph, called, repr(source), where=where), users_items, where=where)
+    made = ProcessorGraph((), graph, step=Step(f"{called}({source!r})", where))
+    return FlatMap(made, users_items, step=Step("", where))
 
 
-def taken(upstream: Node, sink: ProcessorSink, called: str, where: SourceLocation | None) -> ItemsOfOutlet:
+def taken(upstream: Node, sink: ProcessorSink, called: str, where: SourceLocation | None) -> FlatMap:
     """Return no items, when the processors of a sink have taken those of a node.
 
     Args:
@@ -46,8 +48,14 @@ def taken(upstream: Node, sink: ProcessorSink, called: str, where: SourceLocatio
     """
     vertex = GraphVertex(sink.name, sink.supplier, -1, Step(f".{sink.label}", where, 1, 1))
     graph = VertexGraph((vertex,), (GraphEdge(OUTSIDE, 0, sink.name, 0),))
-    made = ProcessorGraph((upstream,), graph, "to_processor", repr(sink.name), is_one_step=True, where=where)
-    return ItemsOfOutlet(made, _no_items, where=where)
+    made = ProcessorGraph(
+        (upstream,),
+        graph,
+        stage="to_processor",
+        is_one_step=True,
+        step=Step(f".to_processor({sink.name!r})", where),
+    )
+    return FlatMap(made, _no_items, step=Step("", where))
 
 
 def _no_items(block: GraphBlock) -> list[Any]:

@@ -10,7 +10,7 @@ from dstream import collectors
 from dstream.base.functions import refuse_awaitable
 from dstream.errors import IllegalStateError
 from dstream.failures import is_our_name, naming
-from dstream.plan import Node, SourceLocation, Write, call_site, explained, inputs_first, last_step, rewrite
+from dstream.plan import Node, SourceLocation, Write, call_site, called, explained, inputs_first, last_step, rewrite
 from dstream.spi import Collections, Collector, Engine, Grouped, MapWriter, ProcessorSink, Sink, Writer
 from dstream.spi.processor_ends import Nowhere
 from dstream.spi.runtime import Runtime
@@ -189,7 +189,7 @@ def writing(
         where: the place of that call; None: here.
     """
     collector, functions = _collector(sink), tuple(dict.fromkeys(_functions(sink)))
-    return Write(node, writer, collector, f"{name}({sink.label})", functions, where=where or call_site())
+    return Write(node, writer, collector, functions, step=called(name, sink.label, where=where))
 
 
 def _functions(value: Any, name: str = "") -> Iterator[str]:

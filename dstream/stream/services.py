@@ -13,8 +13,8 @@ from typing import Any, Generic, NoReturn, TypeVar, overload
 
 from dstream.errors import IllegalStateError
 from dstream.keys import canonical
-from dstream.plan import Node, SourceLocation, shown_function
-from dstream.plan.stage_nodes import UsingBatches
+from dstream.plan import Node, SourceLocation, called, shown_function
+from dstream.plan.operations.elementwise import UsingBatches
 from dstream.spi.runtime import Service
 from dstream.spi.sink import Collections
 from dstream.spi.store import MapStore
@@ -140,7 +140,7 @@ def look_ups(
     given = f"{name!r}, {shown_function(key)}, {shown_function(fn)}"
     service = imap_service(name)
     return UsingBatches(
-        upstream, service, partial(_looked_up, key, fn), name="map_using_imap", given=given, where=where
+        upstream, service, partial(_looked_up, key, fn), step=called("map_using_imap", given, where=where)
     )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar, TypeVa
 
 from dstream.arguments import checked_function, kind_of
 from dstream.failures import shown
-from dstream.plan import FlatMap, Limit, Map, Sorted, Union, call_site, shown_function
+from dstream.plan import NO_CALL, FlatMap, Limit, Map, Sorted, Union, called, here, shown_function
 from dstream.plan.steps import PairFunction
 from dstream.stream.arguments import count, optional_function
 from dstream.stream.base import BaseStream
@@ -54,7 +54,7 @@ class Shared(BaseStream[T]):
             if not isinstance(other, type(self)):
                 raise TypeError(f"union() takes streams of the same type, not {kind_of(other)}")
         parts = (self._node, *(other._node for other in others))
-        return self._combined(type(self), Union(parts, where=call_site()), *others)
+        return self._combined(type(self), Union(parts, step=here()), *others)
 
     def top(self, n: int, key: Callable[[T], Any] | None = None) -> Self:
         """Keep the `n` greatest items, the greatest first; equal ones keep their order.
@@ -67,8 +67,8 @@ class Shared(BaseStream[T]):
         """
         most = count(n, "n")
         by = "" if optional_function(key, "key") is None else f", key={shown_function(key)}"
-        ordered = Sorted(self._node, key, reverse=True, call=f".top({most}{by})", where=call_site())
-        return self._then(Limit(ordered, most, ""))
+        ordered = Sorted(self._node, key, reverse=True, step=called("top", f"{most}{by}"))
+        return self._then(Limit(ordered, most, step=NO_CALL))
 
     def apply(self, fn: Callable[[Self], S]) -> S:
         """Return `fn(self)`: a fragment of a pipeline under a name of its own.
@@ -120,7 +120,7 @@ class Shorthands(Shared[T]):
         """
         if isinstance(name, bool) or not isinstance(name, str | int):
             raise TypeError(f"name must be a str or an int, not {kind_of(name)}")
-        node = Map(self._node, _Part(name), None, "pluck", repr(name), where=call_site())
+        node = Map(self._node, _Part(name), step=called("pluck", repr(name)))
         return self._as("Stream", node)
 
     def starmap(self: StreamOf[tuple[*Ts]], fn: Callable[[*Ts], R]) -> Stream[R]:
@@ -134,7 +134,7 @@ class Shorthands(Shared[T]):
 
 
 def _flattened(stream: Any) -> R:  # type: ignore[type-var]
-    node = FlatMap(stream._node, _all_of, None, "flatten", "", where=call_site())
+    node = FlatMap(stream._node, _all_of, step=called("flatten"))
     return BaseStream._as(stream, "Stream", node)
 
 
@@ -146,7 +146,7 @@ def _all_of(item: Any) -> Any:
 
 def _starred(stream: Any, fn: Any) -> R:  # type: ignore[type-var]
     given = shown_function(checked_function(fn, "fn"))
-    return BaseStream._as(stream, "Stream", Map(stream._node, Starred(fn), None, "starmap", given, where=call_site()))
+    return BaseStream._as(stream, "Stream", Map(stream._node, Starred(fn), step=called("starmap", given)))
 
 
 class _Part:

@@ -13,7 +13,7 @@ from dstream.base.by_value import dumps_by_value
 from dstream.collections import IStreamCache, IStreamList, IStreamMap
 from dstream.errors import SerializationError
 from dstream.failures import shown
-from dstream.plan import Core, is_ordered
+from dstream.plan import Node, is_ordered
 from dstream.plan.capture_checks import check_captures
 from dstream.spi import Engine
 from dstream.stream import Stream
@@ -240,17 +240,17 @@ class _Trial:
             yield filled
             self.agreed.append(max((way.count for way in filled), default=1))
 
-    def run(self, engine: str, division: list[Partitioning], look: Callable[[Core], None] | None = None) -> _Outcome:
+    def run(self, engine: str, division: list[Partitioning], look: Callable[[Node], None] | None = None) -> _Outcome:
         """Run the pipeline once on fresh items."""
         items = [one.items() for one in self.inputs]
         return self.run_on(engine, division, items, look or _ignore)
 
     def run_on(
-        self, engine: str, division: list[Partitioning], items: list[list[Any]], look: Callable[[Core], None]
+        self, engine: str, division: list[Partitioning], items: list[list[Any]], look: Callable[[Node], None]
     ) -> _Outcome:
         orders: list[bool] = []
 
-        def observe(plan: Core) -> None:
+        def observe(plan: Node) -> None:
             look(plan)
             orders.append(is_ordered(plan))
 
@@ -264,7 +264,7 @@ class _Trial:
         return _Outcome(value, comparable, error, all(orders))
 
 
-def _ignore(plan: Core) -> None:
+def _ignore(plan: Node) -> None:
     """Look at a plan and say nothing."""
 
 
@@ -289,7 +289,7 @@ def _on_local(trial: _Trial, may_change: Collection[str]) -> _Outcome:
     __tracebackhide__ = True
     state, problems = CapturedState(), []
 
-    def look(plan: Core) -> None:
+    def look(plan: Node) -> None:
         try:
             check_captures(plan)
         except SerializationError as error:

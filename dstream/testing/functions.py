@@ -17,9 +17,10 @@ import cloudpickle
 from dstream.base.by_value import dumps_by_value
 from dstream.errors import SerializationError
 from dstream.failures import is_our_name, shown
-from dstream.plan import Core, Step, topological
+from dstream.plan import Node, Step, topological
 from dstream.plan.capture_checks import shipped_by
-from dstream.plan.operations.streams import Read, Write
+from dstream.plan.operations.ends import Write
+from dstream.plan.operations.streams import Read
 from dstream.spi import Engine, Running
 from dstream.testing.comparison import exact
 from dstream.testing.partitions import Parts, folder_for, note, notes, task_name
@@ -118,7 +119,7 @@ _CONTAINERS = (list, dict, set, deque, bytearray)
 _STANDARD = sys.stdlib_module_names - {"__main__"}
 
 
-def _traveling(root: Core) -> Iterator[tuple[Step, Any]]:
+def _traveling(root: Node) -> Iterator[tuple[Step, Any]]:
     """Yield the parts of a plan that are sent to workers, such as functions and collectors, with their calls."""
     for each in topological(root):
         match each:
@@ -202,7 +203,7 @@ class CapturedState:
     def __init__(self) -> None:
         self._kept: dict[int, tuple[Step, str, Any, bytes]] = {}
 
-    def keep(self, root: Core) -> None:
+    def keep(self, root: Node) -> None:
         """Record the captured variables of the functions of a plan that is about to run."""
         for step, value in _traveling(root):
             for name, found in _captured(value):
@@ -237,14 +238,14 @@ def _is_picklable(value: Any) -> bool:
 class Observed:
     """An engine that lets someone look at each plan before it runs it."""
 
-    def __init__(self, engine: Engine, look: Callable[[Core], None]) -> None:
+    def __init__(self, engine: Engine, look: Callable[[Node], None]) -> None:
         self._engine = engine
         self._look = look
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._engine, name)
 
-    def submit(self, end: Core) -> Running:
+    def submit(self, end: Node) -> Running:
         """Let the plan be looked at, and submit it."""
         self._look(end)
         return self._engine.submit(end)

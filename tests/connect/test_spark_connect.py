@@ -26,7 +26,10 @@ from dstream.engine.spark.session import launch
 from dstream.errors import CancelledError, SetupError, SourceError, UnsupportedError
 from dstream.gatherers import window_sliding
 from dstream.plan import ToList, rewrite
-from dstream.plan.stage_nodes import HashJoin, Spread, Stateful, WithService
+from dstream.plan.operations.calls import WithService
+from dstream.plan.operations.keyed import Stateful
+from dstream.plan.operations.pairs import HashJoin
+from dstream.plan.operations.streams import Spread
 from dstream.spi.runtime import Service
 from dstream.stream import Stream
 from dstream.stream.keyed import aggregated

@@ -12,9 +12,11 @@ from typing import Any
 from dstream.pipeline.plan import PipelinePlan, PlannedStage, PlannedWrite
 from dstream.plan import Read, ToList, rewrite
 from dstream.plan.graphs import GraphEdge, GraphVertex, Routing, VertexGraph
-from dstream.plan.nodes import Fork
-from dstream.plan.pipeline_nodes import ItemsOfOutlet, ProcessorGraph, StreamRead
+from dstream.plan.operations.calls import FlatMap
+from dstream.plan.operations.epochs import ProcessorGraph
+from dstream.plan.operations.streams import Fork
 from dstream.plan.steps import Step
+from dstream.plan.timestamps import StreamRead
 from dstream.processors.blocks import GraphBlock, users_items
 from dstream.processors.tasks import ProcessorNumbers
 from dstream.spi.processor import BroadcastKey, Processor
@@ -134,10 +136,14 @@ class RandomGraph:
     def given_by(self, context: Any) -> tuple[Counter[int], ...]:
         """Return the items of each outlet that an engine gives."""
         upstreams = tuple(
-            Read(Items(items, parts), "source") if parts else Read(ProcessorNumbers(0), "nothing")
+            Read(Items(items, parts), step=Step("source")) if parts else Read(ProcessorNumbers(0), step=Step("nothing"))
             for items, parts in self.inputs
         )
-        blocks = context.running_engine().submit(rewrite(ToList(ProcessorGraph(upstreams, self.graph, "dag")))).result()
+        blocks = (
+            context.running_engine()
+            .submit(rewrite(ToList(ProcessorGraph(upstreams, self.graph, step=Step("dag()")))))
+            .result()
+        )
         given: tuple[Counter[int], ...] = tuple(Counter() for _ in self.graph.outlets)
         for outlet, _, items in blocks:
             given[outlet].update(item for item in items if isinstance(item, int))
@@ -145,13 +151,13 @@ class RandomGraph:
 
     def plan_of(self, sources: Sequence[Any]) -> PipelinePlan:
         """Return the plan that reads sources without an end, one for each inlet, and writes each outlet into a list."""
-        reads = [Read(StreamRead(each), f"source-{number}") for number, each in enumerate(sources)]
-        blocks = Fork(ProcessorGraph(tuple(reads), self.graph, "dag"))
+        reads = [Read(StreamRead(each), step=Step(f"source-{number}")) for number, each in enumerate(sources)]
+        blocks = Fork(ProcessorGraph(tuple(reads), self.graph, step=Step("dag()")))
         stages = [f"outlet-{number}" for number in range(len(self.graph.outlets))]
         return PipelinePlan(
             tuple(PlannedStage(name, "sink", (), None) for name in stages),
             tuple(
-                PlannedWrite(name, ItemsOfOutlet(blocks, partial(_of_outlet, number)), to_ilist(name), None)
+                PlannedWrite(name, FlatMap(blocks, partial(_of_outlet, number)), to_ilist(name), None)
                 for number, name in enumerate(stages)
             ),
             tuple((f"source-{number}", each) for number, each in enumerate(reads)),

@@ -12,8 +12,10 @@ from typing import Any
 import dstream as ds
 from dstream.failures.attribution import failed_on
 from dstream.keys import canonical, stable_hash
-from dstream.plan.operations.stages import AssignTimestamps, OverEpochs
-from dstream.plan.operations.streams import Chain, Concat, Core, Read, ToList
+from dstream.plan.operations.elementwise import Chain
+from dstream.plan.operations.ends import ToList
+from dstream.plan.operations.epochs import AssignTimestamps, OverEpochs
+from dstream.plan.operations.streams import Node, Read, Union
 from dstream.plan.steps import Op, Step
 from dstream.spi.epochs import (
     EpochTime,
@@ -228,17 +230,17 @@ class Epoch:
         watermark: int = NO_WATERMARK,
         source: Any = None,
         counts: bool = True,
-    ) -> Core:
+    ) -> Node:
         """Return the events of one partition, with their timestamps; what goes on is (key, number)."""
         time = PartitionTime("clock", ("events", partition), policy or Lag(), watermark, self.now, ends, counts)
-        read: Core = Read(source or Listed(tuple(events)), step=step("read"))
+        read: Node = Read(source or Listed(tuple(events)), step=step("read"))
         pairs = Chain(read, (Op("map", with_nothing, None, step(".pairs()", 2)),), step=step(".pairs()", 2))
         stamped = AssignTimestamps(
             pairs, timestamp, "clock", time, self.partitions.append, step=step(".add_timestamps(...)", 3)
         )
         return Chain(stamped, (Op("map", without_time, None, step(".map(...)", 4)),), step=step(".map(...)", 4))
 
-    def over(self, *upstreams: Core, state: Folder, operator: Any = None, stage: str = "sums") -> OverEpochs:
+    def over(self, *upstreams: Node, state: Folder, operator: Any = None, stage: str = "sums") -> OverEpochs:
         """Return a step over epochs."""
         tick = Tick(self.number, self.now, self.old, self.standing, frozenset({"clock"}))
         operator = operator or SumByKey(inputs=len(upstreams))
@@ -255,12 +257,12 @@ def without_time(pair: tuple[int, Event]) -> tuple[int, tuple[str, int]]:
     return pair[0], pair[1][1:]
 
 
-def together(*parts: Core) -> Core:
+def together(*parts: Node) -> Node:
     """Return the items of several partitions."""
-    return Concat(parts, True, step=step("merge"))
+    return Union(parts, step=step("merge"))
 
 
-def run(core: Core, context: ds.Context) -> list[Any]:
+def run(core: Node, context: ds.Context) -> list[Any]:
     """Return the items that a plan gives, in no order."""
     return sorted(result(ToList(core, step=step("to_list()", 9)), context))
 
@@ -271,7 +273,7 @@ def result(end: Any, context: ds.Context) -> Any:
     return engine.submit(end).result()
 
 
-def again(core: Core, fn: Callable[[Any], Any] | None = None) -> Core:
+def again(core: Node, fn: Callable[[Any], Any] | None = None) -> Node:
     """Return the items as a step on one item gives them."""
     return Chain(core, (Op("map", fn or itself, None, step(".again()", 6)),), step=step(".again()", 6))
 

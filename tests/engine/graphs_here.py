@@ -26,7 +26,7 @@ from dstream.engine.spark.run.segments import ListedSplits
 from dstream.engine.tasks.rows import ITEMS, Row
 from dstream.engine.tasks.runtime import StageTask
 from dstream.operators.rows.operations import operated
-from dstream.plan.operations.streams import End
+from dstream.plan.operations.ends import End
 
 __all__ = ["GraphHere"]
 

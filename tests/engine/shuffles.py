@@ -11,8 +11,8 @@ from collectors import counting, grouping_by
 from dstream import Pipeline, Stream
 from dstream.core import DAG, Edge, processors, whole_item
 from dstream.gatherers import Gatherer, map_concurrent
-from dstream.plan import call_site
-from dstream.plan.stage_nodes import Spread
+from dstream.plan import here
+from dstream.plan.operations.streams import Spread
 from reducers import to_ilist, to_imap
 from sources import Items
 
@@ -23,7 +23,7 @@ def spread(context: ds.Context, count: int, is_ordered: bool) -> Any:
     """Rebalance numbers."""
     numbers = context.stream(range(12), 3)
     numbers = numbers if is_ordered else numbers.unordered()
-    return Stream(Spread(numbers._node, count, where=call_site()), numbers._runtime).to_list()
+    return Stream(Spread(numbers._node, count, step=here()), numbers._runtime).to_list()
 
 
 def calling(context: ds.Context, **more: Any) -> Any:

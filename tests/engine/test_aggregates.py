@@ -20,9 +20,9 @@ from dstream.errors import IllegalStateError, SerializationError, UnstableKeyErr
 from dstream.operators.rows.aggregates import partial
 from dstream.operators.rows.loops import run_chain
 from dstream.operators.rows.operations import operation
-from dstream.plan import explained, rewrite
-from dstream.plan.ends import SeveralEnds, Write
-from dstream.plan.nodes import Fork
+from dstream.plan import Step, explained, rewrite
+from dstream.plan.operations.ends import Several, Write
+from dstream.plan.operations.streams import Fork
 from dstream.spi import AggregateOperation
 from dstream.stream.keyed import aggregated
 from reducers import to_ilist
@@ -49,7 +49,9 @@ class Noted:
 
 def received(engine: Any, *streams: Stream[Any]) -> list[list[Any]]:
     """Run a plan that writes each stream; return the items that each end got."""
-    several = SeveralEnds(tuple(Write(each._node, Noted(), None, f"write_to({n})") for n, each in enumerate(streams)))
+    several = Several(
+        tuple(Write(each._node, Noted(), None, step=Step(f".write_to({n})")) for n, each in enumerate(streams))
+    )
     with explained(several, "write_to"):
         receipts = engine.context.running_engine().submit(rewrite(several)).result()
     return [[item for (item,) in some] for some in receipts]

@@ -17,7 +17,9 @@ from dstream.engine.tasks.rows import ITEMS, SAMPLE, STOPPED, Row
 from dstream.expressions import Applied, Argument, Called, Constant
 from dstream.operators.rows.batches import dumps_items
 from dstream.plan import Partitions, rewrite
-from dstream.plan.operations import pairs, stages, streams
+from dstream.plan.operations import elementwise, epochs, keyed, pairs, streams
+from dstream.plan.operations.pairs import Pairing, TwoStreams
+from dstream.plan.operations.streams import Hint, Node, OrderPreserving, SeveralInputs, Unary
 from dstream.stream import Stream
 from dstream.stream.keyed import aggregated
 from sources import Items
@@ -213,7 +215,9 @@ from dstream import Stream
 from dstream.engine.compiler import ClusterFacts, compiled
 from dstream.gatherers import Gatherer, fold, map_concurrent, scan, window_sliding
 from dstream.plan import ToList, rewrite, topological
-from dstream.plan.stage_nodes import HashJoin, Spread, Stateful
+from dstream.plan.operations.keyed import Stateful
+from dstream.plan.operations.pairs import HashJoin
+from dstream.plan.operations.streams import Spread
 from dstream.spi import AggregateOperation
 from dstream.stream import Stream
 from dstream.stream.keyed import aggregated
@@ -224,7 +228,7 @@ def push(state, item, downstream):
 s = Stream.of(1, 2, 3).map(abs).peek(print)
 streams = [
     s.sorted(), s.sorted().limit(2), s.distinct(), s.unordered().distinct(), s.limit(2), s.skip(2),
-    s.take_while(bool), s.drop_while(bool), s.join(s, on=abs), s.cogroup(s, on=abs), s + s, s.cache(),
+    s.take_while(bool), s.drop_while(bool), s.join(s, on=abs), s.cogroup(s, on=abs), s + s, s.cache(), s.union(s),
     s.zip(s), s.semi_join(s, on=abs), s.asof_join(s, on=abs), s.cross(s), s.key_by(abs).group_by_key(),
     s.partition_by(3), s.parallel(3).configure({"a": "b"}), Stream.generate(int).limit(3),
     s.gather(window_sliding(2)), s.gather(scan(int, operator.add)), s.gather(fold(int, operator.add)),
@@ -258,7 +262,7 @@ def test_a_graph_with_a_cache_can_be_pickled():
     assert copy.node.identity is not keep.node.identity
 
 
-_WITH_TESTS_OF_THEIR_OWN = {"AssignTimestamps", "Fork", "OverEpochs", "ProcessorGraph", "Several", "UsingBatches"}
+_WITH_TESTS_OF_THEIR_OWN = {"AssignTimestamps", "Fork", "OverEpochs", "ProcessorGraph", "UsingBatches"}
 """Operations of services, forks, epochs and graphs, which the tests of these compile."""
 
 
@@ -269,10 +273,10 @@ def test_every_operation_is_compiled_without_pyspark():
     )
 
     assert done.stderr[-500:] == ""
-    families = {streams.Core, streams.Unary, streams.OrderPreserving, streams.Hint, pairs.TwoStreams, pairs.Pairing}
-    named = {**vars(streams), **vars(pairs), **vars(stages)}
-    kinds = {each for each in named.values() if isinstance(each, type) and issubclass(each, streams.Core)}
-    operations = {each.__name__ for each in kinds - families if not issubclass(each, streams.End)}
+    families = {Node, Unary, OrderPreserving, Hint, TwoStreams, Pairing, SeveralInputs}
+    named = {**vars(streams), **vars(elementwise), **vars(keyed), **vars(pairs), **vars(epochs)}
+    kinds = {each for each in named.values() if isinstance(each, type) and issubclass(each, Node)}
+    operations = {each.__name__ for each in kinds - families if not each.__name__.startswith("_")}
     of_an_engine = {"Table", "ReadCache"}  # These have what an engine gave.
     assert set(done.stdout.split()) == operations - of_an_engine - _WITH_TESTS_OF_THEIR_OWN
 

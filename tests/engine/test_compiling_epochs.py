@@ -14,7 +14,8 @@ from dstream.engine.physical.vertices import Rows
 from dstream.errors import SerializationError
 from dstream.explain.stages import spark_stages
 from dstream.plan.capture_checks import check_captures
-from dstream.plan.operations.streams import Core, ToList
+from dstream.plan.operations.ends import ToList
+from dstream.plan.operations.streams import Node
 from dstream.plan.properties import is_bounded, is_of_epoch, is_ordered
 from dstream.plan.walk import nothing_kept
 from sources import Items
@@ -23,22 +24,22 @@ from tests.engine.epochs import SHARDS, Epoch, Folder, again, itself, step, toge
 FACTS = ClusterFacts(parallelism=2, cores=2, largest_small_side=100)
 
 
-def over(*partitions: Core) -> Core:
+def over(*partitions: Node) -> Node:
     """Return a step over epochs."""
     return Epoch().over(together(*partitions), state=Folder(""))
 
 
-def events(number: int, source: Any = None) -> Core:
+def events(number: int, source: Any = None) -> Node:
     """Return the items of a partition of which nobody knows how many there are, or of a source that does."""
     return Epoch().stamped([], str(number), source=source)
 
 
-def ending(core: Core) -> ToList:
+def ending(core: Node) -> ToList:
     """Return a plan."""
     return ToList(core, step=step("to_list()", 9))
 
 
-def graph(core: Core, facts: ClusterFacts = FACTS) -> Graph:
+def graph(core: Node, facts: ClusterFacts = FACTS) -> Graph:
     """Compile a plan."""
     return compiled(ending(core), facts)[0]
 

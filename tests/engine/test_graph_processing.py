@@ -18,8 +18,7 @@ from dstream.operators.state.epochs import telling
 from dstream.plan import Node, Read, ToList, rewrite
 from dstream.plan.capture_checks import check_captures
 from dstream.plan.graphs import GraphEdge, GraphVertex, Routing, VertexGraph, with_parallelism
-from dstream.plan.operations import stages, streams
-from dstream.plan.pipeline_nodes import ProcessorGraph
+from dstream.plan.operations.epochs import ProcessorGraph
 from dstream.plan.properties import is_bounded, is_ordered
 from dstream.plan.steps import Step
 from dstream.processors.blocks import GraphArrival, items_of_outlet
@@ -47,12 +46,12 @@ def vertex(name: str, create: Any, parallelism: int = -1) -> GraphVertex:
 
 def read(*items: Any) -> Node:
     """Return the node of a source in two parts."""
-    return Read(Items(items, 2), "source")
+    return Read(Items(items, 2), step=Step("source"))
 
 
 def listed(context: ds.Context, graph: VertexGraph, *upstreams: Node) -> list[Any]:
     """Return the items of the first outlet."""
-    end = ToList(ProcessorGraph(upstreams, graph, "dag"))
+    end = ToList(ProcessorGraph(upstreams, graph, step=Step("dag()")))
     return list(items_of_outlet(0, context.running_engine().submit(rewrite(end)).result()))
 
 
@@ -85,7 +84,7 @@ def test_an_input_of_an_earlier_priority_is_read_to_its_end_first(engine: Any) -
 @pytest.mark.parametrize("parallelism", [1, 2])
 def test_an_ordered_edge_merges_the_partitions_of_a_source(engine: Any, parallelism: int) -> None:
     """Each of which has its items in that order; of equal ones, those of the first partition come first."""
-    in_parts = Read(Items(["b1", "d1", "f1", "a2", "b2", "e2", "b3", "c3", "g3"], 3), "source")
+    in_parts = Read(Items(["b1", "d1", "f1", "a2", "b2", "e2", "b3", "c3", "g3"], 3), step=Step("source"))
     edges = (
         GraphEdge("in", 0, "a", 0, routing=Routing.BROADCAST, order=lambda item: item[0]),
         GraphEdge("a", 0, "out", 0),
@@ -136,7 +135,7 @@ def test_a_vertex_may_send_to_several_parts_and_out_of_the_graph(engine: Any) ->
         GraphEdge("b", 0, "c", 1),
         GraphEdge("c", 0, "counts", 0),
     )
-    end = ToList(ProcessorGraph((read(*range(100)),), VertexGraph(vertices, edges), "dag"))
+    end = ToList(ProcessorGraph((read(*range(100)),), VertexGraph(vertices, edges), step=Step("dag()")))
 
     blocks = engine.context.running_engine().submit(rewrite(end)).result()
 
@@ -272,7 +271,7 @@ def test_what_a_supplier_prefers_is_a_number_of_processors(preferred: Any) -> No
 def test_all_processors_run_where_no_item_comes(engine: Any) -> None:
     """Of a source without splits."""
     edges = GraphEdge("in", 0, "a", 0), GraphEdge("a", 0, "out", 0)
-    nothing = Read(ProcessorNumbers(0), "source")
+    nothing = Read(ProcessorNumbers(0), step=Step("source"))
 
     found = listed(engine.context, VertexGraph((vertex("a", Counting, 3),), edges), nothing)
 
@@ -284,9 +283,9 @@ def test_a_part_of_a_graph_that_gives_nothing_runs_too(engine: Any) -> None:
     taken: list[Any] = []
     vertices = vertex("a", Numbered, 2), vertex("b", Counting, 3)
     edges = GraphEdge("in", 0, "a", 0), GraphEdge("a", 0, "b", 0, routing=Routing.BROADCAST)
-    node = rewrite(ToList(ProcessorGraph((read(*range(10)),), VertexGraph(vertices, edges), "dag")))
-    assert isinstance(node, streams.ToList)
-    assert isinstance(node.upstream, stages.ProcessorGraph)
+    node = rewrite(ToList(ProcessorGraph((read(*range(10)),), VertexGraph(vertices, edges), step=Step("dag()"))))
+    assert isinstance(node, ToList)
+    assert isinstance(node.upstream, ProcessorGraph)
     graph = dataclasses.replace(node.upstream, take=taken.append)
 
     engine.context.running_engine().submit(dataclasses.replace(node, upstream=graph)).result()
@@ -309,7 +308,7 @@ def test_the_items_of_a_graph_end_with_those_of_its_inputs_and_have_no_order() -
     """As processors run side by side, nobody promises an order."""
     edges = GraphEdge("in", 0, "a", 0), GraphEdge("a", 0, "out", 0)
 
-    node = rewrite(ProcessorGraph((read(1),), VertexGraph((vertex("a", Numbered),), edges), "dag"))
+    node = rewrite(ProcessorGraph((read(1),), VertexGraph((vertex("a", Numbered),), edges), step=Step("dag()")))
 
     assert is_bounded(node)
     assert not is_ordered(node)
@@ -321,4 +320,4 @@ def test_what_a_supplier_captures_is_checked() -> None:
     graph = VertexGraph((vertex("a", lambda: lock),), (GraphEdge("in", 0, "a", 0),))
 
     with pytest.raises(SerializationError, match=r"vertex 'a'.*'lock'"):
-        check_captures(rewrite(ProcessorGraph((read(1),), graph, "dag")))
+        check_captures(rewrite(ProcessorGraph((read(1),), graph, step=Step("dag()"))))

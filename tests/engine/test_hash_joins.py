@@ -17,10 +17,10 @@ from dstream.engine.tasks.process import InFunction
 from dstream.errors import IllegalStateError, UnstableKeyError, UnsupportedError
 from dstream.failures import failure
 from dstream.operators.joins.lookup import RightSide, table_here, table_of
-from dstream.plan import is_ordered, rewrite
-from dstream.plan.nodes import Fork
-from dstream.plan.stage_nodes import HashJoin
-from dstream.plan.steps import Step, call_site
+from dstream.plan import here, is_ordered, rewrite
+from dstream.plan.operations.pairs import HashJoin
+from dstream.plan.operations.streams import Fork
+from dstream.plan.steps import Step
 from dstream.stream import Stream
 
 STEP = Step(".hash_join(...)", None, 2, 3)
@@ -44,7 +44,7 @@ def second(pair: tuple[Any, Any]) -> Any:
 def joined(left: Any, right: Any, left_key: Callable[[Any], Any] = itself, **more: Any) -> Stream[Any]:
     """Return the stream of a hash join whose right items are pairs, of which the second part is wanted."""
     options = {"right_key": first, "projecting": second, **more}
-    return Stream(HashJoin(left._node, right._node, left_key, where=call_site(), **options), left._runtime)
+    return Stream(HashJoin(left._node, right._node, left_key, step=here(), **options), left._runtime)
 
 
 def test_hash_join_keeps_the_order_of_both_sides(engine):

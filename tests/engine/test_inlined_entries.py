@@ -14,7 +14,7 @@ from dstream.engine.physical.vertices import ONE_BY_ONE
 from dstream.explain.routes import route_of
 from dstream.failures import failure
 from dstream.operators.rows.loops import run_branches, run_chain
-from dstream.plan.operations.streams import Chain
+from dstream.plan.operations.elementwise import Chain
 from dstream.plan.rewrite import rewrite
 from dstream.plan.steps import Op, StepEvaluation
 from dstream.stream.objects import Stream

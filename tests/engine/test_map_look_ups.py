@@ -12,7 +12,7 @@ from dstream.errors import CollectionDestroyedError
 from dstream.failures import failure
 from dstream.plan import Node
 from dstream.plan.binding import opened
-from dstream.plan.stage_nodes import WithService
+from dstream.plan.operations.calls import WithService
 from dstream.stream import Stream
 from dstream.stream.services import MapView, look_ups
 from dstream.testing.engines import MASTER, SETTINGS

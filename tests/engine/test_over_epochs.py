@@ -12,9 +12,9 @@ import pytest
 from dstream.errors import IllegalStateError
 from dstream.failures import failure
 from dstream.operators.state.steps import StatefulMapping
+from dstream.plan.operations.ends import Write
 from dstream.plan.operations.pairs import HashJoin, Join
-from dstream.plan.operations.stages import Spread
-from dstream.plan.operations.streams import Read, Write
+from dstream.plan.operations.streams import Read, Spread
 from dstream.values.time import END_OF_TIME, NO_WATERMARK
 from sources import Items
 from tests.engine.epochs import Epoch, Folder, Lag, SumByKey, again, key_of, left_of_pair, result, run, step, together

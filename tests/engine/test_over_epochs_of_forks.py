@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from dstream.plan.operations.ends import Several, Write
 from dstream.plan.operations.pairs import Join
-from dstream.plan.operations.stages import Fork, Several
-from dstream.plan.operations.streams import CacheIdentity, Core, Write
+from dstream.plan.operations.streams import CacheIdentity, Fork, Node
 from tests.engine.epochs import Epoch, Folder, again, key_of, left_of_pair, result, run, step, together
 
 FIRST = [(1, "a", 1), (2, "b", 10), (5, "c", 100)]
@@ -26,12 +26,12 @@ class Noted:
         return ((item,) for item in items)
 
 
-def fork(core: Core) -> Fork:
+def fork(core: Node) -> Fork:
     """Return what several operations may read."""
     return Fork(core, CacheIdentity(), step=step("fork"))
 
 
-def written(*ends: Core) -> Several:
+def written(*ends: Node) -> Several:
     """Return a plan that writes the items of each."""
     return Several(tuple(Write(each, Noted(), None, step=step("write")) for each in ends), step=step("writes"))
 

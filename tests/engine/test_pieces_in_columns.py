@@ -18,7 +18,8 @@ from dstream.operators.columns.values import Ints
 from dstream.operators.rows import blocks as column_items
 from dstream.operators.rows.blocks import ColumnItems
 from dstream.operators.rows.operations import operation
-from dstream.plan.operations.streams import Chain, Limit
+from dstream.plan.operations.elementwise import Chain
+from dstream.plan.operations.streams import Limit
 from dstream.plan.steps import Op, Step
 from dstream.spi import ArrowRows
 

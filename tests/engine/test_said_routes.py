@@ -15,9 +15,8 @@ from collectors import counting, grouping_by, mapping, max_by, summing, to_list,
 from dstream.connectors.dataframes import TableRows
 from dstream.gatherers import window_sliding
 from dstream.operators.rows import blocks
-from dstream.plan import Read
-from dstream.plan.stage_nodes import WithService
-from dstream.plan.steps import call_site
+from dstream.plan import Read, here
+from dstream.plan.operations.calls import WithService
 from dstream.session.connection import stages_on
 from dstream.spi.runtime import Service
 from dstream.stream import Stream
@@ -251,7 +250,7 @@ def test_each_function_of_a_collector_has_its_route(watched: Watched) -> None:
 
 def test_a_service_takes_items_one_by_one(watched: Watched) -> None:
     """Also from the steps before it in the same task."""
-    node = WithService(numbers().map(_add_one)._node, Service(int), _served, "map", where=call_site())
+    node = WithService(numbers().map(_add_one)._node, Service(int), _served, "map", step=here())
 
     notes = check(Stream(node, None).map(_triple), watched)
     assert notes[".map(_add_one)"] == notes[".map(_triple)"] == ["inlined"]

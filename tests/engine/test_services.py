@@ -19,11 +19,11 @@ import dstream as ds
 from dstream.engine.spark.run.driver import ServiceListener
 from dstream.errors import CancelledError, EngineError
 from dstream.failures import failure
-from dstream.plan import ToList, Write, rewrite
-from dstream.plan.ends import SeveralEnds
-from dstream.plan.nodes import Fork
-from dstream.plan.stage_nodes import UsingBatches, WithService
-from dstream.plan.steps import call_site
+from dstream.plan import Step, ToList, Write, called, rewrite
+from dstream.plan.operations.calls import WithService
+from dstream.plan.operations.elementwise import UsingBatches
+from dstream.plan.operations.ends import Several
+from dstream.plan.operations.streams import Fork
 from dstream.spi.runtime import Service
 from dstream.stream import Stream
 
@@ -65,7 +65,10 @@ def noted(tmp_path: Path) -> Noted:
 
 def using(stream: Any, service: Any, fn: Callable[[Any, Any], Any], action: Any = "map") -> Stream[Any]:
     """Return the stream of a step with a service."""
-    return Stream(WithService(stream._node, service, fn, action, f"{action}_using", where=call_site()), stream._runtime)
+    return Stream(
+        WithService(stream._node, service, fn, action, step=called(f"{action}_using", repr(service), fn)),
+        stream._runtime,
+    )
 
 
 def doubled(service: Any, item: int) -> int:
@@ -185,7 +188,7 @@ def test_several_ends_share_a_service(engine, noted):
     """One for the run, not one for each end."""
     fork = Stream(Fork(using(engine.stream([1, 2], 2), noted.service(), doubled)._node), None)
     ends = [fork.map(abs), using(fork, noted.service(), doubled), fork.sorted(reverse=True)]
-    several = rewrite(SeveralEnds(tuple(Write(each._node, Receipts(), None, "write_to(x)") for each in ends)))
+    several = rewrite(Several(tuple(Write(each._node, Receipts(), None, step=Step(".write_to(x)")) for each in ends)))
 
     received = engine.context.running_engine().submit(several).result()
     assert received == [[(2,), (4,)], [(4,), (8,)], [(4,), (2,)]]
@@ -250,7 +253,7 @@ def test_a_cancelled_run_destroys_the_services_of_workers_that_live(spark_contex
 def test_a_worker_destroys_when_the_driver_is_gone(noted):
     """The connection breaks."""
     from dstream.engine.tasks.process import RunOfTask, shared_services
-    from dstream.plan.operations.stages import ServiceFunction
+    from dstream.plan.operations.elementwise import ServiceFunction
     from dstream.plan.steps import Step
 
     home = ServiceListener("127.0.0.1", "127.0.0.1")
@@ -269,7 +272,7 @@ _ENDING = """
 import os
 from pathlib import Path
 from dstream.engine.tasks.process import DriverAddress, RunOfTask, shared_services
-from dstream.plan.operations.stages import ServiceFunction
+from dstream.plan.operations.elementwise import ServiceFunction
 from dstream.plan.steps import Step
 from dstream.spi.runtime import Service
 

@@ -21,9 +21,9 @@ from dstream.engine.tasks.sinks import Branch, WriteEach, WriterBuffer
 from dstream.errors import CancelledError, IllegalStateError
 from dstream.explain.text import as_dot, as_mermaid
 from dstream.plan import Node, Read, explained, rewrite
-from dstream.plan.ends import SeveralEnds, Write
-from dstream.plan.nodes import Fork
-from dstream.plan.operations.stages import Several as CoreSeveral
+from dstream.plan.operations.ends import Several, Write
+from dstream.plan.operations.ends import Several as CoreSeveral
+from dstream.plan.operations.streams import Fork
 from dstream.plan.stages import Stages
 from dstream.plan.steps import Op, Step
 from dstream.session.connection import stages_on
@@ -69,10 +69,12 @@ def fork(of: Stream[Any]) -> Stream[Any]:
     return Stream(Fork(of._node), None)
 
 
-def writes(*streams: Stream[Any]) -> SeveralEnds:
+def writes(*streams: Stream[Any]) -> Several:
     """Return a plan that writes each stream."""
-    return SeveralEnds(
-        tuple(Write(each._node, Noted(), None, f"write_to({number})") for number, each in enumerate(streams))
+    return Several(
+        tuple(
+            Write(each._node, Noted(), None, step=Step(f".write_to({number})")) for number, each in enumerate(streams)
+        )
     )
 
 

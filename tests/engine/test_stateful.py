@@ -15,20 +15,21 @@ from dstream import Stream
 from dstream.engine.compiler import ClusterFacts, compiled
 from dstream.engine.physical.decisions import Ask, Done
 from dstream.errors import IllegalStateError, SerializationError, UnstableKeyError
-from dstream.plan import Partitions, call_site, rewrite
-from dstream.plan.stage_nodes import Spread, Stateful
+from dstream.plan import Partitions, here, rewrite
+from dstream.plan.operations.keyed import Stateful
+from dstream.plan.operations.streams import Spread
 
 Key = Callable[[Any], Any] | None
 
 
 def stateful(stream: Stream[Any], create: Any, fn: Any, action: Any = "map", key: Key = None) -> Stream[Any]:
     """Return the stream of what becomes of the items."""
-    return Stream(Stateful(stream._node, create, fn, action, key, where=call_site()), stream._runtime)
+    return Stream(Stateful(stream._node, create, fn, action, key, step=here()), stream._runtime)
 
 
 def spread(stream: Stream[Any], count: int | None) -> Stream[Any]:
     """Return the same items in that many partitions."""
-    return Stream(Spread(stream._node, count, where=call_site()), stream._runtime)
+    return Stream(Spread(stream._node, count, step=here()), stream._runtime)
 
 
 def running(state: list[int], item: int) -> int:

@@ -16,7 +16,9 @@ from dstream.connectors.memory import Range
 from dstream.engine.spark.port.classic import ClassicPort
 from dstream.engine.spark.run.jobs import CarriedStage, StageRunner
 from dstream.gatherers import Gatherer, fold, map_concurrent, scan, window_sliding
-from dstream.plan.stage_nodes import HashJoin, Spread, Stateful
+from dstream.plan.operations.keyed import Stateful
+from dstream.plan.operations.pairs import HashJoin
+from dstream.plan.operations.streams import Spread
 from dstream.plan.stages import Stages
 from dstream.session.connection import stages_on
 from dstream.spi import AggregateOperation

@@ -12,7 +12,7 @@ from dstream.engine.tasks.sinks import RouteToBuckets
 from dstream.failures import failure
 from dstream.operators.rows.batches import loads
 from dstream.operators.rows.operations import written, written_entries
-from dstream.plan import Read, Write, rewrite
+from dstream.plan import Read, Step, Write, rewrite
 from dstream.spi import Collector
 from reducers import to_imap
 from sources import Items
@@ -83,7 +83,7 @@ def test_the_local_engine_writes_each_bucket_once(monkeypatch):
     collector = to_imap("m", abs, lambda n: 1, operator.add).collector
     numbers = Read(Items([n % 8 for n in range(10_000)]))
 
-    receipts = LocalEngine(1).submit(rewrite(Write(numbers, Writer(), collector, "collect"))).result()
+    receipts = LocalEngine(1).submit(rewrite(Write(numbers, Writer(), collector, step=Step(".collect")))).result()
 
     assert [bucket for bucket, _ in receipts] == [0, 1, 2, 3]
     assert {key: count for _, entries in receipts for key, count in entries.items()} == dict.fromkeys(range(8), 1250)

@@ -14,8 +14,9 @@ from dstream.engine.physical.vertices import Applied, Input, Splits
 from dstream.engine.tasks.gatherers import Bordering
 from dstream.expressions import Argument, Constant, Indexed
 from dstream.operators.columns import collectors, ranks, steps, top
-from dstream.plan import Collect, ToList, rewrite
-from dstream.plan.operations.streams import Chain, Core
+from dstream.plan import Collect, ToList, called, rewrite
+from dstream.plan.operations.elementwise import Chain
+from dstream.plan.operations.streams import Node
 from dstream.plan.steps import KeyInColumns
 from dstream.session.connection import stages_on
 from dstream.spi import Collector, InColumns
@@ -94,7 +95,7 @@ def _of(known: InColumns) -> Iterator[Any]:
         yield from _of(known.downstream)
 
 
-def said(node: Core, into: Any) -> dict[str, list[str]]:
+def said(node: Node, into: Any) -> dict[str, list[str]]:
     """Return what is said of the functions of each call."""
     found: dict[str, list[str]] = {}
     for stage in stages_on(2, node, into).stages:
@@ -107,7 +108,7 @@ def said(node: Core, into: Any) -> dict[str, list[str]]:
 def check(stream: Stream[Any], watched: Watched, into: Any = None) -> dict[str, list[str]]:
     """Run a stream, and compare what is said of each function with what ran over columns."""
     node = stream._node
-    end = rewrite(ToList(node) if into is None else Collect(node, into, given=into.name or "..."))
+    end = rewrite(ToList(node) if into is None else Collect(node, into, step=called("collect", into.name or "...")))
     graph = GraphHere(end, ClusterFacts(2, 2, 2**22))
     watched.begin()
     graph.run()

@@ -59,7 +59,7 @@ def functions_of(script: tuple[str, list[str], str]) -> dict[str, str]:
 
 def _run(path: str) -> None:
     """Run a script in this process as its user would, and note what its steps call."""
-    from dstream.plan import rewrite  # here: the script has to find the modules as it would alone
+    from dstream.plan import rewrite
 
     module: Any = sys.modules[rewrite.__module__]
     made, routes = module.Op, {}

@@ -1,4 +1,4 @@
-"""What a new operation takes: its node, its core operation, what one partition does with it, and what several do."""
+"""What a new operation takes: its class, what one partition does with it, and what several do."""
 
 from __future__ import annotations
 
@@ -20,38 +20,24 @@ from dstream.engine.tasks.sinks import WriteItems
 from dstream.errors import UnsupportedError
 from dstream.operators.rows.operations import Operation, Task, operation
 from dstream.plan import Node
-from dstream.plan.operations import streams
-from dstream.plan.operations.streams import Core, End, OrderPreserving, ToList, node
+from dstream.plan.operations.ends import End, ToList
+from dstream.plan.operations.streams import OrderPreserving, Read, node
 from dstream.plan.steps import Step
-from dstream.plan.translation import core_of
 from dstream.stream import Stream
 
 
 @node
-class Last(Node):
-    """The last `count` items, as the user writes it."""
+class Last(OrderPreserving):
+    """The last `count` items."""
 
-    upstream: Node
     count: int
 
     def _arguments(self) -> Iterable[str]:
         return (str(self.count),)
 
 
-@node
-class LastOnes(OrderPreserving):
-    """The last `count` items."""
-
-    count: int
-
-
-@core_of.register
-def _(node: Last, inputs: Sequence[Core], step: Step) -> Core:
-    return LastOnes(inputs[0], node.count, step=step)
-
-
 @operation.register
-def _(node: LastOnes) -> Operation:
+def _(node: Last) -> Operation:
     return functools.partial(last_ones, node.count)
 
 
@@ -61,7 +47,7 @@ def last_ones(count: int, items: Iterator[Any], task: Task) -> Iterator[Any]:
 
 
 @compile_node.register
-def _(node: LastOnes, inputs: Sequence[Items], compiling: Compiling) -> Items:
+def _(node: Last, inputs: Sequence[Items], compiling: Compiling) -> Items:
     return across(node, inputs[0], compiling, functools.partial(LastOfEach, node))
 
 
@@ -69,7 +55,7 @@ def _(node: LastOnes, inputs: Sequence[Items], compiling: Compiling) -> Items:
 class LastOfEach(Wide):
     """The last items of each partition meet in one task."""
 
-    node: LastOnes
+    node: Last
     counts = False
 
     def begin(self, inputs: Items, partitions: int) -> Move:
@@ -108,7 +94,7 @@ class Unheard(OrderPreserving):
 
 
 @node
-class Unread(Core):
+class Unread(Node):
     """One without a handler that reads from nothing."""
 
 
@@ -118,7 +104,7 @@ class Unended(End):
 
 
 STEP = Step(".other()", None, 2, 2)
-SOURCE = streams.Read(Range(0, 1), step=STEP)
+SOURCE = Read(Range(0, 1), step=STEP)
 
 
 @pytest.mark.parametrize("plan", [ToList(Unheard(SOURCE, step=STEP), step=STEP), Unended(SOURCE, step=STEP)])

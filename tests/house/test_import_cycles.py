@@ -19,7 +19,6 @@ BACK = {
         "dstream.operators.columns.steps",
     ): "loads NumPy, where steps run over columns",
     ("dstream.operators.rows.operations", "dstream.operators.columns.top"): "loads NumPy, where NumPy made the columns",
-    ("dstream.plan.ends", "dstream.plan.failure_messages"): "only a failed run loads its words",
     ("dstream.filesystem.urls", "dstream.filesystem.object_files"): "loads obstore, for URLs of object stores alone",
     ("dstream.gatherers.concurrency", "dstream.gatherers.calls"): "loads asyncio, once a gatherer runs",
     ("dstream.session.configuration", "dstream.session.job_config"): "few programs configure their jobs",

@@ -10,7 +10,7 @@ from typing import Any
 from dstream.errors import EngineError
 from dstream.pipeline.plan import PipelinePlan, PlannedStage, PlannedWrite
 from dstream.plan import call_site
-from dstream.plan.nodes import Fork
+from dstream.plan.operations.streams import Fork
 from dstream.stream import Stream
 from reducers import to_ilist
 

@@ -16,7 +16,7 @@ from dstream.errors import IllegalStateError, JobExistsError, UnsupportedError
 from dstream.jobs.driver import Execution
 from dstream.jobs.records import JobRecords
 from dstream.plan import Read
-from dstream.plan.nodes import Fork
+from dstream.plan.operations.streams import Fork
 from dstream.testing import assert_ordered
 from reducers import to_ilist, to_imap
 from sources import Items

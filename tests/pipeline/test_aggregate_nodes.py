@@ -8,7 +8,7 @@ import pytest
 
 from collectors import AggregateOperation, co_operation, counting, to_bags, to_list
 from dstream.plan import Distinct
-from dstream.plan.stage_nodes import Aggregate, Stateful
+from dstream.plan.operations.keyed import Aggregate, Stateful
 from sources import Items
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dstream.pipeline import BatchStage
 from dstream.plan import Map, Node, topological
-from dstream.plan.nodes import Fork
+from dstream.plan.operations.streams import Fork
 from reducers import to_ilist
 from sources import Items
 

@@ -9,7 +9,7 @@ import pytest
 from dstream import JoinClause
 from dstream.pipeline.joins import FirstOfPairs, Unnested
 from dstream.plan import Map, topological
-from dstream.plan.stage_nodes import HashJoin
+from dstream.plan.operations.pairs import HashJoin
 from sources import Items
 
 

@@ -97,7 +97,7 @@ def test_stages_make_the_nodes_of_streams(name):
     node = stage._record.node
 
     assert (type(node), node.label()) == (type(stream._node), stream._node.label())
-    assert node.where is None or re.search(r"test_lazy_stages\.py$", node.where.file)
+    assert node.step.where is None or re.search(r"test_lazy_stages\.py$", node.step.where.file)
     assert stage.name == stage._record.kind == name
 
 

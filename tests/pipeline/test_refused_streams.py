@@ -11,7 +11,7 @@ import pytest
 from collectors import co_operation, counting, to_bags
 from dstream.errors import IllegalStateError, UnsupportedError
 from dstream.pipeline import BatchStage, Pipeline, StreamStage
-from dstream.plan.pipeline_nodes import StreamRead
+from dstream.plan.timestamps import StreamRead
 from dstream.windows import limiting_lag, tumbling
 from reducers import to_ilist
 from sources import Items, Iterate, watch_files

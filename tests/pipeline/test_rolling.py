@@ -9,7 +9,7 @@ import pytest
 
 from collectors import AggregateOperation, all_of, co_operation, counting, max_by, summing_int, to_list, to_set
 from dstream.pipeline.epochs import EmptyContainer, ResultSoFar, ResultSoFarOfKey
-from dstream.plan.stage_nodes import Stateful
+from dstream.plan.operations.keyed import Stateful
 from dstream.values import Entry, Optional
 
 

@@ -10,7 +10,7 @@ import pytest
 from dstream.errors import IllegalStateError, SerializationError
 from dstream.pipeline import BatchStage, Pipeline
 from dstream.plan import PartitionBy, topological
-from dstream.plan.stage_nodes import Spread
+from dstream.plan.operations.streams import Spread
 from dstream.plan.walk import steps_of
 from reducers import to_ilist
 from sources import Items

@@ -11,8 +11,9 @@ import dstream as ds
 from collectors import counting, to_bags, to_list
 from dstream.pipeline import KeyedStreamStage, KeyedWindowedStage, Pipeline, StreamStage, WindowedStage
 from dstream.plan import rewrite, topological
-from dstream.plan.operations.stages import AssignTimestamps, OverEpochs, Spread
-from dstream.plan.operations.streams import Write
+from dstream.plan.operations.ends import Write
+from dstream.plan.operations.epochs import AssignTimestamps, OverEpochs
+from dstream.plan.operations.streams import Spread
 from dstream.plan.timestamps import timed
 from dstream.windows import limiting_lag, session, sliding, tumbling
 from reducers import to_ilist
@@ -288,5 +289,5 @@ def test_counts_of_stages_leave_out_what_came_late(stamped):
     plan = stamped.pipeline.plan()
     assert [(name, type(node).__name__) for name, node in plan.last_nodes] == [
         ("lines", "Read"),
-        ("aggregate", "InTime"),
+        ("aggregate", "Filter"),
     ]

@@ -7,20 +7,20 @@ from collections.abc import Callable
 import pytest
 
 from dstream.connectors.memory import Items
-from dstream.plan import Core, Node, Read
+from dstream.plan import Node, Read, Step
 
 
 @pytest.fixture
 def source() -> Node:
     """The node of a source with three items."""
-    return Read(Items([3, 1, 2]), "source")
+    return Read(Items([3, 1, 2]), step=Step("source"))
 
 
 @pytest.fixture
-def shape() -> Callable[[Core], str]:
+def shape() -> Callable[[Node], str]:
     """Write a plan of one input for each node as names: `Read Chain Limit`."""
 
-    def names(root: Core) -> str:
+    def names(root: Node) -> str:
         found = [type(root).__name__]
         while root.inputs():
             (root,) = root.inputs()

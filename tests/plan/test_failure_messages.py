@@ -8,7 +8,7 @@ import pytest
 
 from dstream import errors
 from dstream.failures import MISSING, Failure, attach, blame, failure
-from dstream.plan import Collect, Distinct, Filter, Map, Sorted, SourceLocation, explained
+from dstream.plan import Collect, Distinct, Filter, Map, Sorted, SourceLocation, Step, explained
 from dstream.plan.failure_messages import tell
 from dstream.plan.walk import last_step, steps_of, topological
 
@@ -29,8 +29,8 @@ def chain(source, fn, calls=1):
     """Return a plan of that many maps, a filter at its end."""
     node = source
     for number in range(calls):
-        node = Map(node, fn, where=SourceLocation(USER, 12 + number))
-    return Filter(node, bool, where=SourceLocation(USER, 12 + calls))
+        node = Map(node, fn, step=Step(where=SourceLocation(USER, 12 + number)))
+    return Filter(node, bool, step=Step(where=SourceLocation(USER, 12 + calls)))
 
 
 def told(root, fn, item, number=2):
@@ -149,7 +149,7 @@ def test_items_that_cannot_be_compared(source):
 
 def test_a_duplicate_key_asks_for_a_merge(source):
     """The advice fits the message."""
-    root = Collect(source, None, "collect", "to_map(...)")
+    root = Collect(source, None, step=Step(".collect(to_map(...))"))
     error = errors.IllegalStateError("Duplicate key 1 (attempted merging values a and b)")
     blame(error, last_step(root))
     tell(error, root, "collect", None)

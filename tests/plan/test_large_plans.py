@@ -13,7 +13,8 @@ import pytest
 from dstream import Entry, Stream
 from dstream.gatherers import scan
 from dstream.plan import Filter, Limit, Map, Skip, is_bounded, is_ordered, rewrite, topological
-from dstream.plan.operations import streams as operations
+from dstream.plan.operations.elementwise import Chain
+from dstream.plan.operations.streams import Read
 
 STEPS = 20_000
 
@@ -61,7 +62,7 @@ def test_a_plan_of_20000_steps_is_rewritten_and_shown(source):
         plan = Filter(Map(plan, add_one), positive)
     core = rewrite(plan)
 
-    assert (type(core), len(core.ops), type(core.upstream)) == (operations.Chain, STEPS, operations.Read)
+    assert (type(core), len(core.ops), type(core.upstream)) == (Chain, STEPS, Read)
     assert (is_bounded(core), is_ordered(core), len(topological(plan))) == (True, True, STEPS + 1)
 
 
@@ -73,7 +74,7 @@ def test_20000_limits_and_skips_become_two_nodes(source):
     for number in range(STEPS // 2):
         plan = Limit(plan, STEPS - number)
 
-    assert [type(each) for each in topological(rewrite(plan))] == [operations.Read, operations.Limit, operations.Skip]
+    assert [type(each) for each in topological(rewrite(plan))] == [Read, Limit, Skip]
 
 
 def test_20000_streams_can_be_concatenated(local_context):

@@ -19,6 +19,7 @@ from dstream.plan import (
     SourceLocation,
     Union,
     call_site,
+    called,
     rewrite,
     unchanged,
 )
@@ -56,7 +57,7 @@ def test_an_operation_takes_other_inputs(source, make):
     ("make", "label"),
     [
         (lambda s: Map(s, len), ".map(len)"),
-        (lambda s: Map(s, unchanged, float, "as_double_stream"), ".as_double_stream()"),
+        (lambda s: Map(s, unchanged, float, step=called("as_double_stream")), ".as_double_stream()"),
         (lambda s: Filter(s, lambda n: n), ".filter(lambda)"),
         (lambda s: FlatMap(s, partial(str.split, sep=",")), ".flat_map(partial(str.split))"),
         (lambda s: Sorted(s, str.lower, True), ".sorted(key=str.lower, reverse=True)"),

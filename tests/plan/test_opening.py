@@ -9,11 +9,12 @@ import pytest
 
 import dstream as ds
 from dstream.errors import IllegalStateError
-from dstream.plan import Read, ToList, rewrite, topological
+from dstream.plan import Read, Step, ToList, rewrite, topological
 from dstream.plan.binding import opened
-from dstream.plan.ends import SeveralEnds, Write
-from dstream.plan.nodes import Fork
-from dstream.plan.stage_nodes import HashJoin, WithService
+from dstream.plan.operations.calls import WithService
+from dstream.plan.operations.ends import Several, Write
+from dstream.plan.operations.pairs import HashJoin
+from dstream.plan.operations.streams import Fork
 from dstream.spi.runtime import Service
 from dstream.stream import Stream
 from sources import Items
@@ -48,7 +49,7 @@ def test_sources_and_services_are_opened(local_context):
     named = Named("a")
     fork = Fork(Read(named))
     joined = HashJoin(fork, Read(Named("b")), abs, abs)
-    several = SeveralEnds(tuple(Write(each, None, None, "write_to(x)") for each in (joined, fork, Read(named))))
+    several = Several(tuple(Write(each, None, None, step=Step(".write_to(x)")) for each in (joined, fork, Read(named))))
 
     after = opened(several, CONTEXT)
     sources = [each.source for each in topological(after) if isinstance(each, Read)]

@@ -16,13 +16,14 @@ from dstream.plan import (
     Read,
     Sorted,
     SourceLocation,
+    Step,
     ToList,
     nothing_kept,
     recalled,
     rewrite,
     topological,
 )
-from dstream.plan.operations import streams as operations
+from dstream.plan.operations.streams import ReadCache
 
 KEPT = CacheContent([1, 2], is_ordered=True)
 
@@ -36,14 +37,14 @@ def test_a_plan_of_which_nothing_is_kept_stays_as_it_is(source):
 
 def test_what_is_kept_is_read_instead_of_what_stands_before_it(source, shape):
     """The operation has the step of the user's call."""
-    cache = Cache(Sorted(source), where=SourceLocation("a.py", 3))
+    cache = Cache(Sorted(source), step=Step(where=SourceLocation("a.py", 3)))
     core = rewrite(ToList(Map(cache, str)))
     read = recalled(core, lambda node: KEPT)
 
     assert shape(core) == "Read Sorted Cache Chain ToList"
     assert shape(read) == "ReadCache Chain ToList"
     recall, chain, _ = topological(read)
-    assert (recall.items, recall.is_ordered, recall.step.where) == (KEPT.items, True, cache.where)
+    assert (recall.items, recall.is_ordered, recall.step.where) == (KEPT.items, True, cache.step.where)
     assert (recall.step.position, chain.step) == (3, topological(core)[3].step)
 
 
@@ -54,7 +55,7 @@ def test_operations_of_two_inputs_read_what_is_kept(source, make):
     core = rewrite(make(cache, other))
     read = recalled(core, lambda node: KEPT)
 
-    assert [type(each) for each in read.inputs()] == [operations.ReadCache, operations.Limit]
+    assert [type(each) for each in read.inputs()] == [ReadCache, Limit]
     assert read.inputs()[1] is core.inputs()[1]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dstream import Stream
 from dstream.gatherers import map_concurrent
 from dstream.plan import rewrite, topological
-from dstream.plan.operations.streams import CallResults, Chain
+from dstream.plan.operations.elementwise import CallResults, Chain
 
 
 def test_a_step_and_its_guards_become_one_step():

@@ -12,17 +12,16 @@ from dstream.errors import UnsupportedError
 from dstream.failures import failure
 from dstream.gatherers import map_concurrent
 from dstream.pipeline import Pipeline
-from dstream.plan import rewrite
-from dstream.plan.keyed_nodes import PartitionBy
-from dstream.plan.nodes import Filter, FlatMap, Fork, Gather, Map, MapMulti, Node, Peek, Read, Recover, Sorted, Union
-from dstream.plan.operations import streams
-from dstream.plan.operations.stages import AssignTimestamps, OverEpochs, Spread
-from dstream.plan.pipeline_nodes import AddTimestamps, StreamRead, in_time, late_ones_of
-from dstream.plan.pipeline_nodes import OverEpochs as OverEpochsNode
-from dstream.plan.stage_nodes import HashJoin, Tally, UsingBatches, WithService
-from dstream.plan.stage_nodes import Spread as SpreadNode
+from dstream.plan import Step, called, rewrite
+from dstream.plan.operations.calls import Filter, FlatMap, Map, MapMulti, Peek, Recover, Tally, WithService
+from dstream.plan.operations.elementwise import Chain, Gather, UsingBatches
+from dstream.plan.operations.ends import ToList, Write
+from dstream.plan.operations.epochs import AssignTimestamps, OverEpochs
+from dstream.plan.operations.keyed import PartitionBy
+from dstream.plan.operations.pairs import HashJoin
+from dstream.plan.operations.streams import Fork, Node, Read, Sorted, Spread, Union
 from dstream.plan.steps import Op
-from dstream.plan.timestamps import timed
+from dstream.plan.timestamps import InstantOf, StreamRead, in_time, late_ones_of, timed
 from dstream.plan.walk import fold
 from dstream.spi import Service
 from dstream.values.time import Late
@@ -31,34 +30,36 @@ from sources import Items
 
 def endless(*items: Any) -> Node:
     """Return a source that a job would read without an end."""
-    return Read(StreamRead(Items(items)), "read")
+    return Read(StreamRead(Items(items)), step=Step("read"))
 
 
 def stamped(*items: Any) -> Node:
     """Return items that are a hundredth of their timestamps."""
-    return AddTimestamps(endless(*items), lambda n: 100 * n, lambda: None, 60.0, known_as="stamped")
+    return AssignTimestamps(
+        endless(*items), InstantOf(lambda n: 100 * n), "stamped", policy=lambda: None, step=Step(".add_timestamps()")
+    )
 
 
 def states(*upstreams: Node) -> Node:
     """Return a step over epochs."""
-    return OverEpochsNode(upstreams, None, "window")
+    return OverEpochs(upstreams, None, "window")
 
 
 def run(node: Node) -> Any:
     """Return what a lifted plan gives, with its pairs; an epoch without an engine's part: each step passes items on."""
     plan = fold(timed(rewrite(node)), _without_epochs)
-    return LocalEngine(2**30).submit(streams.ToList(plan, step=plan.step)).result()
+    return LocalEngine(2**30).submit(ToList(plan, step=plan.step)).result()
 
 
-def _without_epochs(each: streams.Core, inputs: list[streams.Core]) -> streams.Core:
+def _without_epochs(each: Node, inputs: list[Node]) -> Node:
     match each:
-        case streams.Read(source=StreamRead(source=source)):
+        case Read(source=StreamRead(source=source)):
             return dataclasses.replace(each, source=source)
         case AssignTimestamps(timestamp=timestamp):
             op = Op("map", lambda pair: (timestamp(pair[1]), pair[1]), None, each.step)
-            return streams.Chain(inputs[0], (op,), step=each.step)
+            return Chain(inputs[0], (op,), step=each.step)
         case OverEpochs():
-            return streams.Concat(tuple(inputs), True, step=each.step)
+            return Union(tuple(inputs), step=each.step)
     return each.with_inputs(inputs)
 
 
@@ -78,7 +79,7 @@ LIFTED = {
         [(100, 11), (200, 12)],
     ),
     "map_concurrent": (
-        lambda up: Gather(up, map_concurrent(2, lambda n: n * 3), name="map_concurrent"),
+        lambda up: Gather(up, map_concurrent(2, lambda n: n * 3), step=called("map_concurrent")),
         [(100, 3), (200, 6)],
     ),
     "hash_join": (
@@ -86,7 +87,7 @@ LIFTED = {
         [(100, (1, None)), (200, (2, (2, "b")))],
     ),
     "fork": (Fork, [(100, 1), (200, 2)]),
-    "rebalance": (SpreadNode, [(100, 1), (200, 2)]),
+    "rebalance": (Spread, [(100, 1), (200, 2)]),
     "union": (lambda up: Union((up, endless(7))), [(100, 1), (200, 2), (None, 7)]),
     "in time": (in_time, [(100, 1), (200, 2)]),
     "late": (lambda up: late_ones_of(Map(up, Late)), [(100, 1), (200, 2)]),
@@ -103,7 +104,7 @@ def test_functions_see_items_and_results_keep_their_timestamps(name):
 
 def test_what_stands_before_the_timestamps_is_as_it_was():
     """Its functions run on plain items, and pairs are made in the same loop."""
-    plan = timed(rewrite(AddTimestamps(Map(endless(1), abs), abs, lambda: None, 60.0)))
+    plan = timed(rewrite(AssignTimestamps(Map(endless(1), abs), abs, lambda: None, 60.0)))
     assert [op.action for op in plan.upstream.ops] == ["map", "pair"]
 
 
@@ -179,21 +180,23 @@ def test_a_dead_letter_has_the_item():
     """Whoever reads it knows nothing of pairs."""
     letters = Letters()
     step = Map(stamped(0, 2), lambda n: 10 // n)
-    sent = Recover(step, (ZeroDivisionError,), "sent", name="on_error", delivery=letters)
+    sent = Recover(
+        step, (ZeroDivisionError,), "sent", delivery=letters, step=called("on_error", "ZeroDivisionError", "into=...")
+    )
     assert (run(sent), letters) == ([(200, 5)], [0])
 
 
 def test_sinks_are_given_items():
     """A writer and its collector know nothing of timestamps; the chain before it makes no pairs."""
-    node = streams.Write(rewrite(Map(stamped(1), str)), None, None, step=rewrite(stamped(1)).step)
+    node = Write(rewrite(Map(stamped(1), str)), None, None, step=rewrite(stamped(1)).step)
     assert [op.action for op in timed(node).upstream.ops] == ["unpair", "map"]
-    node = streams.Write(rewrite(states(stamped(1))), None, None, step=node.step)
+    node = Write(rewrite(states(stamped(1))), None, None, step=node.step)
     assert [op.action for op in timed(node).upstream.ops] == ["unpair"]
 
 
 def test_no_item_is_moved():
     """A watermark could not pass what spreads the items."""
-    plan = timed(rewrite(states(SpreadNode(Map(SpreadNode(endless(1)), abs)))))
+    plan = timed(rewrite(states(Spread(Map(Spread(endless(1)), abs)))))
     assert not isinstance(plan.upstreams[0].upstream, Spread)
 
 
@@ -226,6 +229,6 @@ def test_the_right_side_of_a_join_must_end():
 
 def test_calls_that_tasks_share_are_refused():
     """Their items would move, and watermarks stay behind."""
-    calls = Gather(endless(1), map_concurrent(2, abs, rate=5.0), name="map_concurrent")
+    calls = Gather(endless(1), map_concurrent(2, abs, rate=5.0), step=called("map_concurrent"))
     with pytest.raises(UnsupportedError, match="leave rate= and cache= out"):
         timed(rewrite(states(calls)))

@@ -310,7 +310,7 @@ def test_explain_names_the_route_of_each_function(unstarted, capsys):
 def test_explain_says_why_a_function_has_its_route(unstarted, capsys):
     """With the place, and what to write instead."""
     stream = unstarted.stream(["a"]).map(lambda value: [value]).filter(lambda value: value[0] > 1).map(len)
-    line = stream._node.where.line
+    line = stream._node.step.where.line
     reasons = _routes(stream, capsys, routes=True)
 
     assert reasons[0].startswith(

@@ -125,7 +125,7 @@ def test_equal_items_past_the_memory_bound_are_called_once(monkeypatch):
     from dstream.operators.rows.gatherers import called_once
     from dstream.operators.rows.operations import operation
     from dstream.plan import rewrite
-    from dstream.plan.operations.streams import CallResults
+    from dstream.plan.operations.elementwise import CallResults
 
     calls = []
     stream = Stream.of(1).gather(map_concurrent(4, lambda n: calls.append(n) or n % 7, cache=True))

@@ -10,7 +10,6 @@ from dstream import DoubleStream, IntStream, IStreamList, IStreamMap, Optional, 
 from dstream.core import AbstractProcessor, FlatMapper
 from dstream.pipeline import BatchStage, KeyedStage, KeyedStreamStage, StreamStage
 from dstream.plan import Limit
-from dstream.plan.operations import streams
 from dstream.testing import Parts, assert_fails, check_collector, watch
 from dstream.windows import tumbling
 from reducers import to_imap
@@ -106,7 +105,7 @@ def of_the_other_kind(
     print(mapped)
 
 
-def changed_plans(plan: Limit, operation: streams.Limit) -> None:
+def changed_plans(plan: Limit, operation: Limit) -> None:
     """Plans are values: nodes and operations that are there do not change."""
     plan.count = 4  # type: ignore[misc]  # pyright: ignore[reportAttributeAccessIssue]
     operation.count = 4  # type: ignore[misc]  # pyright: ignore[reportAttributeAccessIssue]

@@ -51,24 +51,11 @@ from dstream.engine.tasks.sinks import Accumulate, Act, RoutePartialsToBuckets, 
 from dstream.operators.rows.operations import operation, written, written_entries, written_results
 from dstream.operators.state.epochs import telling
 from dstream.plan.graphs import GraphVertex, LastVertices, groups_of, last_vertices, with_parallelism
-from dstream.plan.operations.stages import Aggregate, ProcessorGraph
-from dstream.plan.operations.streams import (
-    Chain,
-    Collect,
-    Columns,
-    Concat,
-    Core,
-    ForEachPartition,
-    Gather,
-    Hint,
-    Limit,
-    Loop,
-    Partitions,
-    Read,
-    Skip,
-    ToList,
-    Write,
-)
+from dstream.plan.operations.elementwise import Chain, Gather
+from dstream.plan.operations.ends import Collect, Columns, ForEachPartition, Loop, Partitions, ToList, Write
+from dstream.plan.operations.epochs import ProcessorGraph
+from dstream.plan.operations.keyed import Aggregate
+from dstream.plan.operations.streams import Concat, Hint, Limit, Node, Read, Skip
 from dstream.plan.properties import guards_of, is_bounded
 from dstream.plan.steps import Op
 from dstream.plan.walk import fold, topological
@@ -123,7 +110,7 @@ def _arriving(blocks: Chain, before: ProcessorGraph, compiling: Compiling) -> It
     """Return the items of the edge into the vertices: of a source, or of what is left of the graph."""
     graph = blocks.upstream
 
-    def compiled(node: Core, inputs: Sequence[Items]) -> Items:
+    def compiled(node: Node, inputs: Sequence[Items]) -> Items:
         if node is graph and before.graph.vertices:
             return in_parts(before, inputs, compiling)
         if node is graph or (node is blocks and not before.graph.vertices):
@@ -162,7 +149,7 @@ def _(end: Loop, compiling: Compiling) -> Ending:
     return Pulled(compiling.items_of(last), limit, skipped, ends)
 
 
-def _page(last: Core) -> tuple[int, Limit | None]:
+def _page(last: Node) -> tuple[int, Limit | None]:
     """Return how many items to leave out before a limit, and the limit, if a plan ends in these two."""
     if isinstance(last, Skip) and last.count <= FEW and isinstance(last.upstream, Limit):
         return last.count, last.upstream
@@ -209,7 +196,7 @@ def _collector_read(
     return collector_read(collector, compiling.namespaces, is_verified=compiling.facts.columns == "verify")
 
 
-def _has_letters(root: Core) -> bool:
+def _has_letters(root: Node) -> bool:
     return any(guard.treatment == "sent" for guard in guards_of(topological(root)))
 
 
@@ -360,7 +347,7 @@ class Buckets(OfOne):
         return Done(last=Last(Vertex(buckets, WriteItems(), step), Listed()))
 
 
-def reads_only(root: Core) -> bool:
+def reads_only(root: Node) -> bool:
     """Say whether one stage gives the items of a plan, so that dividing its sources further changes nothing else."""
     return all(isinstance(node, _READING) for node in topological(root))
 
@@ -383,7 +370,7 @@ class Apart:
     behind: tuple[Chain, ...]
 
 
-def reduced_apart(last: Core, collector: Collector[Any, Any, Any]) -> Apart | None:
+def reduced_apart(last: Node, collector: Collector[Any, Any, Any]) -> Apart | None:
     """Return the gatherer whose results are only reduced, if they can be so apart from those across borders.
 
     What `peek` steps see and what is noted of failures would not be in order then.

@@ -29,7 +29,7 @@ from dstream.engine.physical.vertices import (
 )
 from dstream.engine.tasks.shards import ReadShards, RouteToShards
 from dstream.operators.state.epochs import applying, applying_all, reducing, stamping, telling
-from dstream.plan.operations.stages import AssignTimestamps, OverEpochs
+from dstream.plan.operations.epochs import AssignTimestamps, OverEpochs
 from dstream.plan.steps import Op
 from dstream.spi.source import SizedSource
 

@@ -29,7 +29,7 @@ from dstream.expressions.tree import (
 )
 from dstream.failures import is_our_name
 from dstream.operators.columns.capabilities import obstacle_to_step, operators_of, unsupported
-from dstream.plan.operations.stages import ServiceFunction
+from dstream.plan.operations.elementwise import ServiceFunction
 from dstream.plan.steps import Emitted, KeyInColumns, Op, StepEvaluation, unchanged
 from dstream.spi import Collector, InColumns
 from dstream.values import Predicate

@@ -48,7 +48,8 @@ from dstream.operators.rows import gatherers as gatherers
 from dstream.operators.rows.batches import dumps_items, loads
 from dstream.operators.rows.gatherers import called_once, calls_of, finish, state_of_part
 from dstream.operators.rows.operations import Operation, operation
-from dstream.plan.operations.streams import CallResults, Chain, Core, Gather, Hint, Read
+from dstream.plan.operations.elementwise import CallResults, Chain, Gather
+from dstream.plan.operations.streams import Hint, Node, Read
 from dstream.plan.properties import is_bounded
 from dstream.plan.stages import SEVERAL_PARTITIONS
 from dstream.plan.steps import Op, unchanged
@@ -89,7 +90,7 @@ def _wide(node: Gather, decided: Sequence[Evaluation]) -> Wide:
 def reads_ahead(node: Gather) -> bool:
     """Say whether each partition may read the items that follow it itself, since nothing of the user's makes them."""
     kind = node.gatherer.parallel
-    upstream: Core = node.upstream
+    upstream: Node = node.upstream
     while isinstance(upstream, Chain | Hint):
         if isinstance(upstream, Chain) and not all(map(_is_unseen, upstream.ops)):
             return False
@@ -295,7 +296,7 @@ def _(node: CallResults, inputs: Sequence[Items], compiling: Compiling) -> Items
     return (compiling.decide(CallsFirst(items, node)),) if calls_run_first(node, compiling.root) else items
 
 
-def calls_run_first(node: CallResults, root: Core) -> bool:
+def calls_run_first(node: CallResults, root: Node) -> bool:
     """Say whether calls that have a rate or a cache run in a job of their own: more than one way leads from them on."""
     ways = {id(root): 1}
     for each in reversed(topological(root)):

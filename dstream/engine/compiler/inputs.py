@@ -36,8 +36,9 @@ from dstream.operators.rows import services as services
 from dstream.operators.rows.cache_source import read_here
 from dstream.operators.rows.guards import shipped
 from dstream.operators.rows.operations import Task, operation
-from dstream.plan.operations.stages import Fork, Several, UsingBatches
-from dstream.plan.operations.streams import Cache, Chain, Concat, Core, Hint, Read, ReadCache, Table, Write
+from dstream.plan.operations.elementwise import Chain, UsingBatches
+from dstream.plan.operations.ends import Several, Write
+from dstream.plan.operations.streams import Cache, Concat, Fork, Hint, Node, Read, ReadCache, Table
 from dstream.plan.steps import Op, Step
 from dstream.plan.walk import topological
 from dstream.processors.tasks import ProcessorNumbers
@@ -256,9 +257,9 @@ def _ops(end: Write, compiling: Compiling) -> tuple[tuple[Op, ...], tuple[Evalua
     return tuple(op for ops, _, _ in found for op in ops), tuple(each for *_, decided in found for each in decided)
 
 
-def _upstreams(end: Write) -> list[Core]:
+def _upstreams(end: Write) -> list[Node]:
     """Return what an end reads from, up to the fork."""
-    line: list[Core] = [end.upstream]
+    line: list[Node] = [end.upstream]
     while isinstance(line[-1], Chain | Hint):
         line.append(line[-1].upstream)
     return line

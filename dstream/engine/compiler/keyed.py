@@ -50,8 +50,8 @@ from dstream.engine.tasks.sinks import RouteByKey, RouteByPlace, WriteItems
 from dstream.engine.tasks.stage import Sink
 from dstream.operators.rows.aggregates import at_places, calls_of, finishing, partial
 from dstream.operators.rows.operations import guarded, operation
-from dstream.plan.operations.stages import Aggregate, Spread, Stateful
-from dstream.plan.operations.streams import Core, Distinct, PartitionBy
+from dstream.plan.operations.keyed import Aggregate, Distinct, PartitionBy, Stateful
+from dstream.plan.operations.streams import Node, Spread
 from dstream.spi import identity
 
 __all__ = ["back_in_place", "partials"]
@@ -107,7 +107,7 @@ _FIRSTS_MEET = "the first items of each key, one from each task, meet in one pla
 _FIRSTS = "the first item of each key"
 
 
-def back_in_place(node: Core, rows: Taken, targets: int) -> Items:
+def back_in_place(node: Node, rows: Taken, targets: int) -> Items:
     """Return the items of (place, item) pairs in the order of their places."""
     placed = Rows((rows,), targets, is_ordered=True, why=_BACK)
     return piped((placed,), node, in_place_order, _IN_ORDER)

@@ -35,7 +35,8 @@ from dstream.engine.tasks.sinks import WriteItems, WritePrefix
 from dstream.engine.tasks.sorting import RouteByRange, SortRuns, merge_ranges
 from dstream.engine.tasks.stage import Piece, Sink
 from dstream.operators.rows.operations import Operation, operation
-from dstream.plan.operations.streams import Chain, Core, DropWhile, Hint, Limit, Read, Skip, Sorted, TakeWhile, Top
+from dstream.plan.operations.elementwise import Chain
+from dstream.plan.operations.streams import DropWhile, Hint, Limit, Node, Read, Skip, Sorted, TakeWhile, Top
 from dstream.plan.steps import KeyInColumns
 
 __all__ = ["is_generated"]
@@ -62,7 +63,7 @@ def _(node: Limit, inputs: Sequence[Items], compiling: Compiling) -> Items:
     return across(node, inputs[0], compiling, wide)
 
 
-def is_generated(node: Core) -> bool:
+def is_generated(node: Node) -> bool:
     """Say whether each partition of `node` is endless by itself: what `generate` makes, step by step."""
     while isinstance(node, Chain | Hint):
         node = node.upstream

@@ -50,7 +50,7 @@ from dstream.operators.joins.pairs import SideBySide, cogroup_batches, join_batc
 from dstream.operators.rows.keys import Side, sides_of
 from dstream.operators.rows.operations import Task, some
 from dstream.plan.operations.pairs import AsOf, CoGroup, HashJoin, Join, SemiJoin, Zip
-from dstream.plan.operations.streams import Core
+from dstream.plan.operations.streams import Node
 
 __all__ = ["Broadcast", "Stretches", "may_be_small"]
 
@@ -79,7 +79,7 @@ def _(node: CoGroup | AsOf, inputs: Sequence[Items], compiling: Compiling) -> It
     return (compiling.decide(Meet(node, left, right, compiling.facts, (), True)),)
 
 
-def may_be_small(node: Join, is_bounded: Callable[[Core], bool]) -> list[IsLeft]:
+def may_be_small(node: Join, is_bounded: Callable[[Node], bool]) -> list[IsLeft]:
     """Return which sides may travel to the other one, in the order in which they are looked at."""
     candidates = {"inner": [False, True], "left": [False], "right": [True], "full": []}[node.how]
     return [is_left for is_left in candidates if is_bounded(node.left if is_left else node.right)]

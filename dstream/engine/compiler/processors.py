@@ -40,7 +40,7 @@ from dstream.engine.tasks.stage import Piece
 from dstream.operators.rows.operations import Operation
 from dstream.operators.state.epochs import telling
 from dstream.plan.graphs import GraphEdge, GraphVertex, Routing, VertexGraph, with_parallelism
-from dstream.plan.operations.stages import ProcessorGraph
+from dstream.plan.operations.epochs import ProcessorGraph
 from dstream.plan.steps import Op, Step
 from dstream.processors.edges import graph_groups
 from dstream.processors.tasks import (

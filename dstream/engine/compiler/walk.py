@@ -18,8 +18,9 @@ from dstream.expressions.resolution import Namespaces
 from dstream.failures import is_our_name
 from dstream.operators.rows.guards import Action
 from dstream.operators.rows.operations import Operation, operation
-from dstream.plan.operations.stages import Several as SeveralEnds
-from dstream.plan.operations.streams import CallResults, Core, End, Limit, TakeWhile
+from dstream.plan.operations.elementwise import CallResults
+from dstream.plan.operations.ends import End, Several
+from dstream.plan.operations.streams import Limit, Node, TakeWhile
 from dstream.plan.properties import bounded_operations, ordered_operations
 from dstream.plan.walk import fold
 from dstream.spi import Collector, Gatherer
@@ -89,7 +90,7 @@ class Compiling:
         namespaces: what is known of the globals that functions look at.
     """
 
-    root: End | SeveralEnds
+    root: End | Several
     facts: ClusterFacts
     actions: dict[int, Action] = field(default_factory=dict)
     decisions: list[Decision] = field(default_factory=list)
@@ -98,15 +99,15 @@ class Compiling:
     def __post_init__(self) -> None:
         self._bounded, self._ordered = bounded_operations(self.root), ordered_operations(self.root)
 
-    def is_bounded(self, node: Core) -> bool:
+    def is_bounded(self, node: Node) -> bool:
         """Say whether the items of an operation end."""
         return self._bounded[id(node)]
 
-    def is_ordered(self, node: Core) -> bool:
+    def is_ordered(self, node: Node) -> bool:
         """Say whether the items of an operation have an encounter order that must be kept."""
         return self._ordered[id(node)]
 
-    def items_of(self, node: Core) -> Items:
+    def items_of(self, node: Node) -> Items:
         """Return the items of an operation, compiled with all that it reads from."""
         return fold(node, lambda each, inputs: compile_node(each, inputs, self))
 
@@ -116,7 +117,7 @@ class Compiling:
         return Pending(len(self.decisions) - 1)
 
 
-def compiled(end: End | SeveralEnds, facts: ClusterFacts) -> tuple[Graph, dict[int, Action]]:
+def compiled(end: End | Several, facts: ClusterFacts) -> tuple[Graph, dict[int, Action]]:
     """Return the graph of a plan, and what `peek` steps call in this process, by their channels."""
     compiling = Compiling(end, facts)
     ending = compile_end(end, compiling)
@@ -124,13 +125,13 @@ def compiled(end: End | SeveralEnds, facts: ClusterFacts) -> tuple[Graph, dict[i
 
 
 @functools.singledispatch
-def compile_end(end: End | SeveralEnds, compiling: Compiling) -> Ending:
+def compile_end(end: End | Several, compiling: Compiling) -> Ending:
     """Return what becomes of the items before `end`."""
     raise UnsupportedError(f"the Spark engine does not run a plan that ends in {end!r}")
 
 
 @functools.singledispatch
-def compile_node(node: Core, inputs: Sequence[Items], compiling: Compiling) -> Items:
+def compile_node(node: Node, inputs: Sequence[Items], compiling: Compiling) -> Items:
     """Return the items of an operation, given those of the operations that it reads from."""
     raise UnsupportedError(f"the Spark engine does not run {node.label()}")
 
@@ -172,7 +173,7 @@ class Across:
         decided: what was decided of the functions that the one partition calls.
     """
 
-    node: Core
+    node: Node
     items: Items
     narrow: Operation
     wide: Wide
@@ -197,7 +198,7 @@ class Across:
 
 
 def across(
-    node: Core,
+    node: Node,
     items: Items,
     compiling: Compiling,
     wide: Callable[[], Wide],
@@ -221,7 +222,7 @@ def across(
     return (compiling.decide(Across(node, items, narrow, wide(), ends, decided)),)
 
 
-def _endless_in_one_task(node: Core, items: Items) -> Items:
+def _endless_in_one_task(node: Node, items: Items) -> Items:
     """Let one task read items that do not end, unless a prefix of them, which does end, is wanted."""
     if all(isinstance(each, Splits) for each in items):
         return in_one_task(items)
@@ -233,12 +234,12 @@ def _endless_in_one_task(node: Core, items: Items) -> Items:
     )
 
 
-def called_by(node: Core, facts: ClusterFacts) -> tuple[Evaluation, ...]:
+def called_by(node: Node, facts: ClusterFacts) -> tuple[Evaluation, ...]:
     """Return what is decided of the functions of an operation that takes items one by one; nothing if none is read."""
     return called_as(node, [*(["fn"] if isinstance(node, CallResults) else []), *_names(node)], facts)
 
 
-def called_as(node: Core, names: Iterable[str], facts: ClusterFacts) -> tuple[Evaluation, ...]:
+def called_as(node: Node, names: Iterable[str], facts: ClusterFacts) -> tuple[Evaluation, ...]:
     """Return the same of functions that are called so; what has to do with them names itself by its call."""
     if not facts.reads_functions:
         return ()

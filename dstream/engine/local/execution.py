@@ -16,19 +16,20 @@ from dstream.errors import UnsupportedError
 from dstream.failures import naming
 from dstream.operators.rows.caches import Caches
 from dstream.operators.rows.operations import by_bucket, partial_groups, written, written_entries
-from dstream.plan.operations.pairs import TwoStreams
-from dstream.plan.operations.stages import AssignTimestamps, Fork, OverEpochs, ProcessorGraph, Several
-from dstream.plan.operations.streams import (
-    Cache,
+from dstream.plan.operations.ends import (
     Collect,
     Columns,
     End,
     ForEachPartition,
     Loop,
     Partitions,
+    Several,
     ToList,
     Write,
 )
+from dstream.plan.operations.epochs import AssignTimestamps, OverEpochs, ProcessorGraph
+from dstream.plan.operations.pairs import TwoStreams
+from dstream.plan.operations.streams import Cache, Fork
 from dstream.plan.properties import check
 from dstream.plan.steps import Step
 from dstream.plan.walk import of_one_run, recalled, topological

@@ -14,7 +14,7 @@ from dstream.operators.joins.nearest import Nearest
 from dstream.operators.joins.pairs import SideBySide
 from dstream.operators.rows.keys import sides_of
 from dstream.plan.operations.pairs import AsOf, CoGroup, HashJoin, Join, SemiJoin, Zip
-from dstream.plan.operations.streams import Core
+from dstream.plan.operations.streams import Node
 
 __all__: list[str] = []
 
@@ -65,7 +65,7 @@ def _(node: HashJoin, items: Iterator[Any], task: LocalTask) -> Iterator[Any]:
     return looked_up(table, node.left_key, node.is_inner, node.step, items)
 
 
-def _table(side: RightSide, right: Core, task: LocalTask) -> LookupTable:
+def _table(side: RightSide, right: Node, task: LocalTask) -> LookupTable:
     return table_here(side, opened_later(right, task))
 
 

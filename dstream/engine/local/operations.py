@@ -28,9 +28,11 @@ from dstream.operators.rows.guards import HandlerOfMisread, items_of
 from dstream.operators.rows.operations import ItemCount, Watermarks, operation
 from dstream.operators.rows.services import TaskServices
 from dstream.operators.rows.stack import Depth, relayed, stack_is_deep
+from dstream.plan.operations.elementwise import CallResults, ServiceFunction
+from dstream.plan.operations.epochs import OverEpochs, ProcessorGraph
+from dstream.plan.operations.keyed import Aggregate
 from dstream.plan.operations.pairs import CoGroup, TwoStreams
-from dstream.plan.operations.stages import Aggregate, OverEpochs, ProcessorGraph, ServiceFunction, Spread
-from dstream.plan.operations.streams import Cache, CallResults, Concat, Core, Hint, Read, ReadCache, Table, Unary
+from dstream.plan.operations.streams import Cache, Concat, Hint, Node, Read, ReadCache, Spread, Table, Unary
 from dstream.plan.properties import bounded_operations, is_of_epoch, is_ordered, served_steps
 from dstream.plan.steps import Guard, Op, Step
 from dstream.plan.walk import CacheContent, topological
@@ -44,7 +46,7 @@ def cores_here() -> int:
     return len(known(0)) if known is not None else os.cpu_count() or 1
 
 
-Kinds = frozenset[type[Core]]
+Kinds = frozenset[type[Node]]
 """Those of the operations of a plan."""
 
 _ENDING = frozenset((CallResults, ProcessorGraph))
@@ -72,7 +74,7 @@ class LocalTask:
         progress: Progress,
         caches: Caches,
         call: Call,
-        core: Core,
+        core: Node,
         kinds: Kinds,
         cancellation: Cancellation,
     ) -> None:
@@ -173,9 +175,9 @@ def no_data_frames() -> UnsupportedError:
     return UnsupportedError("the local engine has no DataFrames: use to_arrow(), or connect() with the Spark engine")
 
 
-def opened(root: Core, task: LocalTask) -> Iterator[Any]:
+def opened(root: Node, task: LocalTask) -> Iterator[Any]:
     """Open a plan: down to where the items come from, then up again, without recursion."""
-    path: list[Core] = []
+    path: list[Node] = []
     node = root
     while isinstance(node, Unary | TwoStreams | Aggregate | OverEpochs) and node.inputs():
         path.append(node)
@@ -192,13 +194,13 @@ _FRAMES_PUT_ASIDE = 12
 """How many frames one has that puts all items aside, at most: an aggregate by key has ten (CPython 3.11)."""
 
 
-def opened_later(root: Core, task: LocalTask) -> Iterator[Any]:
+def opened_later(root: Node, task: LocalTask) -> Iterator[Any]:
     """Open a plan that another one reads beside its own when the first item is asked for, on a stack with room."""
     yield from relayed(opened_later(root, task)) if stack_is_deep() else opened(root, task)
 
 
 @functools.singledispatch
-def start(node: Core, task: LocalTask) -> Iterator[Any]:
+def start(node: Node, task: LocalTask) -> Iterator[Any]:
     """Open an operation that reads from no other one.
 
     Raises:
@@ -236,7 +238,7 @@ def _(node: Concat, task: LocalTask) -> Iterator[Any]:
 
 
 @functools.singledispatch
-def apply(node: Core, items: Iterator[Any], task: LocalTask) -> Iterator[Any]:
+def apply(node: Node, items: Iterator[Any], task: LocalTask) -> Iterator[Any]:
     """Return what an operation makes of the items of its first input."""
     return operation(node)(items, task)
 

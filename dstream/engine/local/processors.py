@@ -12,8 +12,11 @@ from dstream.operators.rows.aggregates import finishing, partial
 from dstream.operators.rows.operations import Task, operation
 from dstream.operators.state.epochs import reducing, telling
 from dstream.plan.graphs import GraphVertex, LastVertices, groups_of, last_vertices, with_parallelism
-from dstream.plan.operations.stages import Aggregate, OverEpochs, ProcessorGraph
-from dstream.plan.operations.streams import Chain, Core, Read, Write
+from dstream.plan.operations.elementwise import Chain
+from dstream.plan.operations.ends import Write
+from dstream.plan.operations.epochs import OverEpochs, ProcessorGraph
+from dstream.plan.operations.keyed import Aggregate
+from dstream.plan.operations.streams import Node, Read
 from dstream.plan.properties import is_bounded
 from dstream.plan.steps import Op
 from dstream.processors.groups import GroupInput, GroupOutput, GroupShuffle
@@ -48,7 +51,7 @@ def _(node: ProcessorGraph, task: LocalTask) -> Iterator[Any]:
     return runs(in_turn(inlets, streams, task), task)
 
 
-def _of_senders(edge: GraphEdge, node: Core, task: LocalTask) -> list[Iterator[Any]]:
+def _of_senders(edge: GraphEdge, node: Node, task: LocalTask) -> list[Iterator[Any]]:
     """Return the items of each part of a source that sends by an edge, if that matters."""
     path, root = [], node
     while isinstance(root, Chain):
@@ -62,7 +65,7 @@ def _of_senders(edge: GraphEdge, node: Core, task: LocalTask) -> list[Iterator[A
     return parts
 
 
-def entries_of_graph(end: Write, opened: Callable[[Core], Iterator[Any]], task: Task) -> Iterator[Any] | None:
+def entries_of_graph(end: Write, opened: Callable[[Node], Iterator[Any]], task: Task) -> Iterator[Any] | None:
     """Return the entries that a graph gives to a map; None: its processors give them.
 
     Args:

@@ -24,7 +24,7 @@ from dstream.engine.tasks.rows import Row
 from dstream.engine.tasks.stage import Piece, Sink
 from dstream.expressions.reader import Unreadable
 from dstream.operators.rows.operations import Operation
-from dstream.plan.operations.streams import Core, Read, Table
+from dstream.plan.operations.streams import Node, Read, Table
 from dstream.plan.steps import Step
 
 __all__ = [
@@ -227,7 +227,7 @@ class Applied(NamedTuple):
         beside: the vertices whose rows came to the caller's process and are sent to every task of this operation.
     """
 
-    node: Core | None
+    node: Node | None
     operation: Operation | None
     note: str = ""
     decided: Sequence[Evaluation | None] = ()
@@ -406,7 +406,7 @@ _MANY = 128
 
 def piped(
     inputs: Items,
-    node: Core | None,
+    node: Node | None,
     operation: Operation | None,
     note: str = "",
     decided: Sequence[Evaluation | None] = (),

@@ -28,7 +28,7 @@ from dstream.errors import EngineError
 from dstream.failures.transport import WorkerFailure, raise_to_driver
 from dstream.operators.joins.lookup import LookupTable, table_of
 from dstream.operators.rows.services import TaskServices
-from dstream.plan.operations.stages import ServiceFunction
+from dstream.plan.operations.elementwise import ServiceFunction
 from dstream.plan.steps import Step
 from dstream.values.attachments import JobFiles
 

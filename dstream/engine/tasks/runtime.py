@@ -19,7 +19,7 @@ from dstream.operators.rows.batches import Batcher, dumps_items, loads
 from dstream.operators.rows.operations import ItemCount, Task, Watermarks, in_chain
 from dstream.operators.rows.services import TaskServices
 from dstream.operators.rows.spill import Run
-from dstream.plan.operations.stages import ServiceFunction
+from dstream.plan.operations.elementwise import ServiceFunction
 from dstream.plan.steps import Guard, Op, Step
 
 __all__ = ["FEW_BYTES", "CountItems", "SideRows", "StageTask"]

@@ -19,13 +19,12 @@ from dstream.pipeline.plan import PartitionedSource, PipelinePlan
 from dstream.plan import Node, rewrite, topological
 from dstream.plan.binding import opened
 from dstream.plan.graphs import VertexGraph, with_parallelism
-from dstream.plan.nodes import Read as ReadNode
+from dstream.plan.operations.ends import Several, Write
+from dstream.plan.operations.epochs import AssignTimestamps, OverEpochs, ProcessorGraph
 from dstream.plan.operations.pairs import HashJoin
-from dstream.plan.operations.stages import AssignTimestamps, Fork, OverEpochs, ProcessorGraph, Several
-from dstream.plan.operations.streams import Cache, CacheIdentity, Concat, Core, Read, Unary, Write
-from dstream.plan.pipeline_nodes import StreamRead
+from dstream.plan.operations.streams import Cache, CacheIdentity, Concat, Fork, Read, Unary
 from dstream.plan.steps import Step
-from dstream.plan.timestamps import timed
+from dstream.plan.timestamps import StreamRead, timed
 from dstream.processors.epochs import GraphOperator, in_steps
 from dstream.spi import MapWriter, Streamable, StreamSource, Writer
 from dstream.spi.epochs import OfFixedShards, PartitionReceipt, PartitionTime, StepReceipt, StepState, Tick
@@ -204,7 +203,7 @@ def open_plan(
     )
 
 
-def _origins_of(root: Core, step: Step, reads: Mapping[int, str]) -> frozenset[str]:
+def _origins_of(root: Node, step: Step, reads: Mapping[int, str]) -> frozenset[str]:
     """Return the names of an operation's origins; parts of a graph tell each other of an end."""
     above = list(_reached([root], []))
     endless = (each for each in above if isinstance(each, OverEpochs) and each.step is not step)
@@ -216,7 +215,7 @@ def _origins_of(root: Core, step: Step, reads: Mapping[int, str]) -> frozenset[s
     )
 
 
-def _refreshed(order: Sequence[Core]) -> dict[int, float]:
+def _refreshed(order: Sequence[Node]) -> dict[int, float]:
     """Return how long sides of joins are kept that are read again, with all that is kept above them."""
     found: dict[int, float] = {}
     for join in order:
@@ -232,7 +231,7 @@ def _with_kept_sides(several: Several) -> Several:
     A driver that goes on with the job reads it again. What several joins read is computed once in each run (`Fork`),
     and so is not kept by itself.
     """
-    became: dict[int, Core] = {}
+    became: dict[int, Node] = {}
     for node in topological(several):
         made = node.with_inputs([became[id(each)] for each in node.inputs()])
         if isinstance(made, HashJoin) and made.refresh_every is not None:
@@ -243,9 +242,9 @@ def _with_kept_sides(several: Several) -> Several:
     return cast(Several, became[id(several)])
 
 
-def _with_own_caches(right: Core) -> Core:
+def _with_own_caches(right: Node) -> Node:
     """Return the same side with caches of its own for rows that others cache too: they do not read them again."""
-    became: dict[int, Core] = {}
+    became: dict[int, Node] = {}
     for node in topological(right):
         before = list(node.inputs())
         inputs = [became[id(each)] for each in before]
@@ -261,16 +260,18 @@ def _names_of_sources(plan: PipelinePlan, before: Sequence[Node], after: Sequenc
     others = [each for each in plan.stages if not each.upstreams and each.name not in stage_of.values()]
     names: dict[int, str] = {}
     for node, is_open in zip(before, after, strict=True):
-        if isinstance(node, ReadNode) and isinstance(is_open, ReadNode):
-            found = stage_of.get(id(node)) or next((each.name for each in others if each.where == node.where), None)
+        if isinstance(node, Read) and isinstance(is_open, Read):
+            found = stage_of.get(id(node)) or next(
+                (each.name for each in others if each.where == node.step.where), None
+            )
             names.setdefault(id(is_open.source), found or f"source-{len(names) + 1}")
             others = [each for each in others if each.name != found]
     return names
 
 
-def _passing(core: Core) -> tuple[list[Read], set[int]]:
+def _passing(core: Node) -> tuple[list[Read], set[int]]:
     """Return the reads whose items pass by, epoch after epoch, and the `id` of those that a join keeps."""
-    passing, held = [core], list[Core]()
+    passing, held = [core], list[Node]()
     found: dict[int, Read] = {}
     for node in _reached(passing, held):
         if isinstance(node, Read):
@@ -278,7 +279,7 @@ def _passing(core: Core) -> tuple[list[Read], set[int]]:
     return list(found.values()), {id(each) for root in held for each in topological(root)}
 
 
-def _reached(stack: list[Core], held: list[Core]) -> Iterator[Core]:
+def _reached(stack: list[Node], held: list[Node]) -> Iterator[Node]:
     """Give each operation once, without the right sides of hash joins, which come into `held`."""
     seen: set[int] = set()
     while stack:
@@ -300,9 +301,9 @@ def _streamed(read: Read) -> StreamSource[Any]:
     return source.as_stream() if isinstance(source, Streamable) else BoundedAsStream(read.source)
 
 
-def _above(root: Core, kind: type[Any]) -> Iterable[Any]:
+def _above(root: Node, kind: type[Any]) -> Iterable[Any]:
     """Return the upstream operations of a kind, up to the first of them on each path."""
-    found: dict[int, Core] = {}
+    found: dict[int, Node] = {}
     stack = list(root.inputs())
     seen: set[int] = set()
     while stack:
@@ -362,7 +363,7 @@ class _Copy(NamedTuple):
 
     source: str
     range: Range | None
-    node: Core
+    node: Node
 
 
 class _Filling:
@@ -378,7 +379,7 @@ class _Filling:
             if not isinstance(node, AssignTimestamps)
         }
         self._copies: dict[int, list[_Copy]] = {}
-        self._became: dict[int, Core] = {}
+        self._became: dict[int, Node] = {}
 
     def result(self) -> Several:
         for node in topological(self._plan.several):
@@ -391,7 +392,7 @@ class _Filling:
         written = tuple(_written(end, writer) for end, writer in ends)
         return dataclasses.replace(several, ends=written, is_epoch=True, is_small=self._epoch.is_small)
 
-    def _filled(self, node: Core) -> Core:
+    def _filled(self, node: Node) -> Node:
         if isinstance(node, AssignTimestamps):
             return self._stamped(node)
         if isinstance(node, Read):
@@ -405,13 +406,13 @@ class _Filling:
         kept = self._epoch.kept.get(id(node))
         return made if kept is None or not isinstance(made, Cache) else dataclasses.replace(made, identity=kept)
 
-    def _one(self, node: Core) -> Core:
+    def _one(self, node: Node) -> Node:
         """Return the reader of all ranges of a source, or the replacement of an operation."""
         if id(node) not in self._copies:
             return self._became[id(node)]
         return _side_by_side([copy.node for copy in self._copies[id(node)]], node)
 
-    def _copied(self, node: Core) -> list[_Copy]:
+    def _copied(self, node: Node) -> list[_Copy]:
         """Return an operation once for each range that it sees."""
         if isinstance(node, Read):
             stage = self._plan.reads[id(node)]
@@ -425,7 +426,7 @@ class _Filling:
             raise UnsupportedError(f"{node.label()} stands before a stage that gives timestamps; give them before it")
         return [copy._replace(node=_again(node, copy.node)) for copy in self._copies[id(node.upstream)]]
 
-    def _stamped(self, node: AssignTimestamps) -> Core:
+    def _stamped(self, node: AssignTimestamps) -> Node:
         """Return the stage once for each range. Where nothing is read, no time is told."""
         parts = []
         for copy in self._copies[id(node.upstream)]:
@@ -437,17 +438,17 @@ class _Filling:
                 )
         return _side_by_side(parts, node) if parts else Read(no_items, step=node.step)
 
-    def _ticking(self, node: OverEpochs) -> Core:
+    def _ticking(self, node: OverEpochs) -> Node:
         name = node.stage
         ticks, states = self._epoch.ticks, self._epoch.states
         return dataclasses.replace(node, tick=ticks[name], state=states[name], take=self._epoch.take_step)
 
 
-def _reading(node: Read, items: Any) -> Core:
+def _reading(node: Read, items: Any) -> Node:
     return dataclasses.replace(node, source=items)
 
 
-def _with_times(node: Core) -> Core:
+def _with_times(node: Node) -> Node:
     """Return the reader of one range of a source that knows the time of each item, with the times."""
     if isinstance(node, Read):
         return _reading(node, with_times(node.source))
@@ -457,13 +458,13 @@ def _with_times(node: Core) -> Core:
     return upstream if isinstance(node, Fork) else node.with_inputs([upstream])
 
 
-def _again(node: Unary, upstream: Core) -> Core:
+def _again(node: Unary, upstream: Node) -> Node:
     made = node.with_inputs([upstream])
     return dataclasses.replace(made, identity=CacheIdentity()) if isinstance(made, Fork) else made
 
 
-def _side_by_side(parts: Sequence[Core], node: Core) -> Core:
-    return parts[0] if len(parts) == 1 else Concat(tuple(parts), False, step=node.step)
+def _side_by_side(parts: Sequence[Node], node: Node) -> Node:
+    return parts[0] if len(parts) == 1 else Concat(tuple(parts), step=node.step)
 
 
 @singledispatch

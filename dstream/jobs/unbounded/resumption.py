@@ -19,7 +19,7 @@ from dstream.jobs.unbounded.plans import OpenPlan, open_plan
 from dstream.jobs.unbounded.ranges import check_offsets, identity_of
 from dstream.operators.state.records import index_from_plain
 from dstream.pipeline.plan import PipelinePlan
-from dstream.plan.operations.stages import OverEpochs
+from dstream.plan.operations.epochs import OverEpochs
 from dstream.spi import StreamSource
 from dstream.spi.sink import Collections
 

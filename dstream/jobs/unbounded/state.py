@@ -23,7 +23,7 @@ from dstream.operators.state.records import (
 )
 from dstream.operators.state.shards import entries
 from dstream.pipeline.plan import PipelinePlan
-from dstream.plan.operations.stages import OverEpochs
+from dstream.plan.operations.epochs import OverEpochs
 from dstream.spi.epochs import ShardChange, StateOperator, StepReceipt, StepState
 from dstream.spi.records import StateFiles
 from dstream.values.entries import Entry

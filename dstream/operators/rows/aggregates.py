@@ -34,7 +34,7 @@ from dstream.operators.rows.group_tables import (
 from dstream.operators.rows.keys import item_key, results
 from dstream.operators.rows.operations import Operation, Task, operation
 from dstream.operators.rows.spill import Columns, Groups, merged_as, sorted_items
-from dstream.plan.operations.stages import Aggregate, Stateful
+from dstream.plan.operations.keyed import Aggregate, Stateful
 from dstream.plan.steps import Step
 from dstream.spi import AggregateOperation, Collector
 from dstream.values.entries import Pairs, PairsOfOneValue, as_entry

@@ -15,7 +15,7 @@ from dstream.operators.rows.blocks import ColumnItems
 from dstream.operators.rows.guards import Handler
 from dstream.operators.rows.operations import Operation, Task, operation
 from dstream.operators.rows.spill import in_batches, merged
-from dstream.plan.operations.streams import CallResults, Gather
+from dstream.plan.operations.elementwise import CallResults, Gather
 from dstream.plan.steps import Step
 from dstream.spi import AtEnd, ByPlace, Gatherer, Outcome
 

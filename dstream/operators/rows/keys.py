@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from dstream.failures import naming, shown
 from dstream.keys import canonical, canonical_keys
 from dstream.operators.rows.operations import Operation, Task, operation
+from dstream.plan.operations.keyed import PartitionBy
 from dstream.plan.operations.pairs import Pairing, SemiJoin
-from dstream.plan.operations.streams import PartitionBy
 from dstream.plan.steps import Step, unchanged
 from dstream.values import Entry
 from dstream.values.entries import key_of

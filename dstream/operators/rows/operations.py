@@ -27,8 +27,9 @@ from dstream.operators.rows.guards import recovering
 from dstream.operators.rows.loops import run_chain
 from dstream.operators.rows.spill import FEWER_THAN_COLLECTED, distinct_items, merged, sorted_items, top_items
 from dstream.operators.rows.stack import FRAMES_OF_AN_OPERATION, Depth
-from dstream.plan.operations.stages import ServiceFunction
-from dstream.plan.operations.streams import Chain, Core, Distinct, DropWhile, Limit, Skip, Sorted, TakeWhile, Top
+from dstream.plan.operations.elementwise import Chain, ServiceFunction
+from dstream.plan.operations.keyed import Distinct
+from dstream.plan.operations.streams import DropWhile, Limit, Node, Skip, Sorted, TakeWhile, Top
 from dstream.plan.steps import EarlyCheck, Guard, KeyInColumns, Op, Step, column_steps
 from dstream.spi.collector import Collector, identity
 from dstream.spi.sink import MapWriter, Writer
@@ -174,7 +175,7 @@ def operated(operations: Sequence[Operation], items: Iterator[Any], task: Task) 
 
 
 @functools.singledispatch
-def operation(node: Core) -> Operation:
+def operation(node: Node) -> Operation:
     """Return the operation of `node` on its input, as a function that can be pickled."""
     raise UnsupportedError(f"neither the local engine nor a task of Spark runs {node.label()} on its items")
 

@@ -9,7 +9,7 @@ from typing import Any
 from dstream.base.memory import pieces
 from dstream.failures import naming
 from dstream.operators.rows.operations import Operation, Task, operation
-from dstream.plan.operations.stages import ServiceFunction, UsingBatches
+from dstream.plan.operations.elementwise import ServiceFunction, UsingBatches
 from dstream.plan.steps import Step
 
 __all__ = ["TaskServices"]
@@ -52,7 +52,7 @@ def _destroy(served: ServiceFunction, step: Step, made: Any) -> None:
 
 @operation.register
 def _(node: UsingBatches) -> Operation:
-    return functools.partial(_in_batches, node.served, node.size, node.step)
+    return functools.partial(_in_batches, node.served(), node.size, node.step)
 
 
 def _in_batches(served: ServiceFunction, size: int, step: Step, items: Iterator[Any], task: Task) -> Iterator[Any]:

@@ -1,4 +1,5 @@
-"""Core operations: the plan as engines know it.
+"""Operations: what the user called, and what engines run of it.
 
-`streams` contains the operations on one stream and the ends, `pairs` those on two streams, `stages` those of pipelines.
+`streams` contains what they have in common and the operations on one stream, `elementwise` those on single items,
+`keyed` those by key, `pairs` those on two streams, `epochs` those without an end, `ends` the ends of plans.
 """

@@ -1,14 +1,27 @@
-"""Core operations on two streams: by key, by position, or by the nearest match."""
+"""Operations on two streams: by key, by position, or by the nearest match."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, Self
 
-from dstream.plan.operations.streams import Core, node
+from dstream.plan.operations.streams import Node, node
+from dstream.values.functions import shown_function
 
-__all__ = ["AsOf", "CoGroup", "Direction", "HashJoin", "Join", "Pairing", "SemiJoin", "TwoStreams", "Zip", "ZipMode"]
+__all__ = [
+    "AsOf",
+    "CoGroup",
+    "Direction",
+    "HashJoin",
+    "Join",
+    "Pairing",
+    "SemiJoin",
+    "TwoStreams",
+    "Zip",
+    "ZipMode",
+    "shown_keys",
+]
 
 
 ZipMode = Literal["shortest", "strict", "longest", "interleaved"]
@@ -19,18 +32,18 @@ Direction = Literal["backward", "forward", "nearest"]
 
 
 @node
-class TwoStreams(Core):
-    """An operation on the items of two streams."""
+class TwoStreams(Node):
+    """An operation on the items of two streams. The call is shown with `...` for the second one."""
 
-    left: Core
-    right: Core
+    left: Node
+    right: Node
 
-    def inputs(self) -> tuple[Core, ...]:
+    def inputs(self) -> tuple[Node, ...]:
         return self.left, self.right
 
-    def with_inputs(self, inputs: Sequence[Core]) -> Self:
+    def with_inputs(self, inputs: Sequence[Node], **changes: Any) -> Self:
         left, right = inputs
-        return dataclasses.replace(self, left=left, right=right)
+        return dataclasses.replace(self, left=left, right=right, **changes)
 
 
 @node
@@ -42,8 +55,23 @@ class Pairing(TwoStreams):
         right_key: the same for `right`.
     """
 
-    left_key: Callable[[Any], Any] | None
-    right_key: Callable[[Any], Any] | None
+    left_key: Callable[[Any], Any] | None = None
+    right_key: Callable[[Any], Any] | None = None
+
+    def _call(self) -> str:
+        return f".{type(self).__name__.lower()}({', '.join(self._arguments())})"
+
+    def _arguments(self) -> Iterable[str]:
+        yield "..."
+        yield from shown_keys("on", self.left_key, self.right_key)
+
+
+def shown_keys(name: str, left: Any, right: Any) -> list[str]:
+    """Write the argument that gives the key functions of two streams, if they were given."""
+    keys = [shown_function(key) for key in (left, right) if key is not None]
+    if not keys:
+        return []
+    return [f"{name}={keys[0]}" if left is right else f"{name}=({', '.join(keys)})"]
 
 
 @node
@@ -54,7 +82,7 @@ class Join(Pairing):
         how: `inner`, `left`, `right` or `full`: of which side the items that match nothing are kept.
     """
 
-    how: str
+    how: str = "inner"
 
     def streams(self, ends: Sequence[bool]) -> bool:
         """Say whether one side can be held while the other one, which may be endless, passes by."""
@@ -62,12 +90,18 @@ class Join(Pairing):
         left_may_pass, right_may_pass = self.how in ("inner", "left"), self.how in ("inner", "right")
         return (left_ends or right_ends) and (left_ends or left_may_pass) and (right_ends or right_may_pass)
 
+    def _arguments(self) -> Iterable[str]:
+        yield from Pairing._arguments(self)
+        if self.how != "inner":
+            yield f"how={self.how!r}"
+
 
 @node
 class HashJoin(Pairing):
     """Each item of `left` with each of `right` that has its key, as pairs; the right side goes to every task.
 
-    Items of `left` keep their order, and their end if they have one. Both keys are functions.
+    Items of `left` keep their order, and their end if they have one; matches have the order of `right`. Both keys are
+    functions.
 
     Attributes:
         projecting: what of a right item is in the pair; None: all of it.
@@ -76,10 +110,13 @@ class HashJoin(Pairing):
         refresh_every: a job without an end reads the right side again after so many seconds; None: never.
     """
 
-    projecting: Callable[[Any], Any] | None
-    is_inner: bool
-    broadcast_limit: int | None
+    projecting: Callable[[Any], Any] | None = None
+    is_inner: bool = False
+    broadcast_limit: int | None = None
     refresh_every: float | None = None
+
+    def _call(self) -> str:
+        return f".{'inner_hash_join' if self.is_inner else 'hash_join'}({', '.join(self._arguments())})"
 
 
 @node
@@ -96,12 +133,22 @@ class Zip(TwoStreams):
         fill: stands for what the shorter one lacks, if the last end counts.
     """
 
-    how: ZipMode
-    fill: Any
+    how: ZipMode = "shortest"
+    fill: Any = None
 
     def ends(self, ends: Sequence[bool]) -> bool:
         """Say whether it ends, if its inputs do so or not."""
         return any(ends) if self.how in ("shortest", "strict") else all(ends)
+
+    def _call(self) -> str:
+        match self.how:
+            case "strict":
+                return ".zip(..., strict=True)"
+            case "longest":
+                return f".zip_longest(...{'' if self.fill is None else ', ' + repr(self.fill)})"
+            case "interleaved":
+                return ".interleave(...)"
+        return ".zip(...)"
 
 
 @node
@@ -112,20 +159,34 @@ class SemiJoin(Pairing):
         is_anti: those whose keys it does not have.
     """
 
-    is_anti: bool
+    is_anti: bool = False
+
+    def _call(self) -> str:
+        return ".semi_join(...)"
 
 
 @node
 class AsOf(Pairing):
     """Each left item with the nearest right one of its key in a direction, or None.
 
+    Both keys are those of `by`, if there is one.
+
     Attributes:
         left_on: gives the place of an item of `left`.
         right_on: the same for `right`.
         tolerance: how far from each other the two may be; None: as far as they like.
+        has_by: the user gave `by`.
     """
 
-    left_on: Callable[[Any], Any]
-    right_on: Callable[[Any], Any]
-    direction: Direction
-    tolerance: Any
+    left_on: Callable[[Any], Any] = abs
+    right_on: Callable[[Any], Any] = abs
+    direction: Direction = "backward"
+    tolerance: Any = None
+    has_by: bool = False
+
+    def _call(self) -> str:
+        given = ["...", *shown_keys("on", self.left_on, self.right_on)]
+        given += shown_keys("by", self.left_key, self.right_key) if self.has_by else []
+        given += [f"direction={self.direction!r}"] if self.direction != "backward" else []
+        given += [f"tolerance={self.tolerance!r}"] if self.tolerance is not None else []
+        return f".asof_join({', '.join(given)})"

@@ -1,7 +1,7 @@
-"""Core operations on one stream, and the ends of plans.
+"""Operations on one stream: sources, order, length, caches, and what an engine is told of a run.
 
-Each has its `Step`, which alone has the arguments that are only shown. `pairs` contains the operations on two streams,
-`stages` those of pipelines.
+Each has its `Step`, which alone has what is only shown. `elementwise` contains the operations on single items, `keyed`
+those by key, `pairs` those on two streams, `epochs` those of streams without an end, `ends` the ends of plans.
 """
 
 from __future__ import annotations
@@ -10,46 +10,35 @@ import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, Self, TypeVar, cast, dataclass_transform
 
-from dstream.plan.steps import EarlyCheck, Guard, KeyInColumns, Op, Step
-from dstream.spi.collector import Collector
-from dstream.spi.gatherer import Calling, Gatherer
-from dstream.spi.sink import MapWriter, Writer
+from dstream.plan.steps import Delivery, EarlyCheck, Guard, KeyInColumns, Step
 from dstream.spi.source import Source
+from dstream.values.functions import shown_function
 
 __all__ = [
     "Cache",
     "CacheIdentity",
-    "CallResults",
-    "Chain",
-    "Collect",
-    "Columns",
     "Concat",
     "Configure",
-    "Core",
-    "Distinct",
     "DropWhile",
-    "End",
-    "ForEachPartition",
-    "Gather",
+    "Fork",
     "Hint",
     "ItemsOfTable",
     "Limit",
-    "Loop",
+    "Node",
     "OrderPreserving",
     "Parallel",
-    "PartitionBy",
-    "Partitions",
     "Read",
     "ReadCache",
+    "SeveralInputs",
     "Skip",
     "Sorted",
+    "Spread",
     "Table",
     "TakeWhile",
-    "ToList",
     "Top",
     "Unary",
+    "Union",
     "Unordered",
-    "Write",
     "node",
 ]
 
@@ -59,7 +48,7 @@ C = TypeVar("C", bound=type)
 
 @dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(dataclasses.field,))
 def node(cls: C) -> C:
-    """Make `cls` a value that compares by identity: a core operation, or a node that a user writes.
+    """Make `cls` a value that compares by identity: an operation of a plan.
 
     Type checkers refuse to change it. What would refuse that at run time, `frozen=True`, costs 10 ms of every import of
     dstream: it makes each class three times as slowly, and each object at half the speed (CPython 3.11).
@@ -69,43 +58,58 @@ def node(cls: C) -> C:
 
 
 @node
-class Core:
+class Node:
     """One operation: its functions, its values and the operations that it reads from.
 
+    A method of a stream makes one of what the user wrote. `rewrite` returns the plan of operations that engines run:
+    the same classes, in which some calls have become one operation, and steps have numbers.
+
     Attributes:
-        step: the call of the user's that it stands for: by it it names itself in pictures, and when it fails.
+        step: the user's call that it stands for: by it it names itself in pictures, and when it fails.
     """
 
-    step: Step = dataclasses.field(kw_only=True)
+    step: Step = dataclasses.field(default=Step(), kw_only=True)
 
-    def inputs(self) -> tuple[Core, ...]:
+    def inputs(self) -> tuple[Node, ...]:
         """Return the operations that this one reads from, in order."""
         return ()
 
-    def with_inputs(self, inputs: Sequence[Core]) -> Self:
-        """Return the same operation on others, one for each of `inputs()`."""
-        return self
+    def with_inputs(self, inputs: Sequence[Node], **changes: Any) -> Self:
+        """Return the same operation on others, one for each of `inputs()`, with other values of some fields."""
+        return dataclasses.replace(self, **changes) if changes else self
 
     def label(self) -> str:
-        """Return the call as the user wrote it, such as `.distinct()`; of several in one, all of them."""
-        return self.step.label
+        """Return the call as the user wrote it, such as `.map(parse)`; of several in one, all of them."""
+        return self._call() if self.step.is_unnamed else self.step.label
+
+    def named_label(self) -> str:
+        """Return the call with the name of its stage, if the user gave it one: `.map(parse) as 'parsed'`."""
+        return self.label() if self.step.stage is None else f"{self.label()} as {self.step.stage!r}"
+
+    def _call(self) -> str:
+        """Return the call of an operation whose step has no label."""
+        name = "".join("_" + c.lower() if c.isupper() else c for c in type(self).__name__).lstrip("_")
+        return f".{name}({', '.join(self._arguments())})"
+
+    def _arguments(self) -> Iterable[str]:
+        return ()
 
     def __repr__(self) -> str:
         return f"<{self.label()}>"
 
 
 @node
-class Unary(Core):
+class Unary(Node):
     """An operation on the items of one stream."""
 
-    upstream: Core
+    upstream: Node
 
-    def inputs(self) -> tuple[Core, ...]:
+    def inputs(self) -> tuple[Node, ...]:
         return (self.upstream,)
 
-    def with_inputs(self, inputs: Sequence[Core]) -> Self:
+    def with_inputs(self, inputs: Sequence[Node], **changes: Any) -> Self:
         (upstream,) = inputs
-        return dataclasses.replace(self, upstream=upstream)
+        return dataclasses.replace(self, upstream=upstream, **changes)
 
 
 @node
@@ -114,20 +118,42 @@ class OrderPreserving(Unary):
 
 
 @node
-class Read(Core):
-    """The items of a source.
+class SeveralInputs(Node):
+    """An operation on the items of any number of streams.
 
     Attributes:
-        guards: what happens to its bad records.
+        upstreams: one for each input, in order.
     """
 
-    source: Source[Any]
-    guards: tuple[Guard, ...] = ()
+    upstreams: tuple[Node, ...]
+
+    def inputs(self) -> tuple[Node, ...]:
+        return self.upstreams
+
+    def with_inputs(self, inputs: Sequence[Node], **changes: Any) -> Self:
+        return dataclasses.replace(self, upstreams=tuple(inputs), **changes)
 
 
 @node
-class Table(Core):
-    """The rows of a table of the engine's own kind.
+class Read(Node):
+    """The items of a source.
+
+    Attributes:
+        delivery: takes the dead letters of its bad records, if the source itself says where they go.
+        guards: what happens to its bad records; `rewrite` collects them.
+    """
+
+    source: Source[Any]
+    delivery: Delivery | None = None
+    guards: tuple[Guard, ...] = ()
+
+    def _call(self) -> str:
+        return "read"
+
+
+@node
+class Table(Node):
+    """The rows of a table of the engine's own kind, such as a Spark DataFrame that the user has.
 
     Attributes:
         table: the user's table.
@@ -135,7 +161,10 @@ class Table(Core):
     """
 
     table: Any
-    made: ItemsOfTable | None
+    made: ItemsOfTable | None = None
+
+    def _call(self) -> str:
+        return f"from_df({type(self.table).__name__})"
 
 
 class ItemsOfTable(Protocol):
@@ -156,7 +185,7 @@ class ItemsOfTable(Protocol):
 
 
 @node
-class ReadCache(Core):
+class ReadCache(Node):
     """The items that an engine kept of a `Cache`, in its own terms. Only `recalled` makes it."""
 
     items: Any
@@ -164,45 +193,31 @@ class ReadCache(Core):
 
 
 @node
-class Concat(Core):
-    """The items of each part, one part after another; `is_union`: in any order."""
+class Concat(Node):
+    """The items of each part, one part after another."""
 
-    parts: tuple[Core, ...]
-    is_union: bool
+    parts: tuple[Node, ...]
 
-    def inputs(self) -> tuple[Core, ...]:
+    def inputs(self) -> tuple[Node, ...]:
         return self.parts
 
-    def with_inputs(self, inputs: Sequence[Core]) -> Self:
-        return dataclasses.replace(self, parts=tuple(inputs))
+    def with_inputs(self, inputs: Sequence[Node], **changes: Any) -> Self:
+        return dataclasses.replace(self, parts=tuple(inputs), **changes)
 
     def label(self) -> str:
-        return self.step.label if self.is_union else f"concat of {len(self.parts)}"
+        # Not that of the step: concats in each other are one in the end.
+        return f"concat of {len(self.parts)}"
 
 
 @node
-class Chain(OrderPreserving):
-    """A run of element-wise steps, executed as one."""
-
-    ops: tuple[Op, ...]
+class Union(Concat):
+    """The items of all parts, in any order."""
 
     def label(self) -> str:
-        return "".join(step.label for op in self.ops for step in op.steps())
+        return Node.label(self)
 
-
-@node
-class CallResults(OrderPreserving):
-    """What the calls of a gatherer give.
-
-    Attributes:
-        slots: how many tasks share its rate.
-        is_timed: items are pairs `(timestamp, item)`; calls take the item, and results keep its timestamp.
-    """
-
-    calling: Calling
-    guards: tuple[Guard, ...]
-    slots: int = 1
-    is_timed: bool = False
+    def _arguments(self) -> Iterable[str]:
+        return ("...",)
 
 
 @node
@@ -221,6 +236,9 @@ class Parallel(Hint):
 
     partitions: int | None
 
+    def _call(self) -> str:
+        return ".sequential()" if self.partitions == 1 else f".parallel({self.partitions or ''})"
+
 
 @node
 class Configure(Hint):
@@ -228,16 +246,8 @@ class Configure(Hint):
 
     settings: Mapping[str, str]
 
-
-@node
-class Cache(OrderPreserving):
-    """The same items, computed once and kept for the plans that read them later.
-
-    Attributes:
-        identity: under which the items are kept: that of the user's node.
-    """
-
-    identity: CacheIdentity
+    def _arguments(self) -> Iterable[str]:
+        return (str(dict(self.settings)),)
 
 
 class CacheIdentity:
@@ -247,10 +257,41 @@ class CacheIdentity:
 
 
 @node
+class Cache(OrderPreserving):
+    """The same items, computed once and kept for the plans that read them later.
+
+    It is a value as any other. What is kept of it belongs to the context that computed it
+    (`dstream.operators.rows.caches`).
+
+    Attributes:
+        identity: under which the items are kept. A rewritten plan has it too.
+    """
+
+    identity: CacheIdentity = dataclasses.field(default_factory=CacheIdentity)
+
+    def __copy__(self) -> Self:
+        return dataclasses.replace(self, identity=CacheIdentity())
+
+
+@node
+class Fork(Cache):
+    """The same items for several operations of one plan: computed once in a run, and of no use to another one.
+
+    Pipelines put one behind each stage that several stages read; a stream that is used twice runs twice.
+    """
+
+    def _call(self) -> str:
+        return ""
+
+
+@node
 class Limit(OrderPreserving):
     """The first `count` items."""
 
     count: int
+
+    def _arguments(self) -> Iterable[str]:
+        return (str(self.count),)
 
 
 @node
@@ -259,26 +300,28 @@ class Skip(OrderPreserving):
 
     count: int
 
+    def _arguments(self) -> Iterable[str]:
+        return (str(self.count),)
+
 
 @node
-class TakeWhile(OrderPreserving):
+class _Prefix(OrderPreserving):
+    """One that looks for the longest prefix whose items satisfy a predicate."""
+
+    predicate: Callable[[Any], object]
+
+    def _arguments(self) -> Iterable[str]:
+        return (shown_function(self.predicate),)
+
+
+@node
+class TakeWhile(_Prefix):
     """The longest prefix whose items satisfy a predicate, which is trusted to end it."""
 
-    predicate: Callable[[Any], object]
-
 
 @node
-class DropWhile(OrderPreserving):
+class DropWhile(_Prefix):
     """What follows the longest prefix whose items satisfy a predicate."""
-
-    predicate: Callable[[Any], object]
-
-
-@node
-class Gather(OrderPreserving):
-    """What a gatherer makes of the items."""
-
-    gatherer: Gatherer[Any, Any, Any]
 
 
 @node
@@ -286,12 +329,18 @@ class Sorted(OrderPreserving):
     """The items in the order of their keys; equal keys keep their order.
 
     Attributes:
-        looks: refuse the first item of each task, in the name of what takes the items later.
+        looks: refuse the first item of each task, in the name of what takes the items later; `rewrite` finds them.
     """
 
-    key: Callable[[Any], Any] | None
-    reverse: bool
+    key: Callable[[Any], Any] | None = None
+    reverse: bool = False
     looks: tuple[EarlyCheck, ...] = ()
+
+    def _arguments(self) -> Iterable[str]:
+        if self.key is not None:
+            yield f"key={shown_function(self.key)}"
+        if self.reverse:
+            yield "reverse=True"
 
 
 @node
@@ -314,79 +363,10 @@ class Top(OrderPreserving):
 
 
 @node
-class Distinct(OrderPreserving):
-    """The first item of each key; the key of an item is `key(item)`, or the item itself."""
+class Spread(OrderPreserving):
+    """The same items in `count` partitions of about equal size; None: as many as the cores suggest."""
 
-    key: Callable[[Any], Any] | None
+    count: int | None = None
 
-
-@node
-class PartitionBy(OrderPreserving):
-    """The same items, equal keys in one of `count` partitions; the key of an item is that of its entry, or itself.
-
-    Attributes:
-        count: how many; None: as many as the cores suggest.
-    """
-
-    count: int | None
-    key: Callable[[Any], Any] | None
-
-
-@node
-class End(OrderPreserving):
-    """What becomes of the items of a plan. An engine is given one, with the plan before it."""
-
-
-@node
-class ToList(End):
-    """All items as a list, in encounter order; every partition runs at once."""
-
-
-@node
-class Loop(End):
-    """The items one after another, in encounter order, lazily: no more partitions run than are asked for."""
-
-
-@node
-class Partitions(End):
-    """The items of each partition, lazily, partitions in encounter order."""
-
-
-@node
-class Collect(End):
-    """The items reduced by a collector."""
-
-    collector: Collector[Any, Any, Any]
-
-
-@node
-class ForEachPartition(End):
-    """`action` runs on the items of each partition, where the partition is."""
-
-    action: Callable[[Any], object]
-
-
-@node
-class Write(End):
-    """A writer takes the items where they are.
-
-    Attributes:
-        writer: takes the items of each partition; with a collector, the entries of each bucket. None: it only explains.
-        collector: a keyed one whose groups are the entries, or None.
-        functions: what those of the user's are called that the writer calls for each item.
-    """
-
-    writer: Writer | MapWriter | None
-    collector: Collector[Any, Any, Any] | None
-    functions: tuple[str, ...] = ()
-
-
-@node
-class Columns(End):
-    """The items as a table with columns.
-
-    Attributes:
-        is_frame: a table of the engine's own kind, whose rows stay where they are; otherwise one of Arrow.
-    """
-
-    is_frame: bool
+    def _call(self) -> str:
+        return f".rebalance({'' if self.count is None else self.count})"

@@ -120,7 +120,7 @@ def test_plain_classes_run_no_code(kind):
 
 
 @pytest.mark.parametrize(
-    "name", ["dstream.plan.nodes:Map", "dstream.spi.processor:Watermark", "dstream.connectors.memory:Range"]
+    "name", ["dstream.plan.operations.calls:Map", "dstream.spi.processor:Watermark", "dstream.connectors.memory:Range"]
 )
 def test_plain_classes_of_the_library_are_its_values_alone(name):
     """A step or a source is no value, although it is a dataclass."""

@@ -7,8 +7,8 @@ from io import TextIOWrapper
 from pathlib import Path
 
 from dstream.plan import explained, rewrite
-from dstream.plan.ends import SeveralEnds
-from dstream.plan.nodes import Fork
+from dstream.plan.operations.ends import Several
+from dstream.plan.operations.streams import Fork
 from dstream.stream import Stream
 from dstream.stream.runtime import writing
 from reducers import sink_from, to_files, to_ilist, to_logger, to_nothing
@@ -23,7 +23,7 @@ def test_a_fork_feeds_every_sink(engine, tmp_path):
     sinks = [to_files(tmp_path / "out"), to_nothing(), noted, to_ilist(name), to_logger()]
     targets = [sink.open(engine.context) for sink in sinks]
     jobs = [target.begin(None) for target in targets]
-    plan = SeveralEnds(tuple(writing(fork._node, *each) for each in zip(sinks, [j.writer for j in jobs], strict=True)))
+    plan = Several(tuple(writing(fork._node, *each) for each in zip(sinks, [j.writer for j in jobs], strict=True)))
     with explained(plan, "write_to"):
         receipts = engine.context.running_engine().submit(rewrite(plan)).result()
     for job, each in zip(jobs, receipts, strict=True):

@@ -36,8 +36,7 @@ from dstream.engine.tasks.sinks import WriteItems
 from dstream.engine.tasks.stage import Piece, read_columns, read_tables, search_path
 from dstream.failures import naming
 from dstream.plan.capture_checks import check_captures
-from dstream.plan.operations.stages import Several
-from dstream.plan.operations.streams import End, Loop, Partitions, ToList
+from dstream.plan.operations.ends import End, Loop, Partitions, Several, ToList
 from dstream.plan.properties import check, configuration, guards_of, is_bounded, is_of_epoch, served_steps
 from dstream.plan.steps import Step
 from dstream.plan.walk import of_one_run, recalled, topological

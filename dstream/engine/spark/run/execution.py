@@ -42,8 +42,9 @@ from dstream.operators.rows.batches import loads, loads_items
 from dstream.operators.rows.guards import Action
 from dstream.operators.rows.operations import operation, some
 from dstream.plan.capture_checks import check_captures
-from dstream.plan.operations.stages import ProcessorGraph, Several
-from dstream.plan.operations.streams import Core, End
+from dstream.plan.operations.ends import End, Several
+from dstream.plan.operations.epochs import ProcessorGraph
+from dstream.plan.operations.streams import Node
 from dstream.plan.properties import parallelism
 from dstream.plan.walk import topological
 from dstream.processors.suppliers import supplied
@@ -74,7 +75,7 @@ BROADCAST = "spark.sql.autoBroadcastJoinThreshold"
 _ITEMS_OF_A_SMALL_PIECE = 16_384
 
 
-def facts_of(root: Core, runner: StageRunner, *, in_small_pieces: bool) -> ClusterFacts:
+def facts_of(root: Node, runner: StageRunner, *, in_small_pieces: bool) -> ClusterFacts:
     """Return what the graph of a plan depends on.
 
     Args:

@@ -1,0 +1,121 @@
+"""Operations on single items, or on some of them after another, in tasks alone.
+
+`rewrite` makes one `Chain` of `map`, `filter` and their kin (`dstream.plan.operations.calls`).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from dstream.errors import IllegalStateError
+from dstream.plan.operations.streams import OrderPreserving, node
+from dstream.plan.steps import Guard, Op
+from dstream.spi.gatherer import Calling, Gatherer
+from dstream.spi.runtime import OpenedLater, Service
+from dstream.values.functions import shown_function
+
+__all__ = [
+    "Action",
+    "CallResults",
+    "Chain",
+    "Gather",
+    "ServiceFunction",
+    "UsingBatches",
+]
+
+
+Action = Literal["map", "filter", "flat_map"]
+"""What becomes of the result of a function: it takes the item's place, decides whether it stays, or holds several."""
+
+
+@node
+class Chain(OrderPreserving):
+    """A run of element-wise steps, executed as one."""
+
+    ops: tuple[Op, ...]
+
+    def label(self) -> str:
+        return "".join(step.label for op in self.ops for step in op.steps())
+
+
+@node
+class Gather(OrderPreserving):
+    """What a gatherer makes of the items."""
+
+    gatherer: Gatherer[Any, Any, Any]
+
+
+@node
+class CallResults(OrderPreserving):
+    """What the calls of a gatherer give.
+
+    Attributes:
+        slots: how many tasks share its rate.
+        is_timed: items are pairs `(timestamp, item)`; calls take the item, and results keep its timestamp.
+    """
+
+    calling: Calling
+    guards: tuple[Guard, ...]
+    slots: int = 1
+    is_timed: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ServiceFunction:
+    """A function that takes a service and an item, or several items, as the function of a step.
+
+    Attributes:
+        service: what gives it; until the plan was opened for a context, maybe what does.
+        fn: takes (service, item), or (service, items).
+        number: that of the service in its plan. Steps that were given the same one share what it makes.
+    """
+
+    service: Service[Any] | OpenedLater
+    fn: Callable[[Any, Any], Any]
+    number: int
+
+    def __call__(self, item: Any) -> Any:
+        raise AssertionError("a task binds the service of a step before its first item")
+
+    def opened(self) -> Service[Any]:
+        """Return the service.
+
+        Raises:
+            IllegalStateError: the plan was not opened for a context.
+        """
+        if isinstance(self.service, Service):
+            return self.service
+        raise IllegalStateError(f"{self.service!r} is known by its name: it needs a context, which a job opens it for")
+
+    def bound(self, made: Any) -> Callable[[Any], Any]:
+        """Return the function with what the service made."""
+        return functools.partial(self.fn, made)
+
+
+@node
+class UsingBatches(OrderPreserving):
+    """What a function makes of some items at a time with the help of a service: results in the order of the items.
+
+    The first time it gets one item, then twice as many each time, up to `size`.
+
+    Attributes:
+        service: what gives it; or what does, once a context is there.
+        fn: takes (service, items); gives their results.
+        size: how many items it takes at most.
+        number: that of the service in its plan, which `rewrite` counts.
+    """
+
+    service: Service[Any] | OpenedLater
+    fn: Callable[[Any, list[Any]], Iterable[Any]]
+    size: int = 256
+    number: int = 0
+
+    def served(self) -> ServiceFunction:
+        """Return the function with its service."""
+        return ServiceFunction(self.service, self.fn, self.number)
+
+    def _call(self) -> str:
+        return f".map_using_batches({self.service!r}, {shown_function(self.fn)})"

@@ -1,0 +1,120 @@
+"""Ends of plans: what becomes of the items. An engine is given one of them, with the plan before it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Self, cast
+
+from dstream.plan.operations.streams import Node, OrderPreserving, node
+from dstream.spi.collector import Collector
+from dstream.spi.sink import MapWriter, Writer
+from dstream.values.functions import shown_function
+
+__all__ = [
+    "Collect",
+    "Columns",
+    "End",
+    "ForEachPartition",
+    "Loop",
+    "Partitions",
+    "Several",
+    "ToList",
+    "Write",
+]
+
+
+@node
+class End(OrderPreserving):
+    """What becomes of the items of a plan."""
+
+
+@node
+class _CallerEnd(End):
+    """An end that hands the items to the caller, and is no call of the chain by which a failure could be named."""
+
+    def _call(self) -> str:
+        return ""
+
+
+@node
+class ToList(_CallerEnd):
+    """All items as a list, in encounter order; every partition runs at once."""
+
+
+@node
+class Loop(_CallerEnd):
+    """The items one after another, in encounter order, lazily: no more partitions run than are asked for."""
+
+
+@node
+class Partitions(_CallerEnd):
+    """The items of each partition, lazily, partitions in encounter order."""
+
+
+@node
+class Collect(End):
+    """The items reduced by a collector."""
+
+    collector: Collector[Any, Any, Any]
+
+
+@node
+class ForEachPartition(End):
+    """The end that runs `action` on the items of each partition, where the partition is."""
+
+    action: Callable[[Any], object]
+
+    def _arguments(self) -> Iterable[str]:
+        return (shown_function(self.action),)
+
+
+@node
+class Write(End):
+    """A writer takes the items where they are.
+
+    Attributes:
+        writer: takes the items of each partition; with a collector, the entries of each bucket. None in a plan that is
+            only explained.
+        collector: a keyed one whose groups are the entries, or None.
+        functions: what those of the user's are called that the writer calls for each item.
+    """
+
+    writer: Writer | MapWriter | None
+    collector: Collector[Any, Any, Any] | None
+    functions: tuple[str, ...] = ()
+
+
+@node
+class Columns(End):
+    """The items as a table with columns.
+
+    Attributes:
+        is_frame: a table of the engine's own kind, whose rows stay where they are; otherwise one of Arrow.
+    """
+
+    is_frame: bool = False
+
+
+@node
+class Several(Node):
+    """Several writes in one run, which are no call of the user's.
+
+    Attributes:
+        ends: in the order in which their receipts are given.
+        is_epoch: the run is an epoch of a job over unbounded data.
+        is_small: one task is expected to take all items in less time than it takes to divide the work.
+    """
+
+    ends: tuple[Write, ...]
+    is_epoch: bool = False
+    is_small: bool = False
+
+    def inputs(self) -> tuple[Node, ...]:
+        return self.ends
+
+    def with_inputs(self, inputs: Sequence[Node], **changes: Any) -> Self:
+        return dataclasses.replace(self, ends=tuple(cast(Sequence[Write], inputs)), **changes)
+
+    def _call(self) -> str:
+        return ""

@@ -1,0 +1,109 @@
+"""Operations of streams without an end, and graphs of processors.
+
+The loop of a job fills in what is of one epoch before an engine is given the plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from dstream.failures import is_our_name
+from dstream.plan.operations.streams import SeveralInputs, Unary, node
+from dstream.plan.steps import Step
+
+if TYPE_CHECKING:
+    from dstream.plan.graphs import VertexGraph
+    from dstream.spi.epochs import (
+        EdgeCounts,
+        PartitionReceipt,
+        PartitionTime,
+        StateOperator,
+        StepReceipt,
+        StepState,
+        Tick,
+        WatermarkPolicy,
+    )
+
+__all__ = ["AssignTimestamps", "OverEpochs", "ProcessorGraph", "functions_of_graph"]
+
+
+@node
+class AssignTimestamps(Unary):
+    """Items `(None, item)` become `(timestamp, item)`. What is before it reads one range of one partition of a source.
+
+    When its items have ended, the task tells every task behind the next shuffle the watermark of the partition.
+
+    Attributes:
+        timestamp: gives the milliseconds of an item; None: those of the clock of the epoch.
+        stage: the name of the stage, which the plan of a pipeline fills in: records of epochs speak of it so.
+        time: of the partition; None before the loop has filled it in.
+        take: is called in the driver with what became of the time, once.
+        policy: makes that of a partition which the job has not seen before.
+        idle_timeout: after so many seconds without an item, a partition holds time back no longer; may be infinite.
+        drop_before: items of before this timestamp go no further; None: all do.
+        are_beside: items are `(None, (timestamp, item))`: their source knows the time of each, and they do not.
+    """
+
+    timestamp: Callable[[Any], Any] | None
+    stage: str
+    time: PartitionTime | None = None
+    take: Callable[[PartitionReceipt], object] | None = None
+    policy: Callable[[], WatermarkPolicy] | None = None
+    idle_timeout: float = 60.0
+    drop_before: int | None = None
+    are_beside: bool = False
+
+
+@node
+class OverEpochs(SeveralInputs):
+    """What an operator makes of the items of its inputs, which are pairs, and of its state.
+
+    Items of a key come in the order of (input, partition of the source, offset). It gives pairs `(timestamp, item)`, in
+    no order across keys, and `(timestamp, Late(item))` for late items that are wanted elsewhere.
+
+    Attributes:
+        stage: the name of the stage, by which its state is found again; the plan of a pipeline fills it in.
+        state: that of the last epoch; None before the loop has filled it in.
+        tick: what time it is; None before.
+        take: is called in the driver with the receipt of each task, once.
+    """
+
+    operator: StateOperator
+    stage: str
+    state: StepState | None = None
+    tick: Tick | None = None
+    take: Callable[[StepReceipt], object] | None = None
+
+
+@node
+class ProcessorGraph(SeveralInputs):
+    """What a graph of processors makes of its inputs: blocks `(number of the outlet, number of the processor, items)`.
+
+    Watermarks and marks are among the items of a block. Who reads one outlet takes the items of its blocks. There is
+    one input for each inlet of the graph.
+
+    Attributes:
+        graph: the vertices and edges.
+        guarantee: what processors are told.
+        stage: the name under which its state is found again; empty: each part has the name of its first vertex.
+        take: is called in the driver with the counts of each task, once; a job fills it in.
+        is_one_step: its one vertex is a step of the chain that the user wrote, and names itself so.
+    """
+
+    graph: VertexGraph
+    guarantee: str = "none"
+    stage: str = ""
+    take: Callable[[EdgeCounts], object] | None = None
+    is_one_step: bool = False
+
+
+def functions_of_graph(graph: VertexGraph) -> Iterator[tuple[Step, Any]]:
+    """Give what of a graph goes to the workers, with the vertex that it belongs to; an edge belongs to its end."""
+    steps = {each.name: each.step for each in graph.vertices}
+    for vertex in graph.vertices:
+        if is_our_name(type(vertex.supplier).__module__):  # One of the user's stays in the driver.
+            yield vertex.step, vertex.supplier
+    for edge in graph.edges:
+        step = steps.get(edge.destination) or steps[edge.source]
+        yield from ((step, each) for each in (edge.key, edge.partitioner, edge.order) if each is not None)

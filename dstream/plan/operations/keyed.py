@@ -1,0 +1,89 @@
+"""Operations by key on one stream, or on several that are reduced together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from dstream.plan.operations.elementwise import Action
+from dstream.plan.operations.streams import OrderPreserving, SeveralInputs, node
+from dstream.spi.collector import AggregateOperation, Collector
+from dstream.values.functions import shown_function
+
+__all__ = ["Aggregate", "Distinct", "PartitionBy", "Stateful"]
+
+
+@node
+class Distinct(OrderPreserving):
+    """The first item of each key; the key of an item is `key(item)`, or the item itself."""
+
+    key: Callable[[Any], Any] | None = None
+
+    def _arguments(self) -> Iterable[str]:
+        return () if self.key is None else (shown_function(self.key),)
+
+
+@node
+class PartitionBy(OrderPreserving):
+    """The same items, equal keys in one of `count` partitions; the key of an item is that of its entry, or itself.
+
+    Attributes:
+        count: how many; None: as many as the cores suggest.
+    """
+
+    count: int | None
+    key: Callable[[Any], Any] | None = None
+
+    def _arguments(self) -> Iterable[str]:
+        if self.count is not None:
+            yield str(self.count)
+        if self.key is not None:
+            yield f"key={shown_function(self.key)}"
+
+
+@node
+class Aggregate(SeveralInputs):
+    """What an operation makes of the items of its inputs: one result for all of them, or one for each key.
+
+    Attributes:
+        operation: has as many inputs.
+        reductions: what reduces the items of each input. With keys these are keyed collectors; without, the collector
+            of the user's may be one as well, whose result is then one dictionary.
+        is_keyed: there is a result for each key, in place of one for all items, also for none.
+        to: makes what goes on of a key and its result; None: an `Entry`. Without keys, the result goes on as it is.
+    """
+
+    operation: AggregateOperation[Any, Any, Any]
+    reductions: tuple[Collector[Any, Any, Any], ...]
+    is_keyed: bool
+    to: Callable[[Any, Any], Any] | None = None
+
+    @property
+    def combines(self) -> bool:
+        """Whether containers of one group can be combined; otherwise one task accumulates all its items, in order."""
+        return self.operation.combine is not None
+
+    def _arguments(self) -> Iterable[str]:
+        return (repr(self.operation),)
+
+
+@node
+class Stateful(OrderPreserving):
+    """What a function makes of each item and of a state that earlier items left: one state, or one for each key.
+
+    Items pass in encounter order if they have one. Results stand where their items stood.
+
+    Attributes:
+        create: makes the state, which `fn` changes in place.
+        fn: takes (state, item), with a key (state, key, item).
+        action: what becomes of its result.
+        key: gives the key of an item; None: one state for all items.
+    """
+
+    create: Callable[[], Any]
+    fn: Callable[..., Any]
+    action: Action
+    key: Callable[[Any], Any] | None = None
+
+    def _call(self) -> str:
+        return f".map_stateful({shown_function(self.create)}, {shown_function(self.fn)})"
