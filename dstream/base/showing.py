@@ -1,13 +1,14 @@
-"""Short strings for messages: values, source locations, notebook cells, lines of source."""
+"""Short strings for messages: values, names that are meant, source locations, notebook cells, lines of source."""
 
 from __future__ import annotations
 
 import linecache
 import os
 import sys
+from collections.abc import Callable, Iterable
 from typing import Any
 
-__all__ = ["cell_of", "near", "shown", "source_line"]
+__all__ = ["cell_of", "did_you_mean", "near", "shown", "source_line"]
 
 
 def shown(value: Any) -> str:
@@ -20,6 +21,14 @@ def shown(value: Any) -> str:
 
 
 _LONGEST = 200
+
+
+def did_you_mean(name: str, known: Iterable[str], n: int = 1, show: Callable[[str], str] = repr) -> str:
+    """Return a question that names the known names most like an unknown one, at most `n`; an empty string for none."""
+    from difflib import get_close_matches  # here: only a mistake needs it
+
+    close = get_close_matches(name, list(known), n)
+    return f"did you mean {' or '.join(map(show, close))}?" if close else ""
 
 
 def near(file: str, line: int) -> str:

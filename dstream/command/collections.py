@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from datetime import date, time
 from decimal import Decimal
-from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar, get_args
@@ -20,6 +19,7 @@ from uuid import UUID
 
 import click
 
+from dstream.base.showing import did_you_mean
 from dstream.collections import IStreamList, IStreamMap
 from dstream.collections.counter import IStreamCounter
 from dstream.collections.queue import IStreamQueue
@@ -291,11 +291,8 @@ def _found(name: str, kind: Kind | None, storage: str | None) -> Iterator[tuple[
 
 
 def _missing(name: str, kind: Kind | None, names: list[str], context: Context) -> str:
-    close = get_close_matches(name, names, n=3)
-    hint = (
-        f"; did you mean {' or '.join(map(repr, close))}?" if close else "; `dstream collections` lists what there is"
-    )
-    return f"there is no {kind or 'collection'} {name!r} in {context.running_storage().url}{hint}"
+    hint = did_you_mean(name, names, n=3) or "`dstream collections` lists what there is"
+    return f"there is no {kind or 'collection'} {name!r} in {context.running_storage().url}; {hint}"
 
 
 def _opened(context: Context, each: CollectionName) -> AnyCollection:

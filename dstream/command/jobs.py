@@ -12,13 +12,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
 
 import click
 
+from dstream.base.showing import did_you_mean
 from dstream.command.program import SAYING, connected, fail, storage_option
 from dstream.errors import IllegalStateError
 from dstream.jobs import Job, JobStatus
@@ -256,6 +256,5 @@ def _found(name: str, storage: str | None) -> Iterator[Job]:
 
 def _missing(name: str, context: Context) -> str:
     names = sorted({each.name for each in context.jobs() if each.name is not None})
-    close = get_close_matches(name, names, n=3)
-    hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else "; `dstream jobs` lists what there is"
-    return f"there is no job {name!r} in {context.running_storage().url}{hint}"
+    hint = did_you_mean(name, names, n=3) or "`dstream jobs` lists what there is"
+    return f"there is no job {name!r} in {context.running_storage().url}; {hint}"

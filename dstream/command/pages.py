@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from difflib import get_close_matches
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 import click
 
 import dstream
+from dstream.base.showing import did_you_mean
 from dstream.command.program import SAYING
 from dstream.errors import NoSuchElementError
 
@@ -62,9 +62,8 @@ def _found(page: str, known: list[str]) -> str:
     for name in known:
         if page in (name, name.rpartition("/")[2]) or (page.isdecimal() and name.startswith(f"decisions/{page}-")):
             return name
-    close = get_close_matches(page, [short for name in known for short in (name, name.rpartition("/")[2])], 1)
-    meant = f"; did you mean {close[0]!r}?" if close else ""
-    raise NoSuchElementError(f"there is no page {page!r}{meant or '; dstream docs lists them'}")
+    meant = did_you_mean(page, (short for name in known for short in (name, name.rpartition("/")[2])))
+    raise NoSuchElementError(f"there is no page {page!r}; {meant or 'dstream docs lists them'}")
 
 
 def _title(text: str) -> str:

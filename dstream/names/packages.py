@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import difflib
-import re
 from collections.abc import Mapping
 from dis import opmap
 from importlib import import_module
 from types import FrameType
 
+from dstream.names.streams import closest, plain
+
 __all__ = ["no_such_name", "place_of"]
 
 
 _PLACES = ("collectors", "reducers", "sources", "dstream.windows", "dstream.gatherers", "dstream.core")
-_CLOSE = 0.82
-"""How alike a typing error and the name are that was meant."""
 
 
 def no_such_name(module: str, name: str, frame: FrameType) -> Exception:
@@ -35,19 +33,18 @@ def no_such_name(module: str, name: str, frame: FrameType) -> Exception:
 
 
 def _meant(module: str, name: str) -> str:
-    own = {_plain(each): each for each in _names_of(module)}
-    if (known := own.get(_plain(name)) or _OF_JET.get(module, {}).get(_plain(name))) is not None:
+    own = {plain(each): each for each in _names_of(module)}
+    if (known := own.get(plain(name)) or _OF_JET.get(module, {}).get(plain(name))) is not None:
         return f"write {known}"
     if place := place_of(name):
         return place
-    close = difflib.get_close_matches(_snake_case(name), own.values(), n=1, cutoff=_CLOSE)
-    return f"write {close[0]}" if close else ""
+    return f"write {close}" if (close := closest(name, own.values())) else ""
 
 
 def place_of(name: str) -> str:
     """Return in which package a name is, and how it is imported; empty if it is in none."""
     for place in _PLACES:
-        if (known := next((each for each in _names_of(place) if _plain(each) == _plain(name)), None)) is not None:
+        if (known := next((each for each in _names_of(place) if plain(each) == plain(name)), None)) is not None:
             return f"it is in {place}: from {place} import {known}"
     return ""
 
@@ -57,14 +54,6 @@ def _names_of(place: str) -> list[str]:
     home = place if place.startswith("dstream.") else f"dstream.{place}"
     names: list[str] = import_module(home).__all__
     return names
-
-
-def _plain(name: str) -> str:
-    return name.replace("_", "").lower()
-
-
-def _snake_case(name: str) -> str:
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
 
 
 _OF_JET: Mapping[str, Mapping[str, str]] = {

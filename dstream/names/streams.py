@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import ModuleType
 from typing import Any
 
 from dstream.names.libraries import ELSEWHERE, OF_NUMBERS
 
-__all__ = ["REDUCERS", "calls_of", "meant_by", "no_such_name", "no_such_processor", "plain"]
+__all__ = ["REDUCERS", "calls_of", "closest", "meant_by", "no_such_name", "no_such_processor", "plain"]
 
 
 REDUCERS = (
@@ -103,7 +103,7 @@ def meant_by(cls: type[Any], name: str, elsewhere: Mapping[str, str]) -> str:
         elsewhere: what stands for names of other libraries, by their `plain` form.
     """
     known = _written_otherwise(cls, name) or elsewhere.get(plain(name))
-    return _misspelt(cls, name) if known is None else known
+    return closest(name, _names(cls)) if known is None else known
 
 
 def plain(name: str) -> str:
@@ -116,9 +116,10 @@ def _written_otherwise(cls: type[Any], name: str) -> str | None:
     return next((known for known in _names(cls) if plain(known) == plain(name)), None)
 
 
-def _misspelt(cls: type[Any], name: str) -> str:
+def closest(name: str, known: Iterable[str]) -> str:
+    """Return the name that a misspelt one means, or an empty string; `groupBy` is as close as `group_by`."""
     snake_case = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
-    return "".join(difflib.get_close_matches(snake_case, _names(cls), n=1, cutoff=_CLOSE))
+    return "".join(difflib.get_close_matches(snake_case, list(known), n=1, cutoff=_CLOSE))
 
 
 def _names(cls: type[Any]) -> list[str]:

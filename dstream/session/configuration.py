@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
 from dstream.base.memory import DEFAULT_BOUND, DEFAULT_BROADCAST
+from dstream.base.showing import did_you_mean
 from dstream.base.urls import shown_url
 from dstream.errors import ConfigurationError
 from dstream.failures import shown
@@ -221,12 +222,9 @@ def _checked(key: _Key, place: str, value: Any) -> Any:
 
 
 def _meant(name: str) -> str:
-    from difflib import get_close_matches
-
     if name == "allowed":
         return ": classes are named by a program, connect(allowed=[...])"
-    close = get_close_matches(name, _KEYS, n=1)
-    return f"; did you mean {close[0]}?" if close else f"; the settings are {', '.join(sorted(_KEYS))}"
+    return "; " + (did_you_mean(name, _KEYS, show=str) or f"the settings are {', '.join(sorted(_KEYS))}")
 
 
 def local_folder(storage: str) -> str | None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from difflib import get_close_matches
 from typing import Any
 
+from dstream.base.showing import did_you_mean
 from dstream.errors import ConfigurationError, UnsupportedError
 from dstream.failures import shown
 from dstream.jobs.config import JobConfig
@@ -39,8 +39,7 @@ def job_table(file: ConfigurationFile, table: Any) -> JobConfig:
     said: dict[str, Any] = {}
     for name, value in table.items():
         if name not in names:
-            close = get_close_matches(name, names, n=1)
-            meant = f"did you mean {close[0]}?" if close else "JobConfig has those that are"
+            meant = did_you_mean(name, names, show=str) or "JobConfig has those that are"
             raise ConfigurationError(f"{file.place(name)} is no setting of jobs; {meant}")
         said[name] = tuple(value) if isinstance(value, list) else value
         try:

@@ -35,7 +35,7 @@ def test_all_pages_are_listed_with_their_titles(command):
 @pytest.mark.parametrize(
     ("page", "title"),
     [("limits", "What is not there yet"), ("docs/how-to/read-files.md", "Read files"), ("read-files", "Read files")]
-    + [("0058", "58. Java maps the classes that it has loaded before"), ("collectors", "Collectors")],
+    + [("0058", "58. Share Java's loaded classes by an archive"), ("collectors", "Collectors")],
 )
 def test_a_page_is_found_by_its_name(command, page, title):
     """Also by its last name alone, as its path in a checkout, and a decision by its number."""
