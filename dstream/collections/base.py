@@ -130,8 +130,9 @@ class Collection(ABC, Generic[S]):
 
     def to_pandas(self) -> pd.DataFrame:
         """Return the content as a `pandas.DataFrame`: the conversion of `to_arrow()` by pandas, with its errors."""
-        frame: pd.DataFrame = self.to_arrow().to_pandas()
-        return frame
+        from dstream.schema.tables import data_frame
+
+        return data_frame(self.to_arrow())
 
     def to_df(self) -> Any:
         """Return the content as a table of the engine: a Spark DataFrame.

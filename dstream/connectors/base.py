@@ -23,7 +23,7 @@ from dstream.spi import Collections, Receipt, Writer
 from dstream.values.functions import shown_function
 
 if TYPE_CHECKING:
-    from dstream.schema.file_column_types import ColumnTypes
+    from dstream.schema.types import ColumnTypes
 
 __all__ = [
     "MAX_RECORD",

@@ -11,7 +11,9 @@ from typing import Any
 from dstream.base.showing import shown
 from dstream.connectors.memory import split_count
 from dstream.errors import SourceError
+from dstream.schema.annotations import Layout, types_of_fields
 from dstream.schema.arrow import UnreadPlace, UnreadRow, are_parts_plain, names_read, rows_maker, rows_of_python
+from dstream.schema.containers import MapType
 from dstream.schema.decoders import DecodeError, ItemDecoder, repeated
 from dstream.schema.factories import maker_of_rows
 from dstream.schema.records import BINARY, OnMisread, form_of, missing_columns
@@ -132,8 +134,12 @@ LARGEST_SPLIT = 16 << 20
 """A split holds about so many bytes of the table at most, since it travels as a whole."""
 
 
-def table_of(frame: Any) -> Any:
+def table_of(frame: Any, kind: Any = None) -> Any:
     """Return a frame as a `pyarrow.Table`, as it stands now, with times in microseconds.
+
+    Args:
+        frame: a table, or a DataFrame.
+        kind: the class of the rows, which says which objects of pandas are dictionaries with keys of their own.
 
     Raises:
         TypeError: it is no table, Arrow has no type for one of its columns, or there are nanoseconds in one.
@@ -145,7 +151,7 @@ def table_of(frame: Any) -> Any:
     if _is_pandas(frame):
         _refuse_objects_with_nanoseconds(frame)
     try:
-        table = pa.Table.from_pandas(frame, preserve_index=False) if _is_pandas(frame) else pa.table(frame)
+        table = _table_of_pandas(frame, kind) if _is_pandas(frame) else pa.table(frame)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise TypeError(f"this {type(frame).__name__} does not become an Arrow table: {error}") from error
     for column in table.schema:
@@ -163,6 +169,30 @@ def table_of(frame: Any) -> Any:
             f"the table holds nanoseconds, which times of Python have not: {error}; round them before, such as with "
             '.dt.floor("us")'
         ) from error
+
+
+def _table_of_pandas(frame: Any, kind: Any) -> Any:
+    """Return a table in which dictionaries are maps where the fields of a class are annotated so.
+
+    Arrow alone makes structs of them, in which each has the keys of all.
+    """
+    import pyarrow as pa
+
+    known = types_of_fields(kind, Layout.TABLES, strict=False) if isinstance(kind, type) else {}
+    maps: dict[Any, Any] = {}
+    for name, found in known.items():
+        column = frame[name] if isinstance(found, MapType) and list(frame.columns).count(name) == 1 else None
+        if column is not None and column.dtype == object:
+            values = [_without_nan(value) for value in column]
+            maps[name] = found.refined(values).array(values)
+    table = pa.Table.from_pandas(frame.drop(columns=list(maps)), preserve_index=False)
+    if not maps:
+        return table
+    return pa.table({str(name): maps[name] if name in maps else table[str(name)] for name in frame.columns})
+
+
+def _without_nan(value: Any) -> Any:
+    return None if isinstance(value, float) and value != value else value
 
 
 def _refuse_objects_with_nanoseconds(frame: Any) -> None:

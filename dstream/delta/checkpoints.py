@@ -110,6 +110,9 @@ def _delta_type(kind: pa.DataType) -> Any:
         return f"decimal({kind.precision},{kind.scale})"
     if pa.types.is_list(kind):
         return {"type": "array", "elementType": _delta_type(kind.value_type), "containsNull": True}
+    if pa.types.is_map(kind):
+        parts = {"keyType": _delta_type(kind.key_type), "valueType": _delta_type(kind.item_type)}
+        return {"type": "map", **parts, "valueContainsNull": True}
     if pa.types.is_struct(kind):
         return _delta_struct([delta_field(field.name, field.type) for field in kind])
     return _SIMPLE[kind]

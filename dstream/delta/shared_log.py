@@ -19,7 +19,7 @@ from dstream.delta.actions import LOG, POINTER, REMOVED_FOR, THINGS, TableState,
 from dstream.errors import SinkError, UnsupportedError
 from dstream.filesystem.folders import OutputFolder
 from dstream.filesystem.outputs import NULL_PARTITION
-from dstream.schema.file_column_types import ColumnTypes
+from dstream.schema.types import ColumnTypes
 
 __all__ = ["SharedLog", "check_table", "description_of", "partition_values", "path_in_log"]
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import dataclasses
 import functools
 import importlib
+import sys
 import typing
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol, cast
 
 from dstream.base.registry import by_name, stored_name
-from dstream.values.fields import hints_of
+from dstream.values import fields
+from dstream.values.fields import hints_of, is_attrs, is_model
 
 __all__ = [
     "ClassRefusedError",
@@ -98,6 +100,12 @@ def _field_names(kind: Any) -> tuple[str, ...] | None:
     if issubclass(kind, tuple):
         names = getattr(kind, "_fields", None)
         return names if isinstance(names, tuple) and _is_copied_as(kind, tuple) else None
+    if is_model(kind):
+        model = sys.modules["pydantic"].BaseModel
+        return fields.field_names(kind) if kind.__new__ is object.__new__ and _is_copied_as(kind, model) else None
+    if is_attrs(kind):
+        is_plain = kind.__new__ is object.__new__ and _is_copied_as(kind, object)
+        return fields.field_names(kind) if is_plain else None
     if not dataclasses.is_dataclass(kind) or kind.__new__ is not object.__new__ or not _is_copied_as(kind, object):
         return None
     return tuple(field.name for field in dataclasses.fields(kind))
@@ -110,6 +118,8 @@ def parts_of(value: Any) -> Sequence[Any] | None:
     if names is None:
         return None
     attributes = getattr(value, "__dict__", None)
+    if is_model(kind):
+        return _parts_of_model(value, names)
     if issubclass(kind, tuple):
         return None if attributes or len(value) != len(names) else tuple(value)
     if attributes is not None and not _has_slots(kind):
@@ -119,6 +129,13 @@ def parts_of(value: Any) -> Sequence[Any] | None:
         return None
     parts = [getattr(value, name, _UNSET) for name in names]
     return None if any(part is _UNSET for part in parts) else parts
+
+
+def _parts_of_model(value: Any, names: tuple[str, ...]) -> Sequence[Any] | None:
+    state = value.__getstate__()
+    others = {**state, "__dict__": None, "__pydantic_fields_set__": None}
+    is_whole = tuple(state["__dict__"]) == names and state["__pydantic_fields_set__"] == set(names)
+    return None if not is_whole or any(others.values()) else list(state["__dict__"].values())
 
 
 def hints_of_fields(kind: type) -> dict[str, Any]:
@@ -139,6 +156,8 @@ def builder(kind: type) -> Callable[[Iterable[Any]], Any]:
     if issubclass(kind, tuple):
         return functools.partial(tuple.__new__, kind)
     names = field_names(kind) or ()
+    if is_model(kind):
+        return functools.partial(_fill_model, kind, names)
     if not _has_slots(kind):
         return functools.partial(_fill_attributes, kind, names)
     return functools.partial(_fill_slots, kind, names)
@@ -188,7 +207,9 @@ def _is_generated(method: Any, kind: type) -> bool:
         return getattr(method, "__qualname__", "").endswith("__getnewargs__") and (
             getattr(method, "__module__", "") in ("collections", f"namedtuple_{kind.__name__}")
         )
-    return getattr(method, "__module__", "") == "dataclasses"
+    code = getattr(method, "__code__", None)
+    is_of_attrs = is_attrs(kind) and code is not None and code.co_filename == sys.modules["attr._make"].__file__
+    return is_of_attrs or getattr(method, "__module__", "") == "dataclasses"
 
 
 @functools.lru_cache(maxsize=1024)
@@ -212,4 +233,13 @@ def _fill_slots(kind: type, names: tuple[str, ...], parts: Iterable[Any]) -> Any
     made: Any = object.__new__(kind)
     for name, part in zip(names, parts, strict=True):
         object.__setattr__(made, name, part)
+    return made
+
+
+def _fill_model(kind: Any, names: tuple[str, ...], parts: Iterable[Any]) -> Any:
+    made = object.__new__(kind)
+    others = {"__pydantic_extra__": None, "__pydantic_private__": None}
+    made.__setstate__(
+        {"__dict__": dict(zip(names, parts, strict=True)), "__pydantic_fields_set__": set(names), **others}
+    )
     return made

@@ -6,146 +6,18 @@ field of an item is left out, and none is made up unless `columns=` names it.
 
 from __future__ import annotations
 
-import collections.abc
-import dataclasses
-import enum
-import types
-import typing
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, tzinfo
 from operator import itemgetter
-from typing import Any, Literal, NotRequired, Required, Union, get_args, get_origin
+from typing import Any
 
 from dstream.base.showing import shown
 from dstream.failures.attribution import failed_on
-from dstream.schema.file_column_types import (
-    SCALARS,
-    UNKNOWN,
-    ColumnType,
-    ColumnTypeError,
-    ColumnTypes,
-    ListColumn,
-    ScalarColumn,
-    StructColumn,
-    TimestampColumn,
-    Valued,
-)
-from dstream.values.fields import columns_of_fields, field_names, hints_of, is_required_key, is_typed_dict
+from dstream.schema.annotations import Layout, OpenType, types_of_fields
+from dstream.schema.types import ColumnType, ColumnTypeError, ColumnTypes
+from dstream.values.fields import columns_of_fields, field_names
 
-__all__ = ["ColumnSelection", "ItemColumns", "TypedColumns", "checked_columns", "forms_of_fields"]
-
-
-def forms_of_fields(kind: Any, *, strict: bool = True) -> dict[str, ColumnType]:
-    """Return the form of each field of a class; none for a class without fields.
-
-    Args:
-        kind: the class.
-        strict: a field whose annotation no column holds is refused. Otherwise its values decide.
-
-    Raises:
-        TypeError: a field is of a type that no column holds.
-    """
-    return _fields(kind, strict, ())
-
-
-def _fields(kind: Any, strict: bool, around: tuple[Any, ...]) -> dict[str, ColumnType]:
-    hints = _hints(kind, strict)
-    names = tuple(hints) if is_typed_dict(kind) else field_names(kind)
-    forms = {}
-    for name in names:
-        try:
-            forms[name] = _form(hints.get(name, Any), (*around, kind))
-        except TypeError as error:
-            if strict:
-                raise TypeError(f"the field {name} of {kind.__qualname__}: {error}") from None
-            forms[name] = UNKNOWN
-    return forms
-
-
-def _hints(kind: Any, strict: bool) -> dict[str, Any]:
-    try:
-        return hints_of(kind, include_extras=True)
-    except Exception as error:
-        if not strict:  # The module of a class may not be there where its items are.
-            return {}
-        raise TypeError(f"an annotation of {kind.__qualname__} cannot be looked up ({error})") from error
-
-
-def _form(hint: Any, around: tuple[Any, ...]) -> ColumnType:
-    """Return the form of an annotation.
-
-    Raises:
-        TypeError: no column holds values of this type.
-    """
-    if hint in (Any, object, None, type(None)) or isinstance(hint, typing.TypeVar):
-        return UNKNOWN
-    if isinstance(hint, typing.NewType):
-        return _form(hint.__supertype__, around)
-    if isinstance(hint, type) and get_origin(hint) is None:
-        return _form_of_class(hint, around)
-    return _form_of_generic(hint, get_origin(hint), get_args(hint), around)
-
-
-def _form_of_class(kind: Any, around: tuple[Any, ...]) -> ColumnType:
-    if kind in SCALARS:
-        return ScalarColumn(kind)
-    if kind is datetime:
-        return TimestampColumn(None)
-    if issubclass(kind, enum.Enum):
-        return Valued(kind, UNKNOWN).taking(list(kind))
-    if kind in _LISTS:
-        return ListColumn(UNKNOWN)
-    if kind in around:
-        raise TypeError(f"it holds {kind.__qualname__} again, and a column has a last level")
-    if forms := _fields(kind, True, around) if is_typed_dict(kind) or field_names(kind) else {}:
-        return StructColumn(tuple(forms), tuple(forms.values()), _absent_keys(kind))
-    raise _no_column(kind.__qualname__)
-
-
-def _absent_keys(kind: Any) -> frozenset[str]:
-    """Return the keys of a TypedDict that may be absent."""
-    hints = _hints(kind, True) if is_typed_dict(kind) else {}
-    return frozenset(name for name, hint in hints.items() if not is_required_key(kind, name, hint))
-
-
-_LISTS: tuple[Any, ...] = (
-    list,
-    tuple,
-    collections.abc.Sequence,
-    collections.abc.MutableSequence,
-)
-
-
-def _form_of_generic(hint: Any, origin: Any, arguments: tuple[Any, ...], around: tuple[Any, ...]) -> ColumnType:
-    if origin is typing.Annotated and arguments[0] is datetime:
-        zoned = any(isinstance(each, tzinfo) for each in hint.__metadata__)
-        return TimestampColumn(True) if zoned else TimestampColumn(None)
-    if origin in (typing.Annotated, Required, NotRequired):
-        return _form(arguments[0], around)
-    if origin in (Union, types.UnionType):
-        return _only((each for each in arguments if each is not type(None)), hint, around)
-    if origin is Literal:
-        return _only({type(each) for each in arguments}, hint, around)
-    if origin in _LISTS and (origin is not tuple or arguments[1:] == (...,)):
-        return ListColumn(_form(arguments[0], around))
-    if dataclasses.is_dataclass(origin) or field_names(origin or object):
-        return _form_of_class(origin, around)
-    raise _no_column(str(hint).removeprefix("typing."))
-
-
-def _only(hints: Iterable[Any], hint: Any, around: tuple[Any, ...]) -> ColumnType:
-    found = list(hints)
-    if len(found) != 1:
-        raise _no_column(str(hint).removeprefix("typing."))
-    return _form(found[0], around)
-
-
-def _no_column(name: str) -> TypeError:
-    return TypeError(
-        f"no column holds values of type {name}; str, int, float, bool, bytes, Decimal, date, time, datetime, "
-        "timedelta, Enum, lists of these and classes with fields are held"
-    )
+__all__ = ["ColumnSelection", "ItemColumns", "TypedColumns", "checked_columns"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,13 +26,18 @@ class ColumnSelection:
 
     Attributes:
         names: in order.
-        forms: what stands in each.
+        types: of each.
         may_lack: an item that has no such field has None there.
     """
 
     names: tuple[str, ...]
-    forms: tuple[ColumnType, ...]
+    types: tuple[ColumnType, ...]
     may_lack: bool = True
+
+    @staticmethod
+    def of_names(names: tuple[str, ...], *, may_lack: bool = True) -> ColumnSelection:
+        """Return columns whose values decide what they hold."""
+        return ColumnSelection(names, (OpenType(Layout.FILES),) * len(names), may_lack)
 
 
 def checked_columns(columns: Any) -> ColumnSelection | None:
@@ -173,14 +50,13 @@ def checked_columns(columns: Any) -> ColumnSelection | None:
     if columns is None:
         return None
     if isinstance(columns, type):
-        forms = forms_of_fields(columns)
-        if not forms:
+        types = types_of_fields(columns, Layout.FILES)
+        if not types:
             raise TypeError(
                 f"columns must be a dataclass, a named tuple or a TypedDict with fields, not {columns.__qualname__}"
             )
-        return ColumnSelection(tuple(forms), tuple(forms.values()))
-    names = _checked_names(columns)
-    return ColumnSelection(names, (UNKNOWN,) * len(names))
+        return ColumnSelection(tuple(types), tuple(types.values()))
+    return ColumnSelection.of_names(_checked_names(columns))
 
 
 def _checked_names(columns: Any) -> tuple[str, ...]:
@@ -233,15 +109,15 @@ class ItemColumns:
 def _columns_of(item: Any) -> ColumnSelection:
     kind = type(item)
     if field_names(kind):
-        forms = forms_of_fields(kind, strict=False)
-        return ColumnSelection(tuple(forms), tuple(forms.values()), may_lack=False)
+        types = types_of_fields(kind, Layout.FILES, strict=False)
+        return ColumnSelection(tuple(types), tuple(types.values()), may_lack=False)
     if not isinstance(item, dict):
         raise _refused(item, _NO_NAMES if kind is tuple else f"{_name(kind)} has no columns: {_MAP}")
     if wrong := [key for key in item if not isinstance(key, str)]:
         raise _refused(item, f"the keys of a dict become names of columns and must be str, not {shown(wrong[0])}")
     if not item:
         raise _refused(item, "an empty dict says no columns: name them in columns=")
-    return ColumnSelection(tuple(item), (UNKNOWN,) * len(item), may_lack=False)
+    return ColumnSelection.of_names(tuple(item), may_lack=False)
 
 
 _MAP = "map() the items to dataclasses, named tuples or dicts before"
@@ -327,39 +203,30 @@ class TypedColumns:
     """Columns, from the first item of a file on.
 
     Attributes:
-        forms: of each column, by name; empty until there is an item, unless they are given.
+        types: of each column, by name; empty until there is an item, unless they are given.
     """
 
     def __init__(self, wanted: ColumnSelection | None) -> None:
         self._columns = ItemColumns(wanted)
-        self.forms: dict[str, ColumnType] = {} if wanted is None else _by_name(wanted)
+        self.types: dict[str, ColumnType] = {} if wanted is None else _by_name(wanted)
 
-    def taken(self, items: Sequence[Any]) -> list[Sequence[Any]]:
-        """Return the values of the items, column by column; the forms take them.
+    def arrays(self, items: Sequence[Any]) -> tuple[list[Sequence[Any]], list[Any]]:
+        """Return the values of the items, column by column, and as arrays of Arrow; the types take what they show.
 
         Raises:
             TypeError: an item has other columns, or a value does not fit its column.
         """
         columns = self._columns.of(items)
-        self.forms = self.forms or _by_name(self._columns.begin(items[0]))
-        for (name, form), values in zip(self.forms.items(), columns, strict=True):
-            self.forms[name] = _of_each(name, form, values, items, lambda known, found: known.taking(found))
-        return columns
+        self.types = self.types or _by_name(self._columns.begin(items[0]))
+        arrays = []
+        for (name, known), values in zip(self.types.items(), columns, strict=True):
+            self.types[name], array = _typed(name, known, values, items)
+            arrays.append(array)
+        return columns, arrays
 
-    def arrays(self, columns: Sequence[Sequence[Any]], items: Sequence[Any]) -> list[Any]:
-        """Return the values of the items, which were taken, as arrays of Arrow.
-
-        Raises:
-            TypeError: a value does not fit its column.
-        """
-        return [
-            _of_each(name, form, values, items, lambda known, found: known.array(found))
-            for (name, form), values in zip(self.forms.items(), columns, strict=True)
-        ]
-
-    def types(self) -> ColumnTypes:
-        """Return what is known of the columns, in words."""
-        return {name: form.words for name, form in self.forms.items()}
+    def names(self) -> ColumnTypes:
+        """Return the names of the types."""
+        return {name: found.name for name, found in self.types.items()}
 
     def refuse_what_changed(self, before: dict[str, ColumnType], items: Sequence[Any]) -> None:
         """Refuse items that tell more of a column than the file says which was begun without them.
@@ -367,10 +234,10 @@ class TypedColumns:
         Raises:
             TypeError: a column had nothing but None so far.
         """
-        for name, form in self.forms.items():
-            if before[name].words != form.words:
+        for name, found in self.types.items():
+            if before[name].name != found.name:
                 error = TypeError(
-                    f"the column {name!r} becomes one of {form.words} here, and the file was begun when it had nothing "
+                    f"the column {name!r} becomes one of {found.name} here, and the file was begun when it had nothing "
                     "but None or what is empty: say its type, with a class in columns="
                 )
                 failed_on(error, items[0])
@@ -378,18 +245,19 @@ class TypedColumns:
 
 
 def _by_name(wanted: ColumnSelection) -> dict[str, ColumnType]:
-    return dict(zip(wanted.names, wanted.forms, strict=True))
+    return dict(zip(wanted.names, wanted.types, strict=True))
 
 
-def _of_each(name: str, form: ColumnType, values: Sequence[Any], items: Sequence[Any], what: Callable[..., Any]) -> Any:
-    """Do something with all values of a column; if one of them does not fit, say which."""
+def _typed(name: str, known: ColumnType, values: Sequence[Any], items: Sequence[Any]) -> tuple[ColumnType, Any]:
+    """Return the type of a column and its array; if a value does not fit, name the item in the error."""
     try:
-        return what(form, values)
+        found = known.refined(values)
+        return found, found.array(values)
     except ColumnTypeError:
         for value, item in zip(values, items, strict=True):
             try:
-                form = form.taking([value])
-                form.array([value])
+                known = known.refined([value])
+                known.array([value])
             except ColumnTypeError as misfit:
                 error = TypeError(f"the column {name!r} has no place for {_kind(value)}: {misfit}")
                 failed_on(error, item)

@@ -11,6 +11,7 @@ import collections
 import decimal
 import enum
 import sys
+import uuid
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
@@ -21,6 +22,7 @@ from dstream.schema.scalars import TEXT_FORMS, TextForm
 __all__ = [
     "BASE64",
     "MADE",
+    "UUID_OF_BYTES",
     "Anything",
     "DecodeError",
     "Decoder",
@@ -208,6 +210,15 @@ MADE: dict[type, Made] = {
 }
 """Decoders of classes that JSON, and some binary formats, have no type for: their text form is read."""
 BASE64 = _made_of_text(TEXT_FORMS[bytes])
+
+
+def _uuid(value: Any) -> uuid.UUID:
+    found: uuid.UUID = uuid.UUID(bytes=value) if type(value) is bytes else MADE[uuid.UUID].make(value)
+    return found
+
+
+UUID_OF_BYTES = Made(uuid.UUID, "a UUID, its text or its 16 bytes", (str, bytes), _uuid)
+"""Decoder of UUIDs in columns, which collections and other programs store as 16 bytes."""
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ import json
 import sys
 import types
 import typing
+import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import (
@@ -33,6 +34,7 @@ from dstream.base.showing import shown
 from dstream.schema.decoders import (
     BASE64,
     MADE,
+    UUID_OF_BYTES,
     Anything,
     DecodeError,
     Decoder,
@@ -223,7 +225,7 @@ _PLAIN: dict[type, Decoder] = {
 _JSON_OWN = (str, int, float, bool)
 JSON = Vocabulary({**_PLAIN, bytes: BASE64}, _in_json, is_nested=True, has_columns=False)
 BINARY = Vocabulary(
-    {**_PLAIN, bytes: ScalarDecoder(bytes)},
+    {**_PLAIN, bytes: ScalarDecoder(bytes), uuid.UUID: UUID_OF_BYTES},
     _as_it_is,
     is_nested=True,
     has_columns=True,

@@ -1,27 +1,36 @@
 """Items as Arrow tables and DataFrames: inferred columns, batches, and a common schema.
 
 Fields of dataclasses and named tuples, keys of dicts and places of tuples are columns; anything else
-stands in the one column `value`. Columns are inferred from the values, and from the annotations of
-fields where these name a simple type.
+is in the one column `value`. Columns have the types of the annotations of fields where the values
+have these, and otherwise those of the values.
 """
 
 from __future__ import annotations
 
-import types
-import typing
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import date, datetime, time, timedelta
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from dstream.base.memory import BatchIterator
 from dstream.failures import shown
-from dstream.values.fields import field_names, hints_of
+from dstream.schema.annotations import Layout, OpenType, types_of_fields
+from dstream.schema.scalar_types import ScalarType
+from dstream.schema.types import ColumnType, ColumnTypeError
+from dstream.values.fields import columns_of_fields, field_names
 
 if TYPE_CHECKING:
+    import pandas as pd
     import pyarrow as pa
 
-__all__ = ["batches_of", "common_schema", "fitted", "packed_batch", "schema_of", "table_of", "unpacked_batches"]
+__all__ = [
+    "batches_of",
+    "common_schema",
+    "data_frame",
+    "fitted",
+    "packed_batch",
+    "schema_of",
+    "table_of",
+    "unpacked_batches",
+]
 
 
 _ROWS = 8192
@@ -58,6 +67,38 @@ def batches_of(items: Iterable[Any]) -> Iterator[pa.RecordBatch]:
         yield batch
 
 
+def data_frame(table: pa.Table) -> pd.DataFrame:
+    """Return a table as a DataFrame of pandas that has all of its values.
+
+    pandas makes floats of ints where one is None, and None of it beside NaN, so such columns have its types for that.
+    Structs and maps are dictionaries.
+    """
+    import pandas as pd
+    import pyarrow as pa
+
+    frame: pd.DataFrame = table.to_pandas(maps_as_pydicts="strict")
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if _has_dicts(column.type):
+            frame[name] = pd.Series(column.to_pylist(maps_as_pydicts="strict"), index=frame.index, dtype=object)
+        elif column.null_count and (column.type == pa.int64() or (column.type == pa.float64() and _has_nan(column))):
+            kind: Any = pd.Int64Dtype() if column.type == pa.int64() else pd.Float64Dtype()
+            frame[name] = kind.__from_arrow__(column)
+    return frame
+
+
+def _has_dicts(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    fields = map(kind.field, range(kind.num_fields))
+    return pa.types.is_struct(kind) or pa.types.is_map(kind) or any(_has_dicts(field.type) for field in fields)
+
+
+def _has_nan(column: Any) -> bool:
+    import pyarrow.compute as compute
+
+    return bool(compute.any(compute.is_nan(column)).as_py())  # pyright: ignore[reportAttributeAccessIssue]
+
+
 def _batch(items: list[Any]) -> pa.RecordBatch:
     import pyarrow as pa
 
@@ -67,8 +108,8 @@ def _batch(items: list[Any]) -> pa.RecordBatch:
         raise _mixed(f"{first} such as {shown(one)}", f"{second} such as {shown(other)}")
     (kind,) = kinds
     names, columns = _columns(items)
-    hints = _hints(type(items[0]))
-    arrays = [_array(name, list(column), hints.get(name)) for name, column in zip(names, columns, strict=True)]
+    annotated = types_of_fields(type(items[0]), Layout.TABLES, strict=False)
+    arrays = [_array(name, column, annotated.get(name, _OPEN)) for name, column in zip(names, columns, strict=True)]
     schema = pa.schema([(name, array.type) for name, array in zip(names, arrays, strict=True)], {_KIND: kind.encode()})
     if not names:  # An array of structs keeps the number of rows that have no column.
         rows = pa.RecordBatch.from_struct_array(pa.array([{}] * len(items), pa.struct([])))
@@ -85,10 +126,10 @@ def _kind(item: Any) -> str:
     return f"tuples of {len(item)}" if type(item) is tuple else "single values"
 
 
-def _columns(items: list[Any]) -> tuple[list[str], list[Any]]:
+def _columns(items: list[Any]) -> tuple[list[str], list[list[Any]]]:
     first = items[0]
     if names := list(field_names(type(first))):
-        return names, [[getattr(item, name) for item in items] for name in names]
+        return names, columns_of_fields(tuple(names), items)
     if isinstance(first, dict):
         names = list(dict.fromkeys(key for item in items for key in item))
         for name in names:
@@ -101,117 +142,26 @@ def _columns(items: list[Any]) -> tuple[list[str], list[Any]]:
     return ["value"], [items]
 
 
-def _hints(kind: type) -> dict[str, pa.DataType]:
-    """Return the types of those fields whose annotation names a simple one."""
-    import pyarrow as pa
-
-    if not field_names(kind):
-        return {}
-    simple: dict[Any, pa.DataType] = {
-        int: pa.int64(),
-        float: pa.float64(),
-        str: pa.string(),
-        bool: pa.bool_(),
-        bytes: pa.binary(),
-        date: pa.date32(),
-        datetime: pa.timestamp("us"),
-        timedelta: pa.duration("us"),
-    }
+def _array(name: str, values: list[Any], annotated: ColumnType) -> pa.Array:
+    """Return a column by its annotation, or by its values where these contradict it."""
     try:
-        hints = {name: _without_none(hint) for name, hint in hints_of(kind).items()}
-    except Exception:  # An annotation that cannot be resolved here says nothing.
-        return {}
-    return {name: simple[hint] for name, hint in hints.items() if isinstance(hint, type) and hint in simple}
+        try:
+            return annotated.refined(values).array(values)
+        except ColumnTypeError:
+            is_number = annotated == _NUMBER and {int, float, type(None)}.issuperset(map(type, values))
+            if is_number or isinstance(annotated, OpenType):
+                raise
+        return _OPEN.refined(values).array(values)
+    except ColumnTypeError as error:
+        kinds = {type(value): value for value in reversed(values)}
+        examples = ", ".join(shown(value) for value in list(kinds.values())[-3:])
+        raise TypeError(
+            f"column {name!r} has no Arrow type for values such as {examples}: {error}; map() it before"
+        ) from None
 
 
-def _without_none(hint: Any) -> Any:
-    if typing.get_origin(hint) not in (typing.Union, types.UnionType):
-        return hint
-    others = [part for part in typing.get_args(hint) if part is not type(None)]
-    return others[0] if len(others) == 1 else hint
-
-
-def _array(name: str, values: list[Any], hint: pa.DataType | None) -> pa.Array:
-    import pyarrow as pa
-
-    if any(map(field_names, set(map(type, values)))):
-        values = list(map(_plain, values))
-    _check_kinds(name, values)
-    try:
-        found = pa.array(values)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, UnicodeError):
-        found = _nested(name, values)
-    return _as_hinted(name, found, hint)
-
-
-def _check_kinds(name: str, values: list[Any]) -> None:
-    """Refuse values that Arrow would put into one column by cutting or converting some of them, also in lists.
-
-    It makes numbers of bools and durations, dates of moments, bytes of texts, and gives a zone to a moment without.
-    """
-    kinds = set(map(type, values))
-    found = {family.__name__ for kind in kinds if (family := _family(kind)) is not None}
-    if "datetime" in found:
-        zones = {value.tzinfo is None for value in values if isinstance(value, datetime)}
-        found |= {"datetime with a zone"} if len(zones) > 1 else set()
-    if "set" in found or (len(found) > 1 and found != {"float", "int"}):
-        raise _no_column(name, values, f"it holds {' and '.join(sorted(found))}")
-    if any(issubclass(kind, list | tuple | dict) for kind in kinds):
-        for parts in _parts(values).values():
-            _check_kinds(name, list(map(_plain, parts)))
-
-
-def _family(kind: type) -> type | None:
-    """Return which of the types whose values stand in columns of their own a class belongs to."""
-    return set if issubclass(kind, frozenset) else next((each for each in _FAMILIES if issubclass(kind, each)), None)
-
-
-_FAMILIES = (bool, int, float, str, bytes, Decimal, datetime, date, time, timedelta, set)
-
-
-def _parts(values: list[Any]) -> dict[Any, list[Any]]:
-    """Return what lists hold, under None, and what dicts hold under each key."""
-    parts: dict[Any, list[Any]] = {}
-    for value in values:
-        if isinstance(value, list | tuple):
-            parts.setdefault(None, []).extend(value)
-        elif isinstance(value, dict):
-            for key, held in value.items():
-                parts.setdefault(key, []).append(held)
-    return parts
-
-
-def _nested(name: str, values: list[Any]) -> pa.Array:
-    """Try again with dataclasses inside of lists and dicts as dicts."""
-    import pyarrow as pa
-
-    try:
-        return pa.array(list(map(_plain, values)))
-    except (pa.ArrowException, OverflowError, UnicodeError) as error:
-        raise _no_column(name, values, str(error)) from None
-
-
-def _no_column(name: str, values: list[Any], why: str) -> TypeError:
-    kinds = {type(value): value for value in reversed(values)}
-    examples = ", ".join(shown(value) for value in list(kinds.values())[-3:])
-    return TypeError(f"column {name!r} has no Arrow type for values such as {examples}: {why}; map() it before")
-
-
-def _plain(value: Any) -> Any:
-    if names := field_names(type(value)):
-        return {name: _plain(getattr(value, name)) for name in names}
-    if isinstance(value, dict):
-        return {key: _plain(held) for key, held in value.items()}
-    return list(map(_plain, value)) if isinstance(value, list | tuple) else value
-
-
-def _as_hinted(name: str, array: pa.Array, hint: pa.DataType | None) -> pa.Array:
-    """Return the column in the type of its annotation where that changes no value: no values, or ints as floats."""
-    import pyarrow as pa
-
-    if hint is not None and (pa.types.is_null(array.type) or (array.type, hint) == (pa.int64(), pa.float64())):
-        return _cast(name, array, hint)
-    return array
+_OPEN = OpenType(Layout.TABLES)
+_NUMBER = ScalarType("number")
 
 
 def packed_batch(batch: pa.RecordBatch) -> bytes:

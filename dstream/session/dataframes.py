@@ -24,7 +24,7 @@ def table_rows(df: Any, kind: Any) -> Source[Any]:
     """Return the rows of a table of this process as a source, each as a dictionary or a `kind`."""
     from dstream.connectors.dataframes import rows_of_table, table_of  # here: the sources come when they are asked for
 
-    return rows_of_table(table_of(df), kind, from_df_label(df, kind))
+    return rows_of_table(table_of(df, kind), kind, from_df_label(df, kind))
 
 
 def table_node(df: Any, kind: Any, engine: str) -> Table:

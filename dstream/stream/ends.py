@@ -269,11 +269,15 @@ class Tabular(BaseStream[T]):
             return table
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return the items as a `pandas.DataFrame`; columns as for `to_arrow`, which pandas then converts."""
+        """Return the items as a `pandas.DataFrame`; columns as for `to_arrow`, which pandas then converts.
+
+        A column of ints in which one is None is one of pandas' `Int64`; fields of dataclasses and dicts are dicts.
+        """
+        from dstream.schema.tables import data_frame
+
         node = Columns(self._node, step=called("to_pandas"))
         with explained(node, "to_pandas"):
-            frame: pd.DataFrame = self._result(node, needs_end=True).to_pandas()
-            return frame
+            return data_frame(self._result(node, needs_end=True))
 
     def to_df(self) -> Any:
         """Return the items as a Spark DataFrame; columns as for `to_arrow`.

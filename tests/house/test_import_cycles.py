@@ -12,7 +12,6 @@ BACK = {
         "dstream.pipeline.windows",
         "dstream.pipeline.keyed",
     ): "a grouped stage makes windows, and windows of several inputs look at each as a grouped stage",
-    ("dstream.schema.stored_types", "dstream.schema.hints"): "a type may hold types, which hints make",
     ("dstream.operators.rows.blocks", "dstream.operators.columns.values"): "loads NumPy, where NumPy made the columns",
     (
         "dstream.operators.rows.operations",

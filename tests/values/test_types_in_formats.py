@@ -12,72 +12,72 @@ from tests.values.types_in_formats import FORMATS, ROWS, answer
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "types.md"
 
 TABLE = r"""
-type               csv       json  json.read  parquet   avro      delta     sql  arrow   pandas  map  table  sqlite
-int                =         =     =          =         =         =         =    =       =       =    =      =
-int of 65 bits     =         =     =          run       run       run       run  run     run     =    run    =
-float              =         =     =          =         =         =         =    =       =       =    =      =
-float inf          =         =     -          =         =         =         =    =       =       =    =      =
-float nan          =         =     -          =         =         =         run  =       read    =    =      =
-bool               =         =     =          =         =         =         =    =       =       =    =      =
-str                =         =     =          =         =         =         =    =       =       =    =      =
-str with \0        run       =     =          =         =         =         =    =       =       =    =      =
-str, surrogate     run       =     -          run       run       run       run  run     run     =    run    =
-bytes              =         =     -          =         =         =         =    =       =       =    =      =
-Decimal            =         =     =          =*        =*        =*        =*   =*      =*      =    =      =
-Decimal 39 digits  =         =     =          run       run       run       =*   =       =       =    =      =
-Decimal NaN        =         =     -          run       run       run       run  run     run     =    =      =
-Fraction           =         =     =          run/call  run/call  run/call  =    run     run     =    run    =
-date               =         =     =          =         =         =         =    =       =       =    =      =
-time               =         =     =          =         =         run       =    =       =       =    run    =
-time, zone         =         =     =          run       run       run       =    ~value  ~value  =    run    =
-datetime           =         =     =          =         =         =         =    =       =       =    =      =
-datetime, UTC      =         =     =          =*        =         =*        =    =*      =*      =    run    =
-datetime, zone     =*        =*    =*         =*        =*        =*        =*   =       =       =    run    =
-timedelta          =         =     =          =         run       run       =    =       =       =    =      =
-timedelta.max      =         =     =          run       run       run       =    run     run     =    run    =
-UUID               =         =     =          run/call  run/call  run/call  =    =       =       =    read   =
-Enum               =         =     =          =         =         =         =    run     run     =    run    =
-IntEnum            =         =     =          =         =         =         =    =       =       =    run    =
-StrEnum            =         =     =          =         =         =         =    =       =       =    run    =
-Literal            =         =     =          =         =         =         =    =       =       =    run    =
-Path               =         =     =          run/call  run/call  run/call  =    run     run     =    run    =
-IPv4Address        =         =     =          run/call  run/call  run/call  =    run     run     =    run    =
-IPv6Address        =         =     =          run/call  run/call  run/call  =    run     run     =    run    =
-list[int]          run/call  =     =          =         =         =         =    =       =       =    =      =
-list[date]         run/call  =     =          =         =         =         =    =       =       =    =      =
-list[Enum]         run/call  =     =          =         =         =         =    run     run     =    run    =
-list[dataclass]    run/call  =     =          =         =         =         =    =       =       =    =      =
-tuple[int, ...]    run/call  =     =          =         =         =         =    =       =       =    run    =
-tuple[int, str]    run/call  =     =          run/call  run/call  run/call  =    run     run     =    run    =
-tuple[int, int]    run/call  =     =          =/call    =/call    =/call    =    =       =       =    run    =
-set[str]           run/call  =     =          run/call  run/call  run/call  =    run     run     =    run    =
-frozenset[int]     run/call  =     =          run/call  run/call  run/call  =    run     run     =    run    =
-dict[str, int]     run/call  =     =          run/call  run/call  run/call  =    read    read    =    run    =
-dict[int, str]     run/call  =     =          run/call  run/call  run/call  =    run     run     =    run    =
-dict[str, date]    run/call  =     =          run/call  run/call  run/call  =    read    read    =    run    =
-dict to None       run/call  =     =          run/call  run/call  run/call  =    ~value  read    =    run    =
-int or None        =         =     =          =         =         =         =    =       read    =    =      =
-int or None, big   =         =     =          =         =         =         =    =       read    =    =      =
-bool or None       =         =     =          =         =         =         =    =       =       =    =      =
-str or None        =         =     =          =         =         =         =    =       =       =    =      =
-date or None       =         =     =          =         =         =         =    =       =       =    =      =
-float or None      =         =     -          =         =         =         run  =       ~None   =    =      =
-Enum or None       =         =     =          =         =         =         =    run     run     =    run    =
-list or None       run/call  =     =          =         =         =         =    =       =       =    =      =
-dataclass or None  run/call  =     =          =         =         =         =    =       =       =    =      =
-int or str         run       =     =          run/call  run/call  run/call  run  run     run     =    run    =
-int or float       =         =     =          run/call  run/call  run/call  run  ~float  ~float  =    run    =
-bool or int        =         =     =          run/call  run/call  run/call  run  run     run     =    run    =
-date or str        run       run   -          run/call  run/call  run/call  run  run     run     =    run    =
-dataclass          run/call  =     =          =         =         =         =    =       =       =    =      =
-NamedTuple         run/call  =     =          =         =         =         =    =       =       =    =      =
-TypedDict          run/call  =     =          =         =         =         =    =       =       =    run    =
-pydantic           run/call  =     =          =         =         =         =    =       =       =    run    =
-attrs              run/call  =     -          =         =         =         =    =       =       =    run    =
-record NamedTuple  =         =     =          =         =         =         =    =       =       =    =      =
-record TypedDict   =         =     =          =         =         =         =    =       =       =    run    =
-record pydantic    =         =     =          =         =         =         =    =       =       =    run    =
-record attrs       =         =     -          =         =         =         =    =       =       =    run    =
+type               csv       json  json.read  parquet   avro      delta     sql  arrow  pandas  map  table  sqlite
+int                =         =     =          =         =         =         =    =      =       =    =      =
+int of 65 bits     =         =     =          run       run       run       run  run    run     =    run    =
+float              =         =     =          =         =         =         =    =      =       =    =      =
+float inf          =         =     -          =         =         =         =    =      =       =    =      =
+float nan          =         =     -          =         =         =         run  =      read    =    =      =
+bool               =         =     =          =         =         =         =    =      =       =    =      =
+str                =         =     =          =         =         =         =    =      =       =    =      =
+str with \0        run       =     =          =         =         =         =    =      =       =    =      =
+str, surrogate     run       =     -          run       run       run       run  run    run     =    run    =
+bytes              =         =     -          =         =         =         =    =      =       =    =      =
+Decimal            =         =     =          =*        =*        =*        =*   =*     =*      =    =      =
+Decimal 39 digits  =         =     =          run       run       run       =*   =      =       =    =      =
+Decimal NaN        =         =     -          run       run       run       run  run    run     =    =      =
+Fraction           =         =     =          =         =         =         =    =      =       =    =      =
+date               =         =     =          =         =         =         =    =      =       =    =      =
+time               =         =     =          =         =         run       =    =      =       =    =      =
+time, zone         =         =     =          run       run       run       =    run    run     =    run    =
+datetime           =         =     =          =         =         =         =    =      =       =    =      =
+datetime, UTC      =         =     =          =*        =         =*        =    =*     =*      =    =*     =
+datetime, zone     =*        =*    =*         =*        =*        =*        =*   =      =       =    =      =
+timedelta          =         =     =          =         run       run       =    =      =       =    =      =
+timedelta.max      =         =     =          run       run       run       =    run    run     =    run    =
+UUID               =         =     =          =         =         run       =    =      =       =    =      =
+Enum               =         =     =          =         =         =         =    =      =       =    =      =
+IntEnum            =         =     =          =         =         =         =    =      =       =    =      =
+StrEnum            =         =     =          =         =         =         =    =      =       =    =      =
+Literal            =         =     =          =         =         =         =    =      =       =    =      =
+Path               =         =     =          =         =         =         =    =      =       =    =      =
+IPv4Address        =         =     =          =         =         =         =    =      =       =    =      =
+IPv6Address        =         =     =          =         =         =         =    =      =       =    =      =
+list[int]          run/call  =     =          =         =         =         =    =      =       =    =      =
+list[date]         run/call  =     =          =         =         =         =    =      =       =    =      =
+list[Enum]         run/call  =     =          =         =         =         =    =      =       =    =      =
+list[dataclass]    run/call  =     =          =         =         =         =    =      =       =    =      =
+tuple[int, ...]    run/call  =     =          =         =         =         =    =      =       =    =      =
+tuple[int, str]    run/call  =     =          run/call  run/call  run/call  =    run    run     =    run    =
+tuple[int, int]    run/call  =     =          =         =         =         =    =      =       =    =      =
+set[str]           run/call  =     =          =         =         =         =    =      =       =    =      =
+frozenset[int]     run/call  =     =          =         =         =         =    =      =       =    =      =
+dict[str, int]     run/call  =     =          =         =         =         =    =      =       =    =      =
+dict[int, str]     run/call  =     =          =         run       =         =    =      =       =    =      =
+dict[str, date]    run/call  =     =          =         =         =         =    =      =       =    =      =
+dict to None       run/call  =     =          =         =         =         =    =      =       =    =      =
+int or None        =         =     =          =         =         =         =    =      =       =    =      =
+int or None, big   =         =     =          =         =         =         =    =      =       =    =      =
+bool or None       =         =     =          =         =         =         =    =      =       =    =      =
+str or None        =         =     =          =         =         =         =    =      =       =    =      =
+date or None       =         =     =          =         =         =         =    =      =       =    =      =
+float or None      =         =     -          =         =         =         run  =      =       =    =      =
+Enum or None       =         =     =          =         =         =         =    =      =       =    =      =
+list or None       run/call  =     =          =         =         =         =    =      =       =    =      =
+dataclass or None  run/call  =     =          =         =         =         =    =      =       =    =      =
+int or str         run       =     =          run/call  run/call  run/call  run  run    run     =    run    =
+int or float       =         =     =          run/call  run/call  run/call  run  run    run     =    run    =
+bool or int        =         =     =          run/call  run/call  run/call  run  run    run     =    run    =
+date or str        run       run   -          run/call  run/call  run/call  run  run    run     =    run    =
+dataclass          run/call  =     =          =         =         =         =    =      =       =    =      =
+NamedTuple         run/call  =     =          =         =         =         =    =      =       =    =      =
+TypedDict          run/call  =     =          =         =         =         =    =      =       =    =      =
+pydantic           run/call  =     =          =         =         =         =    =      =       =    =      =
+attrs              run/call  =     -          =         =         =         =    =      =       =    =      =
+record NamedTuple  =         =     =          =         =         =         =    =      =       =    =      =
+record TypedDict   =         =     =          =         =         =         =    =      =       =    =      =
+record pydantic    =         =     =          =         =         =         =    =      =       =    =      =
+record attrs       =         =     -          =         =         =         =    =      =       =    =      =
 """
 """The codes of `answer`, which the page explains. A change of a cell is made here and on the page."""
 

@@ -16,7 +16,8 @@ from dstream.base.environment import pip_install
 from dstream.connectors.files.formats import Compression, kept_open
 from dstream.errors import SetupError
 from dstream.schema.columns import ColumnSelection, ItemColumns, TypedColumns
-from dstream.schema.file_column_types import ColumnType, ColumnTypeError, ColumnTypes, StructColumn, TimestampColumn
+from dstream.schema.record_types import RecordType
+from dstream.schema.types import ColumnType, ColumnTypeError, ColumnTypes
 
 __all__ = [
     "AVRO_CODECS",
@@ -77,11 +78,10 @@ class ColumnContent(ABC):
         Raises:
             TypeError: an item has other columns, or a value does not fit its column.
         """
-        columns = self._columns.taken(items)
-        arrays = self._columns.arrays(columns, items)
+        columns, arrays = self._columns.arrays(items)
         if self._begun is not None:
             self._columns.refuse_what_changed(self._begun, items)
-        self._known.update({name: form for name, form in self._columns.forms.items() if not _is_open(form)})
+        self._known.update({name: form for name, form in self._columns.types.items() if not form.is_open})
         count = self._fitting(arrays)
         if count:
             arrays = [array[:count] for array in arrays]
@@ -107,7 +107,7 @@ class ColumnContent(ABC):
 
         if self._begun is None:
             self._use_what_is_known()
-        forms = self._columns.forms
+        forms = self._columns.types
         schema = pa.schema([(name, form.arrow) for name, form in forms.items()])
         if self._begun is None:
             self.begin(forms, schema)
@@ -119,20 +119,20 @@ class ColumnContent(ABC):
 
     def _use_what_is_known(self) -> None:
         """Give columns without a type that of another file of the task, as `partition_by` makes one of None alone."""
-        for place, (name, form) in enumerate(self._columns.forms.items()):
+        for place, (name, form) in enumerate(self._columns.types.items()):
             other = self._known.get(name, form)
-            if _is_open(form) and other != form:
+            if form.is_open and other != form:
                 with suppress(ColumnTypeError):  # Then the commit says that the files do not fit.
                     for piece in self._waiting:
-                        other.taking(piece[place] if isinstance(piece[place], Sequence) else [])
-                    self._columns.forms[name] = other
+                        other.array(piece[place] if isinstance(piece[place], Sequence) else [])
+                    self._columns.types[name] = other
 
     def finish(self) -> ColumnTypes:
         """Write what waits, and the end."""
         if self._waiting or self._begun is None:
             self._write_waiting()
         self.end()
-        return self._columns.types()
+        return self._columns.names()
 
     @abstractmethod
     def discard(self) -> None:
@@ -156,11 +156,6 @@ def _is_settled(kind: Any) -> bool:
 
     inner = (kind.field(place).type for place in range(kind.num_fields))
     return not pa.types.is_null(kind) and all(map(_is_settled, inner))
-
-
-def _is_open(form: ColumnType) -> bool:
-    """Say whether its values have not shown what a column is of."""
-    return form == TimestampColumn(None) or not _is_settled(form.arrow)
 
 
 def _fitted(parts: Sequence[Any], forms: Sequence[ColumnType], schema: Any) -> Any:
@@ -371,13 +366,13 @@ class AvroContent(ColumnContent):
         """
         from fastavro.write import Writer
 
-        record = StructColumn(tuple(forms), tuple(forms.values())).avro("item")
+        record = RecordType(tuple(forms.items())).avro("item")
         _check_names(record)
         self._writer = Writer(kept_open(self.file), record, codec=self.codec, sync_marker=_MARKER)
 
     def write_group(self, rows: Any) -> None:
         """Write a record for each row."""
-        for record in rows.to_pylist():
+        for record in rows.to_pylist(maps_as_pydicts="strict"):
             self._writer.write(record)
 
     def end(self) -> None:
@@ -399,6 +394,7 @@ def _check_names(schema: Any) -> None:
                 raise TypeError(f"Avro has letters, digits and _ in the names of fields, not {field['name']!r}")
             _check_names(field["type"])
         _check_names(schema.get("items"))
+        _check_names(schema.get("values"))
 
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

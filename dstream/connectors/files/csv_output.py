@@ -24,9 +24,9 @@ from dstream.failures.attribution import each, failed_on
 from dstream.schema.columns import ColumnSelection, ItemColumns, checked_columns
 from dstream.schema.decoders import dumped
 from dstream.schema.encoders import unions_of, unsupported_field, written_names
-from dstream.schema.file_column_types import UNKNOWN, ColumnTypes
 from dstream.schema.records import TEXTS
 from dstream.schema.scalars import TEXT_FORMS, refusal, text_form, text_of
+from dstream.schema.types import ColumnTypes
 from dstream.values.fields import field_names, is_model, is_typed_dict, name_of
 
 __all__ = ["CsvLines", "csv_columns"]
@@ -43,8 +43,7 @@ def csv_columns(columns: Any) -> ColumnSelection | None:
         return checked_columns(columns)
     if found := unsupported_field(columns, TEXTS):
         raise TypeError(refusal("CSV", found[1], "write format='json' or 'parquet'", found[0], name_of(columns)))
-    names = written_names(columns)
-    return ColumnSelection(names, (UNKNOWN,) * len(names))
+    return ColumnSelection.of_names(written_names(columns))
 
 
 @dataclass(frozen=True, slots=True)

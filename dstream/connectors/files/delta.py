@@ -39,7 +39,10 @@ from dstream.errors import IllegalStateError, SinkError
 from dstream.filesystem.folders import OutputFolder
 from dstream.filesystem.outputs import writing_to
 from dstream.schema.columns import ColumnSelection, ItemColumns
-from dstream.schema.file_column_types import UNKNOWN, ColumnType, ColumnTypes, TimestampColumn
+from dstream.schema.containers import ListType, MapType
+from dstream.schema.record_types import RecordType
+from dstream.schema.scalars import refusal
+from dstream.schema.types import ColumnType, ColumnTypes
 from dstream.spi import Receipt
 
 __all__ = ["DeltaFormat", "DeltaTarget"]
@@ -68,7 +71,7 @@ class DeltaFormat:
 
     def columns(self) -> ColumnTypes:
         """Return the columns that are known without an item; none if the type of one is not."""
-        names, forms = (self.wanted.names, self.wanted.forms) if self.wanted is not None else ((), ())
+        names, forms = (self.wanted.names, self.wanted.types) if self.wanted is not None else ((), ())
         columns = {name: type_in_delta(name, form) for name, form in zip(names, forms, strict=True)}
         return columns if all(columns.values()) else {}
 
@@ -111,12 +114,12 @@ class DeltaContent(ParquetContent):
 
     def finish(self) -> ColumnTypes:
         super().finish()
-        return self._types(self._columns.forms)
+        return self._types(self._columns.types)
 
     def write(self, items: Sequence[Any]) -> int:
         taken = super().write(items)
         for name in self.partitions:
-            if name not in self._columns.forms:
+            if name not in self._columns.types:
                 raise TypeError(f"partition_by of format='delta' names columns, and {name!r} is none of them")
         return taken
 
@@ -125,7 +128,8 @@ class DeltaContent(ParquetContent):
 
 
 def _is_shown(form: ColumnType) -> bool:
-    return form not in (UNKNOWN, TimestampColumn(None))
+    """Return whether values have shown the type; that of a list of nothing is no type of Delta."""
+    return not form.is_open or isinstance(form, ListType | MapType | RecordType)
 
 
 def type_in_delta(name: str, form: ColumnType) -> str:
@@ -142,12 +146,12 @@ def type_in_delta(name: str, form: ColumnType) -> str:
     try:
         kind = delta_field(name, form.arrow)["type"]
     except KeyError:
-        raise TypeError(f"the column {name!r} is one of {form.words}, for which Delta has no type: {_BEFORE}") from None
+        raise TypeError(refusal("Delta", form.name, _BEFORE, name)) from None
     _check_names(kind)
     return kind if isinstance(kind, str) else json.dumps(kind, sort_keys=True)
 
 
-_BEFORE = "map() the items to numbers or texts before, or say types that are open with a class in columns="
+_BEFORE = "map() it to a str or a number before, or name a class that has its type in columns="
 
 
 def _check_names(kind: Any) -> None:
@@ -156,6 +160,7 @@ def _check_names(kind: Any) -> None:
             _check_name(field["name"])
             _check_names(field["type"])
         _check_names(kind.get("elementType"))
+        _check_names(kind.get("valueType"))
 
 
 def _check_name(name: str) -> None:

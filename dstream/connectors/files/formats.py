@@ -19,7 +19,7 @@ from dstream.connectors.base import TextLines, UnnamedLines, readable
 from dstream.errors import IllegalStateError
 from dstream.failures.attribution import each
 from dstream.schema.encoders import NotJsonError, plain
-from dstream.schema.file_column_types import ColumnTypes
+from dstream.schema.types import ColumnTypes
 
 __all__ = [
     "NO_LIMIT",

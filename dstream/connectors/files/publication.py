@@ -25,7 +25,7 @@ from typing import Any
 from dstream.errors import IllegalStateError, SinkError
 from dstream.filesystem.folders import OutputFolder
 from dstream.filesystem.outputs import HIDDEN, writing_to
-from dstream.schema.file_column_types import ColumnTypes
+from dstream.schema.types import ColumnTypes
 from dstream.spi import Receipt
 
 __all__ = [

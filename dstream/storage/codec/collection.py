@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 from dstream.base.validation import NOT_UNDERSTOOD
 from dstream.errors import DStreamError, IllegalStateError, NullElementError, UnstableKeyError, UnsupportedError
-from dstream.schema import classes, hints
+from dstream.schema import classes
+from dstream.schema.annotations import infer_stored, stored_type
 from dstream.schema.classes import ClassRefusedError, NotStorableError
-from dstream.schema.stored_types import NOTHING, ColumnTooLargeError, Type
+from dstream.schema.descriptions import classes_in
+from dstream.schema.record_types import without_column
+from dstream.schema.types import NOTHING, ColumnTooLargeError, ColumnType
 from dstream.spi.store import Kind, Options
 from dstream.storage.codec import columns
-from dstream.storage.codec.keys import decode_key, encode_key
+from dstream.storage.codec.keys import decode_key, encode_key, type_of_key
 from dstream.storage.codec.pickles import Pickles
 from dstream.storage.codec.values import ValueEncoding
 
@@ -40,8 +43,8 @@ class Codec:
 
     kind: Kind
     name: str
-    key: Type | None
-    value: Type | None
+    key: ColumnType | None
+    value: ColumnType | None
     strict: bool
     pickles: Pickles
 
@@ -59,7 +62,7 @@ class Codec:
             kind,
             name,
             _declared_key(options.key_type),
-            None if options.value_type is None else Type.of(options.value_type),
+            None if options.value_type is None else stored_type(options.value_type),
             bool(options.strict),
             _allowing(pickles, options),
         )
@@ -76,8 +79,8 @@ class Codec:
         Raises:
             TypeError: the values are of a class that nobody could load again.
         """
-        key = self.key if self.kind == "list" else self._decided(self.key, keys, hints.infer_key)
-        value = self._decided(self.value, values, hints.infer)
+        key = self.key if self.kind == "list" else self._decided(self.key, keys, type_of_key)
+        value = self._decided(self.value, values, infer_stored)
         if key is self.key and value is self.value:
             return self
         return replace(self, key=key, value=value, pickles=self._allowing_inferred(key, value))
@@ -192,7 +195,7 @@ class Codec:
         shaped = [NOTHING if found is None else found.shaped(self.decode_key(data)) for data in encoded]
         typed = [None if key is NOTHING else key for key in shaped]
         escape = [data if key is NOTHING else None for data, key in zip(encoded, shaped, strict=True)]
-        return columns.pair(self.key, typed, escape)
+        return columns.pair(self.key, typed, escape, self.encode_value)
 
     def keys_from(self, column: Any, escape: Any) -> list[Any]:
         """Return the keys of a column and its escape.
@@ -211,7 +214,7 @@ class Codec:
             TypeError: a value would have to be pickled, which the storage does not allow.
         """
         try:
-            array = None if self.value is None else self.value.to_array(values)
+            array = None if self.value is None else self.value.to_array(values, self.encode_value)
         except ColumnTooLargeError as error:
             raise ColumnTooLargeError(f"{self}: {error}") from None
         if array is not None and (self.kind != "list" or not array.null_count):
@@ -223,7 +226,7 @@ class Codec:
             None if fit or (value is None and self.kind != "list") else self.encode_value(value)
             for value, fit in zip(values, fits, strict=True)
         ]
-        return columns.pair(self.value, typed, escape)
+        return columns.pair(self.value, typed, escape, self.encode_value)
 
     def values_from(self, column: Any, escape: Any) -> list[Any]:
         """Return the values of a column and its escape, None where both are null.
@@ -249,6 +252,10 @@ class Codec:
                 raise UnsupportedError(f"{self} has no Arrow schema yet: nothing has decided what a {role} is")
             if found.arrow is None:
                 raise UnsupportedError(f"{self} has no Arrow schema: its {role}s are {found.name}, which has no column")
+            if (path := without_column(found)) is not None:
+                raise UnsupportedError(
+                    f"{self} has no Arrow schema: its {role}s are {found.name}, whose field {path} has no column"
+                )
         return pyarrow.schema([(role, found.arrow) for role, found in wanted.items() if found is not None])
 
     def batch(self, keys: Sequence[Any], values: Sequence[Any]) -> pa.RecordBatch:
@@ -276,11 +283,13 @@ class Codec:
     def __str__(self) -> str:
         return f"{self.kind} {self.name!r}"
 
-    def _is_open(self, found: Type | None) -> bool:
+    def _is_open(self, found: ColumnType | None) -> bool:
         # A strict collection takes what was declared; a first value must not narrow it.
         return found is None or (found.is_open and not self.strict)
 
-    def _decided(self, found: Type | None, values: Sequence[Any], infer: Callable[[Any], Type]) -> Type | None:
+    def _decided(
+        self, found: ColumnType | None, values: Sequence[Any], infer: Callable[[Any], ColumnType]
+    ) -> ColumnType | None:
         if not self._is_open(found):
             return found
         first = next((value for value in values if value is not None and not (type(value) is list and not value)), None)
@@ -288,10 +297,10 @@ class Codec:
             first = next((value for value in values if value is not None), None)
         if first is None:
             return found
-        return infer(first) if found is None else found.refined(first)
+        return infer(first) if found is None else found.refined([first]).closed()
 
-    def _allowing_inferred(self, *types: Type | None) -> Pickles:
-        found = [kind for part in types if part is not None for kind in hints.classes_in(part.hint)]
+    def _allowing_inferred(self, *types: ColumnType | None) -> Pickles:
+        found = [kind for part in types if part is not None for kind in classes_in(part.hint)]
         if self.pickles.mode == "trusted":
             return self.pickles.allowing(*found)
         # What nobody has named would be written here and refused by the next process that reads it.
@@ -304,10 +313,10 @@ class Codec:
         return self.pickles
 
     def _from(
-        self, found: Type | None, column: Any, escape: Any, decode: Callable[[bytes], Any], option: str
+        self, found: ColumnType | None, column: Any, escape: Any, decode: Callable[[bytes], Any], option: str
     ) -> list[Any]:
         try:
-            return columns.merged(found, column, escape, decode)
+            return columns.merged(found, column, escape, decode, self.decode_value)
         except (UnloadedClassError, DStreamError):
             raise
         except ClassRefusedError as error:
@@ -362,10 +371,10 @@ _NAMED = (
 _MIXED = "; a table has one type in each column: convert the others first, or export to .jsonl, which takes mixed ones"
 
 
-def _declared_key(hint: Any) -> Type | None:
+def _declared_key(hint: Any) -> ColumnType | None:
     if hint is None:
         return None
-    found = Type.of(hint)
+    found = stored_type(hint)
     kind = typing.get_origin(found.hint) or found.hint
     if isinstance(kind, type) and kind.__hash__ is None:
         raise UnstableKeyError(f"{found.name} cannot be a key_type: it has no hash")
@@ -373,7 +382,7 @@ def _declared_key(hint: Any) -> Type | None:
 
 
 def _allowing(pickles: Pickles, options: Options) -> Pickles:
-    return pickles.allowing(*hints.classes_in(options.key_type), *hints.classes_in(options.value_type))
+    return pickles.allowing(*classes_in(options.key_type), *classes_in(options.value_type))
 
 
 def _described(value: Any) -> str:

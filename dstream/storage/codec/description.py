@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from dstream.base.validation import NOT_UNDERSTOOD
-from dstream.schema import hints
-from dstream.schema.stored_types import Type
+from dstream.schema.descriptions import classes_in, type_from_json
+from dstream.schema.types import ColumnType
 from dstream.spi.store import Kind, Options
 from dstream.storage.codec.collection import Codec
 from dstream.storage.codec.pickles import Pickles
@@ -42,15 +42,15 @@ def described_codec(data: Any, kind: Kind, name: str, options: Options, pickles:
 
 def _named(found: Iterable[Any], pickles: Pickles) -> Iterator[type]:
     """Give the classes that pickles may make: those of an allowed class's fields too, and none that data alone name."""
-    classes = (kind for hint in found for kind in hints.classes_in(hint))
+    classes = (kind for hint in found for kind in classes_in(hint))
     if pickles.mode == "trusted":
         yield from classes
     else:
-        yield from (inner for kind in classes if kind in pickles.allowed for inner in hints.classes_in(kind))
+        yield from (inner for kind in classes if kind in pickles.allowed for inner in classes_in(kind))
 
 
-def _stored(data: Any, asked: Type | None, pickles: Pickles, hint: Any) -> Type | None:
-    return asked if data is None else Type.from_json(data, pickles, hint)
+def _stored(data: Any, asked: ColumnType | None, pickles: Pickles, hint: Any) -> ColumnType | None:
+    return asked if data is None else type_from_json(data, pickles, hint)
 
 
 def _agree(codec: Codec, option: str, asked: Any, stored: Any) -> None:
@@ -77,6 +77,6 @@ def settled(known: Codec, written: Codec) -> Codec:
     return replace(known, key=key, value=value)
 
 
-def _settled(known: Type | None, found: Type | None, is_strict: bool) -> Type | None:
+def _settled(known: ColumnType | None, found: ColumnType | None, is_strict: bool) -> ColumnType | None:
     # A strict collection takes what was declared; what a task has found must not narrow it.
     return found if known is None or (known.is_open and not is_strict) else known

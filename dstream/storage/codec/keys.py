@@ -19,12 +19,14 @@ from uuid import UUID
 from dstream.errors import NullElementError
 from dstream.keys import NAN, FieldNan, compared_fields, has_generated_eq, has_generated_hash
 from dstream.schema import classes as fielded
+from dstream.schema.annotations import STORED_SCALARS, infer_stored
 from dstream.schema.classes import Classes, ClassRefusedError, reference
-from dstream.schema.stored_types import refuse_key, without_numpy
+from dstream.schema.types import ColumnType, TimestampType
 from dstream.storage.codec import scalar_keys
+from dstream.storage.codec.scalar_keys import refuse_key, without_numpy
 from dstream.values.fields import has_default, is_missing
 
-__all__ = ["bucket_of", "decode_key", "encode_key", "identity"]
+__all__ = ["bucket_of", "decode_key", "encode_key", "identity", "type_of_key"]
 
 
 def encode_key(key: Any) -> bytes:
@@ -81,6 +83,20 @@ _STANDS_FOR_ITSELF = frozenset({str, int, bytes})
 _PLAIN_TAGS = frozenset({b"s", b"b", b"i"})
 """The tags of what stands for itself: the bytes of a subclass, such as `numpy.str_`, become a plain text again."""
 _NO_CLASSES: Any = None
+
+
+def type_of_key(key: Any) -> ColumnType:
+    """Return the type of a key: for a scalar of NumPy or an instance of a subclass, the plain type that it equals."""
+    key = without_numpy(key)
+    if isinstance(key, enum.Enum):
+        return infer_stored(key)
+    if isinstance(key, datetime):
+        return TimestampType("" if key.tzinfo is None else "UTC", is_exact=True)
+    return next((scalar for base, scalar in _BASES if isinstance(key, base)), None) or infer_stored(key)
+
+
+_BASES = sorted(STORED_SCALARS.items(), key=lambda found: -len(found[0].__mro__))
+"""The plain types, subclasses first: a bool is an int."""
 
 
 def bucket_of(data: bytes, buckets: int) -> int:

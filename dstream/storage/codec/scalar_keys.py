@@ -16,6 +16,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+from dstream.errors import UnstableKeyError
+
 __all__ = [
     "decode_aware_datetime",
     "decode_aware_time",
@@ -33,6 +35,8 @@ __all__ = [
     "encode_number",
     "encode_time",
     "encode_timedelta",
+    "refuse_key",
+    "without_numpy",
 ]
 
 
@@ -205,3 +209,28 @@ def decode_timedelta(data: bytes) -> timedelta:
 
 def _micros_of_day(key: datetime | time) -> int:
     return ((key.hour * 60 + key.minute) * 60 + key.second) * _SECOND + key.microsecond
+
+
+def refuse_key(key: Any) -> bytes:
+    """Raise that a key has no stable encoding."""
+    raise UnstableKeyError(
+        f"a key of type {type(key).__qualname__} has no stable encoding: {_shown(key)}; use a str, bytes, a number, "
+        "a date or time, a UUID, an enum member, or a tuple, frozenset or frozen dataclass of these"
+    )
+
+
+def _shown(key: Any) -> str:
+    text = repr(key)
+    return text if len(text) <= 200 else text[:200] + "..."
+
+
+def without_numpy(key: Any) -> Any:
+    """Return the Python equivalent of a scalar of NumPy, and any other key as it is.
+
+    Raises:
+        UnstableKeyError: what the scalar equals depends on its unit.
+    """
+    kind = type(key)
+    if kind.__module__ != "numpy" or all(base.__name__ != "generic" for base in kind.__mro__):
+        return key
+    return refuse_key(key) if kind.__name__ in ("datetime64", "timedelta64", "void") else key.item()

@@ -19,7 +19,7 @@ import msgpack
 from dstream.keys import NAN, FieldNan
 from dstream.schema import classes
 from dstream.schema.classes import ClassRefusedError, reference
-from dstream.schema.stored_types import is_large
+from dstream.schema.scalar_types import is_large
 from dstream.storage.codec.pickles import Pickles
 from dstream.storage.codec.plain_classes import from_parts, is_of_numpy, parts_of_numpy
 

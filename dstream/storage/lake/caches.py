@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from dstream.delta.actions import DataFile
 from dstream.filesystem.folders import StorageFolder
-from dstream.schema.stored_types import LARGE_VALUE
+from dstream.schema.scalar_types import LARGE_VALUE
 from dstream.storage.codec.collection import Codec
 from dstream.storage.lake.tables import Layout, Read, batches, identities, newest_rows, opened, takes_more
 

@@ -39,7 +39,7 @@ __all__ = ["CollectionKey", "Description", "Registry"]
 CollectionKey: TypeAlias = tuple[Kind, str, str]
 """The kind, the name and the identity of a collection."""
 
-FORMAT = 1
+FORMAT = 2
 """Of descriptions, logs and rows."""
 
 _SETTINGS = {

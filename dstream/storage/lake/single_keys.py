@@ -17,7 +17,8 @@ import pyarrow.parquet as parquet
 
 from dstream.delta.actions import DataFile
 from dstream.filesystem.folders import StorageFolder
-from dstream.schema.stored_types import SCALARS, is_large
+from dstream.schema.annotations import STORED_SCALARS
+from dstream.schema.scalar_types import is_large
 from dstream.storage.codec.collection import Codec
 from dstream.storage.lake.tables import (
     Layout,
@@ -87,7 +88,7 @@ def _cells(layout: Layout, key: Any, value: Any) -> tuple[bytes, bytes] | None:
         return None  # A form is made by copies of the value.
     if kinds[0] not in _KEYS or kinds[1] not in _CELLS or layout.journal or not layout.has_keys:
         return None
-    if codec.key != SCALARS[kinds[0]] or codec.value != SCALARS[kinds[1]]:
+    if codec.key != STORED_SCALARS[kinds[0]] or codec.value != STORED_SCALARS[kinds[1]]:
         return None
     try:
         return _CELLS[kinds[0]](key), _CELLS[kinds[1]](value)

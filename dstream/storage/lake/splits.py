@@ -16,8 +16,9 @@ from dstream.base.threads import contextmanager
 from dstream.delta.actions import DataFile
 from dstream.errors import SourceError
 from dstream.filesystem.folders import StorageFolder
-from dstream.schema.hints import OptionalOf, RecordType
-from dstream.schema.stored_types import Type
+from dstream.schema.containers import OptionalType
+from dstream.schema.record_types import ClassType, DictType
+from dstream.schema.types import ColumnType, Decode
 from dstream.spi import ArrowRows
 from dstream.storage.base.folders import FileGoneError
 from dstream.storage.base.rows import PORTION_BYTES
@@ -94,7 +95,7 @@ def rows_of_entries(layout: Layout, batch: pa.RecordBatch) -> ArrowRows | Iterat
         column = _column(layout, batch, name, escape, kind)
         if kind is None or column is None or column.null_count:
             return _entries(layout, batch)
-        parts[name] = partial(_part, kind, column)
+        parts[name] = partial(_part, kind, column, layout.codec.decode_value)
     items = partial(_at, batch, partial(_entries, layout))
     return ArrowRows(batch.num_rows, parts, frozenset({"place"}), items, _ITEMS)
 
@@ -110,12 +111,13 @@ def rows_of_items(layout: Layout, batch: pa.RecordBatch) -> ArrowRows | Iterator
     if column is None or column.null_count or kind is None:
         return iter(layout.values(batch))
     items = partial(_at, batch, layout.values)
-    if isinstance(kind, RecordType):
-        return _record(kind, column, items)
-    return ArrowRows(batch.num_rows, {"value": partial(_part, kind, column)}, frozenset(), items, _ITEMS)
+    decode = layout.codec.decode_value
+    if isinstance(kind, ClassType) and not isinstance(kind, DictType):
+        return _record(kind, column, items, decode)
+    return ArrowRows(batch.num_rows, {"value": partial(_part, kind, column, decode)}, frozenset(), items, _ITEMS)
 
 
-def _column(layout: Layout, batch: pa.RecordBatch, name: str, escape: str, kind: Type | None) -> Any:
+def _column(layout: Layout, batch: pa.RecordBatch, name: str, escape: str, kind: ColumnType | None) -> Any:
     """Return the typed column; None if some of the rows stand beside it, or cannot be loaded."""
     if kind is None or kind.arrow is None or name not in batch.schema.names or not _can_be_made(kind):
         return None
@@ -123,32 +125,33 @@ def _column(layout: Layout, batch: pa.RecordBatch, name: str, escape: str, kind:
     return None if beside.null_count < batch.num_rows else layout.column(batch, name, kind.arrow)
 
 
-def _can_be_made(kind: Type) -> bool:
+def _can_be_made(kind: ColumnType) -> bool:
     """Say whether the classes of all values are there: without them nothing can be read."""
-    if isinstance(kind, OptionalOf):
+    if isinstance(kind, OptionalType):
         return _can_be_made(kind.inner)
-    if isinstance(kind, RecordType):
-        return kind.kind is not None and all(_can_be_made(part) for _, part in kind.fields)
+    if isinstance(kind, ClassType):
+        is_found = kind.kind is not None or isinstance(kind, DictType)
+        return is_found and all(_can_be_made(part) for _, part in kind.fields)
     return kind.hint is not None
 
 
-def _part(kind: Type, column: Any) -> Any:
+def _part(kind: ColumnType, column: Any, decode: Decode) -> Any:
     """Return the column of a part, or rows; None if its values are not those of `to_pylist`."""
-    while isinstance(kind, OptionalOf):
+    while isinstance(kind, OptionalType):
         kind = kind.inner
     if kind.hint in _AS_THEY_ARE:
         return column
-    if not isinstance(kind, RecordType) or column.null_count:
+    if not isinstance(kind, ClassType) or isinstance(kind, DictType) or column.null_count:
         return None
-    return _record(kind, column, partial(_at, column, kind.from_array))
+    return _record(kind, column, partial(_at, column, partial(kind.from_array, decode=decode)), decode)
 
 
-def _record(kind: RecordType, column: Any, items: Callable[[Any], Iterable[Any]]) -> ArrowRows:
-    parts = {name: partial(_part, part, column.field(place)) for place, (name, part) in enumerate(kind.fields)}
+def _record(kind: ClassType, column: Any, items: Callable[[Any], Iterable[Any]], decode: Decode) -> ArrowRows:
+    parts = {name: partial(_part, part, column.field(place), decode) for place, (name, part) in enumerate(kind.fields)}
     return ArrowRows(len(column), parts, _reached_by(kind), items, _ITEMS)
 
 
-def _reached_by(kind: RecordType) -> frozenset[Literal["attribute", "key", "place"]]:
+def _reached_by(kind: ClassType) -> frozenset[Literal["attribute", "key", "place"]]:
     made: Any = kind.kind
     names = tuple(name for name, _ in kind.fields)
     if not has_plain_fields(made) or names != field_names(made):

@@ -30,7 +30,8 @@ from dstream.delta.actions import DataFile, new_path
 from dstream.errors import DStreamError, IllegalStateError
 from dstream.filesystem.checksums import MismatchError, SummingSink, checked, sums_of
 from dstream.filesystem.folders import StorageFolder
-from dstream.schema.stored_types import LARGE_VALUE, ColumnTooLargeError, Type
+from dstream.schema.scalar_types import LARGE_VALUE
+from dstream.schema.types import ColumnTooLargeError, ColumnType
 from dstream.storage.base.folders import failed
 from dstream.storage.base.rows import PORTION_BYTES
 from dstream.storage.codec.collection import Codec
@@ -70,6 +71,10 @@ def physical_type(kind: pa.DataType) -> pa.DataType:
         return pa.binary()
     if pa.types.is_list(kind):
         return pa.list_(pa.field("element", physical_type(kind.value_type)))
+    if pa.types.is_map(kind):
+        return pa.map_(physical_type(kind.key_type), physical_type(kind.item_type))
+    if pa.types.is_time(kind):
+        return pa.int64()  # Delta has no times of day.
     if pa.types.is_struct(kind):
         return pa.struct([pa.field(field.name, physical_type(field.type)) for field in kind])
     return kind
@@ -195,7 +200,7 @@ class Layout:
         typed = self._typed(batch, column, self.codec.value)
         return self.codec.values_from(typed, self.column(batch, escape, pa.binary()))
 
-    def _typed(self, batch: pa.RecordBatch, name: str, kind: Type | None) -> Any:
+    def _typed(self, batch: pa.RecordBatch, name: str, kind: ColumnType | None) -> Any:
         """Return a typed column; all null if there was no type yet when the file was written."""
         arrow = None if kind is None else kind.arrow
         if arrow is None or name not in batch.schema.names:
@@ -206,7 +211,7 @@ class Layout:
 _OLD = {"value": "_old", "_pv": "_old_pv"}
 
 
-def _stored(kind: Type | None, fields: Sequence[pa.Field]) -> list[pa.Field]:
+def _stored(kind: ColumnType | None, fields: Sequence[pa.Field]) -> list[pa.Field]:
     has_column = kind is not None and kind.arrow is not None
     return [pa.field(field.name, physical_type(field.type)) for field in fields[0 if has_column else 1 :]]
 

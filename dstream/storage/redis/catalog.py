@@ -47,7 +47,7 @@ __all__ = [
 ]
 
 
-_FORMAT = "1"
+_FORMAT = "2"
 """Of the hash that describes a collection, and of what its keys contain."""
 
 RECORD_INDEX = "{dstream:records}:index"

@@ -52,7 +52,7 @@ __all__ = [
 
 APPLICATION = 0x64737472
 """Says in the header of the file whose it is."""
-FORMAT = 3
+FORMAT = 4
 
 TABLES = (
     "CREATE TABLE dstream_collections (id INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, name TEXT NOT NULL, "

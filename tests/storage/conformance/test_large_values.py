@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
-from dstream.schema import stored_types
+from dstream.schema import scalar_types
 from dstream.spi.store import Options
 from dstream.storage import Settings, open_storage
 from dstream.storage.codec.pickles import Pickles
@@ -86,7 +86,7 @@ def test_large_values_of_a_lake_are_copied_few_times(tmp_path, value, copies):
 @pytest.mark.parametrize("value", [b"x" * 3 * MEGABYTE, "ü" * 2 * MEGABYTE])
 def test_large_values_beyond_the_limit_are_refused_in_words(tmp_path, monkeypatch, value):
     """The error has the collection, the size, the limit, and what to do."""
-    monkeypatch.setattr(stored_types, "_LARGEST_VALUE", 2 * MEGABYTE)
+    monkeypatch.setattr(scalar_types, "_LARGEST_VALUE", 2 * MEGABYTE)
     with contextlib.closing(open_storage(str(tmp_path / "lake"), Settings())) as storage:
         store = storage.create("map", "m", Options())
         with pytest.raises(ValueError, match=r"map 'm': a value has [34],\d+,\d+ bytes, .* 2,097,152 .*: divide it"):

@@ -35,12 +35,12 @@ def rewritten(file, **changes):
     file.write_bytes(seal(HEAD, b'",' + json.dumps(kept).encode()[1:]))
 
 
-@pytest.mark.parametrize(("stored", "has"), [(2, "format 2"), (None, "no format"), ("1", "format 1")])
+@pytest.mark.parametrize(("stored", "has"), [(3, "format 3"), (None, "no format"), ("2", "format 2")])
 def test_a_collection_of_another_format_is_refused(tmp_path, name_file, stored, has):
     """Also where its description has other fields than this version knows."""
     rewritten(name_file, format=stored, options={"new": 1})
 
-    with pytest.raises(SetupError, match=rf"the collection names/map/m/\S+ of .* has {has}; this dstream reads 1"):
+    with pytest.raises(SetupError, match=rf"the collection names/map/m/\S+ of .* has {has}; this dstream reads 2"):
         with_map(tmp_path)
 
 
@@ -57,4 +57,4 @@ def test_a_table_of_another_format_is_refused(tmp_path):
     with_map(tmp_path).update(["a"], lambda old: [1])
     [commit] = tmp_path.rglob("_delta_log/*00.json")
 
-    assert '"dstream.format":"1"' in commit.read_text().replace(" ", "")
+    assert '"dstream.format":"2"' in commit.read_text().replace(" ", "")

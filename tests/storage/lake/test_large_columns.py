@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dstream.schema import stored_types
+from dstream.schema import scalar_types, types
 from dstream.spi.store import Splice
 from dstream.storage.codec import columns
 from dstream.storage.lake import merge, tables
@@ -19,10 +19,10 @@ def low_limit(monkeypatch):
 
     def limited(array):
         if len(array) > 2:
-            raise stored_types.ColumnTooLargeError("too large")
+            raise types.ColumnTooLargeError("too large")
         return array
 
-    monkeypatch.setattr(stored_types, "one_chunk", limited)
+    monkeypatch.setattr(scalar_types, "one_chunk", limited)
     monkeypatch.setattr(columns, "one_chunk", limited)
 
 
@@ -100,7 +100,7 @@ def test_large_column_of_one_value_is_an_error(low_limit):
     """What cannot be divided any more is not tried for ever."""
 
     def refuse(rows):
-        raise stored_types.ColumnTooLargeError("one value of 3 GiB")
+        raise types.ColumnTooLargeError("one value of 3 GiB")
 
-    with pytest.raises(stored_types.ColumnTooLargeError):
+    with pytest.raises(types.ColumnTooLargeError):
         tables.in_parts(refuse, [1, 2])

@@ -1,0 +1,313 @@
+"""Types of columns: values of Python as arrays of Arrow, and arrays as values again.
+
+One family serves files, tables of Arrow and collections. `dstream.schema.annotations` makes types of annotations and of
+values, by the `Layout` in which they are stored. Types of files and tables take what loses nothing, such as a tuple for
+a list; those of collections are exact, so that a column returns each value unchanged, and other values are stored as
+bytes beside it. Types hold no object of Arrow, which is slow to import.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from zoneinfo import ZoneInfo
+
+from dstream.schema.scalars import refusal
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = [
+    "NOTHING",
+    "ColumnTooLargeError",
+    "ColumnType",
+    "ColumnTypeError",
+    "ColumnTypes",
+    "Decode",
+    "Encode",
+    "ForeignType",
+    "Nothing",
+    "TimestampType",
+    "zone_name",
+]
+
+
+class ColumnTypeError(TypeError):
+    """A value does not fit its column."""
+
+
+class ColumnTooLargeError(ValueError):
+    """The values of one column are more than 2 GiB; they must be written in parts, unless it is one value."""
+
+
+class Nothing(enum.Enum):
+    """Marker of a value that is absent, where None may be one."""
+
+    NOTHING = "NOTHING"
+
+
+NOTHING: Final = Nothing.NOTHING
+
+ColumnTypes: TypeAlias = dict[str, str]
+"""The columns of a file: the name of each, and the name of its type; empty if no value has shown it."""
+
+Encode: TypeAlias = Callable[[Any], bytes]
+Decode: TypeAlias = Callable[[bytes], Any]
+
+
+class ColumnType(ABC):
+    """Type of a column; immutable, picklable, and equal to another one of the same structure. Each takes None."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The type as a user writes it: `int`, `list[float]`, `shop:Order`; empty if it is not known."""
+
+    @property
+    def hint(self) -> Any:
+        """The Python type; None if its class cannot be found here."""
+        return None
+
+    @property
+    @abstractmethod
+    def arrow(self) -> pa.DataType | None:
+        """The type in Arrow; None if there is no column, and values are stored as bytes."""
+
+    @property
+    def is_immutable(self) -> bool:
+        """Whether a value that fits may be handed out without copying."""
+        return False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a part of it is not known yet, such as a field that is annotated with Any."""
+        return False
+
+    def refined(self, values: Sequence[Any]) -> ColumnType:
+        """Return this type with its open parts inferred from values.
+
+        Raises:
+            ColumnTypeError: one of them is of another type, or of one that no column holds.
+        """
+        return self
+
+    def closed(self) -> ColumnType:
+        """Return this type without open parts: what is not known yet may be anything."""
+        return self
+
+    def fits(self, value: Any) -> bool:
+        """Return whether a column returns a value unchanged."""
+        return value is not None and self.to_array([value]) is not None
+
+    def shaped(self, key: Any) -> Any:
+        """Return the equal of a key in normal form that fits this type, or NOTHING."""
+        return key if self.fits(key) else NOTHING
+
+    @abstractmethod
+    def array(self, values: Sequence[Any], encode: Encode | None = None) -> pa.Array:
+        """Return values as an array.
+
+        Args:
+            values: of this type, or None.
+            encode: makes bytes of the fields that have no column.
+
+        Raises:
+            ColumnTypeError: one of them does not fit.
+        """
+
+    def to_array(self, values: Sequence[Any], encode: Encode | None = None) -> pa.Array | None:
+        """Return values as an array; None if one of them does not fit."""
+        try:
+            return self.array(values, encode)
+        except ColumnTypeError:
+            return None
+
+    def from_array(self, array: pa.Array, decode: Decode | None = None) -> list[Any]:
+        """Return the values of an array of type `arrow`, None where it is null."""
+        found: list[Any] = array.to_pylist()
+        return found
+
+    def avro(self, name: str) -> Any:
+        """Return the type in a schema of Avro; a record in it is called `name`.
+
+        Raises:
+            TypeError: Avro has no such type.
+        """
+        raise TypeError(refusal("Avro", self.name, "map() it to a str or a number before", name))
+
+    def to_json(self) -> Any:
+        """Return a description of the type in JSON, for collections."""
+        raise NotImplementedError(f"{self.name} is no type of collections")
+
+
+@dataclass(frozen=True, slots=True)
+class TimestampType(ColumnType):
+    """Values of type datetime, all in one zone or all without.
+
+    Attributes:
+        zone: "UTC", an offset such as "+02:00", or a name of the IANA; empty for none, None until a value shows it.
+        is_exact: takes values of this zone alone; otherwise others become the same moments in it.
+        is_utc: every zone is UTC, which makes columns of files alike.
+    """
+
+    zone: str | None
+    is_exact: bool = False
+    is_utc: bool = False
+
+    @property
+    def name(self) -> str:
+        if not self.zone:
+            return "datetime"
+        return f"datetime[{self.zone}]" if self.is_exact else "datetime with a zone"
+
+    @property
+    def hint(self) -> Any:
+        return datetime
+
+    @property
+    def arrow(self) -> pa.DataType:
+        import pyarrow
+
+        return pyarrow.timestamp("us", tz=self.zone or None)
+
+    @property
+    def is_immutable(self) -> bool:
+        return True
+
+    @property
+    def is_open(self) -> bool:
+        return self.zone is None
+
+    def refined(self, values: Sequence[Any]) -> ColumnType:
+        first = next((value for value in values if value is not None), None)
+        if self.zone is not None or not isinstance(first, datetime):
+            return self
+        if self.is_exact:
+            return dataclasses.replace(self, zone=zone_name(first) or "")
+        return dataclasses.replace(
+            self, zone="" if first.tzinfo is None else "UTC" if self.is_utc else _in_arrow(first)
+        )
+
+    def closed(self) -> ColumnType:
+        return self if self.zone is not None else dataclasses.replace(self, zone="")
+
+    def fits(self, value: Any) -> bool:
+        if type(value) is not datetime:
+            return False
+        return not value.fold if zone_name(value) == (self.zone or "") == "" else self._is_kept(value)
+
+    def _is_kept(self, value: datetime) -> bool:
+        """Return whether the moment in UTC gives the value again, with its zone and its fold."""
+        if not self.zone or zone_name(value) != self.zone:
+            return False
+        if self.zone == "UTC":
+            return not value.fold
+        try:
+            back = value.astimezone(UTC).astimezone(value.tzinfo)
+        except OverflowError:
+            return False
+        return back.replace(tzinfo=None) == value.replace(tzinfo=None) and back.fold == value.fold
+
+    def array(self, values: Sequence[Any], encode: Encode | None = None) -> pa.Array:
+        import pyarrow
+
+        for kind in set(map(type, values)) - {datetime, type(None)}:
+            raise ColumnTypeError(f"it holds datetime, and this is {kind.__qualname__}: nothing is converted")
+        if self.is_exact and not all(value is None or self.fits(value) for value in values):
+            raise ColumnTypeError(f"a column of {self.name} would change it")
+        if not self.is_exact and {value.tzinfo is not None for value in values if value is not None} - {
+            bool(self.zone)
+        }:
+            raise ColumnTypeError("some moments have a zone, and others have none")
+        try:
+            return pyarrow.array(values, self.arrow)
+        except (pyarrow.ArrowException, OverflowError, ValueError) as error:
+            raise ColumnTypeError(f"this is no {self.arrow}: {error}") from None
+
+    def from_array(self, array: pa.Array, decode: Decode | None = None) -> list[Any]:
+        found: list[Any] = array.to_numpy(zero_copy_only=False).astype("datetime64[us]").tolist()
+        if not self.zone:
+            return found
+        zone = _zone(self.zone)
+        moments = [None if value is None else value.replace(tzinfo=UTC) for value in found]
+        return moments if zone is UTC else [None if value is None else value.astimezone(zone) for value in moments]
+
+    def avro(self, name: str) -> Any:
+        return {"type": "long", "logicalType": "timestamp-micros" if self.zone else "local-timestamp-micros"}
+
+    def to_json(self) -> Any:
+        return {"datetime": self.zone}
+
+
+def zone_name(value: datetime) -> str | None:
+    """Return the name that Arrow has for the zone of a moment: empty for none, None if it has no name for it."""
+    zone = value.tzinfo
+    if zone is None:
+        return ""
+    if type(zone) is ZoneInfo:
+        # The name in place of another zone of it: that of timezone.utc is "UTC" as well.
+        return zone.key if zone.key not in (None, "UTC") and ZoneInfo(zone.key) is zone else None
+    offset = zone.utcoffset(None) if type(zone) is timezone else None
+    if offset is None or repr(timezone(offset)) != repr(zone) or offset % timedelta(minutes=1):
+        return None
+    if not offset:
+        return "UTC"
+    minutes = abs(offset) // timedelta(minutes=1)
+    return f"{'-' if offset < timedelta(0) else '+'}{minutes // 60:02}:{minutes % 60:02}"
+
+
+def _in_arrow(value: datetime) -> str:
+    """Return the name of the zone of a moment, of whatever library it is."""
+    import pyarrow
+
+    try:
+        return str(pyarrow.array([value]).type.tz)
+    except (pyarrow.ArrowException, ValueError) as error:
+        raise ColumnTypeError(f"no column holds times of {value.tzinfo}: {error}") from None
+
+
+def _zone(name: str) -> tzinfo:
+    if name == "UTC":
+        return UTC
+    if name[0] not in "+-":
+        return ZoneInfo(name)
+    offset = timedelta(hours=int(name[1:3]), minutes=int(name[4:]))
+    return timezone(-offset if name[0] == "-" else offset)
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignType(ColumnType):
+    """A type that Arrow infers itself, of values such as scalars and arrays of NumPy.
+
+    Attributes:
+        text: the type in Arrow, in words.
+        found: the type in Arrow.
+    """
+
+    text: str
+    found: Any = field(compare=False)
+
+    @property
+    def name(self) -> str:
+        return self.text
+
+    @property
+    def arrow(self) -> pa.DataType:
+        found: pa.DataType = self.found
+        return found
+
+    def array(self, values: Sequence[Any], encode: Encode | None = None) -> pa.Array:
+        import pyarrow
+
+        try:
+            found: pa.Array = pyarrow.array(values, self.found)
+            return found
+        except (pyarrow.ArrowException, OverflowError, ValueError) as error:
+            raise ColumnTypeError(str(error)) from None
