@@ -100,6 +100,7 @@ def test_a_rebalanced_stage_has_its_own_number(numbers):
     routed = planned(numbers.rebalance(abs).set_local_parallelism(3))[-1]
 
     assert [(type(node), node.count) for node in (spread, routed)] == [(Spread, 2), (PartitionBy, 3)]
+    assert [node.label() for node in (spread, routed)] == [".rebalance(2)", ".rebalance(3, key=abs)"]
 
 
 def test_a_sink_may_be_written_by_fewer(numbers):
