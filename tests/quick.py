@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-LONG = 0.3
-"""Seconds of CPU in this process. Few tests take more: one in seventy, and two thirds of the CPU."""
+LONG = 0.15
+"""Seconds of CPU in this process. One test in thirty takes more, and all of those take two thirds of the CPU."""
 _LIGHT = ("redis-server", "sh")
 """Programs that start within milliseconds."""
 _CACHE = "quick/long"
