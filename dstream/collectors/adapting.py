@@ -53,7 +53,7 @@ def mapping(fn: Callable[[T], U], downstream: Collector[U, Any, R]) -> Collector
 def mapping(fn: Callable[[T], U], downstream: Collector[Any, Any, R]) -> Collector[T, object, R]: ...
 @named
 def mapping(fn: Callable[[Any], Any], downstream: Any) -> Collector[Any, Any, Any]:
-    """Apply `fn` to each item, None among them, and collect what it gives.
+    """Apply `fn` to each item, None among them, and collect the results.
 
     Example:
         >>> from collectors import to_list
@@ -82,7 +82,7 @@ def _mapped(fn: Callable[[Any], Any], downstream: Collector[Any, Any, Any]) -> P
 
 
 class _Mapped(Prepared):
-    """The two steps of `mapping`: what fails in the second names the item that its value was made from."""
+    """The two steps of `mapping`: a failure of the second names the item that its value was made from."""
 
     def __call__(self, container: Any, items: Iterable[Any]) -> Any:
         for batch in batches(items):
@@ -171,7 +171,7 @@ def flat_mapping(
 ) -> Collector[T, object, R]: ...
 @named
 def flat_mapping(fn: Callable[[Any], Iterable[Any] | None], downstream: Any) -> Collector[Any, Any, Any]:
-    """Collect all that is in what `fn` gives for each item: an iterable, a stream too, or None for nothing.
+    """Collect all items of the results of `fn`: iterables, streams too, or None for nothing.
 
     Raises:
         TypeError: `fn` gave something else; the message names the item.

@@ -171,7 +171,7 @@ def named(factory: Factory) -> Factory:
 def _functions(
     factory: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Iterator[tuple[str, Callable[..., Any]]]:
-    """Give the functions that take items: those before another collector, and what that one says of its own."""
+    """Yield the functions that take items: those before another collector, and those that this one reports."""
     code = cast(Any, factory).__code__
     names = (*code.co_varnames[: code.co_argcount], *[""] * len(args))
     is_behind = False  # What stands behind a collector takes its result.

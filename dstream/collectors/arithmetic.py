@@ -89,7 +89,7 @@ class Numbers:
 
 
 def ints(factory: str) -> Numbers:
-    """Take ints and what Python itself takes for an index."""
+    """Accept ints and objects that Python itself accepts as an index."""
     return Numbers(factory, "ints", frozenset({int}), operator.index, int)
 
 
@@ -184,7 +184,7 @@ def summing() -> Collector[X, object, X]: ...
 def summing(fn: Callable[[T], X]) -> Collector[T, object, X]: ...
 @named
 def summing(fn: Callable[[Any], Any] | None = None) -> Collector[Any, Any, Any]:
-    """Sum what `fn` gives for each item: an int if all are ints, exactly; 0 of nothing.
+    """Sum the results of `fn` for each item: an int if all are ints, exactly; 0 of nothing.
 
     Floats are added without loss and rounded once, so no split and no order changes the result. The
     sum of Fractions is exact; that of Decimals is rounded once, to the precision of the decimal context.
@@ -212,7 +212,7 @@ def averaging(fn: Callable[[T], float] | None = None) -> Collector[T, object, fl
 def averaging(fn: Callable[[T], E]) -> Collector[T, object, E]: ...
 @named
 def averaging(fn: Callable[[Any], Any] | None = None) -> Collector[Any, Any, Any]:
-    """Average what `fn` gives for each item; 0.0 of nothing.
+    """Average the results of `fn` for each item; 0.0 of nothing.
 
     The mean of ints and floats is a float, that of Decimals a Decimal, that of Fractions a Fraction, and
     that of complex numbers a complex; what may be mixed is that of `summing`. Holds a sum and a count.
@@ -266,7 +266,7 @@ def summing_long(fn: Callable[[T], int]) -> Collector[T, object, int]:
 
 @named
 def summing_double(fn: Callable[[T], float]) -> Collector[T, object, float]:
-    """Sum what `fn` gives as floats, without loss, rounded once; 0.0 of nothing.
+    """Sum the results of `fn` as floats, without loss, rounded once; 0.0 of nothing.
 
     Raises:
         TypeError: an item gave something that is not a number, such as a string.
@@ -302,7 +302,7 @@ def averaging_long(fn: Callable[[T], int]) -> Collector[T, object, float]:
 
 @named
 def averaging_double(fn: Callable[[T], float]) -> Collector[T, object, float]:
-    """Average what `fn` gives as floats; 0.0 of nothing.
+    """Average the results of `fn` as floats; 0.0 of nothing.
 
     Example:
         >>> averaging_double(float).collect(["0.5", "2"])
@@ -339,7 +339,7 @@ def summarizing_long(fn: Callable[[T], int]) -> Collector[T, object, IntSummaryS
 
 @named
 def summarizing_double(fn: Callable[[T], float]) -> Collector[T, object, DoubleSummaryStatistics]:
-    """Take the statistics of what `fn` gives as floats; one NaN makes all but the count NaN.
+    """Take the statistics of the results of `fn` as floats; one NaN makes all but the count NaN.
 
     Example:
         >>> summarizing_double(len).collect(["a", "bcd"]).sum

@@ -40,7 +40,7 @@ def kinds(batch: Iterable[object]) -> set[type]:
 
 
 def applied(fn: Callable[[Any], Any] | None, batch: list[Any]) -> list[Any]:
-    """Return what `fn` makes of each item; no function leaves the items as they are."""
+    """Return the results of `fn` for each item; no function leaves the items as they are."""
     return batch if fn is None else each(fn, batch)
 
 
@@ -133,7 +133,7 @@ class Batched(ABC, Generic[T]):
         return self
 
     def merge(self, other: Self) -> None:
-        """Take in what `other` holds, in no particular order."""
+        """Add the contents of `other`, in no particular order."""
         self._take_from(other)
         self.add_all(other._pending)
 
@@ -156,7 +156,7 @@ class Batched(ABC, Generic[T]):
 
     @abstractmethod
     def _take_from(self, other: Any) -> None:
-        """Take in what `other`, one of the same class, holds beside the values that wait there."""
+        """Add the contents of `other`, one of the same class, beside the values that wait there."""
 
 
 @dataclass(frozen=True)
@@ -175,7 +175,7 @@ class Waiting(Generic[T]):
     supplier: ClassVar[type] = list
 
     def steps(self, prepare: Callable[[list[Any]], list[Any]]) -> Prepared:
-        """Return how batches get into containers, given what makes a value of each item of a batch."""
+        """Return the steps that put batches into containers, given a function from each item of a batch to a value."""
         return Prepared(prepare, self.add, self.add_all)
 
     def add(self, container: Any, value: T) -> Any:
@@ -194,7 +194,7 @@ class Waiting(Generic[T]):
         return container if len(container) < _PENDING else self.kind.of(container)
 
     def merge(self, left: Any, right: Any) -> Any:
-        """Return what holds the values of both, in no particular order."""
+        """Return a container with the values of both, in no particular order."""
         if type(right) is list:
             return self.add_all(left, right)
         if type(left) is list:
@@ -203,5 +203,5 @@ class Waiting(Generic[T]):
         return left
 
     def finished(self, finisher: Callable[[Any], Any], container: Any) -> Any:
-        """Return what `finisher` makes of the `Batched` that a container is, or becomes."""
+        """Return the result of `finisher` for the `Batched` that a container is, or becomes."""
         return finisher(self.kind.of(container) if type(container) is list else container)

@@ -156,7 +156,7 @@ def combine_each(parts: Parts, left: list[Any], right: list[Any]) -> None:
 
 
 def deduct_each(parts: Parts) -> Callable[[list[Any], list[Any]], None] | None:
-    """Return what takes containers out of others again, if each collector has that."""
+    """Return a function that subtracts containers from others, if each collector has one."""
     return partial(_deduct_each, parts) if all(part.deducting is not None for part in parts) else None
 
 
@@ -170,7 +170,7 @@ def finish_each(parts: Parts, finisher: Callable[[Any], Any], containers: list[A
 
 
 class Bag(list[Any]):
-    """A list that equals another one if both hold the same items, in whatever order.
+    """A list that equals another one if both have the same items, in any order.
 
     Items are the same if they are one key of a grouping. Without a hash that can be relied on they are the same if
     they are equal, or read the same when pickled, as two copies of one do that hold NaN or compare by identity.
@@ -215,7 +215,7 @@ def _are_equal(left: list[Any], right: list[Any]) -> bool:
 
 
 def _without(items: list[Any], others: list[Any]) -> list[Any] | None:
-    """Return what is left in one pass, or None if not all have a hash that can be relied on."""
+    """Return the remaining items in one pass, or None if not all have a hash that can be relied on."""
     try:
         taken, keys = Counter(canonical_all(others)), canonical_all(items)
     except UnstableKeyError:
@@ -365,7 +365,7 @@ def co_operation(
     *more: Of[Any, Any, Any],
 ) -> Of[tuple[Any, ...], Any, tuple[Any, ...]]: ...
 def co_operation(*operations: Any, finish: Callable[..., Any] | None = None) -> Any:
-    """Run one operation on each input, and return the tuple of their results, or what `finish` makes of them.
+    """Run one operation on each input, and return the tuple of their results, or the result of `finish` for them.
 
     Args:
         operations: collectors, or aggregate operations of one input.

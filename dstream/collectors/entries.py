@@ -92,7 +92,7 @@ def folded_values(op: Callable[[Any, Any], Any]) -> Collector[Any, Any, Groups]:
 
 
 class _Folded(Collector[Any, Any, Any]):
-    """Folded values are their own containers, and None is one of them: what the operator gives stands."""
+    """Folded values are their own containers, and None is one of them: the result of the operator stays as it is."""
 
     def combined(self, left: Any, right: Any) -> Any:
         return self.combiner(left, right)
@@ -140,7 +140,7 @@ class _KeysOfEntries(AnyKeys):
     """The keys that entries have."""
 
     def functions(self) -> Sequence[tuple[str, Callable[[Any], Any]]]:
-        """Return none: what gives the key is none of the user's."""
+        """Return none: the function of the key is none of the user's."""
         return ()
 
     def given(self, batch: Sequence[Any]) -> list[Any]:

@@ -58,7 +58,7 @@ _LISTS: Downstream = to_list()
 
 
 def _as_in_java(factory: F) -> F:
-    """Let a factory say what to write instead of Java's `groupingBy(classifier, mapFactory, downstream)`."""
+    """Make a factory advise on Java's `groupingBy(classifier, mapFactory, downstream)`."""
 
     @functools.wraps(factory)
     def make(*args: Any, **kwargs: Any) -> Any:
@@ -85,7 +85,7 @@ def grouping_by(
 def grouping_by(
     classifier: Callable[[Any], Any], downstream: Downstream = _LISTS, *, map_factory: Callable[[], Any] = dict
 ) -> Collector[Any, Any, Any]:
-    """Group items by what `classifier` gives, and collect each group downstream.
+    """Group items by the result of `classifier`, and collect each group downstream.
 
     Items may be None, keys may not. Nothing gives an empty dictionary.
 
@@ -186,7 +186,7 @@ def mode() -> Collector[T, OfItems, Optional[T]]: ...
 def mode(fn: Callable[[T], K]) -> Collector[T, object, Optional[K]]: ...
 @named
 def mode(fn: Callable[[Any], Any] | None = None) -> Collector[Any, Any, Any]:
-    """Find what occurs most often, also if that is None, the first of equals; nothing gives an empty `Optional`.
+    """Find the most frequent result, also if that is None, the first of equals; nothing gives an empty `Optional`.
 
     Holds a count for each different value.
 

@@ -65,7 +65,7 @@ class Keys:
     classifier: Callable[[Any], Any]
 
     def functions(self) -> Sequence[tuple[str, Callable[[Any], Any]]]:
-        """Return those of the user's, by what they are called."""
+        """Return the user's functions, by their names."""
         return (("key", self.classifier),)
 
     def one(self, item: Any) -> Any:
@@ -73,7 +73,7 @@ class Keys:
         return self.checked(self.classifier(item), item)
 
     def given(self, batch: list[Any]) -> list[Any]:
-        """Return what the classifier gives for each item, unchecked."""
+        """Return the result of the classifier for each item, unchecked."""
         return each(self.classifier, batch)
 
     def are_checked(self, given: list[Any]) -> bool:
@@ -225,7 +225,7 @@ def _count_keys(keys: Keys, groups: Counter[Any], items: Iterable[Any]) -> Count
 
 
 def count_batch(keys: Keys, groups: Counter[Any], given: list[Any], batch: Sequence[Any]) -> None:
-    """Count first, and check only the keys that came in: what equals a key that was in before is that key."""
+    """Count first, and check only new keys: a key that equals an earlier one is that key."""
     known = len(groups)
     try:
         groups.update(given)

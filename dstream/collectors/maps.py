@@ -166,7 +166,7 @@ def to_unmodifiable_map(
 
 
 class _Mark(enum.Enum):
-    """What stands for the value of a key that was removed; a member of an enum is one object in every process."""
+    """Placeholder for the value of a removed key; a member of an enum is one object in every process."""
 
     REMOVED = "removed"
 

@@ -29,7 +29,7 @@ Tally = dict[int, int]
 
 @named
 def variance(fn: Callable[[T], float] | None = None, *, sample: bool = False) -> Collector[T, object, float]:
-    """Take the variance of what `fn` gives for each item, of the population.
+    """Take the variance of the results of `fn` for each item, of the population.
 
     Exact sums stand behind it, so no order, no split and no large mean changes the result.
 
@@ -55,7 +55,7 @@ def variance(fn: Callable[[T], float] | None = None, *, sample: bool = False) ->
 
 @named
 def stddev(fn: Callable[[T], float] | None = None, *, sample: bool = False) -> Collector[T, object, float]:
-    """Take the standard deviation of what `fn` gives, the square root of `variance`.
+    """Take the standard deviation of the results of `fn`, the square root of `variance`.
 
     Example:
         >>> stddev().collect([2, 4, 4, 4, 5, 5, 7, 9])
@@ -84,7 +84,7 @@ def linear_trend(x: Callable[[T], float], y: Callable[[T], float]) -> Collector[
 
 @named
 def covariance(x: Callable[[T], float], y: Callable[[T], float]) -> Collector[T, object, float]:
-    """Take the covariance of what `x` and `y` give for each item, of the population.
+    """Take the covariance of the results of `x` and `y` for each item, of the population.
 
     The sums are exact, so no order, no split and no large mean changes the result. It is NaN of nothing, and if a
     coordinate is infinite or NaN. Holds a few sums.
@@ -102,7 +102,7 @@ def covariance(x: Callable[[T], float], y: Callable[[T], float]) -> Collector[T,
 
 @named
 def correlation(x: Callable[[T], float], y: Callable[[T], float]) -> Collector[T, object, float]:
-    """Take the correlation of what `x` and `y` give for each item: Pearson's, from -1.0 to 1.0.
+    """Take the correlation of the results of `x` and `y` for each item: Pearson's, from -1.0 to 1.0.
 
     The sums are exact: points on a straight line give 1.0 or -1.0. The result is NaN where it is undefined: fewer than
     two different x or y, or a coordinate that is infinite or NaN. Holds a few sums.
@@ -284,7 +284,7 @@ def _covariance(moments: _Moments) -> float:
 
 
 def _products(moments: _Moments, left: Tally, right: Tally, products: Tally) -> Fraction:
-    """Return the sum of the products of what is left of two means, times the count."""
+    """Return the sum of the products of the rests of two means, times the count."""
     return moments.count * _exact(products) - _exact(left) * _exact(right)
 
 

@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 @named
 def percentiles(ps: Iterable[float], fn: Callable[[T], float] | None = None) -> Collector[T, object, list[float]]:
-    """Find exact percentiles of what `fn` gives for each item, as floats; NaN are left out.
+    """Find exact percentiles of the results of `fn` for each item, as floats; NaN are left out.
 
     Between two numbers it interpolates linearly, as `numpy.percentile` and `statistics.median` do.
 
@@ -52,7 +52,7 @@ def percentiles(ps: Iterable[float], fn: Callable[[T], float] | None = None) -> 
 
 @named
 def median(fn: Callable[[T], float] | None = None) -> Collector[T, object, float]:
-    """Find the exact median of what `fn` gives for each item, NaN of nothing; otherwise as `percentiles`.
+    """Find the exact median of the results of `fn` for each item, NaN of nothing; otherwise as `percentiles`.
 
     Example:
         >>> median(len).collect(["a", "bb", "cccc"])

@@ -237,7 +237,7 @@ def _lead_all(n: int, key: Key, descending: bool, leading: Ranked, items: Iterab
 
 
 def _challengers(n: int, descending: bool, leading: Ranked, ranks: list[Any], batch: list[Any]) -> Iterable[Any]:
-    """Return what may still get among the first `n`; `leading` is in order."""
+    """Return the items that may still get among the first `n`; `leading` is in order."""
     pairs = zip(ranks, batch, strict=True)
     if not 0 < n <= len(leading) or _holds_nan([leading[-1][0], *ranks]):
         return pairs

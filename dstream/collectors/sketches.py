@@ -32,7 +32,7 @@ T = TypeVar("T")
 def quantiles(
     fractions: Iterable[float], fn: Callable[[T], float] | None = None, *, accuracy: float = 0.007
 ) -> Collector[T, object, list[float]]:
-    """Estimate the quantiles of what `fn` gives for each item, in one pass and little memory.
+    """Estimate the quantiles of the results of `fn` for each item, in one pass and little memory.
 
     For a fraction f the estimate is one of the numbers: the least that at least the share f of them
     does not exceed. 0 and 1 are exact, and so is everything up to a few hundred numbers. Beyond that, in 99

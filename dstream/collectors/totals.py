@@ -287,7 +287,7 @@ class Total(Batched[Number]):
         return None if others else (self._count, self._whole)
 
     def __eq__(self, other: object) -> bool:
-        """Compare what was taken in, also with the forms that `Totals` give a container of few numbers."""
+        """Compare the accumulated numbers, also with the forms that `Totals` give a container of few numbers."""
         if not isinstance(other, int | list | Total):
             return NotImplemented
         return self._parts() == _as_total(other)._parts()
@@ -371,7 +371,7 @@ class Totals(Waiting[Number]):
         return True
 
     def merge(self, left: Any, right: Any) -> Any:
-        """Return what holds the numbers of both."""
+        """Return a container with the numbers of both."""
         if type(left) is int and type(right) is int:
             return left + right
         return super().merge(*(_opened(each) if type(each) is int else each for each in (left, right)))
@@ -424,7 +424,7 @@ class Summary(Batched[int | float]):
         return self
 
     def merge(self, other: Self) -> None:  # pyright: ignore[reportIncompatibleMethodOverride] (both say Self)
-        """Take in what `other` holds, behind what is here: of 0.0 and -0.0 the first one is the least or greatest."""
+        """Add the numbers of `other` behind the present ones: of 0.0 and -0.0 the first one is least or greatest."""
         self.settle()
         super().merge(other)
 
@@ -466,5 +466,5 @@ class Summaries(Waiting[int | float]):
     kind: type[Batched[int | float]] = Summary
 
     def merge(self, left: Any, right: Any) -> Any:
-        """Return what holds the numbers of both, those of `left` first."""
+        """Return a container with the numbers of both, those of `left` first."""
         return super().merge(Summary.of(left) if type(left) is list and type(right) is Summary else left, right)

@@ -135,7 +135,7 @@ class ImmediateSink(Generic[T]):
 
 @dataclass(frozen=True, repr=False)
 class CommittingSink(ImmediateSink[T]):
-    """Gives what its tasks have prepared to a function.
+    """A sink that passes its tasks' prepared receipts to a function.
 
     Attributes:
         commit: takes the receipts.
@@ -190,7 +190,7 @@ class FunctionWriter:
     prepare: Callable[[Any], Receipt] | None = None
 
     def write(self, items: Iterator[Any]) -> Iterator[Receipt]:
-        """Let the function take the items; give what `prepare` makes at the end, if there is one."""
+        """Pass the items to the function; yield the result of `prepare` at the end, if there is one."""
         made: Any = _NOTHING_MADE
         receipts: list[Receipt] = []
         with self._destroying(lambda: made):
@@ -228,7 +228,7 @@ class FunctionWriter:
 
     @contextmanager
     def _destroying(self, made: Callable[[], Any]) -> Iterator[None]:
-        """End what was made, after the block. A failure of the block is not hidden by one of `destroy`."""
+        """Destroy the made object after the block. A failure of the block is not hidden by one of `destroy`."""
         try:
             yield
         except BaseException as error:
@@ -249,7 +249,7 @@ _NOTHING_MADE: Any = object()
 
 
 def checked_encoding(encoding: str) -> str:
-    """Return `encoding`, refusing what `open` would refuse.
+    """Return `encoding`, refusing those that `open` would refuse.
 
     Raises:
         LookupError: there is no such text encoding.
@@ -340,7 +340,7 @@ def _broken(text: object) -> Exception:
 
 
 def readable(text: str, encoding: str) -> str:
-    """Return `text`, refusing what an encoding writes as another character, as Shift JIS does with the yen sign.
+    """Return `text`, refusing characters that an encoding writes as others, as Shift JIS does with the yen sign.
 
     Raises:
         UnicodeEncodeError: it holds one.

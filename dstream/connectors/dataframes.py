@@ -34,7 +34,7 @@ __all__ = [
 
 
 def items_of_table(kind: Any, columns: Sequence[str], call: str) -> TableItems:
-    """Return what makes a `kind` of each row of a table with these columns.
+    """Return a function that makes a `kind` of each row of a table with these columns.
 
     Args:
         kind: a dataclass, a named tuple, a TypedDict, an attrs class or a pydantic model.
@@ -102,7 +102,7 @@ class TableItems:
 
 
 def misread_row(call: str, number: int | None, row: dict[str, Any], problem: DecodeError) -> Misread:
-    """Return what is said of a row that becomes no item.
+    """Return the report on a row that becomes no item.
 
     Args:
         call: names the table.
@@ -251,7 +251,7 @@ def rows_of_table(table: Any, kind: Any = None, call: str = "from_df(Table)") ->
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TableRows:
-    """The rows of an Arrow table, in order: dictionaries, or what is made of them.
+    """The rows of an Arrow table, in order: dictionaries, or objects made of them.
 
     **Parallelism**: as many splits as keep every core busy, and more of a table beyond 16 MiB for each of them.
     **Guarantee**: ordered; every row once.
@@ -325,7 +325,7 @@ class TableSplit:
         return self._items(self.table, self.before, fail)
 
     def read_past(self, misread: OnMisread) -> Iterator[Any]:
-        """Give the rows, and in the place of one that becomes no item what `misread` gives, or raises."""
+        """Yield the rows, and the result of `misread` in the place of one that becomes no item, or its error."""
         return self._items(self.table, self.before, misread)
 
     def _items(self, rows: Any, before: int, misread: OnMisread) -> Iterator[Any]:

@@ -45,7 +45,7 @@ T = TypeVar("T")
 
 
 class SimpleEvent(NamedTuple):
-    """What `item_stream` gives.
+    """The items of `item_stream`.
 
     Attributes:
         timestamp: when it was due, in milliseconds since 1970.
@@ -72,7 +72,7 @@ class Pace:
     clock: Callable[[], float]
 
     def now(self) -> int:
-        """Return what the clock says, in milliseconds."""
+        """Return the time of the clock, in milliseconds."""
         return math.floor(self.clock() * 1000)
 
     def due(self, start: int, partition: int) -> int:
@@ -89,7 +89,7 @@ class Pace:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class PacedItems(NamesOfStreams, Generic[T]):
-    """What `item_stream` and `long_stream` return.
+    """Result of `item_stream` and `long_stream`.
 
     An offset is the start, in milliseconds, and how many items of the partition have been read. So a job that goes on
     keeps the start that it had.
@@ -116,7 +116,7 @@ class PacedItems(NamesOfStreams, Generic[T]):
         return f"item {self._checked(offset)[1]:,}"
 
     def reach(self, offsets: Mapping[str, Any], most: int | None = None) -> Mapping[str, list[int]]:
-        """Ask the clock; never go back behind what was read, as a clock may.
+        """Ask the clock; never go back behind the read offsets, as a clock may.
 
         Raises:
             SourceError: there were other partitions, or an offset is none.
@@ -194,7 +194,7 @@ class FiniteStream(NamesOfStreams, Generic[T]):
         return {str(partition): 0 for partition in range(self.partitions)}
 
     def reach(self, offsets: Mapping[str, Any], most: int | None = None) -> Mapping[str, int]:
-        """Leave out what has been read to its end.
+        """Leave out partitions that were read to their ends.
 
         Raises:
             SourceError: the offsets are those of other items.
@@ -231,7 +231,7 @@ S = TypeVar("S")
 
 @dataclass(frozen=True, slots=True, repr=False)
 class FunctionSource(NamesOfStreams, Generic[S, T]):
-    """What `source_from` returns."""
+    """Result of `source_from`."""
 
     label: str
     parts: Any
@@ -253,7 +253,7 @@ class FunctionSource(NamesOfStreams, Generic[S, T]):
 
 
 def _read(label: str, function: Callable[..., Iterable[T]], *given_to_it: Any) -> Iterator[T]:
-    """Give what a function reads; an exception of its own says of what."""
+    """Yield the items of a function; its own exception names the part."""
     blaming = _Blaming(function, given_to_it)
     with blaming:
         found = _iterable(function(*given_to_it), function, label)
@@ -268,7 +268,7 @@ def _each(found: Iterable[T], blaming: _Blaming) -> Iterator[T]:
 
 @dataclass(frozen=True, slots=True)
 class _Blaming:
-    """Keeps with an exception what the function was given that raised it."""
+    """Attaches the arguments of a function to its exception."""
 
     function: Callable[..., Any]
     given_to_it: tuple[Any, ...]
@@ -303,7 +303,7 @@ class FunctionSplit(Generic[S, T]):
 
 @dataclass(frozen=True, repr=False)
 class FunctionStreamSource(NamesOfStreams, Generic[T]):
-    """What `stream_source_from` returns."""
+    """Result of `stream_source_from`."""
 
     label: str
     begin_function: Callable[[], Mapping[str, Offset]]
@@ -406,7 +406,7 @@ class LoggingSink(ImmediateSink[T]):
     logger: str
 
     def begin(self, job: str | None, epoch: int = 1) -> PassingJob:
-        """Begin an epoch; what no logger would take is not sent."""
+        """Begin an epoch; items below the logger's level are not sent."""
         is_logged = is_heard(logging.getLogger(self.logger))
         return PassingJob(LogLineWriter(self.writer.to_string, is_logged), self._log)
 

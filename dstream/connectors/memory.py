@@ -272,7 +272,7 @@ class _Tape(Generic[T]):
 
 
 def _chunks(tape: _Tape[T]) -> Iterator[ItemsSplit[T]]:
-    """Give what is on the tape as lazy splits, the first of them small."""
+    """Yield the items of the tape as lazy splits, the first of them small."""
     start, size = 0, FIRST_CHUNK
     while chunk := tape.chunk(start, size):
         yield ItemsSplit(chunk)
@@ -419,7 +419,7 @@ class IterateSplit(Generic[T]):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Generate(NamesOfStreams, Generic[T]):
-    """What `supplier()` returns, again and again, without end and without order.
+    """The results of `supplier()`, again and again, without end and without order.
 
     **Parallelism**: as many splits as keep every core busy; each calls `supplier` on its own.
     **Guarantee**: none about which call lands where.

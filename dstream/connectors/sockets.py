@@ -187,7 +187,7 @@ ENOUGH = 100_000
 
 @dataclass(frozen=True, slots=True, repr=False)
 class NamedDurableLines(NamesOfStreams):
-    """What `socket_lines` returns: a source once a context has opened it.
+    """Result of `socket_lines`: a source once a context has opened it.
 
     Attributes:
         name: that of the list.
@@ -258,14 +258,14 @@ class DurableLines:
         return self._store.identity
 
     def begin(self) -> Mapping[str, int]:
-        """Begin with the first line that is stored, of whatever job, or behind the last one."""
+        """Begin with the first line that is stored, of any job, or behind the last one."""
         if self._start == "oldest":
             return {ONLY: 0}
         with self._blaming():
             return {ONLY: self._store.size()}
 
     def reach(self, offsets: Mapping[str, Any], most: int | None = None) -> Mapping[str, int]:
-        """Store what has arrived, and say how many lines there are; nothing once the server has ended and all is read.
+        """Store the arrived lines, and return their number; nothing once the server has ended and all is read.
 
         Raises:
             SourceError: the server cannot be reached, the connection was cut, or a line is not in its encoding.
@@ -361,7 +361,7 @@ class _RecentLines:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SocketLines(NamesOfStreams):
-    """What `socket_lines` returns; it is its own split."""
+    """Result of `socket_lines`; it is its own split."""
 
     host: str
     port: int
@@ -418,7 +418,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class LineWriter:
-    """What a task does with its connection, which is buffered."""
+    """A task's side of its connection, which is buffered."""
 
     label: str
     host: str
@@ -443,7 +443,7 @@ class LineWriter:
         self._sending(partial(lines.write, data))
 
     def flush(self, lines: IO[bytes]) -> None:
-        """Send what is buffered."""
+        """Send the buffer."""
         self._sending(lines.flush)
 
     def close(self, lines: IO[bytes]) -> None:

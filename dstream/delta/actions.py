@@ -143,7 +143,7 @@ class Actions:
     partitions: tuple[str, ...] = field(default=("_b", "_v"))
 
     def info(self, now: int) -> dict[str, Any]:
-        """Return what only this library reads; no two are equal, so that a writer knows its own entry again."""
+        """Return the part that only this library reads; no two are equal, so that a writer knows its own entry."""
         condemned = {_CONDEMNED: self.condemned} if self.condemned else {}
         return {"timestamp": now, "dstream": uuid.uuid4().hex, **condemned}
 
@@ -238,7 +238,7 @@ def data_file(add: Mapping[str, Any]) -> DataFile:
 
 
 def _mapping(pairs: Mapping[str, str] | Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return a dict of what JSON gives as one and Parquet as pairs."""
+    """Return a dict of pairs, or of a JSON object."""
     return dict(pairs)
 
 
@@ -337,7 +337,7 @@ class TableState:
                 self.last[thing][action.get(identity)] = kind, action
 
     def of(self, kind: str) -> dict[Any, dict[str, Any]]:
-        """Return the actions of a kind that count, by what they are about."""
+        """Return the valid actions of a kind, by their subject."""
         found = self.last[THINGS[kind][0]].items()
         return {identity: action for identity, (its_kind, action) in found if its_kind == kind}
 

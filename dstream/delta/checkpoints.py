@@ -123,7 +123,7 @@ def _delta_struct(fields: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def of_kind(rows: pa.Table, kind: pa.Field) -> pa.Array:
-    """Return the actions of a kind with the fields of ours, whatever program has written them."""
+    """Return the actions of a kind with our fields, whatever program has written them."""
     column = rows.column(kind.name).combine_chunks()
     fields = [
         _compute.struct_field(column, field.name).cast(field.type)

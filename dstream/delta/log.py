@@ -93,7 +93,7 @@ class CollectionLog:
         self._created: tuple[bytes | None, int] = (None, -1)
 
     def refresh(self) -> None:
-        """Read what was committed meanwhile.
+        """Read the commits of other processes.
 
         Raises:
             CollectionDestroyedError: the collection was destroyed.
@@ -400,7 +400,7 @@ class Addition(NamedTuple):
 
 
 def additions(log: CollectionLog, first: int, *, newest_first: bool = False) -> Iterator[Addition]:
-    """Give what each commit from `first` up to what is now the newest one has added, if it has new data."""
+    """Yield the additions of each commit from `first` up to the newest one now, if it has new data."""
     versions = range(first, log.version + 1)
     return _additions(log, reversed(versions) if newest_first else versions)
 

@@ -66,7 +66,7 @@ class SharedLog(TableState):
         return self.of("add")
 
     def catch_up(self) -> None:
-        """Read what was committed since.
+        """Read the commits since then.
 
         Raises:
             SinkError: the log is damaged.
@@ -299,7 +299,7 @@ def _check_fields(title: str, fields: Mapping[str, Any], columns: ColumnTypes) -
 
 
 def partition_values(folder: str, columns: ColumnTypes, title: str) -> dict[str, str | None]:
-    """Return what the log says of a file in a folder that `partition_by` has named.
+    """Return the log's values for a file in a folder that `partition_by` has named.
 
     Raises:
         SinkError: Delta has no form for a value.

@@ -84,7 +84,7 @@ def _condemn(log: CollectionLog, orphans: Sequence[str]) -> None:
 
 
 def _divided(files: Iterable[Found]) -> tuple[list[Found], list[Found]]:
-    """Tell the entries of the log from files that may go; what the lake has not made is neither."""
+    """Separate the entries of the log from files that may be removed; foreign files are neither."""
     entries, others = [], []
     for file in files:
         if is_removable(file.path):
@@ -165,7 +165,7 @@ class LogTruncation:
         return self._first < self._summed_up
 
     def _cut_first(self, limit: float) -> bool:
-        """Remove the first commit and what it took out; False if it is too young."""
+        """Remove the first commit and its removed files; False if it is too young."""
         assert self._first is not None, "it was looked for"
         version, folder = self._first, self._log.folder
         try:

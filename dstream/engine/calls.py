@@ -130,7 +130,7 @@ class Operation:
 
 
 class Cancellation:
-    """Whether a run was cancelled, and what ends it. It holds neither the plan nor the result."""
+    """Whether a run was cancelled, and the function that ends it. It holds neither the plan nor the result."""
 
     def __init__(self) -> None:
         self.is_cancelled = False
@@ -138,13 +138,13 @@ class Cancellation:
         self._ways: list[Callable[[], object]] = []
 
     def by(self, cancel: Callable[[], object]) -> None:
-        """Say how to end what runs."""
+        """Set the function that ends the run."""
         self._ways.append(cancel)
         if self.is_cancelled:
             cancel()
 
     def cancel(self) -> None:
-        """End what runs."""
+        """End the run."""
         self.is_cancelled = True
         for cancel in self._ways:
             cancel()
@@ -249,7 +249,7 @@ class Submitted:
             self._status = "done" if has_result else ended
 
     def _taken(self) -> Callable[[Cancellation], Any]:
-        """Return what runs, and hold it no longer: what the run leaves behind must not hold the plan."""
+        """Return the run, and hold it no longer: the rest of the run must not hold the plan."""
         run, self._run = self._run, _ended
         return run
 
@@ -264,7 +264,7 @@ class Submitted:
             self._ended.set()
 
     def cancel(self) -> None:
-        """End the run; of a loop that was handed out, what would still have to run."""
+        """End the run; of a loop that was handed out, its remaining jobs."""
         with self._lock:
             if self._status == "waiting":
                 self._status = "cancelled"

@@ -30,7 +30,7 @@ _HELD = 1024
 
 
 class RecoveryReport:
-    """What the guards of one run noted. As a context it is told and delivered at the end, unless the run failed.
+    """The notes of a run's guards. As a context it is reported and delivered at the end, unless the run failed.
 
     Args:
         operations: those of the plan that runs.
@@ -45,11 +45,11 @@ class RecoveryReport:
         return bool(self._taken)
 
     def taking(self, guard: Guard) -> Callable[[Any], None]:
-        """Return a function that takes what a guard notes."""
+        """Return a function that records the notes of a guard."""
         return self._taken[guard.channel].take
 
     def actions(self) -> dict[int, tuple[Step, Callable[[Any], None]]]:
-        """Return the step and what takes its notes, by the channel that these come on."""
+        """Return the step and the function that records its notes, by their channel."""
         return {channel: (taken.guard.step, taken.take) for channel, taken in self._taken.items()}
 
     @property
@@ -84,7 +84,7 @@ class RecoveryReport:
 
 
 class _Taken:
-    """What one guard noted: a few letters in memory, more of them on disk."""
+    """The notes of one guard: a few letters in memory, more of them on disk."""
 
     def __init__(self, guard: Guard) -> None:
         self.counts: Counter[str] = Counter()
@@ -110,14 +110,14 @@ class _Taken:
         self.guard.delivery(letters)
 
     def tell(self, say: Callable[[], object]) -> None:
-        """Tell the user what became of the items, once that is so."""
+        """Report the fate of the items to the user, once it is decided."""
         if self.guard.delivery is None:
             say()
         else:
             self.guard.delivery.tell(say)
 
     def line(self) -> str:
-        """Write how many items failed where, with what, and what became of them."""
+        """Write the number of failed items, their step, the errors, and their fate."""
         of, total = self.guard.of, self.counts.total()
         place = f" at {near(of.where.file, of.where.line)}" if of.where else ""
         items, were = ("1 item", "was") if total == 1 else (f"{total:,} items", "were")

@@ -122,11 +122,11 @@ class Display(Protocol):
         ...
 
     def draw(self, line: str, now: float) -> None:
-        """Show `line` instead of what was shown before; `now` is in seconds, of any clock."""
+        """Replace the shown line by `line`; `now` is in seconds, of any clock."""
         ...
 
     def erase(self) -> None:
-        """Give the place free for what others write."""
+        """Leave the place to other output."""
         ...
 
 
@@ -163,7 +163,7 @@ def _notebook() -> Any:
 
 @functools.lru_cache(maxsize=1)
 def _notebook_display(shell: Any) -> Notebook:
-    """Return the one display of a kernel, which knows what it showed in this cell already."""
+    """Return the one display of a kernel, which knows its output in this cell."""
     return Notebook(shell)
 
 
@@ -180,7 +180,7 @@ def _plain_display(stream: IO[str]) -> Plain:
 
 
 class Terminal:
-    """Draws the line below the cursor, which stays where it is; what is written through `sys` takes its place.
+    """A line below the cursor, which stays where it is; output through `sys` takes its place.
 
     rich's live display would send what is printed meanwhile to the stream of the line, so that
     `script.py > file` lost it; here each stream keeps what it gets, and a prompt stays what it is.
@@ -406,7 +406,7 @@ class Board:
 
 
 def quietly(action: Callable[[], T]) -> T | None:
-    """Return what `action` returns, or None if it fails: a job does not fail because nobody can watch it."""
+    """Return the result of `action`, or None if it fails: a job does not fail because nobody can watch it."""
     try:
         return action()
     except Exception:

@@ -64,7 +64,7 @@ class AutoEngine:
         return there is not None and there.is_lost()
 
     def close(self) -> None:
-        """Close what was started."""
+        """Close the engines that were started."""
         with self._lock:
             there, self._there = self._there, None
         self._here.close()

@@ -112,7 +112,7 @@ def has(feature: Feature) -> bool:
 
 
 def requirements() -> dict[str, tuple[tuple[int, ...], tuple[int, ...] | None]]:
-    """Return what must be installed: from which version on, and up to which one, that is no more included.
+    """Return the requirements: from which version on, and up to which one, exclusive.
 
     The lowest pandas and pyarrow are those of the PySpark that is installed, or of the oldest one.
     """
@@ -128,7 +128,7 @@ def requirements() -> dict[str, tuple[tuple[int, ...], tuple[int, ...] | None]]:
 
 
 def requirement(name: str) -> str:
-    """Return what pip installs for a package of `requirements()`."""
+    """Return the requirement of a package of `requirements()` for pip."""
     oldest, too_new = requirements()[name]
     return f"{name}>={_dotted(oldest)}" + (f",<{_dotted(too_new)}" if too_new else "")
 

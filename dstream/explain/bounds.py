@@ -36,7 +36,7 @@ def range_of(amounts: Iterable[Amount]) -> Amount:
 
 @dataclass(frozen=True)
 class Cost:
-    """What runs.
+    """Numbers of jobs and tasks to run.
 
     Attributes:
         python_stages: how many stages of Python, each a `mapInArrow`.
@@ -50,12 +50,12 @@ class Cost:
         return Cost(self.jobs + other.jobs, self.shuffles + other.shuffles, self.python_stages + other.python_stages)
 
     def times(self, number: Amount) -> Cost:
-        """Return the cost of what happens so often."""
+        """Return the cost of `number` repetitions."""
         return Cost(_times(self.jobs, number), _times(self.shuffles, number), _times(self.python_stages, number))
 
     @staticmethod
     def one_of(costs: Sequence[Cost]) -> Cost:
-        """Return the cost of what is one of several, nobody knows which."""
+        """Return the cost of an unknown one of several."""
         return Cost(
             range_of(each.jobs for each in costs),
             range_of(each.shuffles for each in costs),
@@ -110,7 +110,7 @@ class OfEarlierJob:
 
 @dataclass
 class Counting:
-    """Counts without listing any source; what is counted once is remembered."""
+    """Counts without listing any source; each count is remembered."""
 
     _known: dict[tuple[object, ...], Amount] = field(default_factory=dict)
     _held: list[object] = field(default_factory=list)
@@ -194,7 +194,7 @@ class Counting:
         return True if partitions == segments == ONE else None
 
     def cost_of(self, items: Items) -> tuple[Cost, frozenset[InputAlternatives]]:
-        """Return what a job runs to come to items, and which decisions have to have given something before."""
+        """Return the cost of a job up to items, and the decisions whose results must be known before."""
         seen: set[int] = set()
         reads: set[InputAlternatives] = set()
         cost, waiting = Cost(), list(items)
@@ -214,7 +214,7 @@ class Counting:
         return cost, frozenset(reads)
 
     def cost_of_job(self, vertex: Vertex) -> tuple[Cost, frozenset[InputAlternatives]]:
-        """Return what one job runs that writes the rows of a vertex, and what decisions have to have given before."""
+        """Return the cost of the job that writes a vertex's rows, and the decisions whose results must be known."""
         cost, reads = self.cost_of(vertex.inputs)
         return Cost(jobs=ONE, python_stages=self._stages_of(vertex)) + cost, reads
 
@@ -225,7 +225,7 @@ class Counting:
 
 
 def _key(each: Splits | Rows) -> tuple[object, ...]:
-    """Return what tells inputs apart whose calls do not matter."""
+    """Return a key that tells inputs apart whose calls do not matter."""
     if isinstance(each, Rows):
         return id(each.taken), each.targets
     return id(each.parts), each.start, each.stop, each.tasks

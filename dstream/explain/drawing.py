@@ -82,7 +82,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """What stands above a box about the items that come in."""
+    """Label above a box, on its incoming items."""
 
     exchange: Exchange
     lines: tuple[str, ...]
@@ -255,7 +255,7 @@ def as_svg(stages: Stages) -> str:
 
 
 def escaped(text: str) -> str:
-    """Return a text for XML: its own signs escaped, and what no XML may hold replaced."""
+    """Return a text for XML: its own signs escaped, and characters that XML forbids replaced."""
     return html.escape(_NOT_IN_XML.sub("\N{REPLACEMENT CHARACTER}", text))
 
 
@@ -328,7 +328,7 @@ def _line(line: Line, box: Box, y: int) -> Iterator[str]:
 
 
 def _end(lines: Sequence[str], layout: Layout, last: Sequence[int]) -> Iterator[str]:
-    """Draw what comes out, below the stages that no other one reads."""
+    """Draw the output, below the stages that no other one reads."""
     x, height = (layout.width - BOX_WIDTH) // 2, len(lines) * LINE_HEIGHT + 2 * PADDING
     for box in (layout.boxes[number] for number in last):
         path = f"M{box.middle} {box.y + box.height} V{layout.height - 12} H{x + BOX_WIDTH // 2} V{layout.height - 7}"

@@ -71,7 +71,7 @@ class FutureJob:
 
 @dataclass(frozen=True)
 class Reads:
-    """What one way through a decision reads of what others give.
+    """The reads of other decisions' results on one path through a decision.
 
     Attributes:
         by_jobs: what its own jobs come to, each as often as there are such jobs.
@@ -84,7 +84,7 @@ class Reads:
 
 @dataclass(frozen=True, eq=False)
 class DecisionEstimate:
-    """What is known of a decision before it is made.
+    """The facts known of a decision before it is made.
 
     Attributes:
         jobs: those that it may run, in order.
@@ -129,7 +129,7 @@ class _Case:
 
 @dataclass
 class CostEstimate:
-    """What can come of the decisions of one plan.
+    """The possible results of the decisions of one plan.
 
     Args:
         graphs: the graph of the plan; twice if the cores are not known: with the fewest, and with many.
@@ -150,7 +150,7 @@ class CostEstimate:
             self._follow(number)
 
     def settled(self, items: Items, graph: int = -1) -> Items:
-        """Return inputs with what decisions may give in the place of what stands for it."""
+        """Return inputs with possible results of decisions in the place of their placeholders."""
         if not any(isinstance(each, Pending) for each in items):
             return items
         given = self._given[graph]
@@ -160,7 +160,7 @@ class CostEstimate:
         return one_after_another(tuple(chain.from_iterable(parts)))
 
     def cost(self, end: Cost, reads: Mapping[InputAlternatives, Amount]) -> Cost:
-        """Return what the whole plan runs.
+        """Return the cost of the whole plan.
 
         Args:
             end: what its last job runs, from what decisions give.
@@ -225,7 +225,7 @@ class CostEstimate:
         yield most
 
     def _ways(self, begin: Callable[[], Move]) -> Iterator[_Case]:
-        """Follow a decision from its first move, through each outcome of what it asks; what is refused is no way."""
+        """Follow a decision from its first move, through each outcome of its questions; a refusal is no path."""
         waiting = [(begin, _Case())]
         while waiting:
             step, case = waiting.pop()
@@ -274,7 +274,7 @@ class CostEstimate:
             yield functools.partial(go_on, report), replace(asked, condition=condition)
 
     def _further_waves(self, items: Items) -> Cost:
-        """Return what may run after the first wave of inputs that stand for several."""
+        """Return the cost of the jobs after the first wave, for inputs that represent several."""
         waves = self.counting.waves(items).most
         more = Amount(0, None if waves is None else max(waves - 1, 0))
         return Cost(jobs=more, python_stages=more)
@@ -290,7 +290,7 @@ class CostEstimate:
     # ------------------------------------------------------------------------------------------------------ summary
 
     def _either(self, given: Sequence[Items]) -> InputAlternatives:
-        """Return what stands for the inputs that are given in one case or another; drawn are the last."""
+        """Return one representative of the inputs of several cases; the last ones are drawn."""
         return InputAlternatives(
             given[-1],
             range_of(map(self.counting.partitions, given)),
@@ -346,7 +346,7 @@ def _at_least(bound: int, of: Amount) -> int:
 
 
 def _times_read(either: InputAlternatives, way: Reads, times: Amount) -> Amount:
-    """Return how often a way comes to what another decision gives, if what it gives itself is read so often."""
+    """Return how often a path reads another decision's result, if its own result is read `times` times."""
     own = exactly(way.by_jobs.count(either))
     return own + times if either in way.passed_on else own
 

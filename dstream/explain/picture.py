@@ -123,7 +123,7 @@ class Picture:
     # --------------------------------------------------------------------------------------------------------- order
 
     def _order(self, vertices: Sequence[Vertex]) -> list[Task]:
-        """Return all that jobs run, each after what it reads."""
+        """Return all tasks of jobs, each after its inputs."""
         order: list[Task] = []
         seen: set[int] = set()
         for vertex in vertices:
@@ -319,7 +319,7 @@ class Picture:
     # ---------------------------------------------------------------------------------------------------------- jobs
 
     def _run(self, number: int, vertex: Vertex) -> None:
-        """Mark the stages that run in a job: up to what earlier jobs kept."""
+        """Mark the stages that run in a job: up to the results that earlier jobs keep."""
         waiting = list(self._ends[id(vertex)])
         while waiting:
             draft = self._drafts[waiting.pop()]
@@ -333,7 +333,7 @@ _OF_BATCHES = (read_batches, read_buckets, read_columns, read_placed)
 
 
 def _beginning(each: Input) -> tuple[int, int | None]:
-    """Return what inputs have in common that differ in their calls only: what they read, and in how many tasks."""
+    """Return the common part of inputs that differ in their calls only: their source, and the number of tasks."""
     match each:
         case Splits(parts=(Splits() as inner,), tasks=tasks):
             return id(inner), tasks
@@ -348,7 +348,7 @@ def _beginning(each: Input) -> tuple[int, int | None]:
 
 
 def _members(order: Sequence[Task]) -> dict[tuple[int, int | None], list[Sequence[Applied]]]:
-    """Return what inputs that begin in the same way do, each once."""
+    """Return the calls of inputs that begin in the same way, each once."""
     found: dict[tuple[int, int | None], dict[tuple[int, ...], Sequence[Applied]]] = defaultdict(dict)
     for each in order:
         if not isinstance(each, Vertex):

@@ -112,7 +112,7 @@ class ItemFormat:
         return self if stand.obstacle else replace(self, stand=InputFormat("", (*stand.conditions, condition)))
 
     def before(self, ops: Sequence[Op]) -> InputFormat:
-        """Return in what the items stand that the first of some steps gets."""
+        """Return the format of the items that the first of some steps receives."""
         if any(isinstance(op.fn, ServiceFunction) for op in ops):
             return InputFormat("a step beside it takes a service, and so items one by one")
         if self.is_batch:
@@ -155,7 +155,7 @@ def formats_before_steps(way: ItemFormat, ops: Sequence[Op]) -> Iterable[InputFo
 
 
 def ways_of_batches(stages: Iterable[Iterable[ItemFormat]], *, are_batches: bool) -> tuple[ItemFormat, ...]:
-    """Return the ways of what other tasks have written, given those of their items."""
+    """Return the item formats of other tasks' output, given those of their items."""
     if not are_batches:
         return (ItemFormat(),)
     stands = (ONE_BY_ONE if way.listed is not None else way.stand for ways in stages for way in ways)

@@ -62,7 +62,7 @@ def stages_of_ends(several: Several, found: CacheLookup, stages: OfOneGraph) -> 
 
 
 def named(ends: Sequence[Node]) -> str:
-    """Return what a plan with these ends is called: the calls that end it, unless they are many."""
+    """Return the name of a plan with these ends: the calls that end it, unless they are many."""
     calls = [end.label().removeprefix(".") for end in ends]
     return ", ".join(calls) if len(calls) < _MANY else f"{len(calls)} sinks"
 
@@ -130,7 +130,7 @@ def spark_stages(
 def _of_one_graph(
     end: End | Several, cores: int | None, largest_small_side: int, found: CacheLookup, columns: ColumnMode
 ) -> tuple[Stages, dict[CacheIdentity, OfEarlierJob]]:
-    """Return the stages of one graph, and what it keeps of each `cache()` or fork, by its own numbers of stages."""
+    """Return the stages of one graph, and its contents of each `cache()` or fork, by its own numbers of stages."""
     core = recalled(end, found)
     facts = [replace(each, columns=columns) for each in _facts(core, cores, largest_small_side)]
     graphs = [compiled(*bounds)[0] for bounds in _bounds(core, facts)]
@@ -176,7 +176,7 @@ class _SomeMap:
 
 
 def _bounds(end: End | Several, facts: Sequence[ClusterFacts]) -> list[tuple[End | Several, ClusterFacts]]:
-    """Return what the graph is made of: with the least and with the most of all that is not known yet."""
+    """Return the inputs of the graph: with the least and with the most of all that is not known yet."""
     if not isinstance(end, Write):
         return [(end, each) for each in facts]
     few, many = (replace(end, writer=_SomeMap(buckets)) for buckets in (1, MANY))
@@ -184,7 +184,7 @@ def _bounds(end: End | Several, facts: Sequence[ClusterFacts]) -> list[tuple[End
 
 
 def _facts(end: End | Several, cores: int | None, largest_small_side: int) -> Sequence[ClusterFacts]:
-    """Return what the graph depends on: if the cores are not known, with few and with many."""
+    """Return the facts that the graph depends on: if the cores are not known, with few and with many."""
     asked = parallelism(end)
     if cores is not None:
         return [ClusterFacts(asked or cores, cores, largest_small_side)]
@@ -231,7 +231,7 @@ class _Ending:
         raise AssertionError("a plan is explained with an end of its own")
 
     def cost(self) -> tuple[Cost, dict[InputAlternatives, Amount]]:
-        """Return what the last job runs, and how often it comes to what a decision gives."""
+        """Return the cost of the last job, and how often it reads a decision's result."""
         counting = self.outlook.counting
         match self._last():
             case Pulled(inputs, ends=False):
@@ -249,7 +249,7 @@ class _Ending:
         return one, {either: range_of(exactly(int(either in reads)) for _, reads in costs) for either in all_reads}
 
     def _cost_of_waves(self, items: Items, count: int) -> tuple[Cost, dict[InputAlternatives, Amount]]:
-        """Return what it takes to find the first items."""
+        """Return the cost of finding the first items."""
         counting = self.outlook.counting
         found = counting.waves(items) if count else exactly(0)
         before, reads = counting.cost_of(items)

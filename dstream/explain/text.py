@@ -80,7 +80,7 @@ def _moved(stage: Stage, place: Callable[[int], int]) -> Stage:
 
 
 def _rest(hidden: Sequence[Stage], position: int, place: Callable[[int], int]) -> StageSummary:
-    """Return the one that stands for the hidden stages: it reads what any of them read from outside."""
+    """Return a stage that replaces the hidden ones: it reads all that any of them read from outside."""
     outside = (replace(x, source=place(x.source)) for stage in hidden for x in stage.inputs)
     sources = {x.source: Exchange(x.source, "pipe") for x in outside if x.source < position}
     jobs = tuple(sorted({job for stage in hidden for job in stage.jobs}))
@@ -111,12 +111,12 @@ _HOW = {
 
 
 def summary(stages: Stages) -> str:
-    """Return one line about the whole plan: what it ends in, who runs it, what it costs."""
+    """Return one line about the whole plan: its end, its engine, its cost."""
     return ": ".join(line for line in (heading(stages), cost(stages)) if line)
 
 
 def heading(stages: Stages) -> str:
-    """Return what the plan ends in and who runs it."""
+    """Return the end of the plan and its engine."""
     return f"{stages.end.label} on {stages.engine}" if stages.engine else stages.end.label
 
 
@@ -146,7 +146,7 @@ def _job_line(number: int, job: Job) -> str:
 
 
 def titled(shown: StageSummary, stages: Stages) -> str:
-    """Return the name of a stage and what is known of its tasks."""
+    """Return the name of a stage and the known facts of its tasks."""
     return ": ".join(filter(None, (shown.name, stage_words(shown, stages))))
 
 
@@ -189,7 +189,7 @@ _WIDEST_LABEL = 60
 
 
 def as_text(stages: Stages) -> str:
-    """Write a line for the whole, then each stage: where its items come from, its calls, what else it does."""
+    """Write a line for the whole, then each stage: the origin of its items, its calls, its other work."""
     shown = folded(stages.stages, _TEXT_STAGES)
     lines = [summary(stages), *(f"  {line}" for line in (*stages.notes, *job_lines(stages)))]
     for one in shown:
@@ -216,7 +216,7 @@ def _wrapped(text: str, indent: str) -> list[str]:
 
 
 def _call_lines(calls: Sequence[Call]) -> Iterator[str]:
-    """Give the calls in columns: the call, its place, what it means here."""
+    """Yield the calls in columns: the call, its place, its meaning here."""
     rows = [(call.label, place(call.where), call.note) for call in calls]
     widths = [min(max(map(len, column)), _WIDEST_LABEL) for column in list(zip(*rows, strict=True))[:2]]
     for label, where, note in rows:
@@ -286,6 +286,6 @@ def as_mermaid(stages: Stages) -> str:
 
 
 def _quoted(*lines: str) -> str:
-    """Return a quoted text: whatever Mermaid could take for its own stands as the number of its character."""
+    """Return a quoted text: characters with a meaning in Mermaid are written as their numbers."""
     escaped = (re.sub(r"[^A-Za-z0-9 .,_:=+/-]", lambda found: f"#{ord(found[0])};", line.strip()) for line in lines)
     return '"' + "<br/>".join(escaped) + '"'

@@ -55,7 +55,7 @@ _OF_A_PROGRAM = 1 << 9
 
 
 def arguments_of(error: BaseException) -> tuple[Any, ...]:
-    """Return what the built-in `__init__` wants to make `error` again."""
+    """Return the arguments that the built-in `__init__` needs to make `error` again."""
     if isinstance(error, BaseExceptionGroup):
         return (error.message, error.exceptions)
     if isinstance(error, OSError):
@@ -64,7 +64,7 @@ def arguments_of(error: BaseException) -> tuple[Any, ...]:
 
 
 def state_of(error: BaseException) -> dict[str, Any]:
-    """Return the attributes of `error`, those in slots too, but for what Python and dstream keep there."""
+    """Return the attributes of `error`, those in slots too, but for those that Python and dstream keep there."""
     state = {name: value for name, value in error.__dict__.copy().items() if not name.startswith("__")}
     for name, slot in _slots(type(error)):
         try:
@@ -153,7 +153,7 @@ class FailureMessage:
 
 @dataclass(frozen=True, repr=False)
 class Failure:
-    """What is known about a failure inside a pipeline. It prints as the three notes of the exception.
+    """The known facts of a failure inside a pipeline. It prints as the three notes of the exception.
 
     Attributes:
         step: the step that failed, with `label`, `where`, `position` and `total`; None if no step is to blame.
@@ -189,7 +189,7 @@ class Failure:
         return shown(self.item) if self.item is not MISSING else self.item_text
 
     def replay(self) -> Any:
-        """Run the step on the item in this process, with the function as the user wrote it; return what it gives.
+        """Run the step on the item in this process, with the function as the user wrote it; return the result.
 
         Set a breakpoint in the function, or call this under a debugger. If the function fails here as it did
         there, its exception is raised.
@@ -252,12 +252,12 @@ def told(error: Exception, known: Failure) -> Exception:
 
 
 def is_told(error: BaseException) -> bool:
-    """Say whether this thread has told what is known of `error`, and nothing new has happened to it."""
+    """Return whether this thread has attached the facts of `error`, and nothing new has happened to it."""
     return any(_name(_TOLD) in each.__dict__ for each in behind(error))
 
 
 def known_of(error: BaseException) -> Failure | None:
-    """Return what is attached to `error` itself, or to the StopIteration that Python made a RuntimeError of."""
+    """Return the facts attached to `error` itself, or to the StopIteration that Python made a RuntimeError of."""
     for each in behind(error):
         found: Failure | None = each.__dict__.get(_name(_ON_THE_WAY)) or each.__dict__.get(_ATTRIBUTE)
         if found is not None:
@@ -266,14 +266,14 @@ def known_of(error: BaseException) -> Failure | None:
 
 
 def forget(error: BaseException) -> None:
-    """Let this thread know nothing of `error` but what is attached to it."""
+    """Forget the facts of `error` in this thread but for those attached to it."""
     for each in behind(error):
         for name in (_ON_THE_WAY, _TOLD):
             each.__dict__.pop(_name(name), None)
 
 
 class TransportedError:
-    """An exception on its way to another thread, with what this one knows of it."""
+    """An exception on its way to another thread, with the facts that this one knows of it."""
 
     def __init__(self, error: BaseException) -> None:
         self._error = error
@@ -317,7 +317,7 @@ class naming:
 
 
 def failure(error: BaseException | None = None) -> Failure | None:
-    """Return what is known about where in a pipeline `error` arose, or None if nothing is.
+    """Return the known facts of the origin of `error` in a pipeline, or None if there are none.
 
     What `error` was raised from counts too, and so do the members of an `ExceptionGroup`.
 

@@ -63,7 +63,7 @@ def item_failed_on(error: BaseException) -> Any:
 
 
 def given(error: BaseException, words: str) -> None:
-    """Keep with `error` in words what the function that raised it was given, where that is no single item."""
+    """Attach the arguments of the function that raised `error`, in words, where they are no single item."""
     _keep(error, _GIVEN, words)
 
 
@@ -108,12 +108,12 @@ def behind(error: BaseException) -> tuple[BaseException, ...]:
 
 
 def stopped(function: str) -> RuntimeError:
-    """Return the error that takes the place of a StopIteration, which passes for the end of what is iterated over."""
+    """Return the error that replaces a StopIteration, which passes for the end of an iteration."""
     return RuntimeError(f"{function} raised StopIteration")
 
 
 def each(fn: Callable[..., Any], items: Sequence[Any], values: Sequence[Any] | None = None) -> list[Any]:
-    """Return what `fn` gives for each item, in a list.
+    """Return the results of `fn` for each item, in a list.
 
     Args:
         fn: takes an item; where there are values, it takes one of them and the item that it was made from.
@@ -255,7 +255,7 @@ class Origin:
 
 
 def origin_of(error: BaseException, depth: int = 0) -> Origin | None:
-    """Return where in the user's code `error` was raised, or what it was raised from; None if that was elsewhere."""
+    """Return the place in the user's code that raised `error`, or its cause; None if that was elsewhere."""
     cause = error.__cause__
     before = origin_of(cause, depth + 1) if cause is not None and depth < _DEEPEST else None
     found, last = None, None
@@ -392,7 +392,7 @@ def is_full() -> bool:
 
 
 def shorten(error: BaseException) -> None:
-    """Leave only the user's own lines in the traceback of `error` and of what it came from.
+    """Leave only the user's own lines in the traceback of `error` and of its causes.
 
     The frames of dstream go, and those of what it runs on, unless the user's function called that.
     """
@@ -408,7 +408,7 @@ def shorten(error: BaseException) -> None:
 
 
 def _cut_at_spark(error: BaseException) -> None:
-    """Cut what `error` came from where PySpark or Java begins."""
+    """Cut the causes of `error` where PySpark or Java begins."""
     if error.__cause__ is not None and is_of_spark(error.__cause__):
         _set(error, "__cause__", None)
         _set(error, "__suppress_context__", True)

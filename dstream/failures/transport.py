@@ -50,12 +50,12 @@ class _Packed:
 
 
 def raise_to_driver(error: Exception) -> NoReturn:
-    """Raise, on a worker, what the driver turns into `error` again."""
+    """Raise, on a worker, an exception that the driver turns into `error` again."""
     raise WorkerFailure(as_text(error)) from None
 
 
 def as_text(error: Exception) -> str:
-    """Return what `from_worker` turns into `error` again, and forget what is known about it here."""
+    """Return a text that `from_worker` turns into `error` again, and forget its facts here."""
     if isinstance(error, WorkerFailure):  # It is on its way from an earlier task.
         return str(error)
     text = "".join(traceback.format_exception(error))[-_LONGEST_TRACEBACK:]
@@ -106,7 +106,7 @@ def _content(error: BaseException) -> bytes:
 
 
 def _light(known: Failure) -> Failure:
-    """Leave out what is too large to travel in an exception's text, or cannot; say how the item reads instead."""
+    """Leave out parts too large to travel in an exception's text, or that cannot; keep the text of the item instead."""
     inner = None if known.inner is None else _light(known.inner)
     account = None if known.account is None else replace(known.account, again=None)
     known = replace(known, inner=inner, account=account)

@@ -127,7 +127,7 @@ def signature_of(head: bytes) -> Signature | None:
 
 
 def refuse_other_format(name: str, head: bytes, *, wanted: str = "text", is_inside: bool = False) -> None:
-    """Refuse what is not of the format that is read, as far as its first bytes tell.
+    """Refuse a file of another format, as far as its first bytes tell.
 
     Args:
         name: that of the file.
@@ -180,7 +180,7 @@ _NO_TEXT = frozenset({"Cc", "Cn", "Co", "Cs"})
 
 
 def refuse_misnamed(name: str, head: bytes, ending: str) -> None:
-    """Refuse what is of another format than its name, which ends as that of a compressed file, says.
+    """Refuse a file whose format is not that of its name's ending for compressed files.
 
     Raises:
         SourceError: it is of another one.
@@ -335,7 +335,7 @@ class _Members(io.RawIOBase):
         return len(data)
 
     def _next(self, most: int) -> bytes:
-        """Return some of what is left, nothing at the end."""
+        """Return some of the rest, nothing at the end."""
         while True:
             given = b""
             if self._member.eof:
@@ -350,7 +350,7 @@ class _Members(io.RawIOBase):
                 return data
 
     def _behind(self, rest: bytes) -> bytes:
-        """Return what follows a member, from the first byte on that is no zero."""
+        """Return the bytes behind a member, from the first one on that is no zero."""
         while not (rest := rest.lstrip(b"\0")) and (rest := self._stream.read(io.DEFAULT_BUFFER_SIZE)):
             pass
         return rest
@@ -371,7 +371,7 @@ class _Members(io.RawIOBase):
 
 @contextlib.contextmanager
 def reading(name: str) -> Iterator[None]:
-    """Turn what goes wrong while `name` is read into a `SourceError` that says so.
+    """Turn errors of reading `name` into a `SourceError`.
 
     Every exception is taken: no function of the user's runs in here, and a remote file system
     raises whatever its client library raises.

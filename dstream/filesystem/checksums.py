@@ -25,7 +25,7 @@ _DIGITS = 8
 
 
 class MismatchError(Exception):
-    """A file does not hold what was written."""
+    """The contents of a file differ from those that were written."""
 
 
 class BlockSums:
@@ -67,7 +67,7 @@ def sums_of(data: Any) -> str:
 
 
 class SummingSink:
-    """A file that is being written, with the checksums of what was."""
+    """A file that is being written, with the checksums of its blocks."""
 
     closed = False
 
@@ -94,7 +94,7 @@ class SummingSink:
 
 
 def checked(file: Any, size: int, sums: str) -> Any:
-    """Return what pyarrow reads instead of an open file, so that each block is compared with its checksum.
+    """Return a file for pyarrow in place of an open one, which compares each block with its checksum.
 
     Args:
         file: it can seek.
@@ -136,7 +136,7 @@ class _Blocks(SizedFile):
         return memoryview(blocks)[start - first * _BLOCK : end - first * _BLOCK]
 
     def _whole_blocks(self, first: int, end: int) -> bytes:
-        """Return some blocks. The last one stays at hand, since what is read next begins there as a rule."""
+        """Return some blocks. The last one stays in memory, since the next read begins there as a rule."""
         number, kept = self._kept
         if number != first:
             kept = b""
@@ -159,7 +159,7 @@ class _Blocks(SizedFile):
 
 
 def seal(head: bytes, rest: bytes, owner: str = "") -> bytes:
-    """Return what a small file is to hold: `head`, eight digits that are the checksum of `rest`, and `rest`.
+    """Return the contents of a small file: `head`, eight digits that are the checksum of `rest`, and `rest`.
 
     Args:
         head: how every file of this kind begins.
@@ -170,7 +170,7 @@ def seal(head: bytes, rest: bytes, owner: str = "") -> bytes:
 
 
 def is_sealed(head: bytes, data: bytes, owner: str = "") -> bool | None:
-    """Say whether a file holds what `seal` returned; None if the head is nowhere in it, and nothing is known."""
+    """Return whether the contents are those of `seal`; None if the head is nowhere in it, and nothing is known."""
     if not data.startswith(head):
         return False if head in data else None
     start = len(head) + _DIGITS

@@ -73,7 +73,7 @@ def _each(paths: Paths) -> Iterable[str | os.PathLike[str]]:
 
 
 def written_call(maker: str, paths: tuple[str, ...], **others: object) -> str:
-    """Return the call that makes a source as its user would write it, without what is the default.
+    """Return the call that makes a source as its user would write it, without defaults.
 
     Example:
         >>> written_call("text_files", ("a.txt",), encoding="utf-8", with_path=True)
@@ -101,7 +101,7 @@ def _text(path: object) -> str:
 
 
 def _instead_of(path: object) -> str:
-    """Return what to write instead of a file that is open, or of bytes."""
+    """Return advice where the argument is an open file, or bytes."""
     if isinstance(path, bytes | bytearray | os.PathLike):
         return ": os.fsdecode(path) makes a str of it"
     if hasattr(path, "read"):
@@ -184,7 +184,7 @@ def _find_local(path: str) -> list[File]:
 
 
 def _matches(pattern: str) -> list[str]:
-    """Return what matches an absolute glob.
+    """Return the matches of an absolute glob.
 
     `glob` of the standard library follows links to folders in `**`, into circles too, and passes over directories that
     cannot be listed.
@@ -196,7 +196,7 @@ def _matches(pattern: str) -> list[str]:
 
 
 def _below(folder: str, part: str) -> Iterator[str]:
-    """Give what one part of a glob matches in a folder."""
+    """Yield the matches of one part of a glob in a folder."""
     import glob
 
     if part != "**" and not glob.has_magic(part):

@@ -1,4 +1,4 @@
-"""`Folder`: the contract of all places for files, and what storages and sinks need beside it.
+"""`Folder`: the contract of all locations of files, and its extensions for storages and sinks.
 
 `local` and `object_store` have the folders of storages, `outputs` those of sinks.
 """
@@ -36,7 +36,7 @@ class Found(NamedTuple):
 
 
 class Folder(Protocol):
-    """Files by path: what storages, sinks and the log of a table need alike.
+    """Files by path: the common contract of storages, sinks and the log of a table.
 
     A path is relative, its parts divided by slashes. A folder is a value: it travels to the tasks and opens what it
     needs there.
@@ -52,7 +52,7 @@ class Folder(Protocol):
         ...
 
     def read(self, path: str) -> bytes:
-        """Return what a file holds.
+        """Return the contents of a file.
 
         Raises:
             FileNotFoundError: there is none.
@@ -122,11 +122,11 @@ class StorageFolder(Folder, Protocol):
         ...
 
     def read_run(self, paths: Iterable[str]) -> Iterator[bytes]:
-        """Return what files hold, in order, up to the first one that is not there; `paths` may be endless."""
+        """Return the contents of files, in order, up to the first one that is missing; `paths` may be endless."""
         ...
 
     def write(self, path: str, data: bytes) -> None:
-        """Write a file whose name no other writer knows; a failure removes what was written."""
+        """Write a file whose name no other writer knows; a failure removes the written part."""
         ...
 
     def writing(self, path: str) -> AbstractContextManager[Any]:
@@ -134,7 +134,7 @@ class StorageFolder(Folder, Protocol):
         ...
 
     def last_created(self, path: str) -> bytes | None:
-        """Return what the file holds that `create` has made last in a folder; None if that is not recorded.
+        """Return the contents of the file that `create` has made last in a folder; None if that is not recorded.
 
         Of some that were made at the same time it may be any.
         """
@@ -162,7 +162,7 @@ class NewFile(Protocol):
         ...
 
     def flush(self) -> None:
-        """Write what is buffered."""
+        """Write the buffer."""
         ...
 
     def close(self) -> None:
@@ -170,7 +170,7 @@ class NewFile(Protocol):
         ...
 
     def discard(self) -> None:
-        """Close it, whatever becomes of it: it will be removed. Raises nothing."""
+        """Close it without regard to errors: it will be removed. Raises nothing."""
         ...
 
 
@@ -186,7 +186,7 @@ class OutputFolder(Folder, Protocol):
         ...
 
     def path_of(self, path: str) -> str:
-        """Return what users call a file."""
+        """Return the users' name of a file."""
         ...
 
     def make(self) -> None:
@@ -202,7 +202,7 @@ class OutputFolder(Folder, Protocol):
         ...
 
     def entries(self, path: str) -> Iterator[tuple[str, bool]]:
-        """List the names of what is in a folder, and whether each is a folder."""
+        """List the names in a folder, and whether each is a folder."""
         ...
 
     def size(self, path: str) -> int:

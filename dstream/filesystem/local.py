@@ -198,7 +198,7 @@ class LocalFolder:
             return _created(path, mode)
 
     def _is_private(self, path: str) -> bool:
-        """Say whether only this user may read what is at a path, or below it."""
+        """Return whether only this user may read the files at a path, or below it."""
         return self.private or f"{path}/".startswith(_PRIVATE, len(self.inside or self.root) + 1)
 
     def _fill(self, descriptor: int, data: bytes) -> None:

@@ -107,7 +107,7 @@ class ObjectFolder:
         return bytes(obstore.get_range(_store(self.root), self._at(path), start=start, length=length))
 
     def read_run(self, paths: Iterable[str]) -> Iterator[bytes]:
-        """Give what files hold, up to the first one that is not there, with many requests at a time."""
+        """Yield the contents of files, up to the first one that is missing, with many requests at a time."""
         with ThreadPoolExecutor(_REQUESTS) as pool:
             for some in chunked(paths, _REQUESTS):
                 for data in pool.map(self._read_if_there, some):
@@ -188,7 +188,7 @@ class ObjectFolder:
 
 
 class _Ranges(SizedFile):
-    """A large object, of which each read fetches what it needs.
+    """A large object, of which each read fetches its own range.
 
     The file that `obstore.open_reader` returns will not do: pyarrow takes its method `closed` for True (0.12).
     """

@@ -255,7 +255,7 @@ def _lock(descriptor: int, path: str) -> None:
 
 @contextlib.contextmanager
 def writing_to(path: str) -> Iterator[None]:
-    """Turn what a file system refuses into a `SinkError` that says what cannot be written, and why.
+    """Turn refusals of a file system into a `SinkError` with the file and the reason.
 
     No function of the user's belongs into the block.
     """
@@ -303,12 +303,12 @@ class RemoteOutput:
         return shown_url(self.url)
 
     def path_of(self, path: str) -> str:
-        """Return the URL of a file, with what it takes to read it."""
+        """Return the URL of a file, with the options to read it."""
         return f"{self.url}/{path}"
 
     @contextmanager
     def _writing(self, path: str) -> Iterator[None]:
-        """Turn what a client library raises into a `SinkError`. No function of the user's runs in the block."""
+        """Turn errors of a client library into a `SinkError`. No function of the user's runs in the block."""
         try:
             yield
         except (SinkError, FileNotFoundError):
@@ -320,7 +320,7 @@ class RemoteOutput:
 
     @contextmanager
     def _opened(self, path: str) -> Iterator[tuple[Any, str]]:
-        """Give the file system, and what it calls a file; errors in the block as for `_writing`."""
+        """Yield the file system, and its name of a file; errors in the block as for `_writing`."""
         with self._writing(path):
             fs, inside = opened_url(resolved_url(self.url, quoted=False))
             fs.invalidate_cache()  # fsspec keeps listings, and would not see what others wrote.
@@ -402,7 +402,7 @@ class RemoteOutput:
             fs.rm_file(source)
 
     def flush(self, folders: set[str]) -> None:
-        """Do nothing: what was put is durable."""
+        """Do nothing: put files are durable."""
 
     def delete(self, path: str) -> None:
         with suppress(FileNotFoundError), self._opened(path) as (fs, inside):

@@ -62,7 +62,7 @@ class ProfileCredentials:
 
 
 def obstore_options(scheme: str) -> dict[str, Any]:
-    """Return what obstore is given for a store, beside what it reads from the environment itself.
+    """Return the options of obstore for a store, beside those that it reads from the environment itself.
 
     Raises:
         SetupError: the environment names a profile that is not there.
@@ -84,7 +84,7 @@ def obstore_options(scheme: str) -> dict[str, Any]:
 
 
 def s3fs_options() -> dict[str, Any]:
-    """Return what s3fs is given, which reads the profile itself."""
+    """Return the options of s3fs, which reads the profile itself."""
     found: dict[str, Any] = {}
     endpoint, region = _first(_ENDPOINTS), _first(_REGIONS)
     if endpoint is not None:
@@ -95,7 +95,7 @@ def s3fs_options() -> dict[str, Any]:
 
 
 def short(error: BaseException) -> BaseException:
-    """Cut what obstore shows of its own structures from the text of an error, and return the error."""
+    """Cut obstore's own structures from the text of an error, and return the error."""
     if error.args and isinstance(error.args[0], str) and _DEBUG in error.args[0]:
         error.args = (error.args[0].partition(_DEBUG)[0], *error.args[1:])
     return error

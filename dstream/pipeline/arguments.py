@@ -73,7 +73,7 @@ _INSTEAD = {
 
 
 def not_of_streams(cls: type[Any], name: str) -> Callable[..., NoReturn]:
-    """Return what a call of a method does that stages have whose items end, and other ones have not.
+    """Return a method that refuses a call which stages with an end have, and other ones lack.
 
     Raises:
         AttributeError: there is no such method at all.
@@ -175,7 +175,7 @@ def refuse_time(call: str, **given: object) -> None:
 
 
 def needs_time(what: str) -> UnsupportedError:
-    """Return the error for what needs the time of items, on a stage that has none."""
+    """Return the error for an operation that needs the time of items, on a stage that has none."""
     return UnsupportedError(f"{what} is for items with timestamps: add_timestamps(fn) of this stage gives them")
 
 
@@ -226,7 +226,7 @@ class Logged:
 
 
 def under_the_name(node: Node, stage: str) -> Node:
-    """Return a node that logs what a stage gives under the name of that stage; any other node as it is."""
+    """Return a node that logs a stage's output under the name of that stage; any other node as it is."""
     if isinstance(node, Peek) and isinstance(node.action, Logged):
         return replace(node, action=replace(node.action, stage=stage))
     return node

@@ -233,7 +233,7 @@ class ReducingStage(PairedStage[T, B], JoiningStage[T, B], LazyStage[T, B]):
         return self._made("pairwise", self._stream().pairwise())
 
     def chunked(self: Ended[T], n: int) -> BatchStage[tuple[T, ...]]:
-        """Replace the items by tuples of `n` of them; the last one has what is left."""
+        """Replace the items by tuples of `n` of them; the last one has the rest."""
         return self._made("chunked", self._stream().chunked(n))
 
     def sample(
@@ -310,7 +310,7 @@ if TYPE_CHECKING:
 else:
 
     class BatchStage(ReducingStage[T, Bounded]):
-        """Items on their way from a source that ends to a sink: what `pipeline.read_from(source)` returns.
+        """Items on their way from a source that ends to a sink: the result of `pipeline.read_from(source)`.
 
         Each method adds a stage to the pipeline and returns it. Stages fork where several are attached to one: what
         they share is computed once. Nothing runs before the pipeline does, as a job: `ctx.new_job(pipeline)`. A stage

@@ -82,7 +82,7 @@ T = TypeVar("T")
 
 
 class Pipeline(Hinting):
-    """A value that says what a job does: what is read, what becomes of it, and where it goes.
+    """A value that describes a job: its sources, its operations, and its sinks.
 
     Building one starts nothing. It belongs to no context, travels pickled, and may run again, anywhere:
     `ctx.new_job(pipeline)` takes a copy, so that the pipeline may go on to be changed.
@@ -118,7 +118,7 @@ class Pipeline(Hinting):
     ) -> StreamStage[T]: ...
 
     def read_from(self, source: Any, name: str | None = None) -> BatchStage[Any] | StreamStage[Any]:
-        """Begin with the items of a source; what several stages need of them is read once.
+        """Begin with the items of a source; items that several stages need are read once.
 
         Args:
             source: such as `text_files(...)` or `imap(...)`, whose items end; or such as `watch_files(...)` or
@@ -178,7 +178,7 @@ class Pipeline(Hinting):
     # Running
 
     def plan(self) -> PipelinePlan:
-        """Return what a job runs: a copy, which later changes of the pipeline leave as it is.
+        """Return the plan of a job: a copy, which later changes of the pipeline leave as it is.
 
         Raises:
             IllegalStateError: nothing is read, a stage ends nowhere, or a sink is used twice.

@@ -89,7 +89,7 @@ def windowed(
     call: str,
     late_to: Any,
 ) -> OverEpochs:
-    """Return the node of what an operation makes of the items in each window.
+    """Return the node of an operation's results for the items in each window.
 
     Args:
         upstreams: as many as the operation has inputs.
@@ -143,7 +143,7 @@ def bounded_rolling(upstream: Node, key: Key | None, operation: AggregateOperati
 def stateful(
     upstream: Node, key: Key | None, action: Action, create: Any, fn: Any, ttl: Duration | None, on_evict: Any
 ) -> OverEpochs:
-    """Return the node of what a function makes of each item and of a state.
+    """Return the node of a function's results for each item and a state.
 
     Raises:
         IllegalStateError: states have an end, and items no timestamps.

@@ -364,7 +364,7 @@ class JoiningStage(FlowingStage[T, B]):
 
 
 def clause_of(on: Any, name: str = "on") -> JoinClause[Any, Any, Any, Any]:
-    """Return what a user gave to a hash join as a clause.
+    """Return the user's argument of a hash join as a clause.
 
     Raises:
         TypeError: it is neither a clause nor a pair of functions.
@@ -419,7 +419,7 @@ def _unnested(node: Node, kind: str, to: Any, depth: int) -> Node:
 
 
 def pairs_of(joins: Any) -> Sequence[tuple[Any, Any]]:
-    """Return what `hash_join_all` was given as pairs.
+    """Return the arguments of `hash_join_all` as pairs.
 
     Raises:
         TypeError: it is something else.
@@ -444,7 +444,7 @@ class FirstOfPairs:
         self.__qualname__ = shown_function(fn)
 
     def __call__(self, pair: Any) -> Any:
-        """Return what the function makes of the item inside."""
+        """Return the result of the function for the item inside."""
         for _ in range(self.depth):
             pair = pair[0]
         return self.fn(pair)
@@ -459,7 +459,7 @@ class Unnested:
         self.__qualname__ = "hash_join_all" if to is None else shown_function(to)
 
     def __call__(self, pair: Any) -> Any:
-        """Return what becomes of an item and its matches."""
+        """Return the result for an item and its matches."""
         matches = []
         for _ in range(self.depth):
             pair, match = pair

@@ -137,7 +137,7 @@ class KeyedView(StageView, Generic[K, T, B]):
         return self._step(f"{action}_stateful", stateful(self._node, self._key, action, create, fn, ttl, on_evict))
 
     def custom_transform(self, name: str, supplier: AnySupplier) -> Stage[Any, B]:
-        """Let processors of your own make of the items what they like; all items of a key come to one of them.
+        """Replace the items by the output of your own processors; all items of a key come to one of them.
 
         Args:
             name: of the stage.

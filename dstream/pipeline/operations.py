@@ -102,7 +102,7 @@ class LazyStage(FlowingStage[T, B]):
     def map_multi(self, fn: Callable[[T, Callable[[Any], None]], object]) -> Stage[Any, B]: ...
 
     def map_multi(self, fn: Callable[[T, Callable[[Any], None]], object]) -> Stage[Any, B]:
-        """Replace each item by what `fn(item, emit)` passes to `emit`, from none to many."""
+        """Replace each item by those that `fn(item, emit)` passes to `emit`, from none to many."""
         return self._made("map_multi", self._stream().map_multi(fn))
 
     def map_multi_to_int(self, fn: Callable[[T, Callable[[int], None]], object]) -> Stage[int, B]:
@@ -281,7 +281,7 @@ class LazyStage(FlowingStage[T, B]):
         return self._step("map_using_imap", node)
 
     def gather(self, gatherer: Gatherer[T, Any, R]) -> Stage[R, B]:
-        """Replace the items by what `gatherer` makes of them, in encounter order: windows by count, `fold`, `scan`.
+        """Replace the items by the output of `gatherer`, in encounter order: windows by count, `fold`, `scan`.
 
         Of items without an end it takes `map_concurrent(...)` alone, which makes a call for each item; others remember
         items, as `map_stateful` does.
@@ -300,7 +300,7 @@ class LazyStage(FlowingStage[T, B]):
     # By key, with states
 
     def grouping_key(self, fn: Callable[[T], K]) -> Keyed[K, T, B]:
-        """Look at the items by their keys `fn(item)`; what the keyed stage offers happens to each key on its own.
+        """Look at the items by their keys `fn(item)`; the operations of the keyed stage apply to each key on its own.
 
         Keys are equal as in a dict; None is a key, and every NaN is the same key.
         """
@@ -436,7 +436,7 @@ class LazyStage(FlowingStage[T, B]):
         )
 
     def custom_transform(self, name: str, supplier: AnySupplier) -> Stage[Any, B]:
-        """Let processors of your own make of the items what they like: the Core API as a step of a pipeline.
+        """Replace the items by the output of your own processors: the Core API as a step of a pipeline.
 
         Each item comes to any one of them; `set_local_parallelism(n)` says how many there are; unset, the cores do.
         What they emit has no order. Where items have no end, the number stays what it was when the job began; at the

@@ -54,7 +54,7 @@ class PairedStage(FlowingStage[T, B]):
     def zip_longest(self: Ended[T], other: Ended[U], fillvalue: F) -> BatchStage[tuple[T | F, U | F]]: ...
 
     def zip_longest(self: Ended[T], other: Any, fillvalue: Any = None) -> Any:
-        """Pair the items at equal places, up to the end of the longer side, with `fillvalue` for what is missing."""
+        """Pair the items at equal places, up to the end of the longer side, with `fillvalue` for missing ones."""
         return self._with("zip_longest", other, fillvalue)
 
     def interleave(self: Ended[T], other: Ended[U]) -> BatchStage[T | U]:
@@ -77,7 +77,7 @@ class PairedStage(FlowingStage[T, B]):
         return self._with("intersection", other)
 
     def subtract(self: Ended[T], other: Ended[Any]) -> BatchStage[T]:
-        """Leave out the items that the other side has; what is repeated stays so."""
+        """Leave out the items that the other side has; repeated ones stay so."""
         return self._with("subtract", other)
 
     @overload

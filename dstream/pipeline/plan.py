@@ -34,7 +34,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class PartitionedSource:
-    """The items of a source, divided into about `parts` splits whatever the engine would suggest.
+    """The items of a source, divided into about `parts` splits, regardless of the engine's suggestion.
 
     Attributes:
         source: says in the end how many splits there are.

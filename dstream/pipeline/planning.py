@@ -32,7 +32,7 @@ __all__ = ["planned"]
 
 
 def planned(records: Sequence[StageRecord]) -> PipelinePlan:
-    """Return what a job runs of these stages, in the order in which they were made.
+    """Return the plan of these stages, in the order in which they were made.
 
     Raises:
         IllegalStateError: nothing is read, a stage ends nowhere, or a sink is used twice.
@@ -53,7 +53,7 @@ def planned(records: Sequence[StageRecord]) -> PipelinePlan:
 
 
 def _stages(record: StageRecord, names: Mapping[int, str], late_names: Mapping[int, str]) -> Iterator[PlannedStage]:
-    """Give a stage, and the one that writes what came too late for it."""
+    """Yield a stage, and the one that writes its late items."""
     name = names[id(record)]
     yield PlannedStage(name, record.kind, tuple(names[id(above)] for above in record.upstreams), record.where)
     if record.late_to is not None:
@@ -107,7 +107,7 @@ def _check_ends(records: Sequence[StageRecord], names: Mapping[int, str]) -> Non
 
 
 def _sinks(records: Iterable[StageRecord]) -> Iterator[tuple[StageRecord, Sink[Any, Any]]]:
-    """Give each stage with each sink that it writes to, by whatever way."""
+    """Yield each stage with each sink that it writes to, on every path."""
     for each in records:
         for sink in (each.sink,) if each.sink is not None else (each.late_to, _sink_of_letters(each)):
             if sink is not None:

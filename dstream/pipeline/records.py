@@ -51,7 +51,7 @@ def with_inputs(node: Node, inputs: Sequence[Node]) -> Node:
 
 
 def fields_with_nodes(node: Node, change: Any) -> dict[str, Any]:
-    """Return the fields of a node that hold nodes, by their names, with what `change` makes of each node."""
+    """Return the fields of a node that hold nodes, by their names, with the result of `change` for each node."""
     fields = {}
     for field in dataclasses.fields(node):
         value = getattr(node, field.name)
@@ -181,7 +181,7 @@ def names_of(records: Sequence[StageRecord]) -> dict[int, str]:
 
 
 def names_of_late_sinks(records: Sequence[StageRecord], names: Mapping[int, str]) -> dict[int, str]:
-    """Return the names under which a plan writes what came too late for a stage, by the `id` of the stage."""
+    """Return the names under which a plan writes a stage's late items, by the `id` of the stage."""
     taken, numbers = set(names.values()), dict[str, int]()
     return {id(each): _free(f"{names[id(each)]}-late", taken, numbers) for each in records if each.late_to is not None}
 

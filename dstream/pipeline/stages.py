@@ -136,7 +136,7 @@ class AnyStage(Hinting):
         return f"<{type(self).__name__} {self.name!r}: {describe(self._record.node)}>"
 
     def _stays_in_the_driver(self) -> str:
-        """Explain why a function that runs on the workers cannot capture this, and what to do instead."""
+        """Explain why a function that runs on the workers cannot capture this, and the alternative."""
         return (
             "cannot be used inside a function that runs on the workers; join the stages, or let the function capture "
             "plain values"
@@ -195,7 +195,7 @@ class StageView(Hinting):
         return self._stage._step(kind, node, others)
 
     def _other(self, other: Any, call: str) -> Self:
-        """Return what stands beside this one in an operation.
+        """Return the other view of an operation with this one.
 
         Raises:
             IllegalStateError: it belongs to another pipeline.
@@ -211,7 +211,7 @@ class StageView(Hinting):
         return f"a {type(self).__name__} takes others of this kind"
 
     def _stays_in_the_driver(self) -> str:
-        """Explain why a function that runs on the workers cannot capture this, and what to do instead."""
+        """Explain why a function that runs on the workers cannot capture this, and the alternative."""
         stays: str = self._stage._stays_in_the_driver()
         return stays
 
@@ -223,7 +223,7 @@ class StageView(Hinting):
 def transformed(
     upstream: Node, name: str, supplier: AnySupplier, called: str, key: Callable[[Any], Any] | None = None
 ) -> Node:
-    """Return what processors of a supplier make of the items of a node.
+    """Return the output of a supplier's processors for the items of a node.
 
     Args:
         upstream: the node.
@@ -249,7 +249,7 @@ def transformed(
 
 
 def before_sink(node: Node, sink: Sink[Any, Any], where: SourceLocation | None) -> Node:
-    """Return what comes to a sink of the items of a node: nothing, where its processors take them before."""
+    """Return the input of a sink from a node: nothing, where its processors take the items before."""
     return ended(node, sink, None, "write_to", where)[0]
 
 
@@ -358,14 +358,14 @@ class FlowingStage(AnyStage, Generic[T, B]):
         return self._added(StageRecord(kind, stream._node, self._read_with(others), stream._node.step.where))
 
     def _with(self, call: str, other: Any, *args: Any, **named: Any) -> Stage[Any, B]:
-        """Return the stage of what the method of streams makes of the items of this stage and of another one."""
+        """Return the stage of the results of a method of streams for this stage and another one."""
         stage = self._other(other, call)
         return self._made(call, getattr(self._stream(), call)(stage._stream(), *args, **named), stage)
 
     def _step(
         self, kind: str, node: Node, others: Iterable[AnyStage] = (), late_to: Sink[Any, Any] | None = None
     ) -> Stage[Any, B]:
-        """Return the stage that reads this one, and others, and ends in `node`; what came too late goes to a sink."""
+        """Return the stage that reads this one, and others, and ends in `node`; late items go to a sink."""
         return self._added(StageRecord(kind, node, self._read_with(others), node.step.where, late_to=late_to))
 
     def _using(self, action: Action, service: Any, fn: Any) -> Stage[Any, B]:
@@ -375,7 +375,7 @@ class FlowingStage(AnyStage, Generic[T, B]):
     def _transformed(
         self, name: str, supplier: AnySupplier, called: str, key: Callable[[T], Any] | None = None
     ) -> Stage[Any, B]:
-        """Return the stage of what processors make of the items, by a name of its own."""
+        """Return the stage of processors' output, by a name of its own."""
         stage = self._step("custom_transform", transformed(self._record.node, name, supplier, called, key))
         return stage.set_name(name)
 
@@ -435,7 +435,7 @@ Endless: TypeAlias = FlowingStage[T, Unbounded]
 
 
 def as_of_streams(stage: Any, name: str, *args: Any) -> R:  # type: ignore[type-var]  # The caller says of which items.
-    """Return the stage of what the method of streams of this name makes of the items of `stage`."""
+    """Return the stage of the results of the method of streams of this name for the items of `stage`."""
     made: R = stage._made(name, getattr(stage._stream(), name)(*args))
     return made
 

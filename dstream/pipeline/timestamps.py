@@ -156,7 +156,7 @@ def _added(
 
 
 def check_that_it_runs_in_epochs(node: Node, call: str) -> None:
-    """Refuse what cannot be made of parts of a partition of a source, range by range.
+    """Refuse operations that cannot run on parts of a partition of a source, range by range.
 
     Args:
         node: the last one before the call.
@@ -206,7 +206,7 @@ def _have_timestamps(node: Node, inputs: Sequence[bool]) -> bool:
 
 
 def check_timestamps(node: Node, call: str) -> None:
-    """Refuse what asks for the time of items that have none.
+    """Refuse operations that need the time of items that have none.
 
     Raises:
         IllegalStateError: some of the items have no timestamps.
@@ -220,7 +220,7 @@ def check_timestamps(node: Node, call: str) -> None:
 
 
 def _policies(allowed_lag: Duration, policy: Any) -> Callable[[], WatermarkPolicy]:
-    """Return what makes a policy for each partition.
+    """Return a factory of a policy for each partition.
 
     Raises:
         TypeError: a policy stands beside a lag, is none, or cannot be pickled.

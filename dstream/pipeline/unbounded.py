@@ -116,7 +116,7 @@ if TYPE_CHECKING:
 else:
 
     class StreamStage(UnboundedStage[T, Unbounded]):
-        """Items without an end on their way to a sink: what `pipeline.read_from(source)` returns for such a source.
+        """Items without an end on their way to a sink: the result of `pipeline.read_from(source)` for such a source.
 
         A job of such a pipeline is a sequence of epochs, in each of which the items that have come are run to the
         sinks. Steps that take one item at a time are those of all stages. What needs an end is done in windows, once

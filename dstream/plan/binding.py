@@ -23,7 +23,7 @@ N = TypeVar("N", bound=Node)
 
 
 def opened(end: N, context: Collections) -> N:
-    """Return the same plan, with what `OpenedLater` values stand for in their place.
+    """Return the same plan, with `OpenedLater` values replaced by opened ones.
 
     A value that several nodes hold is opened once. Nodes that are shared stay shared, and those that neither hold such
     a value nor read from one that does are the same objects.

@@ -16,7 +16,7 @@ __all__ = ["explained"]
 
 
 class explained:
-    """Let an exception that leaves this block say what happened, where in the plan of `root`, and what to do.
+    """Complete an exception that leaves this block with its cause, its place in the plan of `root`, and advice.
 
     Args:
         root: the last node of the plan that runs.

@@ -33,7 +33,7 @@ _LARGE = 10 * 2**20
 
 
 def check_captures(root: Node, *, travel: bool = True) -> None:
-    """Refuse a plan whose functions capture what cannot travel to the workers; warn about what is large.
+    """Refuse a plan whose functions capture values that workers cannot have; warn about large ones.
 
     Args:
         root: the last operation of the plan.
@@ -59,7 +59,7 @@ def _judge(found: Iterable[Obstacle | Large], step: Step, travel: bool) -> None:
 
 
 def shipped_by(each: Node) -> Iterator[tuple[Step, Any]]:
-    """Give what of an operation goes to the workers, such as functions and collectors, with the call that has it."""
+    """Yield the parts of an operation that go to the workers, such as functions and collectors, with their calls."""
     match each:
         case Chain(ops=ops):
             for op in ops:

@@ -220,7 +220,7 @@ class Large:
 
 
 def look(function: Any, seen: dict[int, Any], large: int) -> Iterator[Obstacle | Large]:
-    """Give what `function` takes along that cannot travel, or is large.
+    """Yield the captured values of `function` that cannot be pickled, or are large.
 
     Args:
         function: what will be pickled.
@@ -386,7 +386,7 @@ class _Walk:
         return size
 
     def _functions_in(self, values: Iterable[Any]) -> None:
-        """Look at functions in an object of ours first, each as the holder of what it takes along itself."""
+        """Look at functions in an object of ours first, each as the holder of its own captured values."""
         for value in values:
             if callable(value):
                 self.enter(value, _place(value), ())
@@ -417,7 +417,7 @@ _LONGEST_KEY = 30
 
 
 def _stays(value: Any) -> str | None:
-    """Say why an object can only be used in the caller's process, and what to do instead; None if it can elsewhere."""
+    """Return why an object is for the caller's process alone, and the alternative; None if it is not."""
     kind = type(value)
     of_ours = getattr(kind, "_stays_in_the_driver", None)
     if of_ours is not None:

@@ -41,7 +41,7 @@ __all__ = ["happened_otherwise", "tell", "to_do"]
 
 
 def tell(error: Exception, root: Node, call: str, place: SourceLocation | None) -> Exception:
-    """Return `error` with its three notes, whose `failure` can replay the step; what was told already stays.
+    """Return `error` with its three notes, whose `failure` can replay the step; earlier notes stay.
 
     It is a copy of `error` if that object tells of another raise.
 
@@ -152,7 +152,7 @@ def _on(known: Failure) -> str:
 
 
 def _inner(inner: Failure) -> list[str]:
-    """Say in one line each what failed in the streams that the user's function ran itself."""
+    """Return a line each on the failures in streams that the user's function ran itself."""
     lines = []
     found: Failure | None = inner
     while found is not None and found.step is not None:
@@ -208,7 +208,7 @@ def _cut(text: str, longest: int) -> str:
 
 
 def _again(known: Failure, node: Node | None) -> tuple[Any, str]:
-    """Return what runs the step on its item again, or why nothing does."""
+    """Return a replay of the step on its item, or the reason why there is none."""
     function = None if node is None else again(node)
     if known.step is None:
         return None, "no single step is to blame"
@@ -269,7 +269,7 @@ _TO_DO: dict[type[Exception], str] = {
 
 
 def happened_otherwise(error: Exception, known: Failure, node: Node | None) -> str:
-    """Say what happened where no line of the user's own raised `error`; nothing if only its type is known."""
+    """Return the event where no line of the user's own raised `error`; nothing if only its type is known."""
     if _is_too_large(error, node):
         return "the right side of a hash join is too large to go to every task"
     for kind, words in _HAPPENED.items():
@@ -289,7 +289,7 @@ def happened_otherwise(error: Exception, known: Failure, node: Node | None) -> s
 
 
 def _is_about_a_record(error: Exception, node: Node | None) -> bool:
-    """Say whether a record did not become an item; for one in another encoding the message says what to do."""
+    """Return whether a record did not become an item; for one in another encoding the message has advice."""
     is_wrong = isinstance(error.__cause__, ValueError) and not isinstance(error.__cause__, UnicodeError)
     is_of_a_source = isinstance(error, errors.SourceError) and isinstance(node, Read) and hasattr(node.source, "on_bad")
     return is_wrong and is_of_a_source and not str(error).startswith(_OF_A_FILE)
@@ -340,7 +340,7 @@ def _method(node: Node) -> str:
 
 
 def to_do(error: Exception, known: Failure, node: Node | None) -> str:
-    """Say what the user can do about it."""
+    """Return advice for the user."""
     if known.advice is not None:
         return known.advice
     if _is_too_large(error, node):
@@ -381,7 +381,7 @@ def to_do(error: Exception, known: Failure, node: Node | None) -> str:
 
 
 def _of_an_item(kind: str) -> str:
-    """Say what to do about an item that cannot be pickled."""
+    """Return advice on an item that cannot be pickled."""
     match kind:
         case "generator":
             return "use flat_map() where map() is given a function that yields: its items travel, a generator cannot"

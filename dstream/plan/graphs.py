@@ -108,7 +108,7 @@ class GraphEdge:
 
     @property
     def way(self) -> tuple[str, int, str, int]:
-        """What it is known by, also where parts of the graph have it."""
+        """The identity of the edge, also where parts of the graph have it."""
         return self.source, self.source_ordinal, self.destination, self.destination_ordinal
 
 
@@ -141,7 +141,7 @@ class VertexGraph:
 
     @cached_property
     def outlets(self) -> tuple[GraphEdge, ...]:
-        """The edges that lead outside, in the order of `edges`: an engine numbers what it gives so."""
+        """The edges that lead outside, in the order of `edges`, by which an engine numbers the output."""
         return tuple(each for each in self.edges if each.destination not in self.names)
 
     def in_one_step(self, step: Step) -> VertexGraph:
@@ -191,7 +191,7 @@ def parallelism_of(graph: VertexGraph) -> dict[str, int]:
 
 
 class LastVertices(NamedTuple):
-    """What a graph ends with.
+    """The last vertices of a graph.
 
     Attributes:
         before: the graph without them; it may be empty.
@@ -264,7 +264,7 @@ def _without(graph: VertexGraph, names: set[str]) -> VertexGraph:
 
 
 def groups_of(vertex: GraphVertex) -> GroupsByKey:
-    """Return what one of these vertices emits."""
+    """Return the output of one of these vertices."""
     groups = vertex.supplier.groups
     assert groups is not None, "the vertex was chosen for them"
     return groups

@@ -91,7 +91,7 @@ def check(root: Node, *, needs_end: bool) -> None:
 
 
 def _refused(operation: Node, ends: Sequence[bool]) -> str:
-    """Say what is done to an infinite input that cannot be done."""
+    """Return the operation that is impossible on an infinite input."""
     match operation:
         case Sorted() | Top():
             return "sorted"
@@ -282,7 +282,7 @@ def place(root: Node, found: CacheLookup = nothing_kept) -> Placement:
 
 
 def _asked_of_spark(root: Node) -> str:
-    """Say what the plan asks for that only Spark has."""
+    """Return the part of the plan that only Spark supports."""
     partitions = parallelism(root)
     if partitions is not None and partitions > 1:
         return f".parallel({partitions}) asks for {partitions} partitions"

@@ -60,7 +60,7 @@ def _function_of(node: Node) -> Callable[..., Any] | None:
 
 @functools.singledispatch
 def again(node: Node) -> Replay | None:
-    """Return what `node` does to one item, or None if it does nothing to a single one."""
+    """Return the replay of `node` on one item, or None if it does nothing to a single one."""
     return None
 
 
@@ -176,6 +176,6 @@ def _(node: Aggregate) -> Replay | None:
 
 @again.register
 def _(node: Read) -> Replay | None:
-    """Ask the source, if it runs a function of the user's on what it reads: `replay(item)`."""
+    """Ask the source, if it runs a function of the user's on its records: `replay(item)`."""
     replay: Replay | None = getattr(node.source, "replay", None)
     return replay

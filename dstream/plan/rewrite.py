@@ -84,7 +84,7 @@ def rewrite(root: Node) -> Node:
 
 
 class _Rewriting:
-    """The state of one rewrite: what each node became, and the runs that are still growing."""
+    """The state of one rewrite: the replacement of each node, and the runs that are still growing."""
 
     def __init__(self, root: Node) -> None:
         calls = topological(root)
@@ -225,7 +225,7 @@ def _shuffled(node: Shuffle, upstream: Node, step: Step) -> Node:
 
 
 def _own_guards(node: Read, step: Step) -> tuple[Guard, ...]:
-    """Return what a source itself wants for its bad records; what the user says behind it comes first."""
+    """Return a source's own guards for its bad records; the user's guards behind it come first."""
     is_sent, is_skipped = node.delivery is not None, getattr(node.source, "on_bad", "fail") == "skip"
     if not is_sent and not is_skipped:
         return ()
@@ -240,7 +240,7 @@ def _behind(count: int, upstream: Node, step: Step) -> Node:
 
 
 def _first_pairs(count: int, zipped: Zip, step: Step) -> Node:
-    """Return what reads no more items of either side than the first pairs take."""
+    """Return an operation that reads only as many items of either side as the first pairs take."""
     left, right = (Limit(side, count, step=step) for side in zipped.inputs())
     first = dataclasses.replace(zipped, left=left, right=right)
     return Limit(first, count, step=step) if zipped.how == "interleaved" else first
@@ -260,7 +260,7 @@ def _guarded(each: Node) -> Node:
 
 
 def _recovers_of(each: Node) -> list[Recover]:
-    """Return what looks after the failures of `_guarded(each)`, in the order of the calls."""
+    """Return the guards of the failures of `_guarded(each)`, in the order of the calls."""
     found = []
     while isinstance(each, Recover):
         found.append(each)
@@ -269,7 +269,7 @@ def _recovers_of(each: Node) -> list[Recover]:
 
 
 def _read_by(each: Node) -> Sequence[Node]:
-    """Return the nodes that `each` reads from, once steps and what looks after them are one."""
+    """Return the nodes that `each` reads from, once steps and their guards are one."""
     return _guarded(each).inputs()
 
 
@@ -281,7 +281,7 @@ def _guards(recovers: Iterable[Recover], steps: dict[int, Step], of: Step) -> tu
 
 
 def _looks_of(order: Iterable[Node], steps: dict[int, Step]) -> dict[int, tuple[EarlyCheck, ...]]:
-    """Return for each sort, by its `id`, what looks at its first items in the name of a sink or a call behind it.
+    """Return for each sort, by its `id`, the early checks of a sink or a call behind it.
 
     A writer may say by `check_item` what it would refuse, and `distinct()` refuses items that cannot be keys. Each item
     of a sort comes to them if what is between only keeps items; so one that is refused there is refused before the
@@ -310,7 +310,7 @@ def _sort_before(node: Node) -> Sorted | None:
 
 
 def _check_of(end: Write | Distinct) -> Callable[[Any], object] | None:
-    """Return what refuses an item that `end` will refuse; None: nothing does without a function of the user's."""
+    """Return a check that refuses the items that `end` will refuse; None: none without a function of the user's."""
     if isinstance(end, Distinct):
         return canonical if end.key is None else None
     check: Callable[[Any], object] | None = getattr(end.writer, "check_item", None)

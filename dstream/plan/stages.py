@@ -73,7 +73,7 @@ class Amount:
         return Amount(min(self.least, most.least), min(known, default=None))
 
     def or_none(self) -> Amount:
-        """Return the amount of what may also not happen."""
+        """Return the amount of an event that may also not happen."""
         return replace(self, least=0)
 
     def __str__(self) -> str:
@@ -84,7 +84,7 @@ class Amount:
         return f"{_written(self.least)} to {_written(self.most)}"
 
     def of(self, one: str, many: str = "") -> str:
-        """Write the amount with what it counts: `1 job`, `2 to 3 jobs`, and what decides it."""
+        """Write the amount with its unit: `1 job`, `2 to 3 jobs`, and the decision it depends on."""
         name = one if self.most == 1 else many or f"{one}s"
         return f"{self} {name}" if self.is_known or not self.words else f"{self} {name} ({self.words})"
 

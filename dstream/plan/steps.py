@@ -208,11 +208,11 @@ class Guard:
 
     @property
     def channel(self) -> int:
-        """The number under which it tells the driver what happened."""
+        """The number of its channel to the driver."""
         return self.step.position
 
     def on_a_worker(self) -> Guard:
-        """Return it without what stays in the driver."""
+        """Return it without the parts that stay in the driver."""
         return replace(self, delivery=None)
 
 

@@ -141,7 +141,7 @@ class KeyOfPair:
     key: Callable[[Any], Any]
 
     def __call__(self, pair: Timed) -> Any:
-        """Return the key of the item, canonical; what fails names the item and not the pair."""
+        """Return the key of the item, canonical; an error names the item and not the pair."""
         try:
             return canonical(self.key(pair[1]))
         except Exception as error:
@@ -193,7 +193,7 @@ def is_timed(root: Node) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """What became of an operation.
+    """The replacement of an operation.
 
     Attributes:
         core: the operation in its place.
@@ -208,7 +208,7 @@ class Flow:
 
 @functools.singledispatch
 def lifted(node: Node, inputs: Sequence[Flow]) -> Flow:
-    """Return what becomes of `node`, whose inputs became `inputs`; this one knows no operation without an end.
+    """Return the replacement of `node`, whose inputs became `inputs`; this one knows no operation without an end.
 
     Raises:
         UnsupportedError: an input has no end.

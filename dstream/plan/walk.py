@@ -60,7 +60,7 @@ def last_step(root: Node) -> Step:
 
 
 def steps_of_inputs(root: Node) -> list[Step]:
-    """Return how each of what `root` reads from names itself, counted as in the whole plan."""
+    """Return the step of each input of `root`, counted as in the whole plan."""
     order = topological(root)
     steps = dict(zip(map(id, order), steps_of(order), strict=True))
     return [steps[id(each)] for each in root.inputs()]
@@ -90,7 +90,7 @@ def _branches_first(root: T, inputs: Callable[[T], Sequence[T]]) -> list[T]:
 
 
 def fold(root: Node, visit: Callable[[Node, Sequence[R]], R]) -> R:
-    """Compute a value for `root` from the values of its inputs; what is shared is visited once."""
+    """Compute a value for `root` from the values of its inputs; a shared one is visited once."""
     return each(root, visit)[id(root)]
 
 
@@ -108,7 +108,7 @@ def _always() -> bool:
 
 @dataclass(frozen=True, slots=True)
 class CacheContent:
-    """What an engine keeps of a `cache()`.
+    """An engine's content of a `cache()`.
 
     Attributes:
         items: in the engine's own terms.
@@ -154,7 +154,7 @@ def recalled(root: Node, found: CacheLookup) -> Node: ...
 
 
 def recalled(root: Node, found: CacheLookup) -> Node:
-    """Return a plan that reads what was `found` of its caches, and nothing of what stands before those.
+    """Return a plan that reads the `found` contents of its caches, and nothing of their inputs.
 
     Each cache is looked for once, so that the whole plan is of one state of what is kept.
     """

@@ -27,7 +27,7 @@ S = TypeVar("S")
 
 
 def replacing(reducer: Reducer[T, R]) -> Reducer[T, R]:
-    """Let what a reducer writes take the place of everything that the collection, or the folder, held.
+    """Replace the whole contents of the collection, or the folder, by the output of a reducer.
 
     The old content disappears in the commit that the new one appears in: nobody sees an empty collection. In a folder
     the new files appear one by one, then the list in `_SUCCESS` changes, then the old files disappear.
@@ -61,7 +61,7 @@ def sink_from(
     commit: Callable[[list[Any]], object] | None = None,
     name: str | None = None,
 ) -> Reducer[T, None]:
-    """Give each item to a function of your own, with what a task has made for that, such as a client of a server.
+    """Pass each item to a function of your own, with an object that each task makes for it, such as a client.
 
     The functions run where the items are. An ordered partition gives its items in order.
 

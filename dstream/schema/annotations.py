@@ -37,7 +37,7 @@ __all__ = [
 
 
 class Layout(enum.Enum):
-    """What columns are for, which decides how their values are stored."""
+    """The purpose of columns, which decides how their values are stored."""
 
     FILES = "files"
     """Parquet, Avro and Delta: each file of a table has the same types."""

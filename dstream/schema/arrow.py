@@ -49,7 +49,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class UnreadRow:
-    """A row with a value that Python does not have, and what is wrong with it."""
+    """A row with a value that Python does not have, and the problem."""
 
     row: dict[str, Any]
     problem: DecodeError
@@ -141,7 +141,7 @@ def _unread(row: Any, is_strict: bool) -> UnreadRow:
 
 
 def _text(column: Any, error: Exception) -> Any:
-    """Return what stands in a row, as Arrow shows it."""
+    """Return the value of a row, as Arrow shows it."""
     if isinstance(error, UnicodeDecodeError):
         return error.object
     if isinstance(error, KeyError) and has_maps(column.type):
@@ -188,7 +188,7 @@ RowsMaker = Callable[[Column, int, int], ArrowRows]
 
 
 class ColumnsOfRows(Protocol):
-    """What is known of columns before they are read."""
+    """The facts known of columns before they are read."""
 
     def type_of(self, name: str) -> Any:
         """Return the type of a column."""
@@ -214,7 +214,7 @@ def _is_plain(kind: Any) -> bool:
 
 
 def rows_maker(form: ItemDecoder | None, names: Sequence[str], columns: ColumnsOfRows) -> RowsMaker | None:
-    """Return what gives rows in columns; None if one of the rows may be no item, or there are no columns.
+    """Return a reader of rows in columns; None if one of the rows may be no item, or there are no columns.
 
     Args:
         form: that of the items, whose parts are plain; None for dictionaries.
@@ -235,7 +235,7 @@ def rows_maker(form: ItemDecoder | None, names: Sequence[str], columns: ColumnsO
 
 
 def _ways(form: ItemDecoder, names: Sequence[str], columns: ColumnsOfRows) -> Mapping[str, _Way] | None:
-    """Return what becomes of the values of each column; None if one of them may not fit."""
+    """Return the conversion of each column; None if a value may not fit."""
     assert isinstance(form, RecordDecoder), "others have no parts"
     forms = {name: each for name, _, each, _ in form.fields}
     found: dict[str, _Way] = {}
@@ -322,7 +322,7 @@ def _items(
 
 
 def _maker(names: Sequence[str], form: ItemDecoder | None) -> Callable[[list[Any]], Iterable[Any]]:
-    """Return what makes items of columns."""
+    """Return a maker of items of columns."""
     return partial(_dictionaries, names) if form is None else partial(_made, maker_of_rows(form, names))
 
 

@@ -152,7 +152,7 @@ def hints_of_fields(kind: type) -> dict[str, Any]:
 
 
 def builder(kind: type) -> Callable[[Iterable[Any]], Any]:
-    """Return what makes an instance of the values of its fields, without running `__init__`, as pickle does."""
+    """Return a function that makes an instance of its fields' values, without running `__init__`, as pickle does."""
     if issubclass(kind, tuple):
         return functools.partial(tuple.__new__, kind)
     names = field_names(kind) or ()

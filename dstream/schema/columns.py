@@ -36,7 +36,7 @@ class ColumnSelection:
 
     @staticmethod
     def of_names(names: tuple[str, ...], *, may_lack: bool = True) -> ColumnSelection:
-        """Return columns whose values decide what they hold."""
+        """Return columns whose values decide their types."""
         return ColumnSelection(names, (OpenType(Layout.FILES),) * len(names), may_lack)
 
 
@@ -211,7 +211,7 @@ class TypedColumns:
         self.types: dict[str, ColumnType] = {} if wanted is None else _by_name(wanted)
 
     def arrays(self, items: Sequence[Any]) -> tuple[list[Sequence[Any]], list[Any]]:
-        """Return the values of the items, column by column, and as arrays of Arrow; the types take what they show.
+        """Return the values of the items, column by column, and as arrays of Arrow; the types grow with the values.
 
         Raises:
             TypeError: an item has other columns, or a value does not fit its column.

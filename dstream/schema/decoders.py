@@ -59,7 +59,7 @@ class DecodeError(ValueError):
         self.place = place
 
     def within(self, name: str) -> DecodeError:
-        """Return it as what is around sees it."""
+        """Return it as seen from around."""
         return DecodeError(self.reason, name, *self.place)
 
     def said(self, unit: str) -> str:
@@ -82,7 +82,7 @@ class Decoder(Protocol):
 
     @property
     def expected(self) -> str:
-        """What is expected, in a word."""
+        """The expected type, in a word."""
         ...
 
     def made(self, value: Any) -> Any:
@@ -95,7 +95,7 @@ class Decoder(Protocol):
 
 
 def unfit(form: Decoder, value: Any) -> DecodeError:
-    """Return that a value is not what is expected."""
+    """Return the error of a value that is not the expected one."""
     return DecodeError(f"expected {form.expected}, got {_NAMES.get(type(value), type(value).__name__)} {shown(value)}")
 
 
@@ -183,7 +183,7 @@ class Made:
     make: Callable[[Any], Any]
 
     def made(self, value: Any) -> Any:
-        """Return what is made."""
+        """Return the decoded value."""
         if type(value) is self.kind:
             return value
         if type(value) not in self.accepted:
@@ -223,7 +223,7 @@ UUID_OF_BYTES = Made(uuid.UUID, "a UUID, its text or its 16 bytes", (str, bytes)
 
 @dataclass(frozen=True)
 class Fixed:
-    """Takes one of a few values, and gives what each stands for: itself, or a member of an enumeration."""
+    """Decoder of a few values, and of the object of each: itself, or a member of an enumeration."""
 
     values: tuple[tuple[Any, Any], ...]
 
@@ -233,7 +233,7 @@ class Fixed:
         return "one of " + ", ".join(shown(value) for value, _ in self.values)
 
     def made(self, value: Any) -> Any:
-        """Return what it stands for; `1` and `True` are not the same."""
+        """Return the object of a value; `1` and `True` are not the same."""
         for each, meant in self.values:
             if type(value) is type(each) and value == each:
                 return meant
@@ -247,7 +247,7 @@ class Fixed:
 
 @dataclass(frozen=True)
 class UnionDecoder:
-    """Takes what one of several forms takes: the one of its own type if there is one, else the first."""
+    """Decoder of the values of several forms: the one of its own type if there is one, else the first."""
 
     forms: tuple[Decoder, ...]
 
@@ -257,7 +257,7 @@ class UnionDecoder:
         return " or ".join(form.expected for form in self.forms)
 
     def made(self, value: Any) -> Any:
-        """Return what the form makes."""
+        """Return the value that the form decodes."""
         if any(isinstance(form, ScalarDecoder) and form.kind is type(value) for form in self.forms):
             return value
         inner: list[DecodeError] = []
@@ -330,7 +330,7 @@ class OptionalDecoder:
 
     @property
     def expected(self) -> str:
-        """What a value has to be."""
+        """The expected type."""
         return self.form.expected
 
     @property
@@ -412,13 +412,13 @@ class ModelDecoder:
 
 
 def dumped(model: Any) -> Any:
-    """Return what a pydantic model writes as JSON, without the fields that it computes, so that it is read again."""
+    """Return the JSON form of a pydantic model, without computed fields, so that it can be read again."""
     computed = set(type(model).model_computed_fields)
     return model.model_dump(mode="json", by_alias=True, exclude=computed or None)
 
 
 def _first_of(error: Any) -> DecodeError:
-    """Return what pydantic says of the first field that does not fit."""
+    """Return pydantic's message on the first field that does not fit."""
     first = error.errors(include_url=False)[0]
     place = (f"[{part}]" if isinstance(part, int) else str(part) for part in first["loc"])
     return DecodeError(f"{first['msg']}, got {shown(first['input'])}", *place)

@@ -105,7 +105,7 @@ def _code(source: str) -> types.CodeType:
 
 
 def _expression(form: Decoder, value: str, known: dict[str, Any], empty_is_none: bool) -> str:
-    """Return what makes the value of a field, or raises if it does not fit at once; `known` gets what it names."""
+    """Return code that makes the value of a field, or raises if it does not fit at once; `known` gets its names."""
     if isinstance(form, OptionalDecoder):
         return _of_one(form.form, value, known, empty_is_none)
     if isinstance(form, UnionDecoder) and len(form.forms) == 2 and form.forms[1] == ScalarDecoder(type(None)):
@@ -267,7 +267,7 @@ def _texts(column: Sequence[str]) -> Sequence[str]:
 
 
 def _numbers(kind: type) -> Convert:
-    """Refuse what only Python reads as a number, underscores and spaces around it, as the forms do."""
+    """Refuse numbers that only Python reads, underscores and spaces around them, as the forms do."""
 
     def converted(column: Sequence[str]) -> Iterable[Any]:
         joined = "".join(column)
@@ -279,7 +279,7 @@ def _numbers(kind: type) -> Convert:
 
 
 def _finite(numbers: list[float]) -> list[float]:
-    """Refuse infinity, as which float() reads what is too large for it."""
+    """Refuse infinity, as which float() reads numbers that are too large for it."""
     if not math.isfinite(sum(numbers)) and (math.inf in numbers or -math.inf in numbers):
         raise ValueError("an infinity, or a number that is too large")
     return numbers

@@ -132,7 +132,7 @@ class ClassType(RecordType):
         return generic[arguments] if arguments and None not in arguments else self.kind
 
     def _arguments(self) -> list[ColumnType]:
-        """Return what the type variables of a generic class stand for; nothing while one of them is open."""
+        """Return the arguments of a generic class; nothing while one of them is open."""
         parameters = getattr(self.kind, "__parameters__", ())
         hints = classes.hints_of_fields(self.kind) if self.kind is not None and parameters else {}
         found = {hints[name]: part for name, part in self.fields if hints.get(name) in parameters and not part.is_open}

@@ -135,7 +135,7 @@ class Spelled:
         return self.fixed.expected
 
     def made(self, value: Any) -> Any:
-        """Return what the value stands for."""
+        """Return the object of the value."""
         for kind in dict.fromkeys(type(each) for each, _ in self.fixed.values):
             try:
                 return self.fixed.made(PARSED[kind].made(value))
@@ -157,7 +157,7 @@ class Spelled:
 
 @dataclass(frozen=True)
 class JsonDecoder:
-    """Takes JSON as a string, as SQLite returns it, or what a driver has made of it.
+    """Decoder of JSON as a string, as SQLite returns it, or as the object that a driver has made of it.
 
     Attributes:
         form: of what the JSON has.
@@ -167,7 +167,7 @@ class JsonDecoder:
 
     @property
     def expected(self) -> str:
-        """What it has to be."""
+        """The expected type."""
         return self.form.expected
 
     def made(self, value: Any) -> Any:
@@ -182,7 +182,7 @@ class JsonDecoder:
 
 @dataclass(frozen=True, eq=False)
 class Vocabulary:
-    """The values of a format, and what they become.
+    """The values of a format, and their Python types.
 
     Attributes:
         scalars: the form of each class that has no parts.
@@ -208,7 +208,7 @@ def _in_json(fixed: Fixed) -> Decoder:
 
 
 def _in_sql(fixed: Fixed) -> Decoder:
-    """Return the decoder of what drivers return: the value, or the text of what the database has no type for."""
+    """Return the decoder of drivers' values: the value, or the text form of a class without a type in the database."""
     texts = [(_json_of(value), meant) for value, meant in fixed.values if type(value) not in _JSON_OWN]
     return Fixed((*fixed.values, *texts))
 
@@ -415,7 +415,7 @@ def hints_of_kind(kind: Any) -> dict[str, Any]:
 
 
 def _constructor(kind: Any) -> Callable[..., Any]:
-    """Return what takes the values of fields by their names: attrs takes that of `_x` as `x`."""
+    """Return a constructor that takes the values of fields by their names: attrs takes that of `_x` as `x`."""
     aliases = {each.name: each.alias for each in kind.__attrs_attrs__} if is_attrs(kind) else {}
     is_renamed = any(name != alias for name, alias in aliases.items())
     return _Renamed(kind, aliases) if is_renamed else cast("Callable[..., Any]", kind)

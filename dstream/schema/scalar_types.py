@@ -251,7 +251,7 @@ def _shaped_float(key: Any) -> Any:
 
 
 def _shaped_decimal(key: Any) -> Any:
-    """Return the one decimal that stands for a number; what is no finite decimal fraction has none."""
+    """Return the one decimal for a number; one that is no finite decimal fraction has none."""
     if type(key) is int:
         return Decimal(key)
     if type(key) is float and not math.isfinite(key):

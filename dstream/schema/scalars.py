@@ -82,7 +82,7 @@ def _decimal(text: str) -> Decimal:
 
 
 def _tight(text: str) -> str:
-    """Refuse what only Python reads as a number: underscores, and spaces around it."""
+    """Refuse numbers that only Python reads: underscores, and spaces around them."""
     if "_" in text or text != text.strip():
         raise ValueError(text)
     return text

@@ -118,7 +118,7 @@ def _batch(items: list[Any]) -> pa.RecordBatch:
 
 
 def _kind(item: Any) -> str:
-    """Return what decides about the columns of an item."""
+    """Return the part of an item that decides about its columns."""
     if field_names(type(item)):
         return type(item).__qualname__
     if isinstance(item, dict):
@@ -225,7 +225,7 @@ def _in_one_zone(schemas: Sequence[pa.Schema]) -> list[pa.Schema]:
 
 
 def _check_alike(name: str, left: pa.DataType, right: pa.DataType) -> None:
-    """Refuse what permissive unification cannot do, or does by making bytes, texts or other numbers of values."""
+    """Refuse types that permissive unification cannot join, or joins by making other values."""
     import pyarrow as pa
 
     if pa.types.is_list(left) and pa.types.is_list(right):

@@ -99,7 +99,7 @@ class ColumnType(ABC):
         return self
 
     def closed(self) -> ColumnType:
-        """Return this type without open parts: what is not known yet may be anything."""
+        """Return this type without open parts: an unknown one may be anything."""
         return self
 
     def fits(self, value: Any) -> bool:
@@ -264,7 +264,7 @@ def zone_name(value: datetime) -> str | None:
 
 
 def _in_arrow(value: datetime) -> str:
-    """Return the name of the zone of a moment, of whatever library it is."""
+    """Return the name of the zone of a moment, of any library."""
     import pyarrow
 
     try:

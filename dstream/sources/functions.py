@@ -28,7 +28,7 @@ def source_from(
     ordered: bool = True,
     name: str | None = None,
 ) -> Source[T]:
-    """Read what a function gives for each of several parts, such as files, pages or shards.
+    """Read the results of a function for each of several parts, such as files, pages or shards.
 
     The parts are values that can be pickled; the worker that gets one calls `read`, which may yield its items.
 
@@ -73,7 +73,7 @@ def stream_source_from(
     *,
     name: str | None = None,
 ) -> StreamSource[T]:
-    """Read what functions give of something that grows without an end, such as a table, a feed or a queue with offsets.
+    """Read by functions from something that grows without an end, such as a table, a feed or a queue with offsets.
 
     They are the methods of `dstream.spi.StreamSource`, which says more. An offset is plain data that JSON has.
 
@@ -129,7 +129,7 @@ def _label(maker: str, name: Any, *functions: Any) -> str:
 
 
 def from_processor(name: str, supplier: AnySupplier) -> ProcessorSource[Any]:
-    """Read what processors emit to which nothing leads, such as a client of your own with a protocol.
+    """Read the output of processors without inputs, such as a client of your own with a protocol.
 
     They run as a vertex of a graph does: each emits in `complete()` until that returns True, and several share the work
     by their `index` and `total_parallelism`. What they emit has no order. Where functions suffice, `source_from(...)`
@@ -166,7 +166,7 @@ def from_processor(name: str, supplier: AnySupplier) -> ProcessorSource[Any]:
 
 
 def stream_from_processor(name: str, supplier: AnySupplier) -> ProcessorStreamSource[Any]:
-    """Read what processors emit that go on for ever, in a pipeline; a job runs them epoch by epoch.
+    """Read the output of processors that run for ever, in a pipeline; a job runs them epoch by epoch.
 
     In each epoch `complete()` has a slice of 50 ms, and at the end of the epoch a processor saves how far it has come,
     in `save_to_snapshot()`. What they emit has no timestamps, so that windows and what else needs time are refused

@@ -70,7 +70,7 @@ def item_stream(
     partitions: int = 1,
     clock: Callable[[], float] = time.time,
 ) -> StreamSource[Any]:
-    """Give items at a steady rate, for ever: `SimpleEvent(timestamp, sequence)`, or what a function makes of the two.
+    """Yield items at a steady rate, for ever: `SimpleEvent(timestamp, sequence)`, or a function's results for the two.
 
     Item number i is due i / `per_second` seconds after the start, and has that time as its timestamp, which
     `native_timestamps()` gives to it, whatever the function makes. It depends on nothing else. What was missed while no
@@ -143,7 +143,7 @@ def long_stream(
 
 
 def stream_of(items: Iterable[T], partitions: int = 1) -> StreamSource[T]:
-    """Give these items, and end: what a job without an end does with them can be looked at when it is done.
+    """Yield these items, and end: the output of a job without an end can be looked at when it is done.
 
     **Parallelism**: one task for each range of a partition.
     **Guarantee**: exactly once.

@@ -130,7 +130,7 @@ def csv_rows(
     into: Reducer[DeadLetter, Any] | None = None,
     max_record: int = MAX_RECORD,
 ) -> Source[Any]:
-    r"""Read the rows of CSV files as dictionaries, or as what `kind` makes of them; blank lines are skipped.
+    r"""Read the rows of CSV files as dictionaries, or as objects of `kind`; blank lines are skipped.
 
     Paths, order and compressed files are those of `text_files`. A row must have as many fields as
     there are names: one that is torn is never filled up in silence. A field that is empty is None, and `""` is the
@@ -216,7 +216,7 @@ def _shown_sign(sign: str | None, default: str) -> WrittenSign | None:
 
 
 def _refuse_mixed(delimiter: str, quotechar: str | None) -> None:
-    """Refuse characters of which a reader cannot tell what they stand for, as `csv` of 3.13 does in other words."""
+    """Refuse characters whose meaning a reader cannot tell, as `csv` of 3.13 does in other words."""
     for name, sign in (("delimiter", delimiter), ("quotechar", quotechar)):
         if sign in ("\r", "\n"):
             raise ValueError(f"{name} must not be {sign!r}, which ends a line")
@@ -288,7 +288,7 @@ def parquet_rows(
     on_bad: OnBad = "fail",
     into: Reducer[DeadLetter, Any] | None = None,
 ) -> Source[Any]:
-    """Read the rows of Parquet files as dictionaries of Python values, or as what `kind` makes of them.
+    """Read the rows of Parquet files as dictionaries of Python values, or as objects of `kind`.
 
     Paths and order are those of `text_files`. With a `kind`, each row becomes one by the names and the types of its
     fields, nested ones too, as with `json_lines`; dates, times, decimals and bytes are there already. Only the columns

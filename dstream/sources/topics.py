@@ -98,7 +98,7 @@ def kafka(
     start: Start = "earliest",
     until: Latest | None = None,
 ) -> StreamSource[Any] | Source[Any]:
-    """Read the messages of topics in Kafka, without an end or up to what is there now.
+    """Read the messages of topics in Kafka, without an end or up to their present end.
 
     Messages of one partition come in the order of their offsets. Up to the latest they come partition by partition;
     how far that is, is asked when a terminal operation or a job starts. Without `until`, a job also reads the

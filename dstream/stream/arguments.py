@@ -99,7 +99,7 @@ def whole(value: Any, name: str) -> int:
 
 
 def explained_end(into: Any) -> Collector[Any, Any, Any] | Sink[Any, Any]:
-    """Return what ends a stream that is explained.
+    """Return the end of a stream that is explained.
 
     Raises:
         TypeError: it is neither a collector nor a reducer.
@@ -229,7 +229,7 @@ def settings(value: Any, name: str) -> dict[str, str]:
 
 
 def not_collected(args: tuple[Any, ...]) -> str:
-    """Return the words for what `collect` takes, and for what its arguments probably mean."""
+    """Return the words for the arguments of `collect`, and the probable meaning of the given ones."""
     takes = "collect() takes a Collector, a Reducer, or the functions (supplier, accumulator, combiner)"
     match args:
         case ():

@@ -610,7 +610,7 @@ class BaseStream(Generic[T]):
             raise AttributeError(no_such_name(type(self), name, self._kinds["Stream"]))
 
     def _stays_in_the_driver(self) -> str:
-        """Explain why a function that runs on the workers cannot capture this, and what to do instead."""
+        """Explain why a function that runs on the workers cannot capture this, and the alternative."""
         return (
             "cannot be used inside a function that runs on the workers; collect it before, and let the function "
             "capture the result"

@@ -29,7 +29,7 @@ V = TypeVar("V")
 
 
 class Ends(BaseStream[T]):
-    """A stream that is asked for some of its items, for groups, or for what its numbers are like."""
+    """A stream's results: some of its items, groups, or statistics."""
 
     __slots__ = ()
 
@@ -70,7 +70,7 @@ class Ends(BaseStream[T]):
         return found
 
     def group_by(self, fn: Callable[[T], K]) -> dict[K, list[T]]:
-        """Return a dict of the items by what `fn` gives for each: the same as `collect(grouping_by(fn))`.
+        """Return a dict of the items by the result of `fn` for each: the same as `collect(grouping_by(fn))`.
 
         All items arrive in the caller; `collect(grouping_by(fn, downstream))` reduces those of a key before.
 

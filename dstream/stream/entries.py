@@ -240,7 +240,7 @@ def _by_key(
     name: str,
     given: str,
 ) -> R:  # type: ignore[type-var]
-    """Return the stream of what a reduction by key makes; `operation` says whether containers are combined."""
+    """Return the stream of a reduction by key; `operation` is whether containers are combined."""
     return BaseStream._as(
         stream,
         "Stream",
@@ -300,7 +300,7 @@ class _EachOfValue:
 
 
 def _all_of(result: Any) -> Any:
-    """Return what a function made of a value as an iterable, a stream so that it is closed at its end."""
+    """Return a function's result as an iterable, a stream so that its end closes it."""
     if result is None:
         return ()
     if isinstance(result, BaseStream):

@@ -188,7 +188,7 @@ class Delivery:
 
 
 def delivery_of(source: Source[Any], runtime: Runtime | None) -> Delivery | None:
-    """Return what commits the dead letters of a source that was given a reducer for them; None if it was not."""
+    """Return the delivery of a source's dead letters to its reducer; None if it has none."""
     reducer = getattr(source, "into", None) if hasattr(source, "on_bad") else None
     return None if reducer is None else Delivery(reducer, runtime)
 

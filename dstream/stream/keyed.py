@@ -35,7 +35,7 @@ def aggregated(
     name: str = "aggregate",
     given: str | None = None,
 ) -> Aggregate:
-    """Return the node of what an operation makes of its inputs.
+    """Return the node of an operation's results for its inputs.
 
     Args:
         upstreams: the last node of each input; as many as the operation has.

@@ -33,7 +33,7 @@ class Gathering(BaseStream[T]):
     __slots__ = ()
 
     def gather(self, gatherer: Gatherer[T, Any, R]) -> Stream[R]:
-        """Replace the items by what `gatherer` makes of them, in encounter order.
+        """Replace the items by the output of `gatherer`, in encounter order.
 
         `dstream.gatherers` has windows, `fold` and `scan`; `Gatherer.of` makes one of your own. Each says
         whether it runs in parallel.
@@ -82,7 +82,7 @@ class Gathering(BaseStream[T]):
         return self._gathered(pairs(), "pairwise")
 
     def chunked(self, n: int) -> Stream[tuple[T, ...]]:
-        """Replace the items by tuples of `n` of them; the last one has what is left.
+        """Replace the items by tuples of `n` of them; the last one has the rest.
 
         Raises:
             ValueError: `n` is less than 1.
@@ -152,7 +152,7 @@ class Gathering(BaseStream[T]):
         return self._as("Stream", self._recovering(gather, gatherer.parallel))
 
     def _recovering(self, gather: Gather, calling: Any) -> Node:
-        """Return the step with what its gatherer wants to happen to calls that fail."""
+        """Return the step with its gatherer's treatment of calls that fail."""
         if isinstance(calling, Calling) and calling.into is not None:
             return Recover(gather, (Exception,), "sent", delivery=Delivery(calling.into, self._runtime))
         if isinstance(calling, Calling) and calling.instead:

@@ -47,7 +47,7 @@ class _NumericStream(Gathering[N], Keyed[N], Paired[N], Shared[N], Recovering[N]
 
     @classmethod
     def of(cls, *numbers: N) -> Self:
-        """Return a stream of the arguments; what is no number of this kind is refused here.
+        """Return a stream of the arguments; an argument that is no number of this kind is refused here.
 
         Example:
             >>> IntStream.of(1, 2, 3).sum()
@@ -94,7 +94,7 @@ class _NumericStream(Gathering[N], Keyed[N], Paired[N], Shared[N], Recovering[N]
 
     @classmethod
     def generate(cls, supplier: Callable[[], N]) -> Self:
-        """Return an infinite unordered stream of what `supplier` makes, in parallel."""
+        """Return an infinite unordered stream of the results of `supplier`, in parallel."""
         source = Generate(checked_function(supplier, "supplier"))
         return cls._read(source, f"{cls.__name__}.generate({shown_function(supplier)})")._checked("numbers")
 
@@ -134,7 +134,7 @@ class _NumericStream(Gathering[N], Keyed[N], Paired[N], Shared[N], Recovering[N]
         return self._then(self._flat_map(fn, self._kind, "flat_map"))
 
     def map_multi(self, fn: Callable[[N, Callable[[N], None]], object]) -> Self:
-        """Replace each number by what `fn(number, emit)` passes to `emit`."""
+        """Replace each number by those that `fn(number, emit)` passes to `emit`."""
         return self._then(self._map_multi(fn, self._kind, "map_multi"))
 
     def boxed(self) -> Stream[N]:
@@ -264,7 +264,7 @@ class LongStream(_IntegralStream):
 
 
 def _exact(kind: type) -> Callable[[Any], Any]:
-    """Return what checks a number of a stream of this kind."""
+    """Return a check of the numbers of a stream of this kind."""
     return exact_int if kind is int else exact_float
 
 

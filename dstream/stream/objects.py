@@ -189,7 +189,7 @@ class Stream(Gathering[T], Keyed[T], Paired[T], Entries[T], Shorthands[T], Recov
 
     @staticmethod
     def generate(supplier: Callable[[], U]) -> Stream[U]:
-        """Return an infinite unordered stream of what `supplier` makes, in parallel."""
+        """Return an infinite unordered stream of the results of `supplier`, in parallel."""
         return read(Generate(checked_function(supplier, "supplier")), f"Stream.generate({shown_function(supplier)})")
 
     @staticmethod
@@ -271,7 +271,7 @@ class Stream(Gathering[T], Keyed[T], Paired[T], Entries[T], Shorthands[T], Recov
     def map_multi(self, fn: Callable[[T, Callable[[Any], None]], object]) -> Stream[Any]: ...
 
     def map_multi(self, fn: Callable[[T, Callable[[Any], None]], object]) -> Stream[Any]:
-        """Replace each item by what `fn(item, emit)` passes to `emit`, from none to many.
+        """Replace each item by those that `fn(item, emit)` passes to `emit`, from none to many.
 
         Example:
             >>> Stream.of(1, 2, 3).map_multi(lambda n, emit: [emit(n) for _ in range(n)]).to_list()

@@ -140,7 +140,7 @@ class Paired(BaseStream[T]):
     def zip_longest(self, other: ItemsOf[U], fillvalue: F) -> Stream[tuple[T | F, U | F]]: ...
 
     def zip_longest(self, other: Any, fillvalue: Any = None) -> Any:
-        """Pair the items at equal places, up to the end of the longer side, with `fillvalue` for what is missing.
+        """Pair the items at equal places, up to the end of the longer side, with `fillvalue` for missing ones.
 
         Otherwise as `zip`.
 
@@ -206,7 +206,7 @@ class Paired(BaseStream[T]):
         return self._combined(type(self), Distinct(common, step=NO_CALL), right)
 
     def subtract(self, other: ItemsOf[Any]) -> Self:
-        """Leave out the items that the other side has; what is repeated stays so.
+        """Leave out the items that the other side has; repeated ones stay so.
 
         Items are equal as in a set, and every NaN is one item. The result has no order. Costs what `semi_join` costs.
 

@@ -22,7 +22,7 @@ OUTSIDE = ""
 def emitted(
     source: ProcessorSource[Any] | ProcessorStreamSource[Any], called: str, where: SourceLocation | None
 ) -> FlatMap:
-    """Return what the processors of a source emit.
+    """Return the output of the processors of a source.
 
     Args:
         source: has them.

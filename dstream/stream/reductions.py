@@ -178,7 +178,7 @@ _CHUNK = 512
 
 
 def _survivor(choose: Callable[[list[Any]], Any], held: list[Any], items: Iterable[Any]) -> list[Any]:
-    """Let `choose` take one of what is held and the next few of `items`, again and again; hold what it took last."""
+    """Let `choose` take one of the held and the next few `items`, again and again; hold the one it took last."""
     for few in pieces(items, _CHUNK):
         held = [choose([*held, *few])]
     return held

@@ -118,7 +118,7 @@ def write(
     name: str | None = None,
     epoch: int = 1,
 ) -> R:
-    """Run the plan that ends in `node`, commit what its tasks wrote, and return what the target gives.
+    """Run the plan that ends in `node`, commit its tasks' output, and return the result of the target.
 
     The target is as it was before if anything fails.
 
@@ -155,7 +155,7 @@ def ended(
     name: str = "collect",
     where: SourceLocation | None = None,
 ) -> tuple[Node, Sink[Any, R]]:
-    """Return what comes to a sink of the items of a node, and the sink: processors take the items before one.
+    """Return the input of a sink from a node, and the sink: processors take the items before one.
 
     Args:
         node: the last node of the plan.

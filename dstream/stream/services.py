@@ -126,7 +126,7 @@ def _not_opened(name: str) -> NoReturn:
 def look_ups(
     upstream: Node, name: str, key: Callable[[Any], Any], fn: Callable[[Any, Any], Any], where: SourceLocation | None
 ) -> UsingBatches:
-    """Return the node of `map_using_imap`: what `fn` makes of each item and of the value that a map has for its key.
+    """Return the node of `map_using_imap`: the results of `fn` for each item and the map's value of its key.
 
     Values are read for some hundred items at a time, and for few at first. Items keep their order.
 

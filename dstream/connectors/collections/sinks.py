@@ -66,7 +66,7 @@ class OpenCollection(Generic[R]):
         return self.collection
 
     def tidy(self, older_than: float) -> None:
-        """Let the store cut its log, if it keeps one: what a job commits epoch by epoch must not pile up."""
+        """Let the store cut its log, if it keeps one: a job's commits, epoch by epoch, must not pile up."""
         cut = getattr(cast(Any, self.collection).store, "cut_log", None)
         if cut is not None:
             cut(older_than)
@@ -139,7 +139,7 @@ class MapSink(CollectionSink[T, R]):
 
     @property
     def instead_of_epochs(self) -> str | None:
-        """Also what to use instead of values that would be those of one epoch."""
+        """Return the alternative to values that would be those of one epoch."""
         if self.replace:
             return NOT_REPLACING
         if isinstance(self.collector, Grouped):
@@ -304,7 +304,7 @@ def _combine(of_two: MergeValues | None, left: dict[Any, Any], right: dict[Any, 
 
 
 def merged(merge: MergeValues, left: Any, right: Any) -> Any:
-    """Return what the user's function makes of two values; its exceptions say which.
+    """Return the result of the user's function for two values; its exceptions name them.
 
     Raises:
         NullElementError: it gives None.
@@ -328,7 +328,7 @@ def merged_or_removed(merge: MergeValues, left: Any, right: Any) -> Any:
 
 
 def _left_of(merge: MergeValues, left: Any, right: Any) -> Any:
-    """Return what is left of two values of a key, of which each may be nothing already."""
+    """Return the merge of two values of a key, of which each may be nothing already."""
     if left is _REMOVED:
         return right
     if right is _REMOVED:
@@ -346,7 +346,7 @@ class _Removing(Collector[Any, Any, Any]):
 
 
 def _there(value: Any) -> Any:
-    """Return the value: `_Removing.finished` leaves out what is nothing."""
+    """Return the value: `_Removing.finished` leaves out nothing."""
     return value
 
 

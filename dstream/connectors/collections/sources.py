@@ -108,7 +108,7 @@ ONLY = "events"
 
 @dataclass(frozen=True, slots=True, repr=False)
 class NamedJournal(NamesOfStreams):
-    """What `imap_journal` and `icache_journal` return: a source once a context has opened it."""
+    """Result of `imap_journal` and `icache_journal`: a source once a context has opened it."""
 
     kind: Literal["map", "cache"]
     name: str

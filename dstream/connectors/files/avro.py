@@ -31,7 +31,7 @@ __all__ = ["AvroReader"]
 
 @dataclass(frozen=True, slots=True)
 class AvroReader:
-    """Records of Avro, the form of what each becomes, and how many bytes one may take."""
+    """Records of Avro, the decoder of each, and the bound on the bytes of one."""
 
     form: ItemDecoder | None
     max_record: int = MAX_RECORD
@@ -41,7 +41,7 @@ class AvroReader:
         return plan(files, parallelism, lambda file: False)
 
     def items(self, part: Part, misread: OnMisread) -> Iterator[Any]:
-        """Give what becomes of the records of a file."""
+        """Yield the items of the records of a file."""
         read = _RecordsOfFile(part.file, self.max_record)
         make = None if self.form is None else maker_of_objects(self.form)
         for records in read.read():
@@ -260,7 +260,7 @@ class _Decoder:
             found.bytes_.seek(start)
 
     def _without_value(self, number: int, data: bytes, error: Exception) -> _Unread:
-        """Return what is said of a record with a value that Python does not have.
+        """Return the report on a record with a value that Python does not have.
 
         Raises:
             Exception: the error, if nothing shows that a value is to blame.

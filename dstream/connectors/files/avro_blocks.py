@@ -77,7 +77,7 @@ def header(stream: IO[bytes]) -> Header:
 
 
 def blocks(stream: IO[bytes], head: Header, most: int) -> Iterator[Block]:
-    """Give the blocks behind the header; what is behind each is checked when the next one is asked for.
+    """Yield the blocks behind the header; the bytes behind each are checked when the next one is asked for.
 
     Args:
         stream: the file, behind its header.

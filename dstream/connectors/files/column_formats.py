@@ -62,7 +62,7 @@ class ColumnContent(ABC):
 
     @abstractmethod
     def begin(self, forms: dict[str, ColumnType], schema: Any) -> None:
-        """Write what stands before the first group."""
+        """Write the bytes before the first group."""
 
     @abstractmethod
     def write_group(self, rows: Any) -> None:
@@ -70,7 +70,7 @@ class ColumnContent(ABC):
 
     @abstractmethod
     def end(self) -> None:
-        """Write what stands behind the last group."""
+        """Write the bytes behind the last group."""
 
     def write(self, items: Sequence[Any]) -> int:
         """Take the first items, as many as fit.
@@ -128,7 +128,7 @@ class ColumnContent(ABC):
                     self._columns.types[name] = other
 
     def finish(self) -> ColumnTypes:
-        """Write what waits, and the end."""
+        """Write the buffered rows, and the end."""
         if self._waiting or self._begun is None:
             self._write_waiting()
         self.end()
@@ -261,7 +261,7 @@ class ParquetContent(ColumnContent):
         self._writer.close()
 
     def discard(self) -> None:
-        """Close what pyarrow would close later, when the file is gone."""
+        """Close buffers that pyarrow would close later, when the file is gone."""
         if self._writer is not None:
             with suppress(Exception):
                 self._writer.close()
@@ -354,7 +354,7 @@ _MARKER = b"dstream to_files"
 
 
 class AvroContent(ColumnContent):
-    """One file. Its values pass through Arrow, which sees what fastavro would write wrongly, such as long Decimals."""
+    """One file. Its values pass through Arrow, which refuses those that fastavro would write wrongly."""
 
     _writer: Any = None
 
@@ -380,7 +380,7 @@ class AvroContent(ColumnContent):
         self._writer.flush()
 
     def discard(self) -> None:
-        """Forget what waits."""
+        """Forget the buffered rows."""
         self._writer = None
 
 

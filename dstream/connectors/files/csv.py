@@ -77,7 +77,7 @@ class RowsOfFile:
         return number
 
     def blocks(self, misread: OnMisread) -> Iterator[Sequence[Any]]:
-        """Give what becomes of each row behind the header, in lists.
+        """Yield the items of the rows behind the header, in lists.
 
         Rows that fit are made together. From one that does not, those read with it are made one by one, when they are
         asked for: what is in front of a bad row is given before anything is raised.
@@ -137,7 +137,7 @@ class RowsOfFile:
         make_of_plain: Callable[[Sequence[Any]], Any],
         misread: OnMisread,
     ) -> Iterator[Sequence[Any]]:
-        """Give what becomes of the rows that are not given yet, each in a list."""
+        """Yield the items of the remaining rows, each in a list."""
         lines, count = self._lines, len(names)
         for place, (row, last) in enumerate(self._with_lines(rows, last_of_all)):
             if place >= given:
@@ -207,7 +207,7 @@ class RowsOfFile:
         return maker_of_many(make) if self._form is None else maker_of_many_rows(self._form, names, make)
 
     def _completed(self, row: list[str], names: tuple[str, ...], last: int) -> list[str | None]:
-        """Return a row with None for what is empty and has no quotes, which the `csv` module does not tell apart.
+        """Return a row with None for empty fields without quotes, which the `csv` module does not tell apart.
 
         Raises:
             ValueError: it has too few fields or too many, or lines that are none.
@@ -223,7 +223,7 @@ class RowsOfFile:
         return [value if value or is_quoted else None for value, is_quoted in zip(row, around, strict=True)]
 
     def _misread(self, problem: Exception, last: int) -> Misread:
-        """Return what is said of the row whose lines are not done.
+        """Return the report on the row whose lines are not done.
 
         Raises:
             SourceError: where the next row begins is not known.
@@ -264,7 +264,7 @@ class WrittenSign(str):
 
 @dataclass(frozen=True, slots=True)
 class CsvReader:
-    """Rows of CSV, and the form of what each becomes."""
+    """Rows of CSV, and the decoder of each."""
 
     encoding: str
     dialect: tuple[tuple[str, Any], ...]

@@ -48,7 +48,7 @@ class OtherDelimiters:
         self._header: list[tuple[dict[str, Any], int]] = []
 
     def of_names(self, header: str, names: Sequence[str], form: ItemDecoder | None) -> str:
-        """Return what to say of a header that lacks fields of a form; nothing if no other delimiter gives them."""
+        """Return advice on a header that lacks fields of a form; nothing if no other delimiter gives them."""
         for dialect in self._dialects:
             [found] = _rows([header], dialect) or [[]]
             if len(found) > 1 and (len(names) == 1 or not missing_columns(form, found)):
@@ -56,11 +56,11 @@ class OtherDelimiters:
         return ""
 
     def of_row(self, text: str, count: int) -> str:
-        """Return what to say of a row that has another number of fields than `count`, or of which no row is made."""
+        """Return advice on a row that has another number of fields than `count`, or of which no row is made."""
         return self._advice(text, self._header if count == 1 else [(dialect, count) for dialect in self._dialects])
 
     def of_torn_header(self, text: str) -> str:
-        """Return what to say of a header of which the csv module makes no row."""
+        """Return advice on a header of which the csv module makes no row."""
         return self._advice(text, [(dialect, 0) for dialect in self._dialects])
 
     def _advice(self, text: str, likely: Iterable[tuple[dict[str, Any], int]]) -> str:
@@ -322,7 +322,7 @@ class CsvInput:
         return found >= _FIELDS
 
     def damage_up_to(self, last: int) -> Misread | None:
-        """Return what is said of the first damaged line of those that are not done, up to one."""
+        """Return the report on the first damaged line of those that are not done, up to one."""
         if not self.damaged:
             return None
         return next((self.damaged[each] for each in range(self.done + 1, last + 1) if each in self.damaged), None)

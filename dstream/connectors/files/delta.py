@@ -235,7 +235,7 @@ class DeltaTarget:
 
 
 def _app_id(job: str | None) -> str | None:
-    """Return what the log calls a job: its name, unless that is no text for other programs."""
+    """Return the job's identity in the log: its name, unless that is no string for other programs."""
     if job is None:
         return None
     try:
@@ -273,7 +273,7 @@ class DeltaJob:
         return max(self.log.epoch(self.app_id), self.folder.epoch(record_of(self.app_id))) >= self.epoch
 
     def files(self) -> list[str]:
-        """Return the paths of what was committed."""
+        """Return the paths of the committed files."""
         if self._files is not None:
             return self._files
         tags = [(path, add.get("tags") or {}) for path, add in self.log.adds().items()]
@@ -321,7 +321,7 @@ class DeltaJob:
             self.log.place.flush({"", *("/".join(each[:end]) for each in levels for end in range(1, len(each) + 1))})
 
     def _actions(self, staged: Sequence[FileReceipt], columns: dict[str, str]) -> list[dict[str, Any]]:
-        """Return what the entry says; nothing if it would change nothing."""
+        """Return the actions of the entry; none if it would change nothing."""
         log, form, now = self.log, self.writer.form, int(time.time() * 1000)
         partitions = form.partitions if isinstance(form, DeltaFormat) else ()
         actions: list[dict[str, Any]] = []
@@ -351,7 +351,7 @@ class DeltaJob:
         return added(path_in_log(self._name(file)), values, file.size, file.items, now, tags=tags)
 
     def abort(self) -> None:
-        """Remove what the tasks of this run have written and the log does not name; raises nothing."""
+        """Remove files of this run's tasks that the log does not name; raises nothing."""
         with contextlib.suppress(OSError, SinkError):
             self.log.catch_up()
             live = self.log.adds()

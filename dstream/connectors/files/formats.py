@@ -48,7 +48,7 @@ class FileFormat(Protocol):
 
     @property
     def suffix(self) -> str:
-        """What the names of the files end with."""
+        """The suffix of the files' names."""
         ...
 
     @property
@@ -58,7 +58,7 @@ class FileFormat(Protocol):
 
     @property
     def is_known(self) -> bool:
-        """Whether a file without items says something all the same: what its columns are."""
+        """Whether a file without items has contents all the same: its columns."""
         ...
 
     def content(self, file: IO[bytes], limit: int, held: int, known: dict[str, Any]) -> Content:
@@ -73,7 +73,7 @@ class FileFormat(Protocol):
         ...
 
     def check_item(self, item: Any) -> None:
-        """Refuse an item that no file of this format takes, whatever the others are; no function is called for it."""
+        """Refuse an item that no file of this format accepts, whatever the others are; no function is called for it."""
         ...
 
 
@@ -92,14 +92,14 @@ class JoinedFormat(FileFormat, Protocol):
 
 
 class Content(Protocol):
-    """What is on its way into one file."""
+    """The contents of a file that is being written."""
 
     def write(self, items: Sequence[Any]) -> int:
         """Take items from the front; return how many fit. The first one always does."""
         ...
 
     def finish(self) -> ColumnTypes:
-        """Write what waits, and the end of the file, which stays open; return the columns, none of lines."""
+        """Write the buffered items, and the end of the file, which stays open; return the columns, none of lines."""
         ...
 
     def discard(self) -> None:
@@ -108,7 +108,7 @@ class Content(Protocol):
 
 
 def compressed(file: IO[bytes], how: Compression | None) -> IO[bytes]:
-    """Return what writes into `file`, compressed. To close it completes it; `file` stays open."""
+    """Return a file that writes into `file`, compressed. To close it completes it; `file` stays open."""
     if how is None:
         return kept_open(file)
     if how == "gz":
@@ -131,7 +131,7 @@ def compressed(file: IO[bytes], how: Compression | None) -> IO[bytes]:
 
 
 def decompressed(file: IO[bytes], how: Compression | None) -> IO[bytes]:
-    """Return what reads the bytes that `compressed` took; `file` stays open."""
+    """Return a file that reads the bytes written to `compressed`; `file` stays open."""
     if how is None:
         return file
     from dstream.filesystem.access import decompressed_stream  # here: only joined files are read
@@ -170,7 +170,7 @@ class Lines(Protocol):
     """Makes the lines of one file."""
 
     def header(self, items: Sequence[Any]) -> str:
-        """Return what stands before the lines of the first items, with its end."""
+        """Return the header before the lines of the first items, with its end."""
         ...
 
     def lines(self, items: Sequence[Any]) -> str:
@@ -195,7 +195,7 @@ class LinesOfFiles(Protocol):
         ...
 
     def begun(self) -> Lines:
-        """Return what makes them."""
+        """Return the maker of lines."""
         ...
 
     def heading(self, columns: ColumnTypes) -> str:
@@ -258,7 +258,7 @@ class LineFormat:
             rest.close()
 
     def _opening(self, columns: ColumnTypes) -> bytes:
-        """Return what a file begins with, whatever its items are."""
+        """Return the first bytes of a file, whatever its items are."""
         header = self.of.heading(columns)
         header = _MARK + header if header.startswith(_MARK) and self._is_utf8() else header
         return codecs.getincrementalencoder(self.encoding)().encode(header)
@@ -330,7 +330,7 @@ class LineContent:
         return self._lines.columns()
 
     def discard(self) -> None:
-        """End the compression, whatever becomes of it."""
+        """End the compression; its errors are ignored."""
         with suppress(Exception):
             self._file.close()
 

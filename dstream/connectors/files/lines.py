@@ -122,7 +122,7 @@ class LineNumbers:
         return self._before + line
 
     def undecodable(self, block: Damaged, place: int, line: int) -> Misread:
-        """Return what is said of a line that is damaged, by its place in its block."""
+        """Return the report on a damaged line, by its place in its block."""
         problem, text = block.error, block[place].rstrip("\r\n")
         if not isinstance(problem, UnicodeDecodeError):
             return misread_at(self.part.file, lambda: self.number(line), text, problem, f" {problem}")
@@ -202,7 +202,7 @@ def _encoded(piece: bytes, codec: str) -> Sequence[str]:
 
 
 def blocks_of_lines(part: Part, encoding: str, most: int = MAX_RECORD) -> Iterator[list[str]]:
-    """Give the same, with `Damaged` blocks for what is not in the encoding, and a `TooLong` one for each such line.
+    """Yield the same, with `Damaged` blocks for bytes outside of the encoding, and a `TooLong` one for each such line.
 
     Where bytes cannot be cut at line ends nobody knows where the next line begins, so that is an error here, too.
     """
@@ -254,12 +254,12 @@ def _damaged(
 
 
 def from_the_start(encoding: str) -> str:
-    """Return the encoding of what begins a file: UTF-8 with or without a byte order mark, which spreadsheets write."""
+    """Return the encoding at the start of a file: UTF-8 with or without a byte order mark, which spreadsheets write."""
     return "utf-8-sig" if codecs.lookup(encoding).name == "utf-8" else encoding
 
 
 def _past_the_start(encoding: str) -> str:
-    """Return the encoding of what does not begin the file, where no byte order mark is dropped."""
+    """Return the encoding behind the start of a file, where no byte order mark is dropped."""
     return "utf-8" if codecs.lookup(encoding).name == "utf-8-sig" else encoding
 
 
@@ -331,7 +331,7 @@ def _decodable(decoder: io.IncrementalNewlineDecoder, state: tuple[bytes, int], 
 
 
 def _undecodable(part: Part, line: int, offset: int, encoding: str, error: UnicodeDecodeError) -> SourceError:
-    """Return what to say of bytes that are not in the encoding, or of a file that is no text at all."""
+    """Return the error of bytes outside of the encoding, or of a file that is no text at all."""
     head = error.object[:HEAD]
     if part.file.size is not None:  # A pipe cannot be read again.
         with opened(part.file) as stream:
@@ -359,7 +359,7 @@ _NO_TEXT = (
 
 
 def _advice(encoding: str, data: bytes) -> str:
-    """Return what to do about bytes that are not in an encoding.
+    """Return advice on bytes that are not in an encoding.
 
     None that takes every byte is named, as latin-1 does: it makes control characters of the quotes of Windows.
     """

@@ -295,7 +295,7 @@ BATCH_ROWS = 8_192
 
 @dataclass(frozen=True, slots=True)
 class ParquetReader:
-    """Rows of Parquet, and the form of what each becomes."""
+    """Rows of Parquet, and the decoder of each."""
 
     columns: tuple[str, ...] | None
     form: ItemDecoder | None

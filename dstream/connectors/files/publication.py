@@ -76,7 +76,7 @@ class Publication:
     removed: tuple[str, ...]
 
     def names(self) -> list[str]:
-        """Return what readers will see."""
+        """Return the names that readers will see."""
         return [name for _, name in self.files]
 
 
@@ -85,7 +85,7 @@ NOTHING = Publication("", 0, (), ())
 
 @dataclass(frozen=True, slots=True)
 class FolderState:
-    """The folder, seen from the driver. Its files may be anybody's, so what they say is checked.
+    """The folder, seen from the driver. Its files may be anybody's, so their contents are checked.
 
     Attributes:
         place: where it is.
@@ -99,7 +99,7 @@ class FolderState:
         return self.place.title
 
     def strangers(self) -> list[str]:
-        """Return what readers see here and no commit has made."""
+        """Return the visible files here that no commit has made."""
         seen = sorted(self.seen())
         # In this order: a commit that ends meanwhile is in the journal or in the list.
         unfinished = self.unfinished()
@@ -107,7 +107,7 @@ class FolderState:
         return [name for name in seen if name not in own and self.place.exists(name)]
 
     def seen(self, below: str = "") -> Iterator[str]:
-        """Give the names of what is not hidden here: files, and folders that `partition_by` has not named."""
+        """Yield the names of visible files here, and of folders that `partition_by` has not named."""
         for name, is_folder in self.place.entries(below):
             if name[0] in "._":
                 continue
@@ -131,7 +131,7 @@ class FolderState:
         return [self.place.path_of(name) for name in _texts(self._read(_record(record), "files"))]
 
     def unfinished(self) -> Publication:
-        """Return what the journal of a commit says that has not finished; `NOTHING` if there is none.
+        """Return the publication in the journal of an unfinished commit; `NOTHING` if there is none.
 
         Raises:
             SinkError: it is damaged.
@@ -163,21 +163,21 @@ class FolderState:
         self._write(_LIST, {"files": names})
 
     def remember(self, publication: Publication) -> None:
-        """Write down that the epoch is committed, and what it made."""
+        """Record that the epoch is committed, and its files."""
         content = {"epoch": publication.epoch, "files": publication.names()}
         self._write(_record(publication.record), content)
 
     def hold(self, record: str, epoch: int, receipts: list[Any], since: float) -> None:
-        """Write down that the epoch is committed, and what the job holds back since when, in order."""
+        """Record that the epoch is committed, and the files that the job holds back, with their times, in order."""
         self._write(_record(record), {"epoch": epoch, "files": [], "held": receipts, "since": since})
 
     def held(self, record: str) -> tuple[list[Any], float]:
-        """Return the receipts of what a job holds back, and since when."""
+        """Return the receipts that a job holds back, and their time."""
         receipts, since = self._read(_record(record), "held"), self._read(_record(record), "since")
         return (receipts if isinstance(receipts, list) else []), (since if isinstance(since, float) else 0.0)
 
     def all_held(self) -> set[str]:
-        """Return the hidden names of what all jobs hold back.
+        """Return the hidden names of the files that all jobs hold back.
 
         Raises:
             SinkError: what is written down of one of them cannot be read.
@@ -253,7 +253,7 @@ class FileReceipt:
     items: int
 
     def receipt(self) -> list[Receipt]:
-        """Return what `checked_receipt` makes this of."""
+        """Return the plain form, which `checked_receipt` reads."""
         return [self.name, self.size, self.folder, dict(self.columns), self.items]
 
 
@@ -269,7 +269,7 @@ def checked_receipt(receipt: Receipt, folder: FolderState) -> FileReceipt:
 
 
 def check_staged(staged: Sequence[tuple[str, int]], folder: FolderState) -> None:
-    """Look whether what tasks wrote is there, by name and size.
+    """Check that the tasks' files are there, by name and size.
 
     Raises:
         IllegalStateError: it is not, or not as it was written.
@@ -347,7 +347,7 @@ def publish(
     replace: bool,
     joined: Sequence[str] = (),
 ) -> None:
-    """Give what tasks wrote the names that readers see; within `locked`.
+    """Give the tasks' files the names that readers see; within `locked`.
 
     Args:
         folder: where.
@@ -381,7 +381,7 @@ def publish(
 
 
 def _show(folder: FolderState, publication: Publication) -> None:
-    """Do what a journal says, up to the list that readers see, and what the folder remembers of the job."""
+    """Carry out a journal, up to the list that readers see, and the folder's record of the job."""
     for staged, name in publication.files:
         with contextlib.suppress(FileNotFoundError):  # It was moved before.
             folder.place.move(f"{HIDDEN}/{staged}", name)
@@ -392,7 +392,7 @@ def _show(folder: FolderState, publication: Publication) -> None:
 
 
 def _take_back(folder: FolderState, publication: Publication, earlier: list[str]) -> None:
-    """Undo what was shown of a commit that failed, where a move can be taken back, unless the job is told of it.
+    """Undo the moves of a failed commit, where a move can be taken back, unless the job knows of it.
 
     Elsewhere, and where this fails too, whoever commits next goes on where it stopped.
     """
@@ -410,7 +410,7 @@ def _take_back(folder: FolderState, publication: Publication, earlier: list[str]
 
 
 def _finish(folder: FolderState) -> None:
-    """Do what is left of what a journal says."""
+    """Carry out the rest of a journal."""
     publication = folder.unfinished()
     if publication.record:
         _show(folder, publication)
@@ -418,7 +418,7 @@ def _finish(folder: FolderState) -> None:
 
 
 def _clear(folder: FolderState, publication: Publication) -> None:
-    """Remove what a commit took the place of, and its journal."""
+    """Remove the files that a commit replaced, and its journal."""
     for name in publication.removed:
         folder.place.delete(name)
         _remove_empty(folder, os.path.dirname(name))

@@ -315,7 +315,7 @@ class OpenParquet:
         return found
 
     def most_of_numbers(self, group: int, rows: int, names: Iterable[str]) -> int:
-        """Return how many bytes some columns of a row group may have if each value takes 8, or what its type says."""
+        """Return a bound on the bytes of some columns of a row group: 8 for each value, or the bound of its type."""
         most = self._row_of_numbers * rows
         if self.has_lists or most > _FEW_BYTES:
             most = sum(each.num_values * self._widths[each.path_in_schema] for each in self.chunks(group, names))
@@ -383,7 +383,7 @@ def opened_parquet(file: File) -> Iterator[OpenParquet]:
 
 
 def misread_row(file: File, number: int, row: dict[str, Any], problem: DecodeError) -> Misread:
-    """Return what is said of a row that becomes no item, by its number in the file, from 1."""
+    """Return the report on a row that becomes no item, by its number in the file, from 1."""
     return misread_at(file, lambda: number, repr(row), problem, f": {problem.said('column')}", unit="row")
 
 

@@ -72,7 +72,7 @@ class FileJob:
         return self._files is not None or self.folder.epoch(self.record) >= self.epoch
 
     def files(self) -> list[str]:
-        """Return the paths of what was committed."""
+        """Return the paths of the committed files."""
         return self.folder.files_of(self.record) if self._files is None else self._files
 
     def commit(self, receipts: Sequence[Receipt]) -> None:
@@ -97,7 +97,7 @@ class FileJob:
         return self.held.keep(self.epoch, held, staged)
 
     def show_held(self, *, is_over: bool) -> float:
-        """Show what is held back, if it is time or the job is over; return in how many seconds to look again."""
+        """Show the held files, if it is time or the job is over; return in how many seconds to look again."""
         rolling = self.writer.rolling
         if self.held is None:
             return rolling.seconds
@@ -217,7 +217,7 @@ class FileTarget:
         return begun
 
     def show_held(self, job: str, *, is_over: bool) -> None:
-        """Show what a job holds back, if it is time or the job is over."""
+        """Show the files that a job holds back, if it is time or the job is over."""
         if self._sink.rolling != Rolling() and (is_over or time.time() >= self._looks_again):
             begun = self._job(job, 0)
             begun.held = self._held(begun)
@@ -394,7 +394,7 @@ class OneFileJob:
         self._sweep({self.writer.run})
 
     def _sweep(self, runs: set[str]) -> None:
-        """Remove what these runs have written, and the hidden folder if it holds nothing for anybody."""
+        """Remove the files of these runs, and the hidden folder if nobody needs its contents."""
         sweep(self.folder, runs)
         place = self.sink.place
         with suppress(OSError, SinkError):

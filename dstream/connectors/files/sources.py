@@ -53,7 +53,7 @@ class Format(Protocol):
         ...
 
     def items(self, part: Any, misread: OnMisread) -> Iterator[Any]:
-        """Give the items of a part; in the place of a bad record what `misread` gives, or raises."""
+        """Yield the items of a part; the result of `misread` in the place of a bad record, or its error."""
         ...
 
 
@@ -82,7 +82,7 @@ class FormatInArrow(Format, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What all sources of files take.
+    """The common options of all sources of files.
 
     Attributes:
         with_path: items are pairs of the path and what the format gives.
@@ -135,7 +135,7 @@ def shown_max_record(size: int) -> tuple[str, int | None]:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RecordFiles(NamesOfStreams):
-    """What the sources of files return.
+    """Result of the sources of files.
 
     Attributes:
         maker: the name of the function that made it.
@@ -157,12 +157,12 @@ class RecordFiles(NamesOfStreams):
 
     @property
     def on_bad(self) -> OnBad:
-        """What becomes of bad records."""
+        """The treatment of bad records."""
         return self.options.on_bad
 
     @property
     def into(self) -> Any:
-        """What gets a dead letter for each bad record, or None."""
+        """The receiver of a dead letter for each bad record, or None."""
         return self.options.into
 
     @property
@@ -205,7 +205,7 @@ class RecordSplit:
         return itertools.chain.from_iterable(rows(part, fail_at_once) for part in self.parts)
 
     def read_past(self, misread: OnMisread) -> Iterator[Any]:
-        """Give the items, and in the place of a bad record what `misread` gives, or raises."""
+        """Yield the items, and the result of `misread` in the place of a bad record, or its error."""
         read = _with_path if self.with_path else _alone
         return itertools.chain.from_iterable(read(self.format, part, misread) for part in self.parts)
 
@@ -231,7 +231,7 @@ def _alone(format: Format, part: Any, misread: OnMisread) -> Iterator[Any]:
 
 
 def _with_path(format: Format, part: Any, misread: OnMisread) -> Iterator[Any]:
-    """Give pairs; what takes the place of a bad record takes that of the pair."""
+    """Yield pairs; the replacement of a bad record replaces the pair."""
     name = part.file.name
     # None of these is called `item`: a failure would take the one before the bad record for what it failed on.
     instead: OnMisread = misread if misread is fail_at_once else lambda found: map(_Instead, misread(found))
@@ -241,7 +241,7 @@ def _with_path(format: Format, part: Any, misread: OnMisread) -> Iterator[Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Instead:
-    """What `misread` gave."""
+    """The result of `misread`."""
 
     item: Any
 
@@ -249,7 +249,7 @@ class _Instead:
 def misread_at(
     file: File, number: Callable[[], int], text: str, problem: Exception, said: str, *, unit: str = "line"
 ) -> Misread:
-    """Return what a format says of a bad record.
+    """Return a format's report on a bad record.
 
     Args:
         file: where it stands.
@@ -280,7 +280,7 @@ def _cut(text: str, most: int) -> str:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class WholeFiles(NamesOfStreams):
-    """What `files` returns."""
+    """Result of `files`."""
 
     paths: tuple[str, ...]
     glob: str | None

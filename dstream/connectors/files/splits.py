@@ -181,7 +181,7 @@ class LinePieces:
             yield Piece(position + done, data[done:] if done else data)
 
     def _skipped(self, data: bytes) -> tuple[int, bytes, bool]:
-        """Skip a line that begins with some bytes; return its size, what was read behind it, and its quote."""
+        """Skip a line with a given prefix; return its size, the bytes read behind it, and its quote."""
         size, has_quote = 0, False
         while data:
             if data.endswith(b"\r"):

@@ -55,7 +55,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, repr=False)
 class TextFiles(RecordFiles):
-    """What `text_files` returns."""
+    """Result of `text_files`."""
 
     @property
     def gives_texts(self) -> bool:
@@ -64,7 +64,7 @@ class TextFiles(RecordFiles):
 
     @property
     def columns_if(self) -> str:
-        """What has to be true of the files for that, in words that follow "if"."""
+        """Return the condition on the files for that, in words that follow "if"."""
         return f"a task reads {_FEW_BYTES >> 10} KB or more"
 
     def _split(self, parts: tuple[Any, ...]) -> RecordSplit:
@@ -132,7 +132,7 @@ def _size(part: Part) -> int:
 
 @dataclass(frozen=True, slots=True)
 class JsonReader:
-    """One JSON value a line, the form of what each becomes, what makes a float, and the bytes of a line."""
+    """One JSON value a line, the decoder of each, the parser of floats, and the bound on the bytes of a line."""
 
     encoding: str
     form: ItemDecoder | None = None
@@ -200,7 +200,7 @@ class JsonReader:
 
 
 def json_problem(error: ValueError | RecursionError, first: str | None = None) -> str:
-    """Return what is said of a line that is no JSON.
+    """Return the report on a line that is no JSON.
 
     Args:
         error: of the parser.
@@ -344,7 +344,7 @@ _SHOWN = 200
 
 @dataclass(frozen=True, slots=True, repr=False)
 class WatchedFiles(NamesOfStreams):
-    """What `watch_files` returns. A partition is a file, and is named by its inode."""
+    """Result of `watch_files`. A partition is a file, and is named by its inode."""
 
     folder: str
     glob: str
@@ -447,7 +447,7 @@ class WatchedSplit:
     stop: Position
 
     def read(self) -> Iterator[Any]:
-        """Give the lines, or what they hold.
+        """Yield the lines, or their contents.
 
         Raises:
             SourceError: they are no longer there.

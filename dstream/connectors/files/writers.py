@@ -166,7 +166,7 @@ _ESCAPED = frozenset("\"#%'*/:=?\\\x7f{}[]^<>| ") | frozenset(map(chr, range(32)
 
 
 def _escaped(text: str) -> str:
-    """Return a text as Hive names folders: what a file system or a URL may not take as `%2F`."""
+    """Return a string as Hive names folders: characters that a file system or a URL may refuse as `%2F`."""
     if _ESCAPED.isdisjoint(text):
         return text
     return "".join(f"%{ord(sign):02X}" if sign in _ESCAPED else sign for sign in text)
@@ -306,7 +306,7 @@ class StagedFile:
         return monotonic() >= self._until
 
     def finished(self, folder: str) -> Receipt:
-        """End it; return what the driver needs to know."""
+        """End it; return the receipt for the driver."""
         columns: dict[str, Receipt] = dict(self._content.finish())
         self._file.close()
         return [self._name, self._file.size, folder, columns, self._items]
@@ -369,12 +369,12 @@ class FileBuffer:
         return BufferedEpochs(tuple(checked_receipt(each, self.folder) for each in receipts), since)
 
     def with_more(self, staged: Sequence[FileReceipt]) -> BufferedEpochs:
-        """Return what is held back, and the files of one more epoch."""
+        """Return the held files, and those of one more epoch."""
         held = self.found()
         return BufferedEpochs((*held.files, *staged), held.since if held.files else time.time())
 
     def keep(self, epoch: int, held: BufferedEpochs, staged: Sequence[FileReceipt]) -> None:
-        """Commit an epoch: write down that it is so, and what is held back from then on, its own files at the end."""
+        """Commit an epoch: record it, and the files held back from then on, its own at the end."""
         check_staged([(file.name, file.size) for file in staged], self.folder)
         kept = self.joined(held.files) if len(held.files) > MOST_HELD else list(held.files)
         self.folder.place.flush({HIDDEN})

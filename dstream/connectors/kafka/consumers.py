@@ -239,7 +239,7 @@ class ConsumerClient:
         self._consumer.assign([self._place])
 
     def _within(self, stop: int, found: list[Message]) -> list[Message]:
-        """Return what stands before `stop`, keep the rest, and move on."""
+        """Return the messages before `stop`, keep the rest, and move on."""
         if found and found[-1].offset() >= stop:  # type: ignore[operator]  # A message that is no error has an offset.
             inside = [message for message in found if message.offset() < stop]  # type: ignore[operator]
             self._ahead = found[len(inside) :]
@@ -288,7 +288,7 @@ class KafkaRecord(NamedTuple, Generic[K, V]):
 
 @dataclass(frozen=True, slots=True)
 class RecordMaker:
-    """What becomes of the messages.
+    """The conversion of messages to items.
 
     Attributes:
         key: makes a key of bytes; None leaves it as it is.
@@ -338,7 +338,7 @@ class KafkaRange(Generic[T]):
             yield [item for item in self._items(messages) if item is not None]
 
     def read_past(self, misread: Callable[[Misread], Iterable[Any]]) -> Iterator[Any]:
-        """Give the items, and in the place of a message of which a function makes none what `misread` gives."""
+        """Yield the items, and the result of `misread` in the place of a message of which a function makes none."""
         for messages in self._messages():
             try:
                 made: Iterable[Any] = list(self._items(messages))
@@ -380,7 +380,7 @@ class KafkaRange(Generic[T]):
             yield from client.messages(self)
 
     def _items(self, messages: Sequence[Message]) -> Iterable[Any]:
-        """Return what becomes of each message; None for one that is dropped."""
+        """Return the item of each message; None for one that is dropped."""
         records = list(map(_RECORD, zip(*self._columns(messages), strict=True)))
         return self._called("the record", self.making.projection, messages, records)
 
@@ -403,7 +403,7 @@ class KafkaRange(Generic[T]):
     def _called(
         self, part: str, fn: Callable[[Any], Any] | None, messages: Sequence[Message], values: Iterable[Any]
     ) -> Iterable[Any]:
-        """Return what a function makes of each value; a None stays None. A failure says where the message stands."""
+        """Return the results of a function for each value; a None stays None. A failure names the message's place."""
         if fn is None:
             return values
         made: list[Any] = []

@@ -129,7 +129,7 @@ class ProducerClient:
 
 
 class MessageProducer:
-    """Hands messages to a producer, and knows what became of them."""
+    """Passes messages to a producer, and knows their delivery."""
 
     def __init__(self, client: ProducerClient, settings: KafkaSettings, topic: str, label: str) -> None:
         self._client = client
@@ -184,7 +184,7 @@ class MessageProducer:
             raise SinkUnavailableError(self._settings.without_secrets(unknown))
 
     def _heard(self, serve: Callable[[float], int], seconds: float) -> int:
-        """Let the producer say what became of messages; return what `serve` does."""
+        """Let the producer report deliveries; return the result of `serve`."""
         from confluent_kafka import KafkaException
 
         try:
@@ -210,7 +210,7 @@ class MessageProducer:
         return self._fatal() or self._failed or str(error)
 
     def _fatal(self) -> KafkaError | None:
-        """Return why a producer can do nothing more: it refuses for that whatever it is asked for; None if it can.
+        """Return why a producer can do nothing more: it refuses every call for that; None if it can.
 
         It throws away its messages a moment before it says so.
         """
@@ -237,7 +237,7 @@ class MessageProducer:
 def failure(
     settings: KafkaSettings, label: str, reason: KafkaError | str, said: str = "", place: str = ""
 ) -> SinkError:
-    """Return an error that names the sink, the cluster and the partition, and what a client has said.
+    """Return an error that names the sink, the cluster and the partition, and has the client's message.
 
     It is a SinkTakenError if another process has begun a transaction of the job, and so ended the one of this process;
     and a SinkUnavailableError if to try again may help.
@@ -386,7 +386,7 @@ class Transactions:
             raise
 
     def _begun(self) -> ProducerClient:
-        """Return a producer that has cut off those before it, and has finished or given up what they began."""
+        """Return a producer that has fenced earlier ones, and has finished or aborted their transactions."""
         if self._client is None:
             fixed = {"transactional.id": f"dstream-{self._topic}-{self._job}", "enable.idempotence": True}
             made = ProducerClient(self._settings.for_client(_TRANSACTIONAL, fixed))

@@ -67,7 +67,7 @@ class KafkaSettings:
         return str(dict(self.items)[_SERVERS])
 
     def for_client(self, defaults: Mapping[str, Any], fixed: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what a client is made with: the user's settings between our `defaults` and what is `fixed`.
+        """Return the settings of a client: the user's between our `defaults` and the `fixed` ones.
 
         Raises:
             SetupError: a secret that a setting refers to is not in this process.
@@ -76,7 +76,7 @@ class KafkaSettings:
         return {**_QUIET, **defaults, **settings, **fixed}
 
     def without_secrets(self, text: str) -> str:
-        """Return what a client says, without the value of any setting that could be a secret."""
+        """Return a client's message, without the value of any setting that could be a secret."""
         for name, value in self.items:
             secret = _secret(value)
             if name not in _PUBLIC and len(secret) > 3:
@@ -88,7 +88,7 @@ class KafkaSettings:
 
 
 def _secret(value: Any) -> str:
-    """Return what a setting means here, if it is a text; a reference that leads to nothing means nothing."""
+    """Return the meaning of a setting here, if it is a string; a reference that leads to nothing means nothing."""
     if not is_reference(value):
         return value if isinstance(value, str) else ""
     try:
@@ -160,7 +160,7 @@ def checked_topic(topic: Any, argument: str) -> str:
 
 
 class ClusterClient:
-    """A client of the library, and what it has reported beside its answers.
+    """A client of the library, and its reports beside its answers.
 
     A call that fails says only that nobody answers: that a name does not resolve, or that a password is wrong, is
     reported aside (confluent-kafka 2.16).
@@ -181,11 +181,11 @@ class ClusterClient:
         self.client = AdminClient(settings.for_client({}, {"error_cb": hear}))
 
     def forget(self) -> None:
-        """Let go of what was reported so far, which belongs to earlier calls."""
+        """Forget the reports so far, which belong to earlier calls."""
         self.client.poll(0)
         self._heard.clear()
 
     def said(self) -> str:
-        """Return what was reported last; nothing if nothing was."""
+        """Return the last report; nothing if there is none."""
         self.client.poll(0)
         return self._heard[-1] if self._heard else ""

@@ -65,7 +65,7 @@ class KafkaJob:
 
     @property
     def name(self) -> str:
-        """The list that holds what is staged: one for each job of a name, one for each run without."""
+        """The list of staged messages: one for each job of a name, one for each run without."""
         return f"to_kafka-{self.topic}-{sha256(self.job.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
 
     @property
@@ -104,7 +104,7 @@ class KafkaJob:
         self._clean(staged.run)
 
     def _clean(self, run: str) -> None:
-        """Remove what was published, and all traces of a run without a name. The list of a job of a name stays."""
+        """Remove published messages, and all traces of a run without a name. The list of a job of a name stays."""
         if not self.is_named:
             self.transactions.forget()
         if self._begun is not None:
@@ -119,7 +119,7 @@ class KafkaJob:
                 found.store.destroy()
 
     def abort(self) -> None:
-        """Remove what the tasks of this run have staged."""
+        """Remove the messages staged by this run's tasks."""
         with suppress(Exception):
             if self._begun is not None:
                 self._begun[1].abort()
@@ -147,7 +147,7 @@ class StagingWriter:
     inner: Writer
 
     def write(self, items: Iterator[Any]) -> Iterator[Receipt]:
-        """Give what the list gives, each with the run, and at last the number of messages."""
+        """Yield the receipts of the list, each with the run, and at last the number of messages."""
         counted = [0]
         for receipt in self.inner.write(self._blocks(iter(items), counted)):
             yield [self.run, self.turn, 0, receipt]
@@ -198,7 +198,7 @@ def _unpacked(block: Any) -> list[Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Staged:
-    """What receipts say."""
+    """The contents of receipts."""
 
     run: str
     turn: int
@@ -252,7 +252,7 @@ Guarantee = Literal["exactly-once", "at-least-once"]
 
 @dataclass(frozen=True, slots=True, repr=False)
 class KafkaSink(Generic[T]):
-    """What `to_kafka` returns.
+    """Result of `to_kafka`.
 
     Attributes:
         label: the reducer as the user wrote it.
@@ -325,7 +325,7 @@ class KafkaTarget:
 
 @dataclass(frozen=True, repr=False)
 class PassingKafkaSink(ImmediateSink[T]):
-    """What `to_kafka(..., guarantee="at-least-once")` returns."""
+    """Result of `to_kafka(..., guarantee="at-least-once")`."""
 
     writer: MessageWriter
 

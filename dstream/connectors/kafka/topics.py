@@ -57,7 +57,7 @@ class TopicOffsets:
         return [(name, number) for name in self._names(sorted(found)) for number in found[name]]
 
     def ids(self) -> dict[str, str]:
-        """Return what the cluster knows each topic by: one that is made anew under its name has another id.
+        """Return the cluster's identity of each topic: one that is made anew under its name has another id.
 
         Topics are left out whose cluster does not say it: one before Kafka 2.8, and one that Kafka's client plays.
 
@@ -349,7 +349,7 @@ class KafkaTopics(NamesOfStreams, Generic[T]):
 
 
 class RecordTopics(KafkaTopics[KafkaRecord[Any, Any]]):
-    """What `kafka` returns without a projection: its items are records, which say their time."""
+    """Result of `kafka` without a projection: its items are records, which have their time."""
 
     __slots__ = ()
 
@@ -359,7 +359,7 @@ class RecordTopics(KafkaTopics[KafkaRecord[Any, Any]]):
 
 
 class ProjectedTopics(KafkaTopics[T]):
-    """What `kafka` returns with a projection, whose items do not say the time that their records had."""
+    """Result of `kafka` with a projection, whose items do not have the time of their records."""
 
     __slots__ = ()
 
@@ -372,7 +372,7 @@ def _name(place: Place) -> str:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class KafkaUpToLatest(NamesOfStreams, Generic[T]):
-    """What `kafka(..., until="latest")` returns.
+    """Result of `kafka(..., until="latest")`.
 
     Attributes:
         topics: the same without an end.

@@ -95,7 +95,7 @@ class Database:
 
     @contextmanager
     def refusals(self, is_connecting: bool = False) -> Iterator[None]:
-        """Turn what the database or its driver refuses into an error that names the call.
+        """Turn refusals of the database or its driver into an error that names the call.
 
         It says that the database is unavailable if to try again may help. No function of the user's belongs into the
         block.
@@ -110,7 +110,7 @@ class Database:
             raise kind(f"{self.call}: {self.words(error)}") from error
 
     def words(self, error: Any) -> str:
-        """Return what a database says, in one line."""
+        """Return the message of a database, in one line."""
         original = getattr(error, "orig", None) or error
         scrub(original, self.url)
         words = without_secrets(" ".join(str(original).split())) or type(original).__name__
@@ -310,7 +310,7 @@ def _check_union(union: UnionField, value: Any, stored: Any, columns: tuple[Stag
 
 
 def _returned(column: StagedColumn, value: Any) -> Any:
-    """Return what a driver makes of a value, as far as it may have another type."""
+    """Return a driver's value with its type, as far as the driver may return another one."""
     expected = _python_type(column.type)
     if isinstance(value, bool) or not isinstance(value, int | float | decimal.Decimal):
         return int(value) if isinstance(value, bool) and column.keeps_floats else value
@@ -322,7 +322,7 @@ def _returned(column: StagedColumn, value: Any) -> Any:
 
 
 def _bound(column: StagedColumn, value: Any) -> Any:
-    """Return what the driver gets: SQLite has no type for moments, and texts keep their zones."""
+    """Return the argument for the driver: SQLite has no type for moments, and texts keep their zones."""
     if not column.has_texts_of_moments or value is None:
         return value
     if type(value) is datetime.date:
@@ -360,7 +360,7 @@ def _check(column: StagedColumn, value: Any) -> None:
 
 
 def _changed(column: StagedColumn, value: Any) -> str | None:
-    """Return what a column of numbers takes, and what the value is, if another one would come back."""
+    """Return the type of a column of numbers, and the value, if another one would come back."""
     try:
         expected = column.type.python_type
     except NotImplementedError:
@@ -379,7 +379,7 @@ def _changed(column: StagedColumn, value: Any) -> str | None:
 
 
 def _is_float(value: Any) -> bool:
-    """Say whether a number is what Python shows of a float."""
+    """Return whether a number is one that Python shows of a float."""
     try:
         return bool(decimal.Decimal(repr(float(value))) == value)
     except (ArithmeticError, TypeError, ValueError):
@@ -387,7 +387,7 @@ def _is_float(value: Any) -> bool:
 
 
 def _misfit(kind: Any, value: Any, keeps_zones: bool = False) -> str | None:
-    """Return what a type takes, and what the value is, if that is something else."""
+    """Return the values of a type, and the value, if that is another one."""
     try:
         expected = kind.python_type
     except NotImplementedError:

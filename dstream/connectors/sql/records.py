@@ -45,7 +45,7 @@ Maker = Callable[[Sequence[Any], int], list[Any]]
 
 
 def rows_of(kind: Any) -> Rows:
-    """Return what makes a `kind` of each row; None: named tuples.
+    """Return a function that makes a `kind` of each row; None: named tuples.
 
     Raises:
         TypeError: it is no dataclass, named tuple, TypedDict, attrs class or pydantic model, or a field is of a type
@@ -62,7 +62,7 @@ def rows_of(kind: Any) -> Rows:
 def _native(
     name: str, fitting: type | None, form: Decoder, is_required: bool
 ) -> tuple[str, type | None, Decoder, bool]:
-    """Return a field that takes what drivers make: dates and decimals as they are, and 0 and 1 for truth values."""
+    """Return a field for the values of drivers: dates and decimals as they are, and 0 and 1 for truth values."""
     if isinstance(form, OptionalDecoder):
         return name, fitting, OptionalDecoder(_native(name, fitting, form.form, is_required)[2]), is_required
     inner = form.forms if isinstance(form, UnionDecoder) else (form,)
@@ -99,7 +99,7 @@ def unions_of_rows(kind: Any) -> tuple[UnionField, ...]:
 
 @dataclass(frozen=True)
 class Native:
-    """Takes what a driver has made, and what a text or a number of the database stands for."""
+    """Decoder of a driver's values, and of strings or numbers of the database that represent others."""
 
     form: Decoder
     made_before: frozenset[type]
@@ -107,7 +107,7 @@ class Native:
 
     @property
     def expected(self) -> str:
-        """What is expected, in a word."""
+        """The expected type, in a word."""
         return self.form.expected
 
     def made(self, value: Any) -> Any:
@@ -129,7 +129,7 @@ class Rows:
     form: ItemDecoder | None
 
     def maker(self, names: tuple[str, ...], call: str) -> Maker:
-        """Return what makes items of rows with these columns.
+        """Return a function that makes items of rows with these columns.
 
         Raises:
             SourceError: a name stands there twice, or means two fields of a named tuple; a field has no column.

@@ -138,7 +138,7 @@ class SqlJob:
                 connection.commit()
 
     def abort(self) -> None:
-        """Remove what the tasks of this run have staged."""
+        """Remove the rows staged by this run's tasks."""
         with suppress(Exception), self.writer.database.connected() as connection:
             swept(connection, self.writer.table, frozenset({self.writer.run}))
             self._forget(connection)
@@ -195,7 +195,7 @@ OnConflict = Literal["fail", "update", "ignore"]
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SqlSink(Replaceable, Generic[T]):
-    """What `to_sql` returns.
+    """Result of `to_sql`.
 
     Attributes:
         columns: those that are written; None: all.

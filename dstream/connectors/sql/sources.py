@@ -45,7 +45,7 @@ class Ranges:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SqlRows(NamesOfStreams):
-    """What `sql_rows` returns."""
+    """Result of `sql_rows`."""
 
     database: Database
     query: str
@@ -130,7 +130,7 @@ class SqlSplit:
                 before += len(fetched)
 
     def read_past(self, misread: Callable[[Misread], Iterable[Any]]) -> Iterator[Any]:
-        """Give the items, and in the place of a row with a value that Python does not have what `misread` gives."""
+        """Yield the items, and the result of `misread` in the place of a row with a value that Python does not have."""
         database, before, lost = self.database, 0, list[LostValue]()
         with database.connected() as connection, closing(self._result(connection, ROWS, lost)) as result:
             columns = tuple(result.keys())
@@ -206,7 +206,7 @@ class SqlSplit:
         return result
 
     def _unread(self, before: int, error: Exception) -> SourceError | None:
-        """Return what to say of a row with a value that Python does not have; None if the failure is another one.
+        """Return the error of a row with a value that Python does not have; None if the failure is another one.
 
         Drivers do not say which row it is (psycopg 3.3, sqlite3), so they are asked again, for one row at a time.
         """
@@ -236,7 +236,7 @@ ONLY = "rows"
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SqlChanges(NamesOfStreams):
-    """What `sql_changes` returns. An offset has the values of the last row that was read, or none.
+    """Result of `sql_changes`. An offset has the values of the last row that was read, or none.
 
     Attributes:
         columns: that order the rows.

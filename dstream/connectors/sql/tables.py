@@ -58,7 +58,7 @@ class Table(NamedTuple):
 
 
 def run_name() -> str:
-    """Return what the names of the staged tables of a run begin with."""
+    """Return the common prefix of the names of a run's staged tables."""
     return f"dstream_{int(time.time()):08x}_{uuid.uuid4().hex[:16]}"
 
 
@@ -138,14 +138,14 @@ def epochs_table(table: Table) -> sa.Table:
 
 
 def staged_tables(connection: sa.Connection, table: Table) -> list[re.Match[str]]:
-    """Return the names of what tasks have filled and nobody has removed."""
+    """Return the names of staged tables that nobody has removed."""
     import sqlalchemy as sa
 
     return list(filter(None, map(STAGED.fullmatch, sa.inspect(connection).get_table_names(table.schema))))
 
 
 def swept(connection: sa.Connection, table: Table, runs: frozenset[str] = frozenset()) -> None:
-    """Remove what these runs have staged, and what others did a week ago and nobody committed; raises nothing."""
+    """Remove the tables of these runs, and uncommitted ones of others that are a week old; raises nothing."""
     import sqlalchemy as sa
     from sqlalchemy.exc import SQLAlchemyError
 
@@ -179,7 +179,7 @@ def conflict(
     target: sa.Table,
     columns: Sequence[StagedColumn],
 ) -> SinkError | None:
-    """Return what to say of rows that were refused for a value that may be there once; None: it was something else.
+    """Return the error of rows refused for a value that may be there once; None: it was something else.
 
     Args:
         database: names the call.

@@ -84,7 +84,7 @@ class LastGroups:
 
 
 def last_groups(end: Write, compiling: Compiling) -> LastGroups | None:
-    """Return what the tasks of a write can make of a graph; None: its processors give what is written.
+    """Return the groups that the tasks of a write can finish; None: the graph's processors emit the output.
 
     Args:
         end: a write of entries, as they come, into a map.
@@ -107,7 +107,7 @@ def last_groups(end: Write, compiling: Compiling) -> LastGroups | None:
 
 
 def _arriving(blocks: Chain, before: ProcessorGraph, compiling: Compiling) -> Items:
-    """Return the items of the edge into the vertices: of a source, or of what is left of the graph."""
+    """Return the items of the edge into the vertices: of a source, or of the rest of the graph."""
     graph = blocks.upstream
 
     def compiled(node: Node, inputs: Sequence[Items]) -> Items:
@@ -121,7 +121,7 @@ def _arriving(blocks: Chain, before: ProcessorGraph, compiling: Compiling) -> It
 
 
 def _parts(blocks: Chain, items: Items, found: LastVertices, receipts: Op, compiling: Compiling) -> Items:
-    """Return what the senders have of each key, counted as what the vertices receive and send."""
+    """Return the senders' part of each key, counted as the input and output of the vertices."""
     first, groups = found.first, groups_of(found.first)
     node = Aggregate((blocks,), groups.operation, (groups.reduction,), True, None, step=first.step)
     arriving = piped(items, None, GroupInput(first.name, receipts, first.step))
@@ -190,7 +190,7 @@ def _(end: Collect, compiling: Compiling) -> Ending:
 def _collector_read(
     collector: Collector[Any, Any, Any], compiling: Compiling
 ) -> tuple[Collector[Any, Any, Any], Sequence[Evaluation]]:
-    """Return a collector with what its functions give, if columns can take it, and what was decided of each."""
+    """Return a collector with its functions read, if columns can take it, and the decision on each."""
     if not compiling.facts.reads_functions:
         return collector, ()
     return collector_read(collector, compiling.namespaces, is_verified=compiling.facts.columns == "verify")

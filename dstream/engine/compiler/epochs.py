@@ -96,7 +96,7 @@ def _sources(items: Sequence[Input | SourceSplits]) -> Iterator[SourceSplits]:
 
 @dataclass(frozen=True, eq=False)
 class WhereStateIs(Wide):
-    """What tasks have for a shard meets where the shard is."""
+    """The inputs of a shard meet in the process that has the shard."""
 
     node: OverEpochs
     receipts: Op

@@ -54,7 +54,7 @@ _KEY, _VALUE = Indexed(_ITEM, Constant(0)), Indexed(_ITEM, Constant(1))
 
 
 def read_around(fn: Any, namespaces: Namespaces | None) -> Expression | Unreadable:
-    """Return what a function of dstream's gives, which says by `around` what it does with one of the user's."""
+    """Return the expression of a function of dstream's, which describes by `around` its use of one of the user's."""
     around = getattr(type(fn), "around", None)
     if around is None:
         return Unreadable("stands in a call that does more with each item")
@@ -84,7 +84,7 @@ def _entry(key: Expression, value: Expression) -> Expression:
 
 
 def _starred(fn: Callable[..., Any], namespaces: Namespaces | None) -> Expression | Unreadable:
-    """Return what `fn(*item)` gives for tuples of as many members as `fn` has parameters."""
+    """Return the expression of `fn(*item)` for tuples of as many members as `fn` has parameters."""
     if type(fn) is not FunctionType:
         return Unreadable("takes an item apart for what is no lambda or def")
     size = fn.__code__.co_argcount
@@ -95,7 +95,7 @@ def _starred(fn: Callable[..., Any], namespaces: Namespaces | None) -> Expressio
 
 
 class Reading(NamedTuple):
-    """A step as the compiler has read it, and what it has decided of its function; None if no task calls one."""
+    """A step as the compiler has read it, and the decision on its function; None if no task calls one."""
 
     op: Op
     decided: Evaluation | None
@@ -121,7 +121,7 @@ def read_op(op: Op, namespaces: Namespaces | None = None, *, is_verified: bool =
 
 
 def step_evaluation(op: Op, expression: Expression | None, *, is_verified: bool = False) -> StepEvaluation:
-    """Decide how tasks evaluate the function of a step, given what it gives."""
+    """Decide how tasks evaluate the function of a step, by its expression."""
     obstacle = obstacle_to_step(op, Argument(0) if op.fn is unchanged else expression)
     if expression is None:
         return StepEvaluation(obstacle=obstacle)
@@ -136,7 +136,7 @@ _WORTH_INLINING = frozenset({FunctionType, functools.partial, itemgetter, attrge
 def collector_read(
     collector: Collector[Any, Any, Any], namespaces: Namespaces | None = None, *, is_verified: bool
 ) -> tuple[Collector[Any, Any, Any], tuple[Evaluation, ...]]:
-    """Return a collector with what its functions give, if columns can take it, and what was decided of each of them.
+    """Return a collector with its functions read, if columns can take it, and the decision on each of them.
 
     A collector that columns cannot take has nothing of columns any more.
     """
@@ -153,7 +153,7 @@ def collector_read(
 def _decided(
     collector: Collector[Any, Any, Any], *, is_read: bool, readings: dict[int, Expression | Unreadable]
 ) -> Iterator[Evaluation]:
-    """Give what was decided of each function: columns take all of them, or none."""
+    """Yield the decision on each function: columns take all of them, or none."""
     for name, fn in collector.functions:
         found = readings.get(id(fn))
         if is_read:
@@ -166,7 +166,7 @@ def _decided(
 
 
 def called(functions: Iterable[tuple[str, Callable[..., Any]]], obstacle: str) -> Iterator[Evaluation]:
-    """Give what is decided of functions that are called for each item whatever they do, since the obstacle is there."""
+    """Yield the decision on functions that are called for each item, since the obstacle is there."""
     return (Evaluation(name, obstacle=obstacle) for name, _ in functions)
 
 
@@ -187,7 +187,7 @@ def _read(
 def _read_of(
     known: InColumns, namespaces: Namespaces | None, readings: dict[int, Expression | Unreadable]
 ) -> Expression | Unreadable:
-    """Return what is taken of an item, behind all that it goes through before, and note what each function gives."""
+    """Return the value taken of an item, behind all steps before, and record the expression of each function."""
     found: Expression | Unreadable = Argument(0)
     if known.of is not None:
         found = readings[id(known.of)] = _function_read(known.of, namespaces)
@@ -202,7 +202,7 @@ def _read_of(
 def key_in_columns(
     key: Callable[[Any], Any] | None, condition: str, namespaces: Namespaces | None = None, *, is_verified: bool
 ) -> tuple[KeyInColumns, tuple[Evaluation, ...]]:
-    """Return what is known of a key function, and what was decided of it; None gives each item itself.
+    """Return the facts known of a key function, and the decision on it; None is each item itself.
 
     Args:
         key: the function.
@@ -222,7 +222,7 @@ def key_in_columns(
 
 
 def read_step(op: Op, namespaces: Namespaces | None = None) -> Expression | Unreadable | None:
-    """Return what the function of a step gives, or why it is not known; None if a task calls no function of the user's.
+    """Return the expression of a step's function, or why it is unknown; None if a task calls none of the user's.
 
     A step that looks after its failures calls its function: what failed is known by the exception alone.
     """
@@ -242,7 +242,7 @@ def read_step(op: Op, namespaces: Namespaces | None = None) -> Expression | Unre
 
 
 def _function_read(fn: Callable[..., Any], namespaces: Namespaces | None) -> Expression | Unreadable:
-    """Return what a function gives of an item: one of the user's, or that of the keys or values of entries."""
+    """Return the expression of a function of an item: one of the user's, or that of the keys or values of entries."""
     if fn is key_of or fn is value_of:
         return entry_read("key" if fn is key_of else "value")
     return read(fn, 1, namespaces)

@@ -121,7 +121,7 @@ class Ahead(Wide):
 
 
 def gives_windows(kind: ByPlace[Any, Any], *, in_several: bool = False) -> OutputFormat:
-    """Return in what the windows stand that each partition makes of its own items and of some behind them.
+    """Return the format of the windows that each partition makes of its own items and of some behind them.
 
     Args:
         kind: of the gatherer.

@@ -94,7 +94,7 @@ def _(node: Chain, inputs: Sequence[Items], compiling: Compiling) -> Items:
 
 
 def ops_on_workers(node: Chain, compiling: Compiling) -> tuple[tuple[Op, ...], Chain, tuple[Evaluation | None, ...]]:
-    """Return the steps of a chain as tasks run them, the chain as it was read, and what was decided of its functions.
+    """Return the steps of a chain as tasks run them, the chain as it was read, and the decisions on its functions.
 
     What stays in the caller's process is left out: actions, and where dead letters go.
     """
@@ -108,7 +108,7 @@ def ops_on_workers(node: Chain, compiling: Compiling) -> tuple[tuple[Op, ...], C
 
 
 def chain_read(node: Chain, compiling: Compiling) -> tuple[Chain, tuple[Evaluation | None, ...]]:
-    """Return a chain with what its functions give, as far as they can be read, and what was decided of each."""
+    """Return a chain with its functions read, as far as possible, and the decision on each."""
     if not compiling.facts.reads_functions:
         return node, ()
     is_verified = compiling.facts.columns == "verify"
@@ -127,7 +127,7 @@ def nothing(items: Iterator[Any], task: Task) -> Iterator[Any]:
 
 
 def in_the_caller(op: Op, compiling: Compiling, channel: int | None = None) -> Op:
-    """Return a step whose function stays in the caller's process, which calls it with what tasks send on a channel.
+    """Return a step whose function stays in the caller's process, which calls it with rows that tasks send.
 
     Args:
         op: the step.
@@ -145,7 +145,7 @@ _FIRST_OF_OURS = 2**20
 
 
 def _elsewhere(item: Any) -> None:
-    """Stand for what is called in the caller's process, such as the action of a `peek`."""
+    """Placeholder for a function called in the caller's process, such as the action of a `peek`."""
 
 
 @compile_node.register
@@ -251,14 +251,14 @@ def calls_on_branches(end: Several) -> list[str]:
 
 
 def _ops(end: Write, compiling: Compiling) -> tuple[tuple[Op, ...], tuple[Evaluation | None, ...]]:
-    """Return the steps between the fork and an end, and what was decided of each."""
+    """Return the steps between the fork and an end, and the decision on each."""
     chains = [node for node in reversed(_upstreams(end)) if isinstance(node, Chain)]
     found = [ops_on_workers(node, compiling) for node in chains]
     return tuple(op for ops, _, _ in found for op in ops), tuple(each for *_, decided in found for each in decided)
 
 
 def _upstreams(end: Write) -> list[Node]:
-    """Return what an end reads from, up to the fork."""
+    """Return the inputs of an end, up to the fork."""
     line: list[Node] = [end.upstream]
     while isinstance(line[-1], Chain | Hint):
         line.append(line[-1].upstream)

@@ -169,7 +169,7 @@ def _(node: Aggregate, inputs: Sequence[Items], compiling: Compiling) -> Items:
 
 
 def partials(node: Aggregate, inputs: Sequence[Items], compiling: Compiling) -> Items:
-    """Return what the tasks of all inputs have for an aggregate before anything moves, as (keys, containers)."""
+    """Return the containers of all inputs' tasks before the shuffle, as (keys, containers)."""
     node, decided = _read(node, compiling)
     return _partials(node, decided, inputs, compiling, items_may_travel=False)
 
@@ -196,7 +196,7 @@ def _partials(
 
 
 def _read(node: Aggregate, compiling: Compiling) -> tuple[Aggregate, Sequence[Sequence[Evaluation]]]:
-    """Return an aggregate with what its reductions' functions give, as far as columns can take that.
+    """Return an aggregate with the functions of its reductions read, as far as columns can take them.
 
     Beside it stands what was decided of the functions, for each input.
     """
@@ -226,7 +226,7 @@ class ByKey(Wide):
 
 
 def _given_by_groups(node: Aggregate) -> OutputFormat:
-    """Return in what groups stand, and the entries made of them: in columns, if the tasks count or add up there."""
+    """Return the format of groups, and of the entries made of them: in columns, if the tasks count or add up there."""
     reduction, known = node.reductions[0], node.reductions[0].on_columns()
     if not node.is_keyed or reduction.keyed is None:
         return one_by_one()

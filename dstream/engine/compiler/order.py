@@ -64,7 +64,7 @@ def _(node: Limit, inputs: Sequence[Items], compiling: Compiling) -> Items:
 
 
 def is_generated(node: Node) -> bool:
-    """Say whether each partition of `node` is endless by itself: what `generate` makes, step by step."""
+    """Return whether each partition of `node` is endless by itself: a `generate`, step by step."""
     while isinstance(node, Chain | Hint):
         node = node.upstream
     return isinstance(node, Read) and not (node.source.bounded or node.source.ordered)
@@ -116,7 +116,7 @@ class _Counted:
         return self.left <= 0
 
     def found_in(self, source: int) -> tuple[Place, ...]:
-        """Return what is reported of a partition in which it is found."""
+        """Return the report of a partition in which it is found."""
         return ((source, 0, ITEMS, self.left),)
 
 
@@ -127,7 +127,7 @@ class _Marked:
     is_found: bool = False
 
     def found_in(self, source: int) -> tuple[Place, ...]:
-        """Return what is reported of a partition in which it is found."""
+        """Return the report of a partition in which it is found."""
         return ((source, 0, STOPPED, 0),)
 
 
@@ -137,14 +137,14 @@ class FirstItems(_Counted):
     reads_rest = False
 
     def after(self, size: int, mark: int | None) -> tuple[Prefix, tuple[int, int | None] | None]:
-        """Return what is left behind a partition, and the range of its items that is wanted."""
+        """Return the rest behind a partition, and the range of its items that is wanted."""
         if self.is_found:
             return self, None
         return FirstItems(self.left - size), (0, min(size, self.left))
 
 
 class Behind(_Counted):
-    """What follows the first items, which are left out."""
+    """The items behind the first ones, which are left out."""
 
     reads_rest = True
 
@@ -328,7 +328,7 @@ class Sort(Wide):
 
 
 def _columns(node: Sorted | Top, facts: ClusterFacts) -> tuple[KeyInColumns | None, tuple[Evaluation, ...]]:
-    """Return how the keys may stand in columns, and what was decided of their function; None: the user wants none."""
+    """Return the column form of the keys, and the decision on their function; None: the user wants none."""
     if not facts.reads_functions:
         return None, ()
     condition = _NUMBERS if isinstance(node, Sorted) else f"{_NUMBERS}, or texts"

@@ -174,7 +174,7 @@ class Meet:
         return Rows((Taken(self.kept[is_left]),), None, read_buckets, is_ordered=False, why=why)
 
     def _beside(self, is_left: IsLeft) -> Iterator[Input]:
-        """Give an input without items that hands on what came beside those of a side that is not read again."""
+        """Yield an input without items that passes on the side rows of a side that is not read again."""
         if is_left in self.beside:
             yield Rows((Taken(self.kept[is_left], vertices.BESIDE_AND_WATERMARKS),), None)
 
@@ -195,7 +195,7 @@ class Meet:
         return Done(piped((met,), node, functools.partial(meet, self.targets), does, gives=self._gives()))
 
     def _gives(self) -> OutputFormat:
-        """Return in what the results stand: entries are made one by one; a side of which some stay may stay so."""
+        """Return the format of the results: entries are made one by one; a side of which some stay may stay so."""
         if not isinstance(self.node, SemiJoin):
             return one_by_one("an operation on two streams gives items one by one")
         if not self.facts.reads_functions or not all(side.has_keys_in_columns for side in sides_of(self.node)):
@@ -203,7 +203,7 @@ class Meet:
         return only_if("all keys are of one type, int or str")
 
     def _meeting(self) -> tuple[bool, str, Callable[..., Any]]:
-        """Return whether the left side comes first where both meet, what happens there in words, and what does it."""
+        """Return whether the left side comes first where both meet, the work there in words, and its function."""
         node, step = self.node, self.node.step
         match node:
             case CoGroup():
@@ -241,7 +241,7 @@ class Meet:
         return Vertex(self._items(is_left), sink, self.node.step, is_kept, first, does, decided=self._keys_of(is_left))
 
     def _keys_of(self, is_left: IsLeft) -> Sequence[Evaluation]:
-        """Return what was decided of the functions that take the items of a side."""
+        """Return the decisions on the functions that take the items of a side."""
         return [each for each in called_by(self.node, self.facts) if each.name.startswith(_name(is_left))]
 
     def _items(self, is_left: IsLeft) -> Items:

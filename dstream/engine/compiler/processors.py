@@ -61,7 +61,7 @@ __all__ = ["Combining", "called_in_graph", "in_parts", "with_first_stages"]
 
 
 def called_in_graph(graph: VertexGraph, facts: ClusterFacts) -> tuple[Evaluation, ...]:
-    """Return what is decided of the functions of a graph, or of a part of one; nothing if none is read."""
+    """Return the decisions on the functions of a graph, or of a part of one; nothing if none is read."""
     if not facts.reads_functions:
         return ()
     return tuple(Evaluation(name, obstacle="processors take items one by one") for name in dict.fromkeys(_names(graph)))
@@ -81,7 +81,7 @@ def _of_edge(edge: GraphEdge) -> Iterable[str]:
 
 
 def _of_maker(made: Any) -> Iterator[str]:
-    """Give the names of the functions of what makes processors: a supplier, or a function."""
+    """Yield the names of the functions of a maker of processors: a supplier, or a function."""
     given = _given(made)
     if given is None:
         yield "processor"  # The user has written it.
@@ -100,7 +100,7 @@ def _is_made_by(made: Any, name: str) -> bool:
 
 
 def _given(value: Any) -> Mapping[str, Any] | None:
-    """Return what one of ours was made of, by name; None: the user's own."""
+    """Return the arguments of one of our makers, by name; None: the user's own."""
     if isinstance(value, functools.partial) and is_ours(value.func):
         return inspect.signature(value.func).bind_partial(*value.args, **value.keywords).arguments
     if not is_ours(value):
@@ -111,7 +111,7 @@ def _given(value: Any) -> Mapping[str, Any] | None:
 
 
 def _names_in(name: str, value: Any) -> Iterator[str]:
-    """Give the names of the functions in what a processor of ours was made of."""
+    """Yield the names of the functions among the arguments of a processor of ours."""
     if isinstance(value, Collector):
         yield from (each for each, _ in value.functions)
     elif isinstance(value, AggregateOperation):
@@ -182,7 +182,7 @@ def _shared(
 
 
 def _gathers(edge: GraphEdge, vertex: GraphVertex, stages: TwoStages) -> bool:
-    """Say whether an edge brings all items of a key to one processor, and what was accumulated of them as well."""
+    """Return whether an edge brings all items of a key to one processor, and their containers as well."""
     if edge.order is not None:
         return False
     if vertex.parallelism == 1:
@@ -348,7 +348,7 @@ class _Cutting:
         return sorted({self._part_of[end] for end in ends if end in self._part_of})
 
     def _senders_of(self, part: VertexGraph) -> dict[_Sender, int]:
-        """Return what leads to a part, and what its first task has as its source: by priority, as they are read."""
+        """Return the senders to a part, and the number of its first task's source: by priority, as they are read."""
         found: dict[_Sender, int] = {}
         first = 0
         for edge in sorted(part.inlets, key=lambda each: each.priority):
@@ -412,7 +412,7 @@ class _Cutting:
         return piped(items, self._node, runs, does, called_in_graph(part, self._facts))
 
     def _read_by_part(self, number: int) -> Items | None:
-        """Return what the tasks of a part read of sources themselves; None: it has to come from other tasks.
+        """Return the sources that the tasks of a part read themselves; None: they come from other tasks.
 
         Each task reads some of the splits that there are: where any processor may get an item, nothing has to move, as
         long as there are splits for all of them, and no core that could read stands still.
@@ -438,7 +438,7 @@ class _Cutting:
         return Taken(Vertex(blocks, sink, self._node.step, first=first))
 
     def _of_part(self, part: int, reader: int, vertices: Mapping[int, Vertex]) -> Taken:
-        """Return what a part before this one sends here."""
+        """Return the output that a part before this one sends here."""
         readers = self._readers(part)
         if not vertices[part].is_kept:
             return Taken(vertices[part])
@@ -452,7 +452,7 @@ def _to_each_processor(tasks: tuple[Piece, ...]) -> Callable[[int], Operation]:
 
 
 class _Sender(NamedTuple):
-    """What leads to a part: an input of the graph, or another part."""
+    """A sender to a part: an input of the graph, or another part."""
 
     is_input: bool
     number: int

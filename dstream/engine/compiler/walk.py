@@ -47,7 +47,7 @@ ColumnMode: TypeAlias = Literal["auto", "off", "verify"]
 
 @dataclass(frozen=True)
 class ClusterFacts:
-    """What a graph depends on besides its plan.
+    """The facts that a graph depends on besides its plan.
 
     Attributes:
         parallelism: in how many partitions sources are divided.
@@ -76,7 +76,7 @@ class ClusterFacts:
         return self.parallelism == 1
 
     def targets(self, partitions: int) -> int:
-        """Return in how many partitions to shuffle what stands in `partitions` partitions."""
+        """Return in how many partitions to shuffle the rows of `partitions` partitions."""
         return max(1, min(partitions, max(self.parallelism, 3 * self.cores)))
 
 
@@ -112,13 +112,13 @@ class Compiling:
         return fold(node, lambda each, inputs: compile_node(each, inputs, self))
 
     def decide(self, decision: Decision) -> Pending:
-        """Add a decision, and return what stands for the inputs, or for the last job, that it will give."""
+        """Add a decision, and return a placeholder for the inputs, or for the last job, that it will return."""
         self.decisions.append(decision)
         return Pending(len(self.decisions) - 1)
 
 
 def compiled(end: End | Several, facts: ClusterFacts) -> tuple[Graph, dict[int, Action]]:
-    """Return the graph of a plan, and what `peek` steps call in this process, by their channels."""
+    """Return the graph of a plan, and the actions of `peek` steps in this process, by their channels."""
     compiling = Compiling(end, facts)
     ending = compile_end(end, compiling)
     return Graph(tuple(compiling.decisions), ending), compiling.actions
@@ -126,7 +126,7 @@ def compiled(end: End | Several, facts: ClusterFacts) -> tuple[Graph, dict[int, 
 
 @functools.singledispatch
 def compile_end(end: End | Several, compiling: Compiling) -> Ending:
-    """Return what becomes of the items before `end`."""
+    """Return the ending of the items before `end`."""
     raise UnsupportedError(f"the Spark engine does not run a plan that ends in {end!r}")
 
 
@@ -152,7 +152,7 @@ class Wide(ABC):
 
 @dataclass(frozen=True, eq=False)
 class OfOne:
-    """What decisions about one stream have in common that go on in the same way in any number of partitions."""
+    """The common part of decisions about one stream that go on in the same way in any number of partitions."""
 
     items: Items
 
@@ -235,12 +235,12 @@ def _endless_in_one_task(node: Node, items: Items) -> Items:
 
 
 def called_by(node: Node, facts: ClusterFacts) -> tuple[Evaluation, ...]:
-    """Return what is decided of the functions of an operation that takes items one by one; nothing if none is read."""
+    """Return the decisions on the functions of an operation that takes items one by one; nothing if none is read."""
     return called_as(node, [*(["fn"] if isinstance(node, CallResults) else []), *_names(node)], facts)
 
 
 def called_as(node: Node, names: Iterable[str], facts: ClusterFacts) -> tuple[Evaluation, ...]:
-    """Return the same of functions that are called so; what has to do with them names itself by its call."""
+    """Return the same of functions that are called by these names; one of its parts names itself by its call."""
     if not facts.reads_functions:
         return ()
     what = f"{_method(node.step.label)}() takes items one by one"
@@ -278,7 +278,7 @@ def _names_in(name: str, value: Any) -> Iterator[str]:
 
 
 def _of_gatherer(integrator: Any) -> Iterator[str]:
-    """Give the name of what takes items: ours may call one of the user's for them."""
+    """Yield the name of the function that takes items: ours may call one of the user's for them."""
     if not isinstance(integrator, functools.partial):
         yield from () if is_ours(integrator) else ("integrator",)
     elif any(callable(each) and not is_ours(each) for each in integrator.args):

@@ -143,12 +143,12 @@ class LocalEngine:
         return False
 
     def close(self) -> None:
-        """Let go of what `cache()` steps keep."""
+        """Release the contents of `cache()` steps."""
         self._caches.clear()
 
 
 def _items_of(end: End, task: LocalTask) -> Iterator[Any]:
-    """Return what goes into the end of a plan."""
+    """Return the items of the end of a plan."""
     if isinstance(end, Write) and ProcessorGraph in task.kinds:
         from dstream.engine.local.processors import entries_of_graph
 
@@ -169,7 +169,7 @@ _KEPT = (Cache, Fork)
 
 @functools.lru_cache(maxsize=64)
 def _register(kinds: Kinds) -> None:
-    """Load what runs operations that few plans have, which takes longer than a small plan: it registers itself."""
+    """Load the runners of rare operations, which takes longer than a small plan: they register themselves."""
     if any(issubclass(kind, TwoStreams) for kind in kinds):
         from dstream.engine.local import joins as joins
     if not kinds.isdisjoint((ProcessorGraph, OverEpochs, AssignTimestamps)):

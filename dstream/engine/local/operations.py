@@ -112,13 +112,13 @@ class LocalTask:
         self._ending.push(closing_with(close))
 
     def service(self, served: ServiceFunction, step: Step) -> Any:
-        """Return what the service of a step gives: one task is all there is, so there is one for the run."""
+        """Return the service of a step: one task is all there is, so there is one for the run."""
         if not self._services:
             self.at_end(self._services.destroy)
         return self._services.get(served, step)
 
     def ending(self) -> ExitStack:
-        """Close at the end what has to be closed, and deliver what steps with guards failed on."""
+        """Close resources at the end, and deliver the dead letters of steps with guards."""
         # No generator of `contextlib`: it sets attributes of an exception, which may refuse them.
         ending = ExitStack()
         ending.enter_context(self._recovered)
@@ -171,7 +171,7 @@ class LocalTask:
 
 
 def no_data_frames() -> UnsupportedError:
-    """Return what is raised where only Spark has tables."""
+    """Return the error where only Spark has tables."""
     return UnsupportedError("the local engine has no DataFrames: use to_arrow(), or connect() with the Spark engine")
 
 
@@ -239,7 +239,7 @@ def _(node: Concat, task: LocalTask) -> Iterator[Any]:
 
 @functools.singledispatch
 def apply(node: Node, items: Iterator[Any], task: LocalTask) -> Iterator[Any]:
-    """Return what an operation makes of the items of its first input."""
+    """Return the results of an operation for the items of its first input."""
     return operation(node)(items, task)
 
 

@@ -36,7 +36,7 @@ def _(node: OverEpochs, task: LocalTask) -> Iterator[Any]:
 
 @apply.register
 def _(node: OverEpochs, items: Iterator[Any], task: LocalTask) -> Iterator[Any]:
-    """Reduce one input after another, then let the shards take what came, and time pass."""
+    """Reduce one input after another, then let the shards process their input, and time pass."""
     inputs = [items, *(opened_later(each, task) for each in node.upstreams[1:])]
     arrivals = (reducing(node, number)(each, task) for number, each in enumerate(inputs))
     return operation(node)(chain.from_iterable(arrivals), task)

@@ -51,7 +51,7 @@ class Listed:
 
 @dataclass(frozen=True, eq=False)
 class Nothing:
-    """The caller gets None; what counts is what the tasks do."""
+    """The caller receives None; the effect is that of the tasks."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +86,7 @@ class Framed:
 
 @dataclass(frozen=True, eq=False)
 class Separated:
-    """The caller gets a list for each of several sinks, of what it gives, in encounter order."""
+    """The caller receives a list of the results of each of several sinks, in encounter order."""
 
     sinks: int
 
@@ -140,7 +140,7 @@ PartitionCount = int | None
 
 @dataclass(frozen=True)
 class Report:
-    """What a run found out of a vertex.
+    """The findings of a run about a vertex.
 
     Attributes:
         vertex: of which one.
@@ -191,7 +191,7 @@ class Ask:
 
 @dataclass(frozen=True)
 class AskForKept:
-    """A decision wants what the engine keeps of a `cache()`; if it keeps nothing, the vertex runs for that now."""
+    """A decision asks for the content of a `cache()`; if the engine has none, the vertex runs for it now."""
 
     then: PendingDecision
     node: Cache
@@ -200,7 +200,7 @@ class AskForKept:
 
 @dataclass(frozen=True)
 class Totalled:
-    """A decision wants what a function makes of rows that were reported, in the caller's process: a user's is in it.
+    """A decision asks for a total of reported rows, in the caller's process: a function of the user's is in it.
 
     Attributes:
         fn: is called in the caller's process; failures name `step`.
@@ -240,7 +240,7 @@ class PendingDecision(Protocol):
     """A decision that has asked for something."""
 
     def next(self, report: Any) -> Move:
-        """Go on with what was asked for.
+        """Continue with the requested report.
 
         That is a `Report`, the `CachedInput` of an `AskForKept`, what a function made, or what was sent.
         """
@@ -248,7 +248,7 @@ class PendingDecision(Protocol):
 
 
 class Decision(Protocol):
-    """A place where the graph goes on from what is reported.
+    """A place where the graph continues by a report.
 
     Attributes:
         inputs: what it decides about: one or two streams.

@@ -93,7 +93,7 @@ class Evaluation:
 
 @dataclass(frozen=True, slots=True)
 class InputFormat:
-    """In what the items stand that an operation gets.
+    """The format of an operation's items.
 
     Attributes:
         obstacle: why they come one by one, in words that follow "since"; empty: they stand in columns.
@@ -108,7 +108,7 @@ ONE_BY_ONE = InputFormat("the items before it come one by one")
 
 
 def together(stands: Iterable[InputFormat]) -> InputFormat:
-    """Return in what items stand that come in several ways."""
+    """Return the common format of items that come in several ways."""
     found = list(stands)
     obstacle = next((each.obstacle for each in found if each.obstacle), "")
     if obstacle:
@@ -118,7 +118,7 @@ def together(stands: Iterable[InputFormat]) -> InputFormat:
 
 @dataclass(frozen=True, slots=True)
 class OutputFormat:
-    """In what the results of an operation stand.
+    """The format of an operation's results.
 
     Attributes:
         obstacle: as of a `InputFormat`; empty: they stand in columns if the items do of which they are made.
@@ -129,7 +129,7 @@ class OutputFormat:
     conditions: tuple[str, ...] = ()
 
     def of(self, items: InputFormat) -> InputFormat:
-        """Return in what the results stand that are made of such items."""
+        """Return the format of results that are made of such items."""
         return together((items, InputFormat(self.obstacle, self.conditions)))
 
 
@@ -175,7 +175,7 @@ class OutputPort:
         return replace(self, name=f"{self.name} for partitions {start} to {stop - 1}", targets=range(start, stop))
 
     def with_beside(self) -> OutputPort:
-        """Return these rows, and what is beside the items."""
+        """Return these rows, and the side rows."""
         return replace(self, has_beside=True)
 
     def with_counts(self) -> OutputPort:
@@ -183,7 +183,7 @@ class OutputPort:
         return replace(self, channels=self.channels | {rows.COUNTS})
 
     def without_beside(self) -> OutputPort:
-        """Return these rows, for those to whom what is beside the items has been delivered."""
+        """Return these rows, for readers after the delivery of the side rows."""
         return replace(self, has_beside=False)
 
 
@@ -216,7 +216,7 @@ ForEachPiece = Callable[[tuple[Piece, ...]], Callable[[int], Operation]]
 
 
 class Applied(NamedTuple):
-    """A call of the user's in a stage, and what it does there.
+    """A call of the user's in a stage, and its effect there.
 
     Attributes:
         node: the call; None: what is done belongs to the call before.
@@ -280,7 +280,7 @@ class Splits:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """An input that reads what vertices wrote.
+    """An input that reads the output of vertices.
 
     Attributes:
         taken: whose rows.
@@ -330,7 +330,7 @@ class FromTable:
 
 @dataclass(frozen=True, eq=False)
 class CachedInput:
-    """An input that reads what the engine kept of an earlier run, in the engine's own terms."""
+    """An input that reads the cached rows of an earlier run, in the engine's own terms."""
 
     held: Any
     applied: Sequence[Applied] = ()
@@ -338,7 +338,7 @@ class CachedInput:
 
 @dataclass(frozen=True, eq=False)
 class Pending:
-    """Stands for the inputs that a decision will give; what is applied goes to the end of each of them."""
+    """Placeholder for the inputs of a decision; an applied call goes to the end of each of them."""
 
     decision: int
     applied: Sequence[Applied] = ()
@@ -431,7 +431,7 @@ def _then(before: Sequence[Applied], applied: Sequence[Applied]) -> Sequence[App
 
 
 def operations_of(applied: Sequence[Applied]) -> tuple[Operation, ...]:
-    """Return what calls do to items."""
+    """Return the operations of calls on items."""
     return tuple(each.operation for each in applied if each.operation is not None)
 
 

@@ -43,7 +43,7 @@ _NO_THREADS = {
 
 
 def main() -> None:
-    """Load what workers need, and fork one whenever Spark asks for it."""
+    """Load the packages of workers, and fork one whenever Spark asks for it."""
     for name, value in _NO_THREADS.items():
         os.environ.setdefault(name, value)
     try:
@@ -59,7 +59,7 @@ def main() -> None:
 
 
 class Collecting:
-    """What a worker calls at the end of each task: looks for garbage, but for no more than a twentieth of the time.
+    """Garbage collection at the end of each task of a worker, for no more than a twentieth of the time.
 
     To look takes as long as there are objects, so behind small tasks of a job with much state it would be most of what
     a worker does. Python itself looks when there are a quarter more objects than last time.

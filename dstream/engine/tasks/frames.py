@@ -65,7 +65,7 @@ def _rows(table: pa.Table, schema: Any) -> list[Any]:
 
 
 def _rows_made_here(table: pa.Table, schema: Any) -> list[Any]:
-    """Do what the conversion of PySpark does (4.0), without Spark Connect, which has it in 3.5."""
+    """Do the same as PySpark's conversion (4.0), without Spark Connect, which has it in 3.5."""
     from pyspark.sql import types
 
     made = types._create_row
@@ -78,7 +78,7 @@ def _rows_made_here(table: pa.Table, schema: Any) -> list[Any]:
 
 
 def _value(value: Any, kind: Any) -> Any:
-    """Return what Python has of a value of Arrow, by its type."""
+    """Return the Python value of one of Arrow, by its type."""
     from pyspark.sql import types
 
     if value is None:

@@ -49,7 +49,7 @@ _CHUNK = 256
 
 @dataclass(frozen=True)
 class Bordering:
-    """What is done with the items of a partition, or with those around a border.
+    """The treatment of the items of a partition, or of those around a border.
 
     Attributes:
         kind: how the items are gathered: each with no more than the `following` ones behind it.
@@ -62,14 +62,14 @@ class Bordering:
     sink: Accumulate
 
     def rows(self, own: Iterator[Any], behind: list[Any], is_alone: bool, task: StageTask) -> Iterator[Row]:
-        """Give the container of what begins in `own`; `is_alone` says whether no other item is before or in between."""
+        """Yield the container of items that begin in `own`; `is_alone`: no other item is before or in between."""
         items = gathered_ahead(self.kind, own, behind, lambda: is_alone)
         return self.sink(operated(self.operations, items, task), task)
 
 
 @dataclass(frozen=True)
 class AccumulateInside:
-    """Write the container of what begins and ends in the partition, and its first and last items."""
+    """Writer of the container of windows inside of the partition, and of its first and last items."""
 
     bordering: Bordering
 
@@ -87,7 +87,7 @@ class AccumulateInside:
 
 
 class _Ends:
-    """The first and the last items of what passes by, each up to `count`, and how many items that are."""
+    """The first and the last items of a stream, each up to `count`, and the number of all items."""
 
     def __init__(self, count: int) -> None:
         self.size = 0
@@ -96,7 +96,7 @@ class _Ends:
         self._count = count
 
     def chunks(self, items: Iterable[Any]) -> Iterator[list[Any]]:
-        """Give the items in lists; what passed is counted when the next list is asked for."""
+        """Yield the items in lists; the passed ones are counted when the next list is asked for."""
         for chunk in pieces(items, max(_CHUNK, self._count)):
             yield chunk
             self.head += chunk[: self._count - len(self.head)]
@@ -132,7 +132,7 @@ class _Border:
 
 @dataclass(frozen=True)
 class AccumulateAcross:
-    """Hand on the containers of the partitions; between them write those of what lies across their borders."""
+    """Passes on the containers of the partitions; between them it writes those of windows across their borders."""
 
     bordering: Bordering
 
@@ -194,7 +194,7 @@ class WriteWithHead:
 
 @dataclass(frozen=True)
 class ReadByPlace:
-    """Give what a gatherer makes of the items of a partition that knows its place.
+    """Runs a gatherer on the items of a partition that knows its place.
 
     Attributes:
         sizes: the number of items of each partition.
@@ -220,7 +220,7 @@ def _items(first: Row, rows: Iterator[Row]) -> Iterator[Any]:
 
 
 def _passed_by(rows: Iterator[Row]) -> Iterator[Any]:
-    """Go over the rows that nobody needed, among which may stand what `peek` steps saw."""
+    """Skip the rows that nobody needed, with side rows of `peek` steps among them."""
     deque(rows, maxlen=0)
     return
     yield
@@ -279,7 +279,7 @@ class ReadRunning:
 
 @dataclass(frozen=True)
 class WriteIntegrated:
-    """Write what an integrator pushes, then tell its state, and whether it wanted no more items."""
+    """Writes the output of an integrator, then its state, and whether it wanted no more items."""
 
     gatherer: Gatherer[Any, Any, Any]
     step: Step
@@ -293,7 +293,7 @@ class WriteIntegrated:
 
 @dataclass(frozen=True)
 class ReadAhead:
-    """Gathers what begins in a piece; what follows it is read from the pieces behind, and not counted again."""
+    """Gathers windows that begin in a piece; the items behind it are read from later pieces, and not counted again."""
 
     kind: ByPlace[Any, Any]
 

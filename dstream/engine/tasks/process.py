@@ -250,11 +250,11 @@ class SharedServices:
         threading.Thread(target=self._end_with_the_run, name="dstream-services", daemon=True).start()
 
     def get(self, served: ServiceFunction, step: Step) -> Any:
-        """Return what the service of a step gives, made if it was not."""
+        """Return the service of a step, made on first use."""
         return self._made.get(served, step)
 
     def use(self) -> Callable[[], None]:
-        """Keep them alive until what is returned is called: a task that runs may still need them."""
+        """Keep them alive until the returned function is called: a task that runs may still need them."""
         with self._idle:
             self._users += 1
         return self._unused
@@ -272,7 +272,7 @@ class SharedServices:
         self.end()
 
     def end(self) -> None:
-        """Destroy what was made, and tell the driver; a second call finds nothing."""
+        """Destroy the services, and report to the driver; a second call finds nothing."""
         with _lock:
             _of_runs.pop(self._name, None)
         with self._idle:
@@ -283,7 +283,7 @@ class SharedServices:
         self._connection.close()
 
     def _destroyed(self) -> str:
-        """Destroy what was made; return what went wrong, as it travels to the driver."""
+        """Destroy the services; return the failure, as it is sent to the driver."""
         try:
             self._made.destroy()
         except Exception as error:
@@ -317,7 +317,7 @@ def shared_services(run: RunOfTask) -> SharedServices:
 
 
 def leave_all() -> None:
-    """Destroy what this process has made for any run, since it is about to end."""
+    """Destroy the services of this process for all runs, since it is about to end."""
     while _of_runs:
         for each in list(_of_runs.values()):
             each.end()
@@ -327,7 +327,7 @@ _is_prepared = False
 
 
 def _before_the_process_ends() -> None:
-    """Destroy what is left before this process ends.
+    """Destroy the remaining services before this process ends.
 
     PySpark's daemon ends the processes that it forked with `os._exit` (4.3), which runs nothing else: those that have
     been idle for a minute, those whose task failed, and each after its task if workers are not used again.

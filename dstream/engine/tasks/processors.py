@@ -28,7 +28,7 @@ __all__ = ["EdgeToPart", "ReadArrivals", "RouteToProcessors"]
 
 @dataclass(frozen=True)
 class EdgeToPart:
-    """An edge that leads from what a task runs to another part of the graph.
+    """An edge from a task's processors to another part of the graph.
 
     Attributes:
         edge: which one.
@@ -117,7 +117,7 @@ def _travelling(items: list[Any]) -> Any:
 
 @dataclass(frozen=True)
 class ReadArrivals:
-    """Give the number of the processors that run in this task, and then what arrives for them.
+    """Yield the number of the processors that run in this task, and then their input.
 
     Attributes:
         sources: how many tasks have sent something.

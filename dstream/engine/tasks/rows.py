@@ -221,7 +221,7 @@ class _Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Storing:
-    """Puts what is large of the rows of a task into a file.
+    """Writer of large parts of a task's rows into a file.
 
     Attributes:
         folder: of such files; it is there as long as somebody wants them.
@@ -275,7 +275,7 @@ def not_written(folder: str, error: OSError) -> EngineError:
 
 
 def _close(file: BinaryIO) -> None:
-    """Close a file: what could not be written has been told before."""
+    """Close a file: an error of its writing has been reported before."""
     with suppress(OSError):
         file.close()
 
@@ -350,7 +350,7 @@ def counting_sent(rows: Iterator[Row], task: int, sink: object) -> Iterator[Row]
 
 @dataclass(frozen=True)
 class ExpectedRows:
-    """What is sent to the tasks that read the rows of a shuffle.
+    """Numbers of rows for the tasks that read a shuffle.
 
     Attributes:
         tasks: how many send something.
@@ -365,7 +365,7 @@ class ExpectedRows:
     step: Step
 
     def arriving(self, rows: Iterator[Row]) -> Iterator[Row]:
-        """Give the rows that came for a target; at the end, compare them with what was sent.
+        """Yield the rows of a target; at the end, compare their number with that of the senders.
 
         Raises:
             EngineError: they differ: the epoch has to run again.
@@ -386,7 +386,7 @@ class ExpectedRows:
 
 
 def check_arrived(heard: int, tasks: int, sent: Mapping[int, int], arrived: Mapping[int, int], step: Step) -> None:
-    """Compare what arrived at a target with what was sent there.
+    """Compare the rows that arrived at a target with the rows sent there.
 
     Args:
         heard: how many tasks have said what they sent.

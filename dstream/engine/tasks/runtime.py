@@ -30,7 +30,7 @@ FEW_BYTES = 32 * 2**20
 
 
 class SideRows:
-    """Rows of `peek` steps and guards on their way to what the driver does with them.
+    """Rows of `peek` steps and guards on their way to the driver's actions.
 
     Args:
         few: how many bytes of payload stay in memory.
@@ -43,7 +43,7 @@ class SideRows:
         self._runs: list[Run] = []
 
     def add(self, row: Row) -> None:
-        """Take a row; its payload is copied, so that what it came with can go."""
+        """Add a row; its payload is copied, so that its buffer can be released."""
         row = row._replace(payload=bytes(row.payload))
         self._held.append(row)
         self._bytes += len(row.payload)
@@ -109,7 +109,7 @@ class StageTask:
         return self._keeping(op.step.position)
 
     def counting(self, op: Op) -> ItemCount:
-        """Return what counts items for the driver."""
+        """Return the counter of items for the driver."""
         counter = ItemCount()
         self._counters.append((op.step.position, counter))
         return counter
@@ -130,7 +130,7 @@ class StageTask:
         return keep
 
     def _fewer(self, channel: int) -> int:
-        """Write what a channel holds, if that is enough; say how many items it may hold until this is asked again."""
+        """Write the rows of a channel, if they are enough; return how many it may buffer until the next check."""
         held = self._peeked[channel]
         self._batcher.begin(held)
         if len(held) >= self._batcher.count or self._growth.exceeded(held):
@@ -142,11 +142,11 @@ class StageTask:
         self._ending.push(closing(close))
 
     def at_end_with(self, close: Callable[[BaseException | None], object]) -> None:
-        """Call `close` when the task ends, with what it failed with; None if it did not, also if it was left early."""
+        """Call `close` at the end of the task with its error; None if it did not fail, also if it was left early."""
         self._ending.push(closing_with(close))
 
     def service(self, served: ServiceFunction, step: Step) -> Any:
-        """Return what the service of a step gives: that of this process, or of this task."""
+        """Return the service of a step: that of this process, or of this task."""
         if served.opened().shared and self.run.home is not None:
             return self._shared_services().get(served, step)
         if self._services is None:
@@ -165,7 +165,7 @@ class StageTask:
         return self._ending
 
     def reading(self, rows: Iterator[Row], sent: ExpectedRows | None = None) -> Iterator[Row]:
-        """Give the rows that carry items, of those that an earlier stage wrote; take what came beside and behind them.
+        """Yield the rows of an earlier stage that carry items; process side rows, and those behind the items.
 
         Args:
             rows: what came.
@@ -236,7 +236,7 @@ class StageTask:
 
 @dataclass(frozen=True)
 class CountItems:
-    """Hands items on and adds their number to what the driver sees when the task has ended."""
+    """Passes items on and adds their number to the count that the driver sees after the task."""
 
     accumulator: Any
     key: str

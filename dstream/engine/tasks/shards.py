@@ -30,7 +30,7 @@ __all__ = ["ReadShards", "RouteToShards"]
 
 
 class _Control(NamedTuple):
-    """What a task says to one target, last.
+    """The last row of a task to one target.
 
     Attributes:
         rows: how many it sent there before.
@@ -93,7 +93,7 @@ class _Counted:
 
 
 def _look_at_each(partials: Iterable[object]) -> None:
-    """Raise what an item, or a group, raises that cannot be pickled, in words about that one alone.
+    """Raise the error of the one item, or group, that cannot be pickled, in words about it alone.
 
     Raises:
         SerializationError: there is one.
@@ -116,7 +116,7 @@ def _look_at_each(partials: Iterable[object]) -> None:
 
 @dataclass(frozen=True)
 class ReadShards:
-    """Give what came for the shards of one target, as one `Gathered`.
+    """Yield the input of the shards of one target, as one `Gathered`.
 
     Attributes:
         targets: how many there are.
@@ -144,7 +144,7 @@ class ReadShards:
 
 @dataclass
 class _Arrived:
-    """What has arrived at a target, by the task that sent it.
+    """The arrivals at a target, by the task that sent them.
 
     Attributes:
         rows: how many rows with partials.

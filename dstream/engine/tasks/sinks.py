@@ -142,7 +142,7 @@ class WriteColumns:
 
 @dataclass(frozen=True)
 class Branch:
-    """What becomes of the items of a fork in one of several sinks.
+    """The chain from a fork to one of several sinks.
 
     Attributes:
         ops: the steps between the fork and the sink.
@@ -175,7 +175,7 @@ class WriteEach:
             deque(coming, maxlen=0)  # A writer may stop before the last item, and the others want all of theirs.
 
     def _divided(self, items: Iterator[Any], waiting: list[WriterBuffer], task: StageTask) -> Iterator[Iterator[Any]]:
-        """Give what the first branch makes of a few items at a time; keep what the others make of them."""
+        """Yield the first branch's results for a few items at a time; buffer those of the other branches."""
         branches: list[list[Op]] = []
         few, pace = 1, BatchPace(_CHUNK)
         while some := list(islice(items, 1)):
@@ -202,7 +202,7 @@ class WriterBuffer:
         return self._held.append
 
     def to_disk(self) -> None:
-        """Let go of what is in memory."""
+        """Move the buffered rows to disk."""
         self._run.extend(self._held)
         self._held = []
 
@@ -226,7 +226,7 @@ class Act:
 
 
 class Router:
-    """Holds what goes to each target until a batch is full."""
+    """Buffers of each target until a batch is full."""
 
     def __init__(self, targets: int, task: StageTask) -> None:
         self._task = task
@@ -255,7 +255,7 @@ class Router:
         yield from (self._row(target) for target, held in enumerate(self._held) if held)
 
     def _few_at_a_time(self) -> Iterator[Row]:
-        """Give all that is held in batches of a few megabytes: some of it is larger than what came before."""
+        """Yield the buffers in batches of a few megabytes: some are larger than earlier ones."""
         for target in range(len(self._held)):
             held, self._held[target] = self._held[target], []
             for few in small_lists(held):
@@ -326,7 +326,7 @@ def _to_buckets(all_groups: Iterable[dict[Any, Any]], writer: MapWriter, task: S
 
 @dataclass(frozen=True)
 class RouteByKey:
-    """Send (position, item) to the target of the item's key, leaving out what this partition repeats.
+    """Send (position, item) to the target of the item's key, leaving out repetitions in this partition.
 
     Attributes:
         before: the position of the first item.

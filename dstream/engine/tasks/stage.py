@@ -143,7 +143,7 @@ class ShippedInput:
 
 @dataclass(frozen=True)
 class TableInput:
-    """Reads the rows of a DataFrame: as `pyspark.sql.Row`, or as what is made of them.
+    """Reads the rows of a DataFrame: as `pyspark.sql.Row`, or as objects made of them.
 
     Attributes:
         schema: that of the DataFrame, a `pyspark.sql.types.StructType`; the columns that come in have other names.
@@ -342,11 +342,11 @@ def _keep_from_garbage_collection() -> None:
 
 
 def search_path() -> tuple[str, ...]:
-    """Return where this process finds modules, for workers that look there behind what they have."""
+    """Return this process's search path of modules, for workers, which look there last."""
     return tuple(os.path.abspath(entry) for entry in sys.path)
 
 
 def _extend_search_path(path: Iterable[str]) -> None:
-    """Find the user's modules where the driver finds them, behind what this worker has."""
+    """Append the driver's search path to this worker's, so that it finds the user's modules."""
     known = set(sys.path)
     sys.path.extend(entry for entry in path if entry not in known)

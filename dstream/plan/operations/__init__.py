@@ -1,4 +1,4 @@
-"""Operations: what the user called, and what engines run of it.
+"""Operations: the calls of the user, and the operations of engines for them.
 
 `streams` contains what they have in common and the operations on one stream, `elementwise` those on single items,
 `keyed` those by key, `pairs` those on two streams, `epochs` those without an end, `ends` the ends of plans.

@@ -34,7 +34,7 @@ class RewrittenCall(Unary):
 
 @node
 class Map(RewrittenCall):
-    """Each item replaced by what `fn` makes of it.
+    """Each item replaced by the result of `fn`.
 
     Attributes:
         kind: None, or the type that a result must have: `int` (checked) or `float` (converted).
@@ -70,7 +70,7 @@ class FlatMap(RewrittenCall):
 
 @node
 class MapMulti(RewrittenCall):
-    """What `fn(item, emit)` emits for each item."""
+    """The items that `fn(item, emit)` emits for each item."""
 
     fn: Callable[[Any, Callable[[Any], None]], object]
     kind: type | None = None
@@ -105,7 +105,7 @@ class Tally(RewrittenCall):
 
 @node
 class WithService(RewrittenCall):
-    """What a function makes of each item with the help of a service, which tasks make where they are.
+    """The results of a function for each item and a service, which tasks make where they are.
 
     Attributes:
         service: what gives it; or what does, once a context is there.
@@ -145,7 +145,7 @@ class Recover(RewrittenCall):
         return ""
 
     def arguments(self) -> Iterator[str]:
-        """Give what the user wrote in the call."""
+        """Yield the arguments as the user wrote them."""
         names = ", ".join(kind.__name__ for kind in self.kinds)
         yield names if len(self.kinds) == 1 else f"({names})"
         if self.fn is not None:

@@ -43,14 +43,14 @@ class Chain(OrderPreserving):
 
 @node
 class Gather(OrderPreserving):
-    """What a gatherer makes of the items."""
+    """The output of a gatherer."""
 
     gatherer: Gatherer[Any, Any, Any]
 
 
 @node
 class CallResults(OrderPreserving):
-    """What the calls of a gatherer give.
+    """The results of a gatherer's calls.
 
     Attributes:
         slots: how many tasks share its rate.
@@ -91,13 +91,13 @@ class ServiceFunction:
         raise IllegalStateError(f"{self.service!r} is known by its name: it needs a context, which a job opens it for")
 
     def bound(self, made: Any) -> Callable[[Any], Any]:
-        """Return the function with what the service made."""
+        """Return the function with the service's object."""
         return functools.partial(self.fn, made)
 
 
 @node
 class UsingBatches(OrderPreserving):
-    """What a function makes of some items at a time with the help of a service: results in the order of the items.
+    """The results of a function for batches of items and a service: results in the order of the items.
 
     The first time it gets one item, then twice as many each time, up to `size`.
 

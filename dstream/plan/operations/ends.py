@@ -1,4 +1,4 @@
-"""Ends of plans: what becomes of the items. An engine is given one of them, with the plan before it."""
+"""Ends of plans. An engine receives one of them, with the plan before it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = [
 
 @node
 class End(OrderPreserving):
-    """What becomes of the items of a plan."""
+    """The end of a plan's items."""
 
 
 @node

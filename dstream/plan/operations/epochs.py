@@ -30,7 +30,7 @@ __all__ = ["AssignTimestamps", "OverEpochs", "ProcessorGraph", "functions_of_gra
 
 @node
 class AssignTimestamps(Unary):
-    """Items `(None, item)` become `(timestamp, item)`. What is before it reads one range of one partition of a source.
+    """Items `(None, item)` become `(timestamp, item)`. Its input reads one range of one partition of a source.
 
     When its items have ended, the task tells every task behind the next shuffle the watermark of the partition.
 
@@ -57,7 +57,7 @@ class AssignTimestamps(Unary):
 
 @node
 class OverEpochs(SeveralInputs):
-    """What an operator makes of the items of its inputs, which are pairs, and of its state.
+    """The output of an operator for the items of its inputs, which are pairs, and of its state.
 
     Items of a key come in the order of (input, partition of the source, offset). It gives pairs `(timestamp, item)`, in
     no order across keys, and `(timestamp, Late(item))` for late items that are wanted elsewhere.
@@ -78,7 +78,7 @@ class OverEpochs(SeveralInputs):
 
 @node
 class ProcessorGraph(SeveralInputs):
-    """What a graph of processors makes of its inputs: blocks `(number of the outlet, number of the processor, items)`.
+    """The output of a graph of processors: blocks `(number of the outlet, number of the processor, items)`.
 
     Watermarks and marks are among the items of a block. Who reads one outlet takes the items of its blocks. There is
     one input for each inlet of the graph.
@@ -99,7 +99,7 @@ class ProcessorGraph(SeveralInputs):
 
 
 def functions_of_graph(graph: VertexGraph) -> Iterator[tuple[Step, Any]]:
-    """Give what of a graph goes to the workers, with the vertex that it belongs to; an edge belongs to its end."""
+    """Yield the parts of a graph that go to the workers, with their vertices; an edge belongs to its end."""
     steps = {each.name: each.step for each in graph.vertices}
     for vertex in graph.vertices:
         if is_our_name(type(vertex.supplier).__module__):  # One of the user's stays in the driver.

@@ -43,7 +43,7 @@ class PartitionBy(OrderPreserving):
 
 @node
 class Aggregate(SeveralInputs):
-    """What an operation makes of the items of its inputs: one result for all of them, or one for each key.
+    """The results of an operation for the items of its inputs: one for all of them, or one for each key.
 
     Attributes:
         operation: has as many inputs.
@@ -69,7 +69,7 @@ class Aggregate(SeveralInputs):
 
 @node
 class Stateful(OrderPreserving):
-    """What a function makes of each item and of a state that earlier items left: one state, or one for each key.
+    """The results of a function for each item and a state of earlier items: one state, or one for each key.
 
     Items pass in encounter order if they have one. Results stand where their items stood.
 

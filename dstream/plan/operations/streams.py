@@ -1,4 +1,4 @@
-"""Operations on one stream: sources, order, length, caches, and what an engine is told of a run.
+"""Operations on one stream: sources, order, length, caches, and settings of a run.
 
 Each has its `Step`, which alone has what is only shown. `elementwise` contains the operations on single items, `keyed`
 those by key, `pairs` those on two streams, `epochs` those of streams without an end, `ends` the ends of plans.
@@ -251,7 +251,7 @@ class Configure(Hint):
 
 
 class CacheIdentity:
-    """Which `cache()` it is: equal to itself alone. A copy of it, or what is unpickled, is another one."""
+    """The identity of a `cache()`: equal to itself alone. A copy of it, or its unpickled form, is another one."""
 
     __slots__ = ("__weakref__",)
 
@@ -321,7 +321,7 @@ class TakeWhile(_Prefix):
 
 @node
 class DropWhile(_Prefix):
-    """What follows the longest prefix whose items satisfy a predicate."""
+    """The items behind the longest prefix whose items satisfy a predicate."""
 
 
 @node

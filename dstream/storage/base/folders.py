@@ -97,7 +97,7 @@ class NamedFolder:
             return self.folder.folders(path)
 
     def exists(self, path: str) -> bool:
-        """Say whether there is a whole file; what is behind a link is found out when it is read."""
+        """Return whether there is a whole file; the target of a link is found out when it is read."""
         try:
             return self.folder.exists(path)
         except Exception as error:
@@ -118,7 +118,7 @@ class NamedFolder:
     delete_folder = _named(StorageFolder.delete_folder, "removing")
 
     def read_run(self, paths: Iterable[str]) -> Iterator[bytes]:
-        """Give what files hold, up to the first one that is not there."""
+        """Yield the contents of files, up to the first one that is missing."""
         with self._naming("reading", ""):
             yield from self.folder.read_run(map(self._look, paths))
 
@@ -139,7 +139,7 @@ class NamedFolder:
             opened.__exit__(None, None, None)
 
     def last_created(self, path: str) -> bytes | None:
-        """Return what the file holds that was created last in a folder."""
+        """Return the contents of the file that was created last in a folder."""
         with self._naming("reading", path):
             self._look(f"{path}/")
             return self.folder.last_created(path)
@@ -195,7 +195,7 @@ def failed(title: str, doing: str, place: str, error: Exception) -> EngineError:
 
 
 def _to_do(error: Exception, doing: str) -> str:
-    """Say what helps against an error of the file system; nothing for others."""
+    """Return advice against an error of the file system; nothing for others."""
     code = error.errno if isinstance(error, OSError) else None
     if type(error).__module__.startswith("obstore"):
         return (
@@ -254,7 +254,7 @@ class _Sink:
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """What a user has said about pickles, or nothing.
+    """The user's trust in pickles, or none.
 
     Attributes:
         folder: that of the storage.
@@ -319,7 +319,7 @@ class LakeStateFiles:
 
     @property
     def title(self) -> str:
-        """What errors call it."""
+        """The title in errors."""
         return f"{self.folder.title} in {self.folder.url}/{self.place}"
 
     def write(self, name: str, data: bytes) -> None:

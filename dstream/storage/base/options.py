@@ -28,7 +28,7 @@ __all__ = [
 
 
 def check_format(title: str, found: object, known: object) -> None:
-    """Refuse what another version of dstream has written.
+    """Refuse data of another version of dstream.
 
     Args:
         title: what it is, for the message.
@@ -58,7 +58,7 @@ class Shape:
 
     @staticmethod
     def of(kind: Kind, name: str, options: Options) -> Shape:
-        """Fill in what `options` leave open."""
+        """Return the shape with defaults for the open `options`."""
         buckets = options.buckets if kind == "list" or options.buckets is not None else BUCKETS
         if buckets is not None and type(buckets) is not int:
             raise TypeError(f"{kind} {name!r} cannot have {buckets!r} buckets; their number is an int")
@@ -123,7 +123,7 @@ def _seconds(data: Any) -> float | None:
 
 
 def check_name(name: str) -> None:
-    """Refuse what is no name of a collection.
+    """Refuse an invalid name of a collection.
 
     Raises:
         TypeError: it is no str.
@@ -154,7 +154,7 @@ def is_record_name(name: str) -> bool:
 
 
 def check_record(name: str) -> None:
-    """Refuse what is no name of a record.
+    """Refuse an invalid name of a record.
 
     Raises:
         TypeError: it is no str.
@@ -170,7 +170,7 @@ def check_record(name: str) -> None:
 
 
 def check_prefix(prefix: str) -> None:
-    """Refuse what no name of a record begins with; errors as for a name."""
+    """Refuse a prefix that no name of a record has; errors as for a name."""
     if not isinstance(prefix, str):
         raise TypeError(f"names of records begin with a str, not {prefix!r:.200}")
     if len(prefix) > _LONGEST or not _PREFIX.fullmatch(prefix):
@@ -178,7 +178,7 @@ def check_prefix(prefix: str) -> None:
 
 
 def check_write(name: str, data: bytes, version: int) -> None:
-    """Refuse to write what is no record; errors as for a name."""
+    """Refuse to write an invalid record; errors as for a name."""
     check_record(name)
     if not isinstance(data, bytes):
         raise TypeError(f"the record {name!r} holds bytes, not {type(data).__name__}")

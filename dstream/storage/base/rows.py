@@ -172,7 +172,7 @@ def encoded_keys(codec: Codec, keys: Sequence[Any]) -> list[bytes]:
 def changed(
     codec: Codec, keys: Sequence[Any], encoded: Sequence[bytes], new: Sequence[Any]
 ) -> tuple[Codec, dict[bytes, bytes | None]]:
-    """Encode what a change made, and leave out what stays as it is.
+    """Encode the results of a change, and leave out unchanged values.
 
     Returns:
         The codec, now decided; and new values by key, None where the entry goes.
@@ -193,7 +193,7 @@ def changed(
 
 
 def check_answers(codec: Codec, keys: Sequence[Any], new: Sequence[Any]) -> None:
-    """Refuse what a change returned if it is not one answer for each key; errors as for `changed`."""
+    """Refuse a change's results if they are not one answer for each key; errors as for `changed`."""
     if len(new) != len(keys):
         raise ValueError(
             f"a change of {codec.kind} {codec.name!r} got {len(keys)} values and returned {len(new)}; return one for "

@@ -86,7 +86,7 @@ class Codec:
         return replace(self, key=key, value=value, pickles=self._allowing_inferred(key, value))
 
     def checked(self, key: Any, value: Any) -> None:
-        """Raise what the collection refuses; the key of a list does not matter.
+        """Raise the collection's refusal of an entry; the key of a list does not matter.
 
         Raises:
             NullElementError: the key or the value of a map is None.
@@ -276,7 +276,7 @@ class Codec:
     # ----------------------------------------------------------------------------------------------------- as JSON
 
     def to_json(self) -> Any:
-        """Return what a store keeps, of which `described_codec` makes the same codec again."""
+        """Return the stored description, of which `described_codec` makes the same codec again."""
         key, value = (None if found is None else found.to_json() for found in (self.key, self.value))
         return {"key": key, "value": value, "strict": self.strict}
 
@@ -353,7 +353,7 @@ class Codec:
         return UnloadedClassError(f"{self}: {error}{hint}")
 
     def damaged(self, what: str, error: Exception) -> IllegalStateError:
-        """Return the error for what cannot be read in the collection."""
+        """Return the error for data of the collection that cannot be read."""
         return IllegalStateError(
             f"{self} is damaged: {what} in it cannot be read: {type(error).__name__}: {error}; something else than "
             "dstream has written it, or the class of it has changed"
@@ -361,7 +361,7 @@ class Codec:
 
 
 class UnloadedClassError(TypeError):
-    """The class of what is stored is not found or may not be loaded; the message names the collection."""
+    """The class of stored data is not found or may not be loaded; the message names the collection."""
 
 
 _NAMED = (

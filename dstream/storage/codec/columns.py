@@ -46,7 +46,7 @@ def plain_keys(found: ColumnType, keys: Sequence[Any]) -> pa.Array | None:
 def pair(
     found: ColumnType | None, values: Sequence[Any], escape: Sequence[bytes | None], encode: Encode
 ) -> tuple[pa.Array, pa.Array]:
-    """Return both columns; what is in `values` fits or is None."""
+    """Return both columns; the parts of `values` fit or are None."""
     import pyarrow
 
     if found is None or found.arrow is None:

@@ -64,7 +64,7 @@ def decode_key(data: bytes, classes: Classes) -> Any:
 
 
 def identity(key: Any) -> Any:
-    """Return what stands for `key` in a dict that outlives classes: texts, bytes and ints themselves, or an encoding.
+    """Return the key for a dict that outlives classes: strings, bytes and ints themselves, or an encoding.
 
     The encoding stands in a tuple of its own. Keys of a class that was defined again, as in a notebook, do not equal
     those of the old class; their encodings do.

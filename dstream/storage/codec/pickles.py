@@ -57,7 +57,7 @@ _PLAIN_VALUE = b"plain-value"
 
 @dataclass(frozen=True, slots=True)
 class Pickles:
-    """A policy for what is loaded by name.
+    """A policy for classes and functions that pickles load by name.
 
     Attributes:
         mode: `"trusted"` loads everything, `"restricted"` plain types and `allowed`, `"never"` no pickle at all.
@@ -150,7 +150,7 @@ class Pickles:
             return False
 
     def check_knows(self, kind: type) -> None:
-        """Raise what `resolve` raises for a class that another process with this policy would not find.
+        """Raise the error of `resolve` for a class that another process with this policy would not find.
 
         Raises:
             TypeError: it would not.
@@ -236,7 +236,7 @@ class _Restricted:
         return known
 
     def named(self, name: Any) -> Any:
-        """Return what a pickle has the name of in the registry, if it is a value or makes one, or is allowed."""
+        """Return the registered object of a name in a pickle, if it is a value or makes one, or is allowed."""
         if type(name) is str and (is_value(name) or name in _OWN_FUNCTIONS):
             return by_name(name)
         if name == "plain-value" and self.is_careful:
@@ -283,7 +283,7 @@ def _are_scalars(values: Any) -> bool:
 
 
 def _changing(opcode: bytes, place: int) -> Callable[[Any], None]:
-    """Return what an opcode does once its object may be changed; it is `place` from the top, or below the mark."""
+    """Return the check of an opcode that may change its object, `place` from the top, or below the mark."""
     act = pickle._Unpickler.dispatch[opcode[0]]
 
     def checked(unpickler: Any) -> None:
@@ -294,7 +294,7 @@ def _changing(opcode: bytes, place: int) -> Callable[[Any], None]:
 
 
 def _calling(opcode: bytes) -> Callable[[Any], None]:
-    """Return what an opcode does once its class may be called with the arguments above it."""
+    """Return the check of an opcode that may call its class with the arguments above it."""
     act = pickle._Unpickler.dispatch[opcode[0]]
 
     def checked(unpickler: Any) -> None:
@@ -342,7 +342,7 @@ def _named(kind: type) -> str:
 
 
 def for_state(pickles: Pickles) -> Pickles:
-    """Return a policy that also allows what collectors and steps keep."""
+    """Return a policy that also allows the state of collectors and steps."""
     return pickles if pickles.mode == "trusted" else _allowing(pickles, state_values())
 
 

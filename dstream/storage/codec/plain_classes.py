@@ -192,7 +192,7 @@ def is_of_numpy(value: Any) -> bool:
 
 
 def parts_of_numpy(value: Any) -> Parts | None:
-    """Return what a value of NumPy is made of; None: its dtype holds objects or fields, or its class adds something."""
+    """Return the parts of a value of NumPy; None: its dtype holds objects or fields, or its class adds something."""
     import numpy as np
 
     whole = slice(None)

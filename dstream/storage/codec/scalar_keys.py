@@ -1,4 +1,4 @@
-"""Numbers, dates and times as keys: equal ones give equal bytes, whatever their types.
+"""Numbers, dates and times as keys: equal ones have equal bytes, whatever their types.
 
 An integral number has the form of an int, another one that a float holds exactly that of a float, and the rest stands
 as numerator and denominator. All NaN are one number, and -0.0 is 0.
@@ -69,24 +69,24 @@ def encode_number(key: Any) -> bytes | None:
 
 
 def decode_int(data: bytes) -> int:
-    """Decode what follows the tag of an int."""
+    """Decode the bytes behind the tag of an int."""
     return int.from_bytes(data, "big", signed=True)
 
 
 def decode_float(data: bytes) -> float:
-    """Decode what follows the tag of a float."""
+    """Decode the bytes behind the tag of a float."""
     value: float = _FLOAT.unpack(data)[0]
     return value if value == value else math.nan
 
 
 def decode_rational(data: bytes) -> Fraction:
-    """Decode what follows the tag of a fraction."""
+    """Decode the bytes behind the tag of a fraction."""
     middle = 4 + int.from_bytes(data[:4], "big")
     return Fraction(decode_int(data[4:middle]), decode_int(data[middle:]))
 
 
 def decode_complex(data: bytes) -> complex:
-    """Decode what follows the tag of a complex number."""
+    """Decode the bytes behind the tag of a complex number."""
     return complex(*_PAIR.unpack(data))
 
 
@@ -149,7 +149,7 @@ def encode_date(key: date) -> bytes:
 
 
 def decode_date(data: bytes) -> date:
-    """Decode what follows the tag of a date."""
+    """Decode the bytes behind the tag of a date."""
     return date.fromordinal(int.from_bytes(data, "big"))
 
 
@@ -163,12 +163,12 @@ def encode_datetime(key: datetime) -> bytes:
 
 
 def decode_datetime(data: bytes) -> datetime:
-    """Decode what follows the tag of a naive datetime."""
+    """Decode the bytes behind the tag of a naive datetime."""
     return _FIRST + timedelta(microseconds=_LONG.unpack(data)[0])
 
 
 def decode_aware_datetime(data: bytes) -> datetime:
-    """Decode what follows the tag of an aware datetime, as UTC unless its year would not exist there."""
+    """Decode the bytes behind the tag of an aware datetime, as UTC unless its year would not exist there."""
     instant = _LONG.unpack(data)[0]
     offset = _EAST if instant < 0 else _WEST if instant > _LAST else timedelta(0)
     local = _FIRST + timedelta(microseconds=instant + offset // _MICROSECOND)
@@ -185,12 +185,12 @@ def encode_time(key: time) -> bytes:
 
 
 def decode_time(data: bytes) -> time:
-    """Decode what follows the tag of a naive time."""
+    """Decode the bytes behind the tag of a naive time."""
     return (_FIRST + timedelta(microseconds=_LONG.unpack(data)[0])).time()
 
 
 def decode_aware_time(data: bytes) -> time:
-    """Decode what follows the tag of an aware time, as UTC unless it lies outside the day there."""
+    """Decode the bytes behind the tag of an aware time, as UTC unless it lies outside the day there."""
     instant = _LONG.unpack(data)[0]
     offset = _EAST if instant < 0 else _WEST if instant >= _DAY else timedelta(0)
     local = _FIRST + timedelta(microseconds=instant + offset // _MICROSECOND)
@@ -203,7 +203,7 @@ def encode_timedelta(key: timedelta) -> bytes:
 
 
 def decode_timedelta(data: bytes) -> timedelta:
-    """Decode what follows the tag of a duration."""
+    """Decode the bytes behind the tag of a duration."""
     return timedelta(microseconds=int.from_bytes(data, "big", signed=True))
 
 

@@ -116,7 +116,7 @@ class ValueEncoding:
             _nesting.levels -= 1
 
     def _extension(self, level: int, value: Any) -> msgpack.ExtType | float:
-        """Return what msgpack writes for a value that it does not know."""
+        """Return the msgpack form of a value that msgpack does not know."""
         kind = type(value)
         if kind is FieldNan:
             return NAN
@@ -175,7 +175,7 @@ class ValueEncoding:
 
 
 def _large(value: str | bytes) -> bytes:
-    """Return what msgpack makes of a large text or bytes: its packer copies it twice, and keeps a buffer of its size.
+    """Return the msgpack form of a large string or bytes: its packer copies it twice, and keeps a buffer of its size.
 
     Raises:
         ValueError: it has more bytes than msgpack takes.
@@ -187,7 +187,7 @@ def _large(value: str | bytes) -> bytes:
 
 
 def _exactly(kind: type, found: Any) -> Any:
-    """Return what was found, if it is of the type that is written there: others may call methods of the user's."""
+    """Return a value if it is of the type that is written there: others may call methods of the user's."""
     if type(found) is not kind:
         raise ValueError(f"a {kind.__name__} was stored there, not a {type(found).__qualname__}")
     return found

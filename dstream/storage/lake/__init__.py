@@ -79,16 +79,16 @@ class LakeStorage:
 
     @property
     def url(self) -> str:
-        """What was connected to, without secrets."""
+        """The URL of the connection, without secrets."""
         return shown_url(self._url)
 
     @property
     def records(self) -> LakeRecords:
-        """What is kept beside the collections."""
+        """The records beside the collections."""
         return self._records
 
     def load_pickle(self, data: bytes) -> Any:
-        """Load a pickle that a record holds; by default, where others could write, plain types and what steps keep."""
+        """Load a pickle of a record; by default, where others could write, plain types and the state of steps."""
         return for_state(self._records.pickles()).load(data)
 
     def state_files(self, job: str) -> LakeStateFiles:
@@ -143,7 +143,7 @@ class LakeStorage:
         return sum(vacuum(log, older_than) for log in logs) + vacuum_records(self._folder, older_than)
 
     def close(self) -> None:
-        """Forget the handles with what they have cached."""
+        """Forget the handles with their caches."""
         with self._lock:
             self._registry.forget()
 

@@ -76,7 +76,7 @@ class BucketCache:
     def _brought_up_to_date(
         self, bucket: int, cached: _Bucket | None, files: tuple[DataFile, ...], version: int, layout: Layout
     ) -> dict[Any, Any] | None:
-        """Read what is new, or everything.
+        """Read the new rows, or all of them.
 
         Files newer than the cached version hold all that was changed since, also when they were folded
         together with older ones meanwhile: then they hold the newest of those too. But when the oldest
@@ -108,7 +108,7 @@ class BucketCache:
     def committed(
         self, bucket: int, files: tuple[DataFile, ...], version: int, changes: Iterable[tuple[Any, Any]]
     ) -> None:
-        """Take over what this process has committed itself, if the bucket is known up to there.
+        """Apply this process's own commit, if the bucket is known up to there.
 
         The last of `files` is the commit's own; a value of None says that the entry was removed.
         """
@@ -182,7 +182,7 @@ class RecentRows:
             del self._rows[next(iter(self._rows))]
 
     def reader(self, files: Sequence[DataFile], layout: Layout) -> Read:
-        """Return what reads these files, which are those of a bucket, oldest first.
+        """Return the reader of these files, which are those of a bucket, oldest first.
 
         The last ones, as far as each holds an entry that is at hand, are read together in the place of the newest.
         """

@@ -77,7 +77,7 @@ class LakeCollection:
         return self._log
 
     def settle(self, options: Options) -> None:
-        """Compare options with what is there, and decide types that were open.
+        """Compare options with those of the collection, and decide open types.
 
         Raises:
             ValueError: the options contradict what is there.
@@ -121,7 +121,7 @@ class LakeCollection:
         return turn(self._folder.url, LOG)
 
     def commit_reading(self, prepare: Callable[[], Actions | None]) -> bool:
-        """Commit what `prepare` makes of the newest state; it may read live files, and runs again after a conflict.
+        """Commit the result of `prepare` for the newest state; it may read live files, and runs again after a conflict.
 
         Returns:
             False if `prepare` gave None, so that nothing was committed.
@@ -175,7 +175,7 @@ class LakeCollection:
         self._take_codec()
 
     def _take_codec(self) -> None:
-        """Follow what the log says about types; and look whose folders they are, once there is something to read."""
+        """Follow the types of the log; and look whose folders they are, once there is something to read."""
         metadata = self._log.metadata
         if not self._is_judged and self._log.version >= 0:
             self._pickles, self._codec_of = self._registry.pickles(self._description), _NOT_READ

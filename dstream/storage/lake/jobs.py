@@ -61,7 +61,7 @@ class StagedRows(NamedTuple):
 
     @staticmethod
     def of(receipt: Any) -> StagedRows:
-        """Return what a receipt says: the same as plain tuples."""
+        """Return the rows of a receipt: the same as plain tuples."""
         begun, types, new, merged = receipt
         if type(begun) is not int:
             raise ValueError("no commit has such a number")
@@ -109,7 +109,7 @@ class StagedJob(ABC, Generic[W]):
         self.commit_rows(receipts_of(self._collection, StagedRows.of, receipts))
 
     def commit_rows(self, rows: Sequence[StagedRows]) -> None:
-        """Do the same with what the receipts say."""
+        """Commit the rows of receipts."""
         made = self._collection.commit_reading(lambda: self._prepared(rows))
         if made:
             self._has_committed = True
@@ -129,7 +129,7 @@ class StagedJob(ABC, Generic[W]):
         return replace(actions, metadata=metadata, transaction=self._transaction, epoch=self._epoch, begun=begun)
 
     def _check_there(self, actions: Actions) -> None:
-        """Refuse to commit a file that was removed. No other process knows the names of what was just written here."""
+        """Refuse to commit a file that was removed. No other process knows the names of new files."""
         log = self._collection.log
         missing = log.folder.missing([file.path for file in actions.adds]) if self._transaction else []
         if missing:
@@ -137,13 +137,13 @@ class StagedJob(ABC, Generic[W]):
 
     @abstractmethod
     def _actions(self, receipts: Sequence[StagedRows], codec: Codec) -> Actions:
-        """Return what the commit of these receipts is to do, by the newest state of the collection."""
+        """Return the actions of the commit of these receipts, by the newest state of the collection."""
 
     def _committed(self, receipts: Sequence[StagedRows]) -> None:
         """Tidy up after the commit."""
 
     def abort(self) -> None:
-        """Remove what was written and not committed; whatever goes wrong, a vacuum removes it later.
+        """Remove uncommitted files; if that fails, a vacuum removes them later.
 
         A job may be interrupted while it tidies up after its commit. Its files are the collection's then: the journal
         needs them also once they were folded.
@@ -160,7 +160,7 @@ class StagedJob(ABC, Generic[W]):
         """
 
     def _is_committed(self) -> bool:
-        """Say whether what this run has written is the collection's, also if another process committed it."""
+        """Return whether the output of this run is the collection's, also if another process committed it."""
         try:
             return self._has_committed or self.is_done
         except CollectionDestroyedError:
@@ -287,7 +287,7 @@ class LakeItemWriter:
         return ((begun, types, tuple(file), None) for begun, types, file, _ in self.rows(items))
 
     def rows(self, items: Iterator[Any]) -> Iterator[StagedRows]:
-        """Do the same; give what the receipt says."""
+        """Do the same; yield the contents of the receipt."""
         portions = Portions(items, ROWS_IN_GROUP)
         part = portions.take()
         if not part:
@@ -315,7 +315,7 @@ def _batch(layout: Layout, items: Sequence[Any]) -> Any:
 
 
 class LakeListJob(StagedJob[LakeItemWriter]):
-    """A job that appends to a list, or replaces what is in it."""
+    """A job that appends to a list, or replaces its contents."""
 
     def __init__(
         self,

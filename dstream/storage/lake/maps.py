@@ -242,7 +242,7 @@ class LakeMap(LakeCollection):
                     return [own_copy(codec, value) for value in olds]
 
     def _committed(self, change: Change, places: list[tuple[int, Any]], olds: list[Any], version: int) -> bool:
-        """Commit a change; False, with nothing left behind, if an old value is no longer what it was."""
+        """Commit a change; False, with nothing left behind, if an old value has changed."""
         with self._log.lock:
             if not self._published(change, places, olds, version):
                 return False
@@ -337,7 +337,7 @@ class LakeMap(LakeCollection):
             return journal_reach(commits, since, most)
 
     def journal_left(self, since: int) -> int | None:
-        """Count what the commits after `since` say they have added, unless these are many."""
+        """Return the number of changes that the commits after `since` report, unless these are many."""
         with self._log.lock:
             self._refresh_journal()
             first = first_version(since)

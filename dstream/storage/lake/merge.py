@@ -121,7 +121,7 @@ def merge_bucket(
 
 
 def without_values(layout: Layout) -> Layout:
-    """Return the layout in which a job writes what an `Update` makes values of: it is of any type."""
+    """Return the layout of a job's input for an `Update`: values of any type."""
     return replace(layout, codec=replace(layout.codec, value=None))
 
 
@@ -134,7 +134,7 @@ def update_bucket(
     plan: MergePlan,
     prefix: str,
 ) -> tuple[DataFile | None, Layout]:
-    """Write what an `Update` makes of the rows of a bucket; arguments as for `merge_bucket`.
+    """Write the results of an `Update` for the rows of a bucket; arguments as for `merge_bucket`.
 
     Returns:
         The file, None if nothing changes; and the layout, whose types the first values have decided if they were open.
@@ -200,7 +200,7 @@ def _rows(folder: StorageFolder, new: tuple[DataFile, Layout] | None) -> Iterato
 
 
 def _present(keys: list[Any], olds: list[Any]) -> tuple[list[Any], list[Any], list[Any]]:
-    """Return the keys that have a value, their values, and again these as what is written in their place."""
+    """Return the keys that have a value, their values, and again these as the values written in their place."""
     there = [row for row, old in enumerate(olds) if old is not None]
     values = [olds[row] for row in there]
     return [keys[row] for row in there], values, values

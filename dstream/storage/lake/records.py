@@ -78,7 +78,7 @@ class RecordFile(NamedTuple):
         return RecordFile(newest.number + 1, version, token, before, data)
 
     def packed(self, name: str) -> bytes:
-        """Return what the file holds."""
+        """Return the contents of the file."""
         header = {"number": self.number, "version": self.version, "token": self.token, "before": self.before}
         rest = json.dumps(header).encode() + b"\n" + self.data
         return seal(_HEAD, rest, record_path(name, self.number))
@@ -91,7 +91,7 @@ class RecordFile(NamedTuple):
 
 
 def parsed_record(name: str, data: bytes, number: int | None = None) -> RecordFile:
-    """Return what a file of a record holds.
+    """Return the parsed contents of a file of a record.
 
     Args:
         name: that of the record.
@@ -126,7 +126,7 @@ def record_path(name: str, number: int) -> str:
 
 
 def numbers_in(files: Iterable[str]) -> list[int]:
-    """Return the numbers that the names of files say, in order; what others leave in folders is passed over."""
+    """Return the numbers in the names of files, in order; other files in the folders are passed over."""
     return sorted(int(match[1]) for file in files if (match := _FILE.fullmatch(file)))
 
 
@@ -150,7 +150,7 @@ class LakeRecords:
         self._unjudged: set[str] = set()
 
     def read(self, name: str) -> Record | None:
-        """Return what the newest file holds."""
+        """Return the contents of the newest file."""
         check_record(name)
         newest = self._newest(name)
         return Record(newest.version, newest.data) if newest is not None and newest.version else None
@@ -279,7 +279,7 @@ class LakeRecords:
 
 
 class _Seen:
-    """Remembers what was found missing, so that a second time is one too many."""
+    """Set of missing files, so that a second time is one too many."""
 
     def __init__(self) -> None:
         self._number = 0

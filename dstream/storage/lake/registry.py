@@ -78,7 +78,7 @@ class Description:
 
     @property
     def place(self) -> CollectionKey:
-        """By what its handles and its log are found in a process."""
+        """The key of its handles and its log in a process."""
         return self.kind, self.name, self.identity
 
     @property
@@ -135,7 +135,7 @@ class Description:
         return Layout(codec, has_keys=self.kind != "list", journal=bool(self.shape.journal))
 
     def metadata(self, codec: Codec) -> dict[str, Any]:
-        """Return the `metaData` action that says what is stored from now on."""
+        """Return the `metaData` action with the types of values from now on."""
         numbers = [pa.field(name, pa.int32() if name != "_v" else pa.int64()) for name in self.partitions]
         fields = [delta_field(field.name, field.type) for field in [*self.layout(codec).schema, *numbers]]
         return {
@@ -178,7 +178,7 @@ class Registry:
         self._destroyed: set[CollectionKey] = set()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Let it travel to tasks, without what is known of collections."""
+        """Pickle it for tasks, without the data about collections."""
         return Registry, (self._folder, self._trust)
 
     def find(self, kind: Kind, name: str) -> Description | None:
@@ -269,7 +269,7 @@ class Registry:
             raise IllegalStateError(f"{description.title} is not read: {error}") from error
 
     def forget(self) -> None:
-        """Release what is known about the collections."""
+        """Release the data about the collections."""
         self.handles.clear()
         self._logs.clear()
         self._destroyed.clear()
@@ -346,7 +346,7 @@ def _data(description: Description) -> str:
 
 
 def _json(content: dict[str, Any]) -> bytes:
-    """Return what follows the checksum."""
+    """Return the bytes that follow the checksum."""
     return b'",' + json.dumps(content).encode().removeprefix(b"{")
 
 

@@ -154,7 +154,7 @@ class Changed(NamedTuple):
 
 
 class Change:
-    """Changes of different keys. What was written for one attempt to commit serves the next one.
+    """Changes of different keys. The files of one attempt to commit serve the next one.
 
     Attributes:
         rows: what stands in the files that were written, by their paths.
@@ -210,7 +210,7 @@ class Change:
         return file
 
     def discard(self, folder: StorageFolder) -> None:
-        """Remove what was written; no commit may name it."""
+        """Remove the files; no commit may name them."""
         remove_quietly(folder, [file.path for file in self._files])
         self._files, self._layout, self.rows, self.entries = [], None, {}, {}
 

@@ -301,7 +301,7 @@ class DataWriter:
         return parquet.ParquetWriter(self._sink, self._schema, store_schema=False, **options)
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Append rows, in groups that hold a few megabytes at most: a group is what readers take at a time."""
+        """Append rows, in groups of a few megabytes at most: a group is the unit of readers."""
         if self._writer is None:
             self._writer = self._begun(batch.nbytes // max(1, batch.num_rows))
         fitting = PORTION_BYTES * batch.num_rows // max(1, batch.nbytes)
@@ -342,12 +342,12 @@ class DataWriter:
 
 
 def release_memory() -> None:
-    """Return what pyarrow has allocated for large values and needs no longer, which it would keep for the next ones."""
+    """Return memory that pyarrow has allocated for large values and would keep for the next ones."""
     pa.default_memory_pool().release_unused()
 
 
 def remove_quietly(folder: StorageFolder, paths: Iterable[str]) -> None:
-    """Remove files that no commit names; what stays is left to the next vacuum."""
+    """Remove files that no commit names; the rest is left to the next vacuum."""
     for path in paths:
         try:
             folder.delete(path)
@@ -357,7 +357,7 @@ def remove_quietly(folder: StorageFolder, paths: Iterable[str]) -> None:
 
 @contextmanager
 def opened(folder: StorageFolder, file: DataFile) -> Iterator[parquet.ParquetFile]:
-    """Open a file to read rows from it; what is read is compared with its checksums.
+    """Open a file to read rows from it; they are compared with their checksums.
 
     Raises:
         FileGoneError: a vacuum has removed the file.

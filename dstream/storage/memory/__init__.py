@@ -47,16 +47,16 @@ class MemoryStorage:
 
     @property
     def url(self) -> str:
-        """What was connected to."""
+        """The URL of the connection."""
         return self._url
 
     @property
     def records(self) -> MemoryRecords:
-        """What is kept beside the collections, by all who share them."""
+        """The records beside the collections, for all who share them."""
         return self._registry.records
 
     def load_pickle(self, data: bytes) -> Any:
-        """Load a pickle as those of values are, or one of what steps keep."""
+        """Load a pickle as those of values are, or one of the state of steps."""
         return for_state(self._pickles).load(data)
 
     def state_files(self, job: str) -> MemoryStateFiles:
@@ -107,7 +107,7 @@ class MemoryStorage:
             return sorted(self._registry.states)
 
     def vacuum(self, older_than: float) -> int:
-        """Remove nothing: splits hold what they read, and a destroyed collection leaves nothing behind."""
+        """Remove nothing: splits hold their data, and a destroyed collection leaves nothing behind."""
         return 0
 
     def close(self) -> None:

@@ -44,7 +44,7 @@ Changes = Mapping[bytes, bytes | None]
 
 @dataclass(slots=True, eq=False)
 class State(ABC):
-    """What maps and lists have in common."""
+    """The common parts of maps and lists."""
 
     kind: Kind
     name: str
@@ -268,7 +268,7 @@ class MemoryHandle(Generic[S]):
 
     @property
     def identity(self) -> str:
-        """What a later one of its name has not."""
+        """The identity, which differs from a later one of its name."""
         return self._state.identity
 
     @property
@@ -296,7 +296,7 @@ class MemoryHandle(Generic[S]):
         self.size()
 
     def vacuum(self, older_than: float) -> int:
-        """Remove nothing: splits hold what they read."""
+        """Remove nothing: splits hold their data."""
         self.size()
         return 0
 

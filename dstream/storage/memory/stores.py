@@ -80,7 +80,7 @@ W = TypeVar("W")
 
 
 class _Job(Generic[S, W]):
-    """What jobs of both kinds do. One without a name gets one, so that a second commit of it does nothing."""
+    """The common parts of both kinds of jobs. One without a name gets one, so that a second commit does nothing."""
 
     def __init__(
         self, state: S, codec_of: Callable[[Any], Codec], writer: W, job: str | None, epoch: int, replace: bool
@@ -94,7 +94,7 @@ class _Job(Generic[S, W]):
 
     @property
     def writer(self) -> W:
-        """What travels to the tasks."""
+        """The writer for the tasks."""
         return self._writer
 
     @property
@@ -104,7 +104,7 @@ class _Job(Generic[S, W]):
             return self._state.has_committed(self._name, self._epoch)
 
     def abort(self) -> None:
-        """Do nothing: what was written is nowhere but in the receipts."""
+        """Do nothing: the output is in the receipts alone."""
 
 
 class MemoryMapJob(_Job[MapState, MemoryEntryWriter]):

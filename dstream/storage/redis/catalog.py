@@ -99,7 +99,7 @@ class RedisRecords:
         self._connection = connection
 
     def read(self, name: str) -> Record | None:
-        """Return what the hash of a name holds."""
+        """Return the contents of the hash of a name."""
         check_record(name)
         *fields, is_there, is_known, size = self._run(name, RECORD_READ, name)
         if not is_there and not is_known:
@@ -184,7 +184,7 @@ class RedisStorage:
 
     @staticmethod
     def connect(url: str, settings: Settings) -> RedisStorage:
-        """Connect, and look whether the server keeps what it acknowledges."""
+        """Connect, and check whether the server keeps acknowledged writes."""
         connection = Server.at(url).connect()
         try:
             connection.check_durability(settings.durability)
@@ -195,16 +195,16 @@ class RedisStorage:
 
     @property
     def url(self) -> str:
-        """What was connected to, without its password."""
+        """The URL of the connection, without its password."""
         return self._connection.server.shown
 
     @property
     def records(self) -> RedisRecords:
-        """What is kept beside the collections."""
+        """The records beside the collections."""
         return RedisRecords(self._connection)
 
     def load_pickle(self, data: bytes) -> Any:
-        """Load a pickle as those of values are, or one of what steps keep."""
+        """Load a pickle as those of values are, or one of the state of steps."""
         return for_state(self._pickles).load(data)
 
     def state_files(self, job: str) -> NoReturn:
@@ -246,7 +246,7 @@ class RedisStorage:
         return sorted(name for name, lives in zip(found, alive, strict=True) if lives)
 
     def vacuum(self, older_than: float) -> int:
-        """Remove from all collections what tasks staged and nobody committed; destroyed ones leave nothing behind."""
+        """Remove from all collections staged data that nobody committed; destroyed ones leave nothing behind."""
         removed = 0
         for kind, name in self.names():
             store = self.open(kind, name, Options())
@@ -263,7 +263,7 @@ class RedisStorage:
         return self._connection.client
 
     def _identity(self, kind: Kind, name: str) -> str:
-        """Return what a name stands for; it may have been destroyed."""
+        """Return the identity of a name; its collection may have been destroyed."""
         with self._connection.server.speaking():
             found = self._client.hget(REGISTRY, f"{kind}:{name}")
         return self._checked(found) if found else ""

@@ -127,7 +127,7 @@ class RedisCollection:
 
     @contextmanager
     def naming_damage(self) -> Iterator[None]:
-        """Say which collection it is whose keys do not hold what they should.
+        """Name the collection in the error of a key with wrong contents.
 
         Raises:
             IllegalStateError: a command or a script met something of another type.
@@ -140,7 +140,7 @@ class RedisCollection:
             raise
 
     def damaged(self, why: str) -> IllegalStateError:
-        """Return the error that says that a key does not hold what dstream has written there."""
+        """Return the error of a key whose contents are not those that dstream has written there."""
         return IllegalStateError(f"{self} is damaged: {why}; something else than dstream has changed its keys")
 
 
@@ -178,7 +178,7 @@ class RedisHandle:
 
     @property
     def identity(self) -> str:
-        """What a later one of its name has not."""
+        """The identity, which differs from a later one of its name."""
         return self._collection.identity
 
     @property
@@ -203,7 +203,7 @@ class RedisHandle:
         self._run(TYPES, [])
 
     def vacuum(self, older_than: float) -> int:
-        """Remove what tasks staged and nobody committed, and lists as they were when somebody began to read them."""
+        """Remove staged data that nobody committed, and old states of lists that were kept for readers."""
         return int(self._run(VACUUM, [self._collection.temporary], older_than))
 
     def _run(self, script: Script, keys: list[str], *arguments: Any) -> Any:

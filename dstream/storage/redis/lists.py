@@ -52,7 +52,7 @@ class StagedItems:
 
     @staticmethod
     def of(receipt: Any, collection: RedisCollection, codec: Codec) -> StagedItems:
-        """Return what a receipt says."""
+        """Return the staged items of a receipt."""
         stage = Stage.at(collection, receipt["at"])
         return StagedItems(stage, codec_by(receipt["types"], codec), checked_number(receipt["size"]))
 
@@ -67,7 +67,7 @@ class StagedItems:
         return self.stage.key("items")
 
     def check(self, connection: Connection, codec: Codec) -> None:
-        """Read the items, and raise what a strict list of another type refuses."""
+        """Read the items, and raise the refusals of a strict list of another type."""
         with connection.pipeline() as pipe:
             pipe.lrange(self.key, 0, -1)
             [items] = pipe.execute()
@@ -110,11 +110,11 @@ class RedisListJob(RedisJob):
 
     @property
     def writer(self) -> RedisItemWriter:
-        """What travels to the tasks."""
+        """The writer for the tasks."""
         return RedisItemWriter(self._began_with, self._collection, self._run)
 
     def commit(self, receipts: Sequence[Any]) -> None:
-        """Append all staged lists in one script, and remove what losing attempts have staged."""
+        """Append all staged lists in one script, and remove those of losing attempts."""
         known = self._began_with
         parts = receipts_of(
             self._collection, lambda receipt: StagedItems.of(receipt, self._collection, known), receipts

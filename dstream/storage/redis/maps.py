@@ -66,7 +66,7 @@ class StagedBucket:
 
     @staticmethod
     def of(receipt: Any, collection: RedisCollection, codec: Codec) -> StagedBucket:
-        """Return what a receipt says."""
+        """Return the staged bucket of a receipt."""
         stage = Stage.at(collection, receipt["at"])
         bucket = checked_number(receipt["bucket"], collection.bucket_count - 1)
         return StagedBucket(stage, codec_by(receipt["types"], codec), bucket, checked_number(receipt["size"]))
@@ -83,7 +83,7 @@ class StagedBucket:
         return StagedKeys(self.stage.key("entries"), self.stage.key("old"), self.stage.key("new"))
 
     def check(self, connection: Connection, codec: Codec) -> None:
-        """Read the entries, and raise what a strict map of other types refuses."""
+        """Read the entries, and raise the refusals of a strict map of other types."""
         with connection.pipeline() as pipe:
             pipe.hgetall(self.keys.entries)
             [entries] = pipe.execute()
@@ -173,11 +173,11 @@ class RedisMapJob(RedisJob):
 
     @property
     def writer(self) -> RedisEntryWriter:
-        """What travels to the tasks."""
+        """The writer for the tasks."""
         return self._writer
 
     def commit(self, receipts: Sequence[Any]) -> None:
-        """Publish all staged buckets in one script, and remove what losing attempts have staged."""
+        """Publish all staged buckets in one script, and remove those of losing attempts."""
         known = self._began_with
         parts = receipts_of(
             self._collection, lambda receipt: StagedBucket.of(receipt, self._collection, known), receipts
@@ -295,7 +295,7 @@ class RedisMap(RedisHandle):
         self._run(MAP_CLEAR, [self._collection.journal, *self._collection.buckets], journal)
 
     def splits(self, parallelism: int) -> Sequence[EntrySplit]:
-        """Divide the buckets; what each holds is read when its turn comes."""
+        """Divide the buckets; the contents of each are read when its turn comes."""
         self._run(MAP_SIZE, [])
         return [
             BucketSplit(self._collection, part) for part in divided(range(self._collection.bucket_count), parallelism)

@@ -29,7 +29,7 @@ BUSY_PAUSE = 0.05
 
 
 class DurabilityWarning(UserWarning):
-    """What the server acknowledges may be lost when it ends."""
+    """Acknowledged writes of the server may be lost when it ends."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Server:
 
     @staticmethod
     def at(url: str) -> Server:
-        """Ask the server at `url` what it is."""
+        """Ask the server at `url` for its kind and version."""
         server = Server(url, shown_url(url))
         with contextlib.closing(server.connect()) as connection, server.speaking():
             is_cluster = bool(int(connection.client.info("cluster").get("cluster_enabled", 0)))
@@ -136,7 +136,7 @@ class Connection:
             yield pipe
 
     def check_durability(self, wanted: Durability) -> None:
-        """Warn, or refuse, if the server cannot keep what it acknowledges.
+        """Warn, or refuse, if the server cannot keep acknowledged writes.
 
         Raises:
             SetupError: `"power"` is wanted, and the server does not write every change to the disk at once.

@@ -50,7 +50,7 @@ class Stage:
 
     @property
     def run(self) -> str:
-        """What the places of all attempts of its run of the job begin with."""
+        """Return the common prefix of the places of all attempts of its run of the job."""
         return self.prefix.rpartition(":")[0]
 
     def key(self, part: object) -> str:
@@ -84,7 +84,7 @@ class Sender:
 
 
 class Written(Protocol):
-    """What an attempt staged, with the codec that it used."""
+    """The output that an attempt staged, with the codec that it used."""
 
     @property
     def stage(self) -> Stage: ...
@@ -93,12 +93,12 @@ class Written(Protocol):
     def codec(self) -> Codec: ...
 
     def check(self, connection: Connection, codec: Codec) -> None:
-        """Raise what a strict collection of the types of `codec` refuses."""
+        """Raise the refusals of a strict collection of the types of `codec`."""
         ...
 
 
 class RedisJob:
-    """What the driver of a job does, whatever the job writes into."""
+    """The driver's part of a job, for maps and lists."""
 
     def __init__(
         self,
@@ -126,7 +126,7 @@ class RedisJob:
         return bool(self._script(IS_DONE, [self._mark], self._job, self._epoch))
 
     def abort(self) -> None:
-        """Remove what tasks of this run have staged."""
+        """Remove the staged output of this run's tasks."""
         self._remove([self._run])
 
     def _remove(self, runs: Iterable[str]) -> None:
@@ -135,7 +135,7 @@ class RedisJob:
                 self._script(ABORT, [self._collection.temporary], self._collection.key(f"{run}:"))
 
     def _tidy(self, receipts: Sequence[Written]) -> None:
-        """Remove what losing attempts have staged, of this run and of those that wrote the receipts."""
+        """Remove the output of losing attempts, of this run and of those that wrote the receipts."""
         self._remove({self._run, *(written.stage.run for written in receipts)})
 
     def _script(self, script: Script, keys: Sequence[str], *arguments: Any) -> Any:

@@ -117,16 +117,16 @@ class SqliteStorage:
 
     @property
     def url(self) -> str:
-        """What was connected to."""
+        """The URL of the connection."""
         return f"sqlite:{self._place.path}"
 
     @property
     def records(self) -> SqliteRecords:
-        """What is kept beside the collections."""
+        """The records beside the collections."""
         return SqliteRecords(self._place)
 
     def load_pickle(self, data: bytes) -> Any:
-        """Load a pickle as those of values are, or one of what steps keep."""
+        """Load a pickle as those of values are, or one of the state of steps."""
         return for_state(self._pickles()).load(data)
 
     def state_files(self, job: str) -> LakeStateFiles:
@@ -168,7 +168,7 @@ class SqliteStorage:
         return sorted(cast("list[tuple[Kind, str]]", rows))
 
     def vacuum(self, older_than: float) -> int:
-        """Remove from all collections what nobody needs; destroyed ones leave nothing behind.
+        """Remove garbage from all collections; destroyed ones leave nothing behind.
 
         Raises:
             IllegalStateError: the structure of the file is damaged, in whatever part.

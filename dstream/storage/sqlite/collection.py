@@ -88,7 +88,7 @@ class SqliteCollection:
 
     @property
     def staged(self) -> str:
-        """The folder of what tasks have written for it.
+        """The folder of its tasks' staged output.
 
         Raises:
             IllegalStateError: it is a symbolic link, or one of those above it beside the database.
@@ -153,7 +153,7 @@ class SqliteCollection:
             raise self.damaged(f"of the items at positions {start} to {stop - 1} only {found} can be read")
 
     def damaged(self, why: str) -> IllegalStateError:
-        """Return the error that says that the database does not hold what dstream has written there."""
+        """Return the error of a database whose contents are not those that dstream has written there."""
         return IllegalStateError(f"{self} in the storage sqlite:{self.place.path} is damaged: {why}; {DAMAGE}")
 
 
@@ -230,7 +230,7 @@ class SqliteHandle:
 
     @property
     def identity(self) -> str:
-        """What a later one of its name has not."""
+        """The identity, which differs from a later one of its name."""
         return str(self._collection.number)
 
     @property
@@ -239,7 +239,7 @@ class SqliteHandle:
         return self._collection.shape.options(self._codec())
 
     def destroy(self) -> None:
-        """Remove the collection and its name in one transaction, then what tasks have staged for it."""
+        """Remove the collection and its name in one transaction, then its tasks' staged output."""
         collection = self._collection
         with self._database.writing(collection) as connection:
             collection.state(connection)
@@ -255,12 +255,12 @@ class SqliteHandle:
         return self._codec_of(self._state().types).schema()
 
     def compact(self) -> None:
-        """Move what the write-ahead log holds into the database, as far as readers allow."""
+        """Move the contents of the write-ahead log into the database, as far as readers allow."""
         self._state()
         self._database.row(self._collection, "PRAGMA wal_checkpoint(PASSIVE)")
 
     def vacuum(self, older_than: float) -> int:
-        """Remove what tasks staged and nobody committed, and what was kept for readers that began long ago."""
+        """Remove staged output that nobody committed, and old data that was kept for readers."""
         collection = self._collection
         before = time.time() - older_than
         with self._database.writing(collection) as connection:

@@ -158,7 +158,7 @@ _FAILURES = {
 
 
 class Owner(Protocol):
-    """What an operation is about: errors name it; a collection has the number by which the database knows it."""
+    """The subject of an operation: errors name it; a collection has the number by which the database knows it."""
 
     @property
     def number(self) -> int | None:
@@ -168,7 +168,7 @@ class Owner(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Titled:
-    """What an operation is about that is no collection."""
+    """The subject of an operation that is no collection."""
 
     title: str
     number: int | None = None
@@ -191,7 +191,7 @@ class DatabaseLocation:
 
     @property
     def files(self) -> str:
-        """The folder beside it, for what tasks stage and for states of jobs."""
+        """The folder beside it, for tasks' staged output and for states of jobs."""
         return f"{self.path}-files"
 
     def exists(self) -> bool:
@@ -214,7 +214,7 @@ _abandoned: list[Any] = []
 
 
 class Database:
-    """One file. Nothing is opened before it is used; what was closed opens again."""
+    """One file. Nothing is opened before it is used; a closed one opens again."""
 
     def __init__(self, place: DatabaseLocation) -> None:
         self.place = place
@@ -332,7 +332,7 @@ class Database:
         return connection
 
     def mark(self, connection: sqlite3.Connection) -> tuple[int, int]:
-        """Return what stays inside transactions as long as nobody has written into the database."""
+        """Return a mark that stays inside transactions as long as nobody has written into the database."""
         [others] = connection.execute("PRAGMA data_version").fetchone()
         return others, connection.total_changes
 
@@ -351,7 +351,7 @@ class Database:
 
 
 def failure(place: DatabaseLocation, owner: object, error: Exception) -> DStreamError:
-    """Return what an error of SQLite means."""
+    """Return the error that an error of SQLite means."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     where = f"in the storage sqlite:{place.path}"
     if code in _FAILURES:
@@ -377,7 +377,7 @@ def _check_size(connection: sqlite3.Connection, place: DatabaseLocation) -> None
 
 
 def _make_own_file(path: str) -> None:
-    """Make the file, which others may not open, whatever the mask says: jobs keep their plans in it, with passwords.
+    """Make the file, which others may not open, whatever the mask is: jobs keep their plans in it, with passwords.
 
     SQLite gives its log the same rights.
 

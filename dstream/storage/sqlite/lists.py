@@ -74,11 +74,11 @@ class SqliteListJob(SqliteJob):
 
     @property
     def writer(self) -> SqliteItemWriter:
-        """What travels to the tasks."""
+        """The writer for the tasks."""
         return SqliteItemWriter(self._began_with, self._collection, self._run)
 
     def commit(self, receipts: Sequence[Any]) -> None:
-        """Append all staged rows in one transaction, and remove what losing attempts have staged."""
+        """Append all staged rows in one transaction, and remove those of losing attempts."""
         parts = self._staged(receipts)
         while not self._attempt(parts):
             pass

@@ -125,7 +125,7 @@ class SqliteMapJob(SqliteJob):
 
     @property
     def writer(self) -> SqliteEntryWriter:
-        """What travels to the tasks."""
+        """The writer for the tasks."""
         pickled = None if self._merge is None else pickling.dumps(self._merge)
         buckets = self._collection.shape.buckets
         assert buckets is not None  # the shape of a map has them
@@ -133,7 +133,7 @@ class SqliteMapJob(SqliteJob):
         return SqliteEntryWriter(self._began_with, buckets, is_merging, self._collection, self._run, pickled)
 
     def commit(self, receipts: Sequence[Any]) -> None:
-        """Move all staged rows into the table in one transaction, and remove what losing attempts have staged."""
+        """Move all staged rows into the table in one transaction, and remove those of losing attempts."""
         parts = self._staged(receipts)
         again: dict[Cell, tuple[Cell | None, Cell | None]] = {}
         while True:
@@ -148,7 +148,7 @@ class SqliteMapJob(SqliteJob):
         self._tidy(parts)
 
     def _check(self, codec: Codec, parts: Sequence[Staged]) -> None:
-        """Read the entries, and raise what a strict map of other types refuses."""
+        """Read the entries, and raise the refusals of a strict map of other types."""
         for staged in parts:
             if codec.strict and (staged.codec.key, staged.codec.value) != (codec.key, codec.value):
                 for key, value, _, _ in staged.rows():

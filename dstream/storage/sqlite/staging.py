@@ -49,7 +49,7 @@ class Staged:
 
     @staticmethod
     def of(receipt: Any, collection: SqliteCollection, codec: Codec) -> Staged:
-        """Return what a receipt says.
+        """Return the staged rows of a receipt.
 
         Raises:
             ValueError: nothing of this collection is staged in a file of that name.
@@ -123,7 +123,7 @@ class StagedFile:
         return connection
 
     def finish(self) -> None:
-        """Keep what was written."""
+        """Keep the written rows."""
         if self._connection is not None:
             with _naming_failures(self._collection):
                 self._connection.execute("COMMIT")
@@ -147,7 +147,7 @@ def _naming_failures(collection: SqliteCollection) -> Iterator[None]:
 
 
 class SqliteJob:
-    """What jobs of both kinds do in the driver."""
+    """The driver's part of both kinds of jobs."""
 
     def __init__(self, collection: SqliteCollection, codec: Codec, job: str | None, epoch: int, replace: bool) -> None:
         self._collection = collection
@@ -167,7 +167,7 @@ class SqliteJob:
             return self._has_committed(connection)
 
     def abort(self) -> None:
-        """Remove what tasks of this run have staged."""
+        """Remove the staged output of this run's tasks."""
         self._remove({self._run})
 
     def _staged(self, receipts: Sequence[Any]) -> list[Staged]:
@@ -198,7 +198,7 @@ class SqliteJob:
         connection.execute("DELETE FROM dstream_jobs WHERE collection = ? AND removable_at < ?", (number, now))
 
     def _tidy(self, parts: Sequence[Staged]) -> None:
-        """Remove what was staged by this run and by those that wrote the receipts, losing attempts included."""
+        """Remove the output staged by this run and by those that wrote the receipts, losing attempts included."""
         self._remove({self._run, *(staged.name[:32] for staged in parts)})
 
     def _remove(self, runs: set[str]) -> None:

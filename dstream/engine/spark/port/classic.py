@@ -127,7 +127,7 @@ class ClassicPort:
         return int(java.defaultParallelism())
 
     def java_memory(self) -> int:
-        """Ask Java once: what it was started with may come from a command, a setting or the environment."""
+        """Ask Java once: its memory may come from a command, a setting or the environment."""
         if self._java_memory is None:
             java: Any = self.session.sparkContext._jvm
             most = int(java.Runtime.getRuntime().maxMemory())
@@ -186,7 +186,7 @@ class ClassicPort:
     def _mapped(
         self, frame: DataFrame, function: ArrowFunction, schema: StructType | str, names: Sequence[str]
     ) -> DataFrame:
-        """Do what `mapInArrow` does (4.3), without asking Java for the schema and each of the columns."""
+        """Do the same as `mapInArrow` (4.3), without asking Java for the schema and each of the columns."""
         from pyspark.sql.pandas.functions import pandas_udf
 
         udf: Any = pandas_udf(function, schema, _MAP_ARROW)  # type: ignore[call-overload]
@@ -209,7 +209,7 @@ class ClassicPort:
         return _frame_of_stream(self.session, table)
 
     def batches(self, frame: DataFrame, stage: str | None = None) -> list[pa.RecordBatch]:
-        """Do what `toArrow` does (4.3), without asking Java for settings and the schema."""
+        """Do the same as `toArrow` (4.3), without asking Java for settings and the schema."""
         collecting: Any = frame
         with nullcontext() if stage is None else self._carrying(stage):
             batches: list[pa.RecordBatch] = collecting._collect_as_arrow()
@@ -279,7 +279,7 @@ class ClassicPort:
         return ClassicJobs(self.session.sparkContext, tag)
 
     def where_workers_connect(self) -> tuple[str, str]:
-        """Return what executors of Spark use to reach its driver."""
+        """Return the address by which executors of Spark reach its driver."""
         context = self.session.sparkContext
         master = context.master or ""
         if master == "local" or master.startswith("local["):
@@ -306,7 +306,7 @@ class ClassicPort:
 
 
 def _frame_of_stream(session: SparkSession, table: pa.Table) -> DataFrame:
-    """Do what `createDataFrame` does with pandas (3.5), which takes no table."""
+    """Do the same as `createDataFrame` with pandas (3.5), which takes no table."""
     from pyspark.sql import DataFrame
     from pyspark.sql.pandas.serializers import ArrowStreamSerializer
     from pyspark.sql.pandas.types import from_arrow_schema

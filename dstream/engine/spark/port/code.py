@@ -47,14 +47,14 @@ class Code:
         self._folder: Path | None = None
 
     def of_clone(self, send: Callable[[str], object]) -> Code:
-        """Return what sends modules to the workers of a clone of the session, which has those that were sent here."""
+        """Return a sender of modules to the workers of a clone of the session, which has those that were sent here."""
         code = Code(send)
         with self._lock:
             code._known = set(self._known)
         return code
 
     def ship(self) -> None:
-        """Send what was imported since the last call; to be called before a stage is defined.
+        """Send the modules imported since the last call; to be called before a stage is defined.
 
         What another thread is sending has arrived, too, when this returns.
         """

@@ -83,7 +83,7 @@ class ConnectPort:
         return self._cores
 
     def java_memory(self) -> int:
-        """Return what the settings say, or Spark's default: the server's Java cannot be asked."""
+        """Return the memory in the settings, or Spark's default: the server's Java cannot be asked."""
         if self._java_memory is None:
             settings = ("spark.driver.memory", "spark.executor.memory")
             self._java_memory = min(_bytes_of(self.session.conf.get(name, "1g")) for name in settings)
@@ -171,7 +171,7 @@ class ConnectPort:
         return None
 
     def send_to_all(self, name: str, payloads: Sequence[Any], holder: object) -> InFile:
-        """Send a file, in pieces: what a message holds is bounded. The server keeps it until the session ends (4.3)."""
+        """Send a file, in pieces: a message has a maximal size. The server keeps it until the session ends (4.3)."""
         with tempfile.TemporaryDirectory(prefix="dstream-") as folder:
             path = os.path.join(folder, name)
             with open(path, "wb") as file:
@@ -208,7 +208,7 @@ class ConnectJobs:
             self._count(-1)
 
     def cancel(self) -> None:
-        """Interrupt the operations, also that of a loop between two items; what is on its way is asked for again."""
+        """Interrupt the operations, also that of a loop between two items; one on its way is asked for again."""
         until = time.monotonic() + _LONGEST_CANCEL
         while not self._session.interruptTag(self._tag) and self._running and time.monotonic() < until:
             time.sleep(_BETWEEN_CANCELS)
@@ -265,7 +265,7 @@ def _running_here() -> list[ConnectJobs]:
 
 
 def _told(stages: Any, **_: Any) -> None:
-    """Take what a session says of the operation whose answer this thread waits for."""
+    """Record a session's reports on the operation whose answer this thread waits for."""
     running = _running_here()
     if running and stages is not None:
         running[-1].tell(list(stages))

@@ -52,7 +52,7 @@ _awaited: list[tuple[int, Callable[[], None]]] = []
 
 @contextmanager
 def interruptible(cancel: Callable[[], None]) -> Iterator[None]:
-    """Let Ctrl-C `cancel` what the main thread waits for meanwhile."""
+    """Let Ctrl-C `cancel` the wait of the main thread meanwhile."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -65,7 +65,7 @@ def interruptible(cancel: Callable[[], None]) -> Iterator[None]:
 
 @contextmanager
 def cancelling() -> Iterator[None]:
-    """Let Ctrl-C cancel what is `interruptible`, unless the user has a handler of their own.
+    """Let Ctrl-C cancel `interruptible` waits, unless the user has a handler of their own.
 
     Python's own handler, which notebooks have, lets PySpark 4.3 wait for the end of the job before a
     KeyboardInterrupt comes through; that of PySpark cancels the jobs of everybody who shares Spark.
@@ -132,7 +132,7 @@ class LookedAt(NamedTuple):
 
 
 def lacking_on_workers(text: str, session: Any) -> SetupError | None:
-    """Return the error that says what workers lack, if the text of a failed job shows that something is missing.
+    """Return the error that lists what workers lack, if the text of a failed job shows that something is missing.
 
     Args:
         text: that of Spark's exception.
@@ -208,7 +208,7 @@ R = TypeVar("R")
 
 
 class _Trouble(NamedTuple):
-    """What a text of Spark's means.
+    """The meaning of a text of Spark's.
 
     Attributes:
         sign: found in the text, as a regular expression.
@@ -340,7 +340,7 @@ def translating(method: Callable[P, R]) -> Callable[P, R]:
 
 
 def ended(error: BaseException) -> EngineError:
-    """Return the error that says in plain words what Spark's means."""
+    """Return an error in plain words for one of Spark's."""
     text = f"{type(error).__name__}: {error}"
     found = next((trouble for trouble in _TROUBLES if re.search(trouble.sign, text)), None)
     words = found.words if found is not None else innermost(error)

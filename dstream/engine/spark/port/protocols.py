@@ -93,7 +93,7 @@ class Port(Protocol):
     def mapped(
         self, frame: DataFrame, function: ArrowFunction, schema: StructType | str, names: Sequence[str] | None = None
     ) -> DataFrame:
-        """Return what `function` makes of each partition of `frame`, on an interpreter that has the user's modules.
+        """Return the results of `function` for each partition of `frame`, on an interpreter with the user's modules.
 
         Args:
             frame: what it reads.
@@ -127,7 +127,7 @@ class Port(Protocol):
         ...
 
     def may_carry(self) -> bool:
-        """Say whether a job may carry what was just pickled in this thread, which no plan has to know of."""
+        """Return whether a job may carry the last pickle of this thread, which no plan has to know of."""
         ...
 
     def local_folder(self) -> str | None:
@@ -143,7 +143,7 @@ class Port(Protocol):
         ...
 
     def release(self, pinned: DataFrame) -> None:
-        """Let Spark forget what it keeps of a pinned frame, if it still runs."""
+        """Release Spark's copy of a pinned frame, if it still runs."""
         ...
 
     def in_turn(self, frame: DataFrame) -> Iterator[Row]:

@@ -1,4 +1,4 @@
-"""`SparkBackend`: a Spark session, with what is planned, sent and kept once for all runs on it."""
+"""`SparkBackend`: a Spark session, with the caches that all runs on it share."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ MOST_PLANS = 64
 
 
 class KnownPlans:
-    """Functions that make parts of plans, and remember what they returned; nothing in it differs from job to job.
+    """Functions that make parts of plans, with a cache of their results; nothing in it differs from job to job.
 
     Attributes:
         numbers: returns *n* partitions, with their number in each.
@@ -139,7 +139,7 @@ _MOST_SHIPPED = 2
 
 
 class SparkBackend:
-    """A Spark session, with what is planned, sent and kept once for all runs on it.
+    """A Spark session, with the caches that all runs on it share.
 
     Attributes:
         port: the session.
@@ -174,7 +174,7 @@ class SparkBackend:
         return SparkBackend(port, self.worker_memory, self.caches, self.broadcast_limit, self.column_mode)
 
     def files_of_job(self, files: JobFiles | None) -> SentFiles | None:
-        """Return what travels with a job, for its tasks; it is sent once to each session."""
+        """Return the files of a job for its tasks; they are sent once to each session."""
         if files is None:
             return None
         return SentFiles(files, None if self.port.workers_see_files() else self._archive(files))

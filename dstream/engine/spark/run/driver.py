@@ -66,7 +66,7 @@ class ServiceListener:
         return DriverAddress(self._host, self._listening.getsockname()[1], self._secret)
 
     def end(self) -> BaseException | None:
-        """Let the workers destroy what they have made, and wait for that; return what failed there first, if anything.
+        """Let the workers destroy their services, and wait for that; return the first failure there, if any.
 
         One that is busy for longer destroys its services later, and one that was killed does not.
         """
@@ -108,7 +108,7 @@ class ServiceListener:
 
 
 def _answer(connection: socket.socket, until: float) -> str:
-    """Return what a worker says at its end; nothing if it is gone, or takes too long."""
+    """Return the last message of a worker; an empty one if it is gone, or takes too long."""
     said = b""
     try:
         while (left := until - time.monotonic()) > 0:
@@ -130,7 +130,7 @@ _TRAVELLING = 8 * 1024
 
 
 class ShuffleFiles:
-    """Where the tasks of one run put what is large of their rows, until the run ends."""
+    """The place for large parts of the rows of one run's tasks, until the run ends."""
 
     def __init__(self) -> None:
         self._folder: str | None = None
@@ -202,7 +202,7 @@ class SideOutputActions:
     def deliver(
         self, beside: Iterable[Row], before: Mapping[int, int] = _NONE, counted: dict[int, int] | None = None
     ) -> None:
-        """Run the actions on what came beside the items of a job.
+        """Run the actions on the side rows of a job.
 
         Args:
             beside: the rows of their channels, channel by channel, in encounter order.

@@ -172,7 +172,7 @@ class SparkEngine:
         return self._backend.cores
 
     def warm_up(self) -> None:
-        """Run a job without items, so that workers are there, and what a first job needs is loaded."""
+        """Run a job without items, so that workers run, and the packages of a first job are loaded."""
         nothing = [Piece(None, (), (), None)] * min(self.cores(), 2)
         runner = StageRunner(self._backend)
         list(runner.rows(last_rows(SplitSegment(nothing), WriteItems(), 0, runner)))
@@ -182,13 +182,13 @@ class SparkEngine:
         return not self._backend.port.is_alive()
 
     def close(self) -> None:
-        """Let go of what `cache()` steps keep; stop the session if this engine started it."""
+        """Release the contents of `cache()` steps; stop the session if this engine started it."""
         self._backend.caches.clear()
         self._stop()
 
 
 def _result(end: End | Several, run: SparkRun) -> Any:
-    """Run a plan, and return what it ends in."""
+    """Run a plan, and return its result."""
     if isinstance(end, Several):
         with run:
             return _of_each_end(end, run)

@@ -76,7 +76,7 @@ _ITEMS_OF_A_SMALL_PIECE = 16_384
 
 
 def facts_of(root: Node, runner: StageRunner, *, in_small_pieces: bool) -> ClusterFacts:
-    """Return what the graph of a plan depends on.
+    """Return the facts that the graph of a plan depends on.
 
     Args:
         root: the last core operation.
@@ -103,7 +103,7 @@ def bytes_of(text: str) -> int:
 
 @dataclass
 class SparkRun:
-    """One run of a plan, with what its `peek` steps saw, and what its guards noted.
+    """One run of a plan, with the items of its `peek` steps and the notes of its guards.
 
     Attributes:
         recovered: takes the notes of guards; None if the plan has none.
@@ -138,7 +138,7 @@ class SparkRun:
 
     @contextmanager
     def supplied(self) -> Iterator[End | Several]:
-        """Let the meta-suppliers of graphs say what makes processors, before anything runs, and close at the end."""
+        """Ask the meta-suppliers of graphs for suppliers, before anything runs, and close them at the end."""
         if not any(isinstance(each, ProcessorGraph) for each in topological(self.end)):
             yield self.end
             return
@@ -191,7 +191,7 @@ class SparkRun:
         return self.recovered is not None and self.recovered.has_letters
 
     def watching(self, items: Iterator[Any]) -> Iterator[Any]:
-        """Give the items; deliver at their end what guards noted."""
+        """Yield the items; deliver the notes of guards at their end."""
         return items if self.recovered is None else self.recovered.watching(items)
 
     def flow(self, items: Items) -> OrderedSegments:
@@ -200,7 +200,7 @@ class SparkRun:
             return self._running.flow(items)
 
     def last(self) -> tuple[LastRows, Finish]:
-        """Return the rows of the last job, and what becomes of them; the jobs run that are needed before."""
+        """Return the rows of the last job, and the function that finishes them; the jobs before it run first."""
         with self.runner.waiting():
             return self._running.last(self.has_letters)
 
@@ -248,13 +248,13 @@ class SparkRun:
                 yield from self.runner.rows(pinned.where(f"source = {row.source} and target = {part}"))
 
     def payloads(self, frame: LastRows, channel: int = ITEMS) -> list[Any]:
-        """Run a job and return what its rows on one channel carry; then run the actions of the `peek` steps."""
+        """Run a job and return the payloads of its rows on one channel; then run the actions of the `peek` steps."""
         rows = list(self.runner.rows(frame))
         list(self._without_peeked(rows))
         return [row.payload for row in rows if row.channel == channel]
 
     def items_again(self, frame: DataFrame) -> list[Any]:
-        """Run a job that starts over; the actions see only what they have not seen before."""
+        """Run a job that starts over; the actions see only items that they have not seen before."""
         counted: dict[int, int] = {}
         items: list[Any] = []
         for row in self._without_peeked(self._rows(frame), self._peeked_before, counted):
@@ -303,7 +303,7 @@ class SparkRun:
         before: Mapping[int, int] = MappingProxyType({}),
         counted: dict[int, int] | None = None,
     ) -> Iterator[Row]:
-        """Give the rows that carry items; at the end run the actions on what `peek` steps saw.
+        """Yield the rows that carry items; at the end run the actions on the items of `peek` steps.
 
         Args:
             rows: all rows of a job.

@@ -123,7 +123,7 @@ class SparkGraphRun:
         return self._flow(self._decided_inputs(items))
 
     def last(self, are_read_twice: bool) -> tuple[LastRows, Finish]:
-        """Return the rows that come to this process in the last job, and what is made of them here.
+        """Return the rows of the last job in this process, and the function that finishes them here.
 
         Args:
             are_read_twice: whether the job is followed by another one, for other rows of the same frame.
@@ -245,7 +245,7 @@ class SparkGraphRun:
         return Report(move.vertex, partitions, list(ask(frame)))
 
     def _with_beside(self, ask: Ask, frame: DataFrame, runner: StageRunner, outputs: SideOutputActions) -> list[Any]:
-        """Return what was asked for, and deliver what came beside the items: whoever reads these may stop before it."""
+        """Return the answer, and deliver the side rows: the reader of these may stop before it."""
         payload = "payload" if ask.what == "rows" else f"case when channel > {ITEMS} then payload else X'' end payload"
         wanted = chosen_rows(frame, ask.port.with_beside())
         beside, asked = SideRows(), list[Row]()
@@ -256,7 +256,7 @@ class SparkGraphRun:
         return asked if ask.what == "rows" else [(row.source, row.sequence, row.channel, row.size) for row in asked]
 
     def _kept(self, ask: AskForKept) -> Input:
-        """Return what is kept of a `cache()`; or compute it now, so that `peek` steps before it see something."""
+        """Return the content of a `cache()`; or compute it now, so that `peek` steps before it see something."""
         cached = self._runner.backend.caches.kept(ask.node, functools.partial(self._computed, ask))
         recall = ReadCache(cached.items, cached.is_ordered, step=ask.node.step)
         read = read_here(recall)
@@ -373,7 +373,7 @@ class SparkGraphRun:
         return self._come[id(each.taken)]
 
     def _brought(self, each: Rows) -> DriverRows:
-        """Run the jobs whose rows a shuffle moves, and return what the tasks read that get the rows."""
+        """Run the jobs whose rows a shuffle moves, and return the input of the tasks that receive the rows."""
         assert each.targets is not None, "what stays where it is comes through no shuffle"
         sent = self._sent(each)
         if id(each.taken) not in self._rows_here:
@@ -401,7 +401,7 @@ class SparkGraphRun:
         return self._handed_on[id(vertex)]
 
     def _sent(self, each: Rows) -> ExpectedRows | None:
-        """Return what is sent to those who read rows; None: they stay where they are, or the run counts none."""
+        """Return the numbers of rows sent to their readers; None: they stay where they are, or the run counts none."""
         is_counted = self._runner.options.counts_rows and each.targets is not None
         if not is_counted or any(counts_itself(taken.vertex.output) for taken in each.taken):
             return None

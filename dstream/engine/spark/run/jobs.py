@@ -271,7 +271,7 @@ class StageRunner:
         return _for_driver(self._all_rows(rows))
 
     def rows_to_hand_on(self, rows: LastRows) -> Iterator[Row]:
-        """Run one job and give its rows for the tasks of another one: with what these are told, and counted."""
+        """Run one job and yield its rows for the tasks of another one: with their side rows, and counted."""
         return map(handed_on, _unfailed(self._all_rows(rows)))
 
     def _all_rows(self, rows: LastRows) -> Iterator[Row]:

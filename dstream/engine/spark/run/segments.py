@@ -93,7 +93,7 @@ class SplitSegment:
 
 @dataclass(frozen=True)
 class Frame:
-    """A segment that reads what an earlier stage wrote.
+    """A segment that reads the output of an earlier stage.
 
     Attributes:
         frame: its rows, already placed and in order.
@@ -418,7 +418,7 @@ class CachedRows(HeldByContext):
         weakref.finalize(self, runner.port.release, rows).atexit = False
 
     def frame(self, port: Port) -> Frame:
-        """Return what reads the items.
+        """Return a reader of the items.
 
         Raises:
             UnsupportedError: the session of `port` may not read them.

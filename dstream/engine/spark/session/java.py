@@ -80,7 +80,7 @@ def find_java() -> Java:
 
 @functools.cache
 def answer_of(java: str) -> str | None:
-    """Return what `java -version` says; it is asked once.
+    """Return the output of `java -version`; it is asked once.
 
     None if it is a stand-in without a Java behind it, as macOS has one.
     """
@@ -219,7 +219,7 @@ class ClassArchive:
                 (self.folder / f"{self.key}.failed").touch(0o600)
 
     def unused(self) -> Iterator[Path]:
-        """Give the archives that belong to something else and that nobody has used for long, and what was left over."""
+        """Yield old archives of other versions, and leftovers."""
         for path in self.folder.glob("*"):
             with suppress(OSError):
                 if path.suffix == ".unfinished" or time.time() - path.stat().st_mtime > _NOT_USED:
@@ -241,7 +241,7 @@ def class_archive(java: Java) -> ClassArchive | None:
 
 
 def is_private(folder: Path) -> bool:
-    """Say whether nobody else can change what stands in a folder, whether or not it is there.
+    """Return whether nobody else can change the contents of a folder, whether or not it exists.
 
     It and every folder above it belong to this user or to root, and nobody else can write there, but into folders whose
     entries belong to those who made them, such as `/tmp`.
@@ -270,7 +270,7 @@ def _is_ours(found: os.stat_result) -> bool:
 
 
 def _caches(home: Path) -> Path:
-    """Return the folder where programs of this user keep what they could make again."""
+    """Return the folder of this user's caches, whose contents programs could make again."""
     named = os.environ.get("XDG_CACHE_HOME", "")
     if os.path.isabs(named):
         return Path(named)
@@ -278,7 +278,7 @@ def _caches(home: Path) -> Path:
 
 
 def _key(java: Java, jars: Path) -> str:
-    """Name what an archive belongs to: this Java and these jars."""
+    """Return the name of an archive for this Java and these jars."""
     files = sorted((entry.name, entry.stat()) for entry in os.scandir(jars))
     facts: Sequence[object] = (
         _FORM,
@@ -291,6 +291,6 @@ def _key(java: Java, jars: Path) -> str:
 
 
 def _environment() -> dict[str, str]:
-    """Return the environment without what says how programs of dstream and Spark run."""
+    """Return the environment without the variables that configure programs of dstream and Spark."""
     steering = ("DSTREAM_", "PYSPARK_", "PYTHON", "SPARK_SUBMIT_OPTS")
     return {name: value for name, value in os.environ.items() if not name.startswith(steering)}

@@ -58,7 +58,7 @@ _LONGEST_PARENT = 42
 
 @dataclass(frozen=True)
 class Settings:
-    """What a context asks of Spark.
+    """The requests of a context to Spark.
 
     Attributes:
         master: the Spark master, or a server of Spark Connect; None for all cores of this machine, or whatever is
@@ -96,7 +96,7 @@ def defaults(master: str, settings: Settings) -> dict[str, str]:
 
 
 def sql_settings(settings: Settings) -> dict[str, str]:
-    """Return what the session of an engine is set to, unless the user says otherwise."""
+    """Return the settings of an engine's session, unless the user has others."""
     return {name: value for name, value in _OUR_SQL.items() if name not in settings.config}
 
 
@@ -126,7 +126,7 @@ def _folder_of_sockets() -> str | None:
 
 
 def _blocks(config: Mapping[str, str]) -> dict[str, str]:
-    """Let Spark keep what it shuffles and spills in a folder of ours, unless the user has named one.
+    """Let Spark keep shuffle and spill files in a folder of ours, unless the user has named one.
 
     Its own folders in the temporary folder may be read by every user of the machine (4.3).
     """
@@ -204,7 +204,7 @@ def _check_answers(master: str) -> None:
 
 @contextmanager
 def starting(master: str | None) -> Iterator[None]:
-    """Turn whatever Spark and its Java raise while they start into one error in words.
+    """Turn any error of Spark and its Java at their start into one error in words.
 
     Raises:
         SetupError: Spark did not start.

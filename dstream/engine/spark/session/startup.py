@@ -42,7 +42,7 @@ _CHATTER = (
 
 
 class Pump:
-    """Reads what the JVM and the workers write to stderr: held back at first, then passed on to `sys.stderr`."""
+    """Reader of the stderr of the JVM and the workers: held back at first, then passed on to `sys.stderr`."""
 
     def __init__(self, stream: IO[str]) -> None:
         self._stream = stream
@@ -52,11 +52,11 @@ class Pump:
         self._thread.start()
 
     def let_through(self) -> None:
-        """Pass on what comes from now on."""
+        """Pass on output from now on."""
         self._passes = True
 
     def held_back(self) -> str:
-        """Return what came so far, once the JVM has ended."""
+        """Return the output so far, once the JVM has ended."""
         self._thread.join(timeout=5)
         return "".join(self._lines[-20:]).strip() or "it wrote no message"
 
@@ -85,7 +85,7 @@ _NOT_FLUSHED = "PySpark daemon failed to flush the output to the worker process:
 
 
 class _Workers:
-    """What the workers are writing: the tracebacks of PySpark's that have begun, as far as they came."""
+    """The output of the workers: the tracebacks of PySpark's that have begun, as far as they came."""
 
     def __init__(self) -> None:
         self._begun: list[list[str]] = []
@@ -254,7 +254,7 @@ def _started(settings: Settings, java_options: str = "") -> SparkSession:
 
 
 def submitted(name: str) -> str | None:
-    """Return what `spark-submit` was given for a setting; None if it has not started this process."""
+    """Return the value of a setting for `spark-submit`; None if it has not started this process."""
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
         return None
     from pyspark import SparkContext
@@ -292,7 +292,7 @@ _NEEDED_SINCE_4 = ("pyspark.testing.utils", "pyspark.sql.classic.dataframe")
 
 @contextmanager
 def _loading_beside() -> Iterator[None]:
-    """Load what the first job needs while Java starts, which has a core of its own."""
+    """Load the packages of the first job while Java starts, which has a core of its own."""
     thread = threading.Thread(target=_load, name="dstream-loading", daemon=True)
     thread.start()
     try:
@@ -337,7 +337,7 @@ def _let_information_through(spark: SparkSession) -> None:
 
 
 def quiet_py4j() -> None:
-    """Keep what py4j tells of each connection out of the user's log, unless somebody has given it a level."""
+    """Keep py4j's messages on each connection out of the user's log, unless somebody has given it a level."""
     logger = logging.getLogger("py4j")
     if logger.level == logging.NOTSET:
         logger.setLevel(logging.WARNING)
