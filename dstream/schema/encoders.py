@@ -259,15 +259,21 @@ def unions_of(kind: Any, vocabulary: Vocabulary) -> tuple[UnionField, ...]:
     for name in () if is_model(kind) else field_names(kind):
         with contextlib.suppress(TypeError):
             decoder = decoder_of(hints.get(name, Any), vocabulary)
-            if _is_ambiguous(decoder) or (vocabulary is SQL and isinstance(decoder, UnionDecoder)):
+            if _is_ambiguous(decoder) or (vocabulary is SQL and len(_types_of(decoder)) > 1):
                 found.append(UnionField(name, name_of(kind), in_words(hints[name]), decoder))
     return tuple(found)
+
+
+def _types_of(decoder: object) -> list[Decoder]:
+    """Return the decoders of a union, without that of None."""
+    forms = decoder.forms if isinstance(decoder, UnionDecoder) else ()
+    return [form for form in forms if form != ScalarDecoder(type(None))]
 
 
 def _is_ambiguous(decoder: object) -> bool:
     """Say whether values of an annotation may be read as others, without looking into records, which check theirs."""
     if isinstance(decoder, UnionDecoder):
-        forms = [form for form in decoder.forms if form != ScalarDecoder(type(None))]
+        forms = _types_of(decoder)
         # JSON keeps these apart; a column of numbers does not, so databases look at all unions.
         are_own = all(isinstance(form, ScalarDecoder | Whole) for form in forms)
         return (len(forms) > 1 and not are_own) or any(map(_is_ambiguous, forms))

@@ -31,7 +31,7 @@ from dstream.values.fields import field_names, name_of
 if TYPE_CHECKING:
     import sqlalchemy as sa
 
-__all__ = ["Database", "StagedColumn", "database_of", "row_of", "schema_and_table", "unfit"]
+__all__ = ["Database", "StagedColumn", "database_of", "python_type", "row_of", "schema_and_table", "unfit"]
 
 
 _LONGEST = 500
@@ -209,6 +209,8 @@ class StagedColumn:
         type: that of SQLAlchemy.
         is_key: it is a part of the primary key, all of which is written.
         keeps_floats: the database keeps numbers with a point as floats, whatever the type says, and NaN as NULL.
+        has_texts_of_moments: datetimes and times are texts there, as in SQLite.
+        is_json: it has values of JSON.
     """
 
     name: str
@@ -216,11 +218,8 @@ class StagedColumn:
     is_nullable: bool
     is_key: bool
     keeps_floats: bool = False
-
-    @property
-    def has_texts_of_moments(self) -> bool:
-        """Whether datetimes and times are texts there, as in SQLite."""
-        return self.keeps_floats and _python_type(self.type) in (datetime.datetime, datetime.time)
+    has_texts_of_moments: bool = False
+    is_json: bool = False
 
     @property
     def stored_type(self) -> Any:
@@ -244,13 +243,16 @@ def row_of(item: Any, columns: tuple[StagedColumn, ...], call: str, is_exact: bo
     """
     try:
         fields = _fields(item, columns, is_exact)
-        row = {column.name: _stored(column, fields[column.name], name_of(type(item))) for column in columns}
+        row = {}
         for column in columns:
-            _check(column, row[column.name])
+            value = fields[column.name]
+            if column.is_json or type(value) not in _NATIVE:
+                value = _stored(column, value, item)
+            _check(column, value)
+            row[column.name] = _text_of_moment(value) if column.has_texts_of_moments else value
         for union in unions_of_rows(cast(Any, type(item))):
             if union.name in row:
                 _check_union(union, fields[union.name], row[union.name], columns)
-        row = {column.name: _bound(column, row[column.name]) for column in columns if column.name in row}
     except (_UnfitError, NotJsonError) as error:
         problem = SinkError(f"{call}: {error}: {shown(item)}")
         failed_on(problem, item)
@@ -262,37 +264,32 @@ class _UnfitError(ValueError):
     """An item does not fit."""
 
 
-def _stored(column: StagedColumn, value: Any, owner: str) -> Any:
+def _stored(column: StagedColumn, value: Any, item: Any) -> Any:
     """Return what a column stores for a value: JSON, the value of a member, or the text of what has no type there."""
-    kind = type(value)
-    if kind in _OWN:
-        return value
-    expected = _python_type(column.type)
-    if _is_json(column.type) and not _is_null_of_json(value):
+    if column.is_json and type(value) not in _OF_JSON and not _is_null_of_json(value):
         try:
             return plain(value)
         except NotJsonError as error:
-            raise error.within(column.name, owner) from None
+            raise error.within(column.name, name_of(type(item))) from None
     if isinstance(value, Enum):
-        return _stored(column, value.value, owner)
-    return TEXT_FORMS[kind].write(value) if expected is str and kind in _AS_TEXTS else value
+        return _stored(column, value.value, item)
+    kind = type(value)
+    is_text = kind in TEXT_FORMS and kind not in _NATIVE and python_type(column.type) is str
+    return TEXT_FORMS[kind].write(value) if is_text else value
 
 
-_OWN = (str, int, float, bool, bytes, type(None))
-_AS_TEXTS = frozenset(TEXT_FORMS) - {*_OWN, decimal.Decimal, datetime.date, datetime.time, datetime.datetime}
-"""Classes that have a text in a column of texts: those that few databases have a type for."""
+_OF_JSON = frozenset({str, int, float, bool, type(None)})
+_NATIVE = _OF_JSON | {bytes, decimal.Decimal, datetime.date, datetime.time, datetime.datetime}
+"""Classes that databases have types for; others have a text in a column of texts."""
 
 
-def _python_type(kind: Any) -> type | None:
+def python_type(kind: Any) -> type | None:
+    """Return the class of the values of a type of SQLAlchemy, if it is known."""
     try:
         found: type = kind.python_type
     except NotImplementedError:
         return None
     return found
-
-
-def _is_json(kind: Any) -> bool:
-    return hasattr(kind, "none_as_null")
 
 
 def _is_null_of_json(value: Any) -> bool:
@@ -311,7 +308,7 @@ def _check_union(union: UnionField, value: Any, stored: Any, columns: tuple[Stag
 
 def _returned(column: StagedColumn, value: Any) -> Any:
     """Return a driver's value with its type, as far as the driver may return another one."""
-    expected = _python_type(column.type)
+    expected = python_type(column.type)
     if isinstance(value, bool) or not isinstance(value, int | float | decimal.Decimal):
         return int(value) if isinstance(value, bool) and column.keeps_floats else value
     if expected is float:
@@ -321,15 +318,16 @@ def _returned(column: StagedColumn, value: Any) -> Any:
     return int(value) if value == value // 1 else float(value)
 
 
-def _bound(column: StagedColumn, value: Any) -> Any:
-    """Return the argument for the driver: SQLite has no type for moments, and texts keep their zones."""
-    if not column.has_texts_of_moments or value is None:
-        return value
+def _text_of_moment(value: Any) -> str | None:
+    """Return the text that SQLAlchemy makes of a moment for SQLite, and of one with a zone the same with its offset."""
+    if value is None:
+        return None
     if type(value) is datetime.date:
         value = datetime.datetime.combine(value, datetime.time.min)
     if isinstance(value, datetime.datetime):
         return value.isoformat(" ", "microseconds")
-    return value.isoformat("microseconds")
+    text: str = value.isoformat("microseconds")
+    return text
 
 
 def _fields(item: Any, columns: tuple[StagedColumn, ...], is_exact: bool) -> dict[str, Any]:

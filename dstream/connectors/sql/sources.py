@@ -15,6 +15,7 @@ from dstream.connectors.memory import NamesOfStreams
 from dstream.connectors.sql.databases import Database, schema_and_table
 from dstream.connectors.sql.records import LostValue, Maker, Rows, keep_lost, lost_in, refuse_months
 from dstream.errors import SourceError
+from dstream.schema.scalars import TEXT_FORMS
 from dstream.spi import Misread
 from dstream.values import BadRecord
 
@@ -359,7 +360,6 @@ class SqlChanges(NamesOfStreams):
 
 
 _KINDS: dict[str, tuple[type, Any, Any]] = {
-    "datetime": (datetime.datetime, datetime.datetime.isoformat, datetime.datetime.fromisoformat),
-    "date": (datetime.date, datetime.date.isoformat, datetime.date.fromisoformat),
-    "decimal": (decimal.Decimal, str, decimal.Decimal),
+    kind.__name__.lower(): (kind, TEXT_FORMS[kind].write, TEXT_FORMS[kind].parse)
+    for kind in (datetime.datetime, datetime.date, decimal.Decimal)
 }

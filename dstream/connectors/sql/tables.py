@@ -6,6 +6,7 @@ whoever commits finds it by its receipt, and whoever comes a week later knows th
 
 from __future__ import annotations
 
+import datetime
 import re
 import time
 import uuid
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from more_itertools import chunked
 
 from dstream.base.showing import shown
-from dstream.connectors.sql.databases import Database, StagedColumn, row_of, unfit
+from dstream.connectors.sql.databases import Database, StagedColumn, python_type, row_of, unfit
 from dstream.errors import SinkError
 from dstream.spi import Receipt
 
@@ -96,10 +97,16 @@ def opened_table(
         connection.rollback()
         connection.execute(sa.select(sa.func.count()).select_from(epochs_table(table)))
     is_whole_key = set(keys) <= {one["name"] for one in chosen}
-    keeps_floats = connection.dialect.name == "sqlite"
+    is_sqlite = connection.dialect.name == "sqlite"
     return tuple(
         StagedColumn(
-            one["name"], _with_null(one["type"]), one["nullable"], is_whole_key and one["name"] in keys, keeps_floats
+            one["name"],
+            _with_null(one["type"]),
+            one["nullable"],
+            is_whole_key and one["name"] in keys,
+            keeps_floats=is_sqlite,
+            has_texts_of_moments=is_sqlite and python_type(one["type"]) in (datetime.datetime, datetime.time),
+            is_json=isinstance(one["type"], sa.JSON),
         )
         for one in chosen
     )
