@@ -35,6 +35,7 @@ _BUILTINS = (
     *("sorted", "str", "sum", "tuple"),
 )
 _OF_RE = ("escape", "findall", "fullmatch", "match", "search", "split", "sub")
+# `maketrans` is static: it does not take the string of which it seems to be a method.
 _OF_STR = tuple(name for name in vars(str) if not name.startswith("_") and name != "maketrans")
 
 KNOWN: dict[str, Callable[..., Any]] = {
@@ -151,9 +152,11 @@ def _held(each: Expression, known: _Known) -> Iterator[Expression]:
                     yield from known[number]
                 case root if not isinstance(root, Argument):
                     yield from _held(root, known)
+        # Unlike others, these functions may return an argument itself, `float` an exact float (CPython 3.11).
         case Together(held) | Called("dstream.Entry" | "float" | "max" | "min", held):
             for one in held:
                 yield from _held(one, known)
+        # `+x` of an exact number is `x` itself (CPython 3.11).
         case Applied("and" | "or" | "pos", held):
             for one in held:
                 yield from _held(one, known)

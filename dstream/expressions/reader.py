@@ -70,6 +70,7 @@ def read(fn: Callable[..., Any], arguments: int = 1, namespaces: Namespaces | No
         >>> read(print).reason
         'calls print'
     """
+    # Code that is evaluated in columns or inside of a loop would not be seen by the tool.
     if is_watched():
         return Unreadable("is watched by a debugger, a profiler or a measurement of coverage")
     namespaces = Namespaces() if namespaces is None else namespaces
@@ -114,6 +115,7 @@ _known: OrderedDict[_Key, _Known] = OrderedDict()
 
 def _remembered(fn: FunctionType, arguments: int, namespaces: Namespaces) -> Expression | Unreadable:
     """Read a function, unless one of the same code was read whose names stood for the same objects."""
+    # Functions of one code, such as lambdas that a loop makes, may differ in their defaults.
     if fn.__defaults__ or fn.__kwdefaults__:
         return _read(fn, arguments, namespaces)
     code = fn.__code__
@@ -162,6 +164,7 @@ def _read(
     try:
         return reading.of(fn, tuple(map(Argument, range(arguments))))
     except UnreadableName as problem:
+        # Of a function of an installed library, its name says more than what keeps its body from being read.
         if isinstance(fn, FunctionType) and is_by_reference(fn) and is_installed(fn.__code__.co_filename):
             return Unreadable(f"calls {name_of_callable(fn)}")
         return Unreadable(problem.reason, _place(fn, problem.line), problem.advice)
@@ -174,6 +177,7 @@ def _place(fn: Any, line: int | None) -> str:
     return "" if code is None else near(code.co_filename, line or code.co_firstlineno)
 
 
+# Flags of code: generator, coroutine, iterable coroutine, asynchronous generator.
 _GENERATOR = 0x20 | 0x80 | 0x100 | 0x200
 _DEEPEST = 2
 """How many functions may be inside of each other: what the function calls is read, and what that calls is not."""
@@ -223,6 +227,7 @@ class _Reading:
         self.inside.append(fn)
         syntax = found.syntax
         result = read_syntax(syntax.body, body) if isinstance(syntax, ast.Lambda) else read_block(syntax.body, body)
+        # Without `finally`, since an exception ends the whole reading.
         self.inside.pop()
         for value, _, number in reversed(stands_for):
             result = self.within(value, number, result)
@@ -255,6 +260,7 @@ class _Reading:
             return result
         local = Local(number)
         is_used_once = sum(each == local for each in result.walk()) == 1
+        # Otherwise a value in the place of its variable would be evaluated more often, later, or not at all.
         if is_used_once and stands_first(local, result) and not asks_for_truth(value):
             return replaced(local, value, result)
         return Let(value, number, result)
@@ -285,6 +291,7 @@ _MOST_CHOICES = 8
 def _bound(fn: FunctionType, arguments: Sequence[Expression], keywords: Sequence[str]) -> dict[str, Expression]:
     """Return the arguments by the names of the parameters, in the order in which they are evaluated."""
     code = fn.__code__
+    # The flags of `*args` and `**kwargs`.
     if code.co_flags & 0x0C or code.co_kwonlyargcount:
         raise UnreadableName("takes *args, **kwargs or arguments by keyword only")
     parameters = code.co_varnames[: code.co_argcount]

@@ -62,6 +62,7 @@ def is_constant_of_module(fn: FunctionType, name: str, value: object) -> bool:
     if expression is None or not all(isinstance(each, _OF_LITERALS) for each in ast.walk(expression)):
         return False
     try:
+        # Literals and operators alone have been let through, and there is nothing that they could call.
         written = eval(compile(ast.Expression(expression), file, "eval"), {"__builtins__": {}})
     except Exception:  # The file has changed since it was imported.
         return False
@@ -252,6 +253,7 @@ def _functions(names: dict[str, Any]) -> Iterator[FunctionType]:
         elif kind in _WRAPPERS:
             waiting.extend(getattr(each, held, None) for held in ("__wrapped__", "func", "fget", "fset"))
         else:
+            # An object of a user's class: its methods may store globals.
             waiting.append(kind)
 
 
@@ -315,6 +317,7 @@ def _operated(fn: Any, arguments: tuple[Expression, ...]) -> Expression | None:
         return Applied(symbol, arguments) if len(arguments) == wanted else None
     if fn is operator.getitem and len(arguments) == 2:
         return Indexed(*arguments)
+    # The operands change places: with leaves alone, nobody can see the order of their evaluation.
     if fn is operator.contains and len(arguments) == 2 and all(map(is_leaf, arguments)):
         return Applied("in", arguments[::-1])
     return None
@@ -341,6 +344,7 @@ def _built(kind: type, written: str, arguments: tuple[Expression, ...], keywords
 
 def _fields(kind: type) -> dict[str, Any] | None:
     """Return the fields of a class that stores its arguments and does nothing else, with their defaults."""
+    # A metaclass may do anything when its class is called.
     if type(kind) is not type:
         return None
     if _is_named_tuple(kind):
@@ -372,6 +376,7 @@ def _is_dataclass(kind: type) -> bool:
         and all(
             each.init and not each.kw_only and not _is_computed(kind, each.name) for each in dataclasses.fields(kind)
         )
+        # Pseudo-fields, such as an `InitVar`, stand there and not among `fields()`.
         and len(vars(kind)["__dataclass_fields__"]) == len(dataclasses.fields(kind))
         and is_of_dataclass(init)
         and "__init__" in vars(kind)
@@ -395,6 +400,7 @@ def _is_computed(kind: type, name: str) -> bool:
 def object_read(fn: Any, arguments: int) -> Expression | None:
     """Return the result of a callable that is no Python function for arguments; None if that is not known."""
     if arguments == 1 and type(fn) in _MADE_BY_OPERATOR:
+        # These objects show what they were made of to pickle alone.
         return _MADE_BY_OPERATOR[type(fn)](*fn.__reduce__())
     if isinstance(fn, BuiltinFunctionType) and type(fn.__self__) in (str, re.Pattern):
         bound = constant_of(fn.__self__)

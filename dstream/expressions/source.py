@@ -63,6 +63,7 @@ def found_source(code: CodeType) -> FunctionSource | MissingSource:
 def stamp_of_source(code: CodeType) -> tuple[object, ...]:
     """Return a stamp that changes with the file of a function: its size and time as Python's `linecache` has them."""
     linecache.checkcache(code.co_filename)
+    # `checkcache` only drops a stale entry: this loads the file again.
     linecache.getlines(code.co_filename)
     held = linecache.cache.get(code.co_filename, ())
     return (held[0], held[1]) if len(held) > 1 else ()
@@ -144,6 +145,7 @@ def _parsed(text: str) -> _Source | None:
     rebound: set[str] = set()
     for each in ast.walk(tree):
         if isinstance(each, ast.Lambda | ast.FunctionDef | ast.AsyncFunctionDef):
+            # The code of a decorated function begins at its first decorator (CPython 3.11).
             decorators = [] if isinstance(each, ast.Lambda) else each.decorator_list
             by_line[min([each.lineno, *(decorator.lineno for decorator in decorators)])].append(each)
         elif isinstance(each, ast.Global | ast.Nonlocal):
@@ -242,6 +244,7 @@ def _gives(syntax: Syntax, imported: Sequence[str], code: CodeType) -> bool:
     if isinstance(syntax, ast.Lambda) != (code.co_name == "<lambda>"):
         return False
     try:
+        # `dont_inherit`: the future imports of this module are none of the user's.
         compiled = compile(
             _alone(syntax, imported, code.co_freevars), code.co_filename, "exec", _flags(code), dont_inherit=True
         )
@@ -254,12 +257,14 @@ def _gives(syntax: Syntax, imported: Sequence[str], code: CodeType) -> bool:
 def _alone(syntax: Syntax, imported: Sequence[str], captured: Sequence[str]) -> ast.Module:
     """Return a module that imports, and holds one function, inside of one that has the variables which it captures."""
     names: list[ast.expr] = [ast.Name(name, ast.Store()) for name in captured]
+    # Without a function around it that assigns them, captured variables would be compiled as globals.
     body: list[ast.stmt] = [ast.Assign(names, ast.Constant(None))] if names else []
     body.append(ast.Expr(syntax) if isinstance(syntax, ast.Lambda) else syntax)
     module = ast.parse("def around(): pass")
     (around,) = module.body
     assert isinstance(around, ast.FunctionDef), "it was written so"
     around.body = body
+    # Only for names that the code uses as imported: see `_Source.imported`.
     module.body += [ast.Import([ast.alias(name)]) for name in imported]
     return ast.fix_missing_locations(module)
 

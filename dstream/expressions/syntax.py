@@ -85,6 +85,7 @@ def read_block(statements: Sequence[ast.stmt], body: Body) -> Expression:
         case ast.Return(value=ast.expr() as value):
             return read_syntax(value, body)
         case ast.If(test=test, body=then, orelse=otherwise):
+            # An expression has no statements: what follows the `if` is written at the end of both of its branches.
             condition = read_syntax(test, body)
             return Choice(condition, read_block([*then, *rest], body), read_block([*otherwise, *rest], body))
         case (
@@ -300,6 +301,7 @@ def _(syntax: ast.BinOp, body: Body) -> Expression:
 def _(syntax: ast.UnaryOp, body: Body) -> Expression:
     operand = read_syntax(syntax.operand, body)
     if isinstance(syntax.op, ast.USub) and isinstance(operand, Constant) and type(operand.value) in (int, float):
+        # As Python's compiler does: `-1` is a constant, of which columns need no evaluation.
         return Constant(-operand.value)
     return Applied(_UNARY[type(syntax.op)], (operand,))
 
@@ -320,6 +322,7 @@ def _(syntax: ast.Compare, body: Body) -> Expression:
         if operator in ("is", "is not") and read != Constant(None):
             raise UnreadableName("compares with is", "== can be read", syntax.lineno)
         compared.append(Applied(operator, (left, read)))
+        # This very object is the left operand of the next comparison: by its identity it is evaluated once.
         left = read
     return compared[0] if len(compared) == 1 else Applied("and", tuple(compared))
 

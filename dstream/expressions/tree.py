@@ -93,6 +93,7 @@ class Expression:
         while waiting:
             each = waiting.pop()
             yield each
+            # Reversed, since the stack gives what it got last.
             waiting.extend(reversed(each.parts()))
 
     def extent(self) -> tuple[int, int]:
@@ -300,6 +301,7 @@ def replaced(local: Local, value: Expression, expression: Expression) -> Express
     """Return `expression` with `value` in the place of `local`."""
     if expression == local:
         return value
+    # The same object where nothing changes: comparisons share an operand by its identity.
     if not any(each == local for each in expression.walk()):
         return expression
     changed = {
@@ -337,6 +339,7 @@ def one_behind_another(first: Expression, then: Expression) -> Expression:
     """Return the result of `then` for that of `first`, which is evaluated once."""
     if isinstance(then, Argument):
         return first
+    # Numbers of `then` are taken; those of `first` are used before, outside of its reach.
     number = 1 + max((each.number for each in then.walk() if isinstance(each, Let)), default=0)
     return Let(first, number, substituted(then, {0: Local(number)}))
 

@@ -59,6 +59,7 @@ def in_order(items: Iterable[Any], calls: Calls, n: int) -> Iterator[Outcome]:
                 waiting.append(calls.start(following))
             except Exception as error:
                 problem = error
+            # An outcome that is there is not kept back, although more calls would have room.
             while waiting and (len(waiting) >= n or waiting[0].done()):
                 yield _ended(waiting.popleft())
         while waiting:
@@ -95,6 +96,7 @@ class ThreadCalls:
 
     def close(self) -> None:
         self._stop.set()
+        # Calls in the queue see `_stop` and end at once; one that runs may take its time.
         self._pool.shutdown(wait=False)
 
     def _outcome(self, item: Any) -> Outcome:
@@ -119,6 +121,7 @@ def _plain(result: Any) -> Any:
         TypeError: it is a coroutine, so that nothing has run yet.
     """
     if inspect.iscoroutine(result):
+        # Closed, since Python warns of a coroutine that is never awaited.
         result.close()
         raise TypeError("fn gave a coroutine: give map_concurrent() the async function itself")
     return result
@@ -134,6 +137,7 @@ class LoopCalls:
         self._loop = asyncio.new_event_loop()
         from dstream.values.attachments import files_here
 
+        # A daemon, since a coroutine that ignores its cancellation must not keep the process alive.
         self._thread = threading.Thread(target=self._run, args=(files_here(),), name="dstream-calls", daemon=True)
         self._thread.start()
 
@@ -151,6 +155,7 @@ class LoopCalls:
         try:
             self._loop.run_forever()
         finally:
+            # A loop that was stopped can go on: the coroutines are cancelled in it, so that their `finally` runs.
             self._loop.run_until_complete(_cancelled())
             self._loop.run_until_complete(self._loop.shutdown_asyncgens())
             self._loop.close()

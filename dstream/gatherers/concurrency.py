@@ -72,6 +72,7 @@ def checked_retry(value: Any) -> Retry:
 
 
 def _check_times(value: Any, name: str) -> int:
+    # `True` is an int, too.
     if not isinstance(value, int) or isinstance(value, bool):
         raise TypeError(f"{name} must be an int{' or a Retry' if name == 'retry' else ''}, not {type(value).__name__}")
     if value < 0:
@@ -125,6 +126,7 @@ class _Wall:
         await asyncio.sleep(seconds)
 
     def __reduce__(self) -> str:
+        # A string is pickled as the name of a global of this module: each process has its own clock.
         return "CLOCK"
 
 
@@ -145,6 +147,7 @@ class RateLimit:
         self._every = step * slots
         self._first = step * slot
         self._clock = clock
+        # Steps before the start of this task are not made up for.
         self._last = self._steps_until(clock.now())
         self._lock = threading.Lock()
 

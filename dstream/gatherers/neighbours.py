@@ -157,6 +157,7 @@ def _take_and_push(fn: Callable[[R, T], R], box: list[R], item: T, downstream: D
 def _scanned(start: Callable[[], R], fn: Callable[[R, T], R], items: Iterable[T]) -> Iterator[R]:
     value, items = start(), iter(items)
     for item in items:
+        # The first value alone is checked: an async function gives a coroutine from the first call on.
         value = checked_result(fn(value, item))
         yield value
         break
@@ -209,6 +210,7 @@ def _fixed(size: int, items: Iterable[T]) -> Iterator[tuple[T, ...]]:
 
 def _fixed_part(size: int, items: Iterable[T], place: Place) -> Iterator[tuple[T, ...]]:
     """Give the windows that begin in this partition."""
+    # The items before belong to a window that begins in an earlier partition.
     first = -place.offset % size
     windows = -(-(place.size - first) // size) if first < place.size else 0
     return islice(_cut(islice(items, first, None), size), windows)
@@ -321,6 +323,7 @@ _LARGE = 64 * 2**10
 def _slid_one_by_one(first: tuple[T, ...], items: Iterator[T]) -> Iterator[tuple[T, ...]]:
     window = deque(first, maxlen=len(first))
     yield first
+    # Otherwise the first window would be in memory until the last one.
     del first
     for item in items:
         window.append(item)
@@ -339,6 +342,7 @@ def pairs() -> Gatherer[T, Any, tuple[T, T]]:
 
 
 def _pair(last: list[T], item: T, downstream: Downstream[tuple[T, T]]) -> bool | None:
+    # In place, since this list is the state.
     before, last[:] = last[:], [item]
     return downstream.push((before[0], item)) if before else None
 
@@ -351,6 +355,7 @@ def _pairs_ahead(own: Iterable[T], behind: Iterable[T], is_first: Callable[[], b
     return itertools.pairwise(chain(own, islice(behind, 1)))
 
 
+# Another number would give other samples and orders of the same seed.
 _DRAWN_TOGETHER = 4096
 
 At = Callable[[int, Iterable[T]], Iterator[R]]
@@ -381,6 +386,7 @@ def sampled(fraction: float, seed: int) -> Gatherer[T, Any, T]:
 
 
 def _kept(fraction: float, seed: int, first: int, items: Iterable[T]) -> Iterator[T]:
+    # No draw reaches 1.0, so that the fraction 1.0 keeps all items, and 0.0 none.
     return compress(items, map(fraction.__gt__, _drawn(seed, first)))
 
 
@@ -390,6 +396,7 @@ def ranked(seed: int) -> Gatherer[T, Any, tuple[float, T]]:
 
 
 def _with_rank(seed: int, first: int, items: Iterable[T]) -> Iterator[tuple[float, T]]:
+    # With a prefix, so that a shuffle and a sample of one seed draw different numbers.
     return zip(_drawn(f"shuffle:{seed}", first), items, strict=False)
 
 

@@ -205,6 +205,7 @@ class AggregateOperation(Generic[In, A, R]):
         accumulate = self.accumulates[number]
         if self.combine is not None:
             return Collector(self.create, accumulate, self.combine, self.finish, name=repr(self), deducting=self.deduct)
+        # Without a combiner the container is a list of the items, which are accumulated at the end.
         replay = partial(_accumulated_at_last, self)
         return Collector(list, partial(_keep, number), list.extend, replay, name=repr(self))
 
@@ -223,6 +224,7 @@ class AggregateOperation(Generic[In, A, R]):
         return _accumulated_at_last(self, items)
 
     def _parts_of_it(self) -> _Functions:
+        # A collector, which is a dataclass, overrides this: its functions are fields.
         return self._functions
 
     def __repr__(self) -> str:
@@ -403,6 +405,7 @@ class Collector(AggregateOperation[tuple[T], A, R], Generic[T, A, R]):
                 raise
             if following is not None:
                 container = following
+        # Behind the loop, since an async accumulator gives coroutines from the first item on.
         refuse_awaitable(container)
         return container
 

@@ -360,6 +360,7 @@ class Integration(Generic[T, A, R]):
             if wants_more is False:
                 self.has_stopped = True
                 return
+            # The usual values are tested here, without a call for each item.
             if wants_more is not None and wants_more is not True:
                 refuse_awaitable(wants_more)
 

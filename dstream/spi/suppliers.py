@@ -150,6 +150,7 @@ def checked_count(made: Sequence[Processor], count: int) -> list[Processor]:
             raise TypeError(f"a supplier of processors gave {each!r}, which is no Processor")
     if len(found) != count:
         raise ValueError(f"the supplier gave {len(found)} processors, not {count}")
+    # By identity: processors may be equal, as dataclasses are.
     if len(set(map(id, found))) != count:
         raise ValueError("the supplier gave one processor twice: each has an outbox and a state of its own")
     return found
@@ -271,6 +272,7 @@ class _OfFunction(ProcessorSupplier):
         return checked_count([self.create() for _ in range(count)], count)
 
     def get_one(self, number: int, count: int) -> Processor:
+        # The inherited method would make all processors of the vertex, and drop all but one.
         (made,) = self.get(1)
         return made
 

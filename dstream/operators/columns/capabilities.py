@@ -55,6 +55,7 @@ def is_same_beyond_ascii(pattern: re.Pattern[str]) -> bool | None:
     """Say whether a class has all characters beyond ASCII, or none; None if it has some of them."""
     found = _ONE_CLASS.fullmatch(pattern.pattern)
     assert found is not None, "only such patterns are asked for"
+    # These contain some characters beyond ASCII, and not others: `(?i)k` matches the sign for kelvin, too.
     if (
         found[2] is None
         or re.search(r"\\[wWdDsS]", found[2])

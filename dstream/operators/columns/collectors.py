@@ -98,6 +98,7 @@ def _least(rows: GroupedRows, ranks: NDArray[np.int64]) -> NDArray[np.intp]:
     least = np.minimum.reduceat(side_by_side, rows.starts)
     found = np.flatnonzero(side_by_side == np.repeat(least, rows.counts))
     groups = rows.numbers.take(rows.order.take(found))
+    # Rows of a group stand side by side in their order, so the first with the least rank is the earliest.
     is_first = np.concatenate(([True], groups[1:] != groups[:-1]))
     return rows.order.take(found[is_first])
 
@@ -223,6 +224,7 @@ def _group_tables(
             keys, values = _keys_and_values(known, as_column(block))
             shape = None if _makes_table(known, keys, values) else shape_of(keys)
         except NotColumnar:
+            # What is buffered came before this block: the first key of a group stays, and floats are added in order.
             yield from chain(held.rest(), held_rows.rest())
             yield given(block)
             continue
@@ -234,6 +236,7 @@ def _group_tables(
             for each in held_rows.take(keys, values, shape):
                 yield each
                 are_many = each.are_many
+            # With so few rows for each group the rest costs less by items: no further block is looked at.
             if are_many:
                 yield from held_rows.rest()
                 yield chain.from_iterable(map(given, blocks))
@@ -259,6 +262,7 @@ class _HeldInts:
         """Take the rows of a block; give the groups of those before them, if all together are too many."""
         rows = self._rows + len(keys.values)
         most = max(self._most, 0 if values is None else max(-values.least, values.greatest))
+        # The bound is that of all rows together: so the sum of any group of them has 64 bits.
         if rows > _MOST_ROWS or most * rows > GREATEST:
             yield from self.rest()
         self._held.append((keys, values))
@@ -287,6 +291,7 @@ def _keys_and_values(known: InColumns, items: Column) -> tuple[Column, Values]:
     if known.downstream.finds == "count":
         _check_counted(known.downstream, items)
         return keys, None
+    # One int in all rows stays as it is: counts alone tell its sums.
     taken = _taken_of(known.downstream, items)
     if _is_one_int(taken) and isinstance(keys, Strings) and known.downstream.finds == "sum":
         _check_sum(taken)

@@ -86,6 +86,7 @@ def _sent(column: Column, places: Int64s, targets: int) -> Iterator[tuple[int, i
 
 def _hashes(column: Any) -> Int64s:
     if isinstance(column, Floats):
+        # All NaN are one value and meet at one target, whatever their bits.
         values = np.where(column.values == column.values, column.values, np.nan)
         return np.array(stable_hashes(values.tolist()), np.int64)
     return stable_hashes_of_ints(whole(column).values)
@@ -132,6 +133,7 @@ def firsts_met(sources: Sequence[int], batches: Sequence[FirstRows]) -> Tuples |
 
 def sent_back(column: Column, sources: int, targets: int) -> Iterator[tuple[int, int, bytes]]:
     """Give (target, number of rows, pickled column) of ((source, place), value)."""
+    # Sources go to targets in stretches, so that the items of all targets together are in order.
     targets_of_rows = _where(column)[0] * targets // sources
     for target in range(targets):
         rows = np.flatnonzero(targets_of_rows == target)

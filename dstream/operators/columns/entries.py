@@ -113,6 +113,7 @@ def check_identities(members: Iterable[Column]) -> None:
     numbers = [each for each in parts if isinstance(each, Floats | Objects)]
     if len(numbers) + objects < 2:
         return
+    # Rows that are not made may be any object, also a NaN.
     seen: Any = objects > 0
     for each in numbers:
         are_nan = _are_nan(each)

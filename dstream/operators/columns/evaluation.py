@@ -188,6 +188,7 @@ def evaluated(expression: Expression, columns: Sequence[Column]) -> Column:
         raise NotColumnar("functions get items that are not made")
     if isinstance(expression, ForTuples):
         return evaluated(expression.within, (with_parts(columns[0], expression.size), *columns[1:]))
+    # Floats that overflow become infinite in Python too, without a warning.
     with np.errstate(all="ignore"):
         return _value(expression, _Given(tuple(columns), {}, size_of_column(columns[0]), may_share(expression)))
 
@@ -270,6 +271,7 @@ def _as_far_as_needed(word: str, operands: Sequence[Expression], given: _Given) 
         return found
     is_true = truth(found)
     decided = ~is_true if word == "and" else is_true
+    # What no row needs is not evaluated: it may fail, or be withheld.
     if decided.all():
         return found
     if not decided.any():
@@ -340,6 +342,7 @@ def _unary(sign: str, of: Ints | Floats | Bools) -> Column:
             raise NotColumnar(f"floats have no {sign}")
         return float_unaries[sign](of)
     if sign == "invert" and isinstance(of, Bools):
+        # `~True` is -2 in Python, where NumPy inverts to False.
         raise NotColumnar("a bool inverted")
     return int_unaries[sign](whole(of))
 
@@ -370,6 +373,7 @@ def _called(function: str, arguments: list[Column]) -> Column:
     if function in ("min", "max"):
         return extreme(function, _compared_ones(arguments))
     if function in EACH_BY_PYTHON or (function == "round" and len(arguments) == 2):
+        # NumPy (2.4) rounds 2.675 to 2.68, where Python, which rounds the exact value, gives 2.67.
         rows = list(map(items_of, map(_number_or_same, arguments)))
         return made(lambda: list(map(KNOWN[function], *rows)))
     if len(arguments) != 1:
@@ -423,6 +427,7 @@ def _of_number(function: str, of: Ints | Floats | Bools) -> Column:
         return _root(floats(of))
     if not isinstance(of, Floats):
         return whole(of)
+    # `rint` rounds half to even, as Python's `round` does.
     return _ints_of(np.trunc(of.values) if function == "int" else np.rint(of.values))
 
 

@@ -149,6 +149,7 @@ def shape_of(keys: Column) -> Any:
     if isinstance(keys, Tuples):
         return Tuples, *map(shape_of, keys.members)
     if isinstance(keys, ConstantColumn) and type(keys.value) in (int, float, bool, str):
+        # By `repr`, which tells 0.0 from -0.0 and finds a NaN equal to itself.
         return ConstantColumn, type(keys.value), repr(keys.value)
     if isinstance(keys, Ints | Floats | Bools | Strings):
         return type(keys)
@@ -244,6 +245,7 @@ def _codes(keys: Column) -> Int64s:
         return keys.values.astype(np.int64)
     if isinstance(keys, Floats):
         with np.errstate(invalid="ignore"):
+            # -0.0 + 0.0 is 0.0, and every NaN gets the bits of one.
             return np.where(keys.values == keys.values, keys.values + 0.0, np.nan).view(np.int64)
     if isinstance(keys, Strings):
         return _numbered(keys.values)[0]
@@ -251,6 +253,7 @@ def _codes(keys: Column) -> Int64s:
     for member in keys.members if isinstance(keys, Tuples) else ():
         numbers, different = _numbered(_codes(member))
         if width * different > GREATEST:
+            # Numbered anew, there are no more codes than rows, so that the product of both counts fits into 64 bits.
             codes, width = _numbered(codes)
         codes, width = codes * different + numbers, width * different
     return codes
@@ -345,6 +348,7 @@ class _Fold:
         self._take_tables()
         for piece in pieces(items, _PIECE):
             self._groups = self._collector.accumulated(self._groups, piece)
+            # The variable would keep these items in memory while the groups of a round are sent.
             del piece
             if self._bound.exceeded():
                 yield from self._round()

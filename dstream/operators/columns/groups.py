@@ -48,6 +48,7 @@ _HASH_MODULUS = sys.hash_info.modulus
 _FIRST, _SECOND, _FIFTH = map(np.uint64, (11400714785074694791, 14029467366897019727, 2870177450012600261))
 """The primes by which CPython mixes the hashes of the parts of a tuple, as xxHash does (3.8 to 3.14)."""
 _ROUNDS = [np.uint64(number * int(_SECOND) % 2**64) for number in SPREADERS]
+# CPython ends the hash of a tuple by adding its length, mixed with these numbers.
 _TUPLE_OF_3 = np.uint64(3 ^ int(_FIFTH) ^ 3527539)
 _INSTEAD_OF_MINUS_ONE = 1546275796
 
@@ -230,6 +231,7 @@ def stable_hashes_of_ints(keys: Int64s) -> Int64s:
         _end_round(total)
     total += _TUPLE_OF_3
     found: Int64s = total.view(np.int64)
+    # CPython keeps -1 for errors: a tuple whose hash would be -1 has this one.
     found[found == -1] = _INSTEAD_OF_MINUS_ONE
     return found
 
@@ -247,6 +249,7 @@ def _hashes_of_ints(keys: Int64s) -> Int64s:
     # The absolute value of the least int wraps; as an unsigned one it is right.
     absolute = np.abs(keys).astype(np.uint64) % np.uint64(_HASH_MODULUS)
     hashes = np.where(keys < 0, -absolute.astype(np.int64), absolute.astype(np.int64))
+    # For the same reason `hash(-1)` is -2.
     hashes[hashes == -1] = -2
     return hashes
 
@@ -327,6 +330,7 @@ def groups_of_texts(keys: Strings, numbers: Ints | ConstantColumn | None) -> Str
     Raises:
         NotColumnar: a sum may need more than 64 bits.
     """
+    # Counting needs no number for each row, as different sums do.
     if not isinstance(numbers, Ints):
         found = keys.values.value_counts()
         counts, distinct = found.field("counts").to_numpy(), found.field("values")
@@ -386,6 +390,7 @@ def with_texts_together(tables: Iterator[T | StringGroupTable], bound: Bound) ->
         groups, size, costs = groups + len(each), size + each.key_bytes(), costs + each.cost()
         is_exceeded = bound.exceeded(costs)
         if is_exceeded or groups > _MOST_STRING_GROUPS or size > _MOST_HELD_BYTES:
+            # The variable would hold the last table beside the merged one.
             del each
             yield from _merged_strings(held)
             groups = size = costs = 0

@@ -236,6 +236,7 @@ def cut_at(batch: SortedBatch, borders: Ranks) -> Iterator[SortedBatch]:
     places = [0, *np.searchsorted(values, borders.values, side="left").tolist(), len(values)]
     block: Rows | None = None
     for start, end in pairwise(places):
+        # No border lies inside of the batch: it goes on without being unpickled.
         if end - start == len(values):
             yield batch
             continue
@@ -282,6 +283,7 @@ def _heads(batches: Sequence[SortedBatch]) -> int:
     total = largest = 0
     last: Any = GREATEST
     for batch in batches:
+        # Batches do not name their run: where ranks fall, the next one begins.
         if batch.ranks.values[0] < last:
             total, largest = total + largest, 0
         largest, last = max(largest, len(batch.data)), batch.ranks.values[-1]
@@ -303,6 +305,7 @@ def _merged(batches: list[SortedBatch | None], places: NDArray[np.intp]) -> Iter
         shifts = np.zeros(len(sizes), np.int64)
         for owner in np.flatnonzero(counts).tolist():
             if (batch := batches[owner]) is not None:
+                # None lets go of the pickle, whose items are in memory from now on.
                 opened[owner], batches[owner] = batch.items(), None
             first, end = done[owner], done[owner] + int(counts[owner])
             # The rows of a batch come in their order, so those of a block stand side by side.

@@ -103,6 +103,7 @@ def _finished(downstream: Collector[Any, Any, Any], table: Table) -> Column:
 
 
 def _ints(values: Any) -> Ints:
+    # `tight` replaces the bounds, which are not known here.
     return tight(Ints(values, 0, 0))
 
 

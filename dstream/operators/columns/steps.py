@@ -106,6 +106,7 @@ def is_same(one: Any, other: Any) -> bool:
         return len(one) == len(other) and all(map(is_same, one.items(), other.items()))
     if isinstance(one, _TOLD_BY_DIGITS):
         return repr(one) == repr(other)
+    # Each object has a `__getstate__` since Python 3.11; None says that it has no attributes.
     state = None if isinstance(one, str | bytes) else one.__getstate__()
     return is_same(state, other.__getstate__()) if state else bool(one == other)
 
@@ -145,6 +146,7 @@ class OpenBlock:
     def items(self, block: Block) -> Iterable[Any]:
         """Return the items of the block, and count how many are taken, in C code."""
         self._taken = taken = count(1)
+        # `compress` asks the counter once for each item that is taken, and numbers from 1 on are true: each passes.
         return compress(given(block), taken)
 
     def _counted(self, place: int) -> int:
@@ -228,6 +230,7 @@ def _through(ops: Sequence[Op], blocks: Iterator[Block], open_block: OpenBlock |
             made: Block = _passed(ops, block, passed)
             withheld = 0
         except NotYet:
+            # Rows that are too few say nothing of those behind: they do not count as withheld.
             made, passed = by_items(given(block)), []
         except NotColumnar:
             made, passed = by_items(given(block)), []
@@ -238,6 +241,7 @@ def _through(ops: Sequence[Op], blocks: Iterator[Block], open_block: OpenBlock |
         if open_block is not None:
             open_block.end()
         if withheld == _MOST_WITHHELD:
+            # This uses up `blocks`, and so ends the loop.
             yield by_items(chain.from_iterable(map(given, blocks)))
 
 

@@ -140,6 +140,7 @@ def _runs(texts: Strings, outside: _Outside) -> StringLists:
     is_end = before[1:] != before[:-1]
     offsets = before if is_end.all() else before[np.concatenate((_YES, is_end))]
     members = Strings(array_of(offsets, joined.translate(None, outside.bytes)), is_ascii=texts.is_ascii)
+    # The ends are found on demand: a `flat_map` to all words does not ask for them.
     return StringLists(members, lambda: _ends(joined, places, is_end), len(texts))
 
 
@@ -259,6 +260,7 @@ def _replaced(texts: Strings, old: Any, new: Any) -> Strings:
 
 def _check_replaced(texts: Strings, before: bytes, after: bytes) -> None:
     size, more = texts.nbytes(), len(after) - len(before)
+    # Occurrences are counted only where the upper bound of the result is too large.
     if size + size // len(before) * max(more, 0) > _MOST_MADE:
         data: Any = texts.joined if texts.is_joined else offsets_and_bytes(texts.values)[1].tobytes()
         _check_size(size + data.count(before) * max(more, 0))
@@ -364,6 +366,7 @@ def index_of_lists(lists: StringLists, place: Any) -> Strings:
 
 def _begins(match: Callable[..., Any]) -> Callable[[Strings, Any], Bools]:
     def apply(texts: Strings, pattern: Any) -> Bools:
+        # Called for its checks alone: it refuses what is no string, or has a surrogate.
         _encoded(pattern)
         return _bools(match(texts.values, pattern))
 

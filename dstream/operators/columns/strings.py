@@ -89,6 +89,7 @@ class Strings:
             return texts
         data, separator = separated
         found = data.decode().split(separator)
+        # Each string ends in the separator, so an empty one is left behind the last.
         found.pop()
         return found
 
@@ -152,6 +153,7 @@ class StringLists:
         return StringLists(self.members.taken(rows), lambda: ends, len(places))
 
     def __reduce__(self) -> tuple[Any, ...]:
+        # `_ends` may be a lambda, which pickle refuses.
         return _lists_that_end, (self.members, self.ends(), self.size)
 
     def tolist(self) -> list[list[str]]:
@@ -183,12 +185,14 @@ def offsets_and_bytes(array: Any) -> tuple[NDArray[np.int32], NDArray[np.uint8]]
         return np.zeros(1, np.int32), np.empty(0, np.uint8)
     offsets = np.frombuffer(places, np.int32)[first : first + len(array) + 1]
     found = np.frombuffer(data, np.uint8)[: offsets[-1]] if data is not None and data.size else np.empty(0, np.uint8)
+    # A slice shares the buffers of its array, so its first offset need not be 0.
     return offsets - offsets[0], found[offsets[0] :]
 
 
 def _array_of_joined(joined: bytes) -> Any:
     ends = np.flatnonzero(np.frombuffer(joined, np.uint8) == _NEWLINE)
     offsets = np.zeros(len(ends) + 1, np.int32)
+    # The newlines before a string are left out of the bytes.
     offsets[1:] = ends - np.arange(len(ends))
     return array_of(offsets, joined.translate(None, b"\n"))
 
@@ -208,6 +212,7 @@ def _ended(array: Any, separator: str) -> bytes:
     import pyarrow as pa
     from pyarrow.compute import call_function
 
+    # As the one list of an array, since Arrow joins the members of lists.
     together = pa.ListArray.from_arrays(pa.array([0, len(array)], pa.int32()), array)
     joined: Any = call_function("binary_join", [together, separator])
     return bytes(joined[0].as_buffer()) + separator.encode()

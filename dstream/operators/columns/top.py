@@ -70,6 +70,7 @@ def _candidates(
     try:
         column = _column_of(block)
         keys = _keys_of(columns.expression, column)
+        # Before `count` items are held, any row may be among the first.
         last = held[-1:] if len(held) == count else []
         places = _first_places(keys, count, reverse, last if key is None else each(key, last))
     except NotColumnar:
@@ -116,8 +117,10 @@ def _first_places(keys: Column, count: int, reverse: bool, before: Sequence[Any]
         limit = ranks_of_items([*before], None, reverse)
         if limit is None or limit.kind != ranks.kind:
             raise NotColumnar("keys of several types")
+        # Less, not equal: of equal keys the item that was found earlier stays.
         places = np.flatnonzero(values < limit.values[0])
         values = values.take(places)
+    # `argmin` gives the first of equal ranks, as a stable sort does.
     first = np.array([np.argmin(values)]) if count == 1 and len(values) else _least(values, count)
     return places.take(first) if before else first
 
@@ -137,6 +140,7 @@ def _first_texts(texts: Any, count: int, reverse: bool, before: Sequence[Any]) -
         texts = texts.take(places)
     if len(texts) <= count:
         return places
+    # `select_k_unstable` keeps no order among equal strings, so only the last of its keys is used.
     options = SelectKOptions(count, [("", "descending" if reverse else "ascending")])
     last: Any = texts[call_function("select_k_unstable", [texts], options)[-1].as_py()]
     chosen = _rows_where(comes_before, texts, last)

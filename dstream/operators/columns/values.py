@@ -60,6 +60,7 @@ class NotYet(NotColumnar):
     """These rows are too few to be worth a column; those that follow may be."""
 
 
+# No `__eq__` here and below: arrays are compared member by member, which has no truth.
 @dataclass(frozen=True, slots=True, eq=False)
 class Ints:
     """Exact ints of 64 bits.
@@ -345,6 +346,7 @@ def stacked(columns: Sequence[Column]) -> Column:
     first, *others = columns
     if not others:
         return first
+    # By identity: equal values may have several types, and a NaN equals none.
     if all(isinstance(each, ConstantColumn) for each in columns) and len({id(each.value) for each in columns}) == 1:  # type: ignore[union-attr]
         return ConstantColumn(first.value, sum(map(size_of_column, columns)))  # type: ignore[union-attr]
     columns = list(map(spread, columns))

@@ -54,6 +54,7 @@ def sliding_windows(
             tail = column
             continue
         yield _windows(column, size)
+        # The last rows, one fewer than a window has, begin windows that end in the next block.
         tail, first = rows_at(column, np.arange(rows - size + 1, rows)), _is_not_first
     if tail is not None:
         yield kind.gather_ahead(items_of(tail), behind, first)

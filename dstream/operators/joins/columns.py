@@ -310,6 +310,7 @@ class JoinedRows(LazyRows):
         yield map(as_entry, zip(self._passing.keys_at(self._rows), pairs, strict=True))
 
     def __reduce__(self) -> tuple[Any, ...]:
+        # Pickled as items, since the other side may have far more rows than these.
         return Objects, (items_of(self),)
 
 
@@ -360,6 +361,7 @@ class SideTable(JoinTable):
         numbers = encoded.indices.to_numpy()
         self._counts = np.bincount(numbers, minlength=len(self._keys))
         self._starts = np.cumsum(self._counts) - self._counts
+        # Stable, so that the partners of a key keep their order.
         self._rows = np.argsort(numbers, kind="stable")
         self._is_matched = np.zeros(len(self._keys), np.bool_)
 
@@ -368,12 +370,14 @@ class SideTable(JoinTable):
         if self._matching.keeps_held:
             self._is_matched[numbers[is_found]] = True
         alone = 1 if self._matching.keeps_passing else 0
+        # A row that is not found has the number -1, the place of the last count, which `where` drops.
         counts = np.where(is_found, self._counts[numbers] if len(self._keys) else 0, alone)
         ends = np.cumsum(counts)
         passing = _Passing(keys, values)
         start = 0
         while start < len(keys):
             before = ends[start] - counts[start]
+            # A single row may have more partners than a block: it goes alone, so that the loop advances.
             end = max(start + 1, int(np.searchsorted(ends, before + _MOST_ENTRIES, side="right")))
             rows = np.repeat(np.arange(start, end), counts[start:end])
             held = self._held_rows(numbers.take(rows), counts[start:end])

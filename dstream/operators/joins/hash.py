@@ -57,6 +57,7 @@ class Matching:
         if not self.keeps_held:
             return matches(index, passing)
         found = set(matched_before)
+        # `chain` asks for the unmatched items last, when all others have passed: only then `found` is complete.
         return chain(matches(index, _noted(passing, index, found)), self._unmatched(index, found))
 
     def joined(self, held: Iterable[Pair], passing: Iterable[Pair], bound: Bound) -> Iterator[Entry[Any, Any]]:
@@ -74,6 +75,7 @@ class Matching:
         for key, right in passing:
             lefts = find(key)
             if lefts is not None:
+                # The entry has the key of the left item: 1, 1.0 and True are one key in different forms.
                 for own_key, left in lefts:
                     yield as_entry((own_key, (left, right)))
             elif keeps_passing:
@@ -122,6 +124,7 @@ def matched(
     for chunk in chunks:
         _add(chunk, index)
         if bound.exceeded():
+            # Neither a single key nor keys that still share a hash at the deepest level can be divided.
             join = _in_blocks if level == DEEPEST or len(index) == 1 else _in_parts
             yield from join(index, chunks, passing, matching, bound, level)
             return
@@ -171,6 +174,7 @@ def _in_blocks(
         bound.spilled()
         while not bound.exceeded() and (chunk := next(held, None)):
             _add(chunk, index)
+        # One chunk at least, also where no memory came back: otherwise the loop would not advance.
         if not index:
             _add(next(held, ()), index)
     if matching.keeps_passing:
@@ -223,6 +227,7 @@ class Membership:
         chunks = pieces(held, _CHUNK)
         for chunk in chunks:
             keys.update(key for key, _ in chunk)
+            # As above, the deepest level ignores the bound.
             if level < DEEPEST and bound.exceeded():
                 yield from self._in_files(keys, chunks, passing, bound, level)
                 return

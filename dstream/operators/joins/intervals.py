@@ -140,6 +140,7 @@ class _WaitingItems(KeyStates[_Sides]):
         for number, partial in partials:
             yield from self._paired(number, partial)
             yield from late_ones(partial)
+        # After all inputs: an item of the second may be the partner of one that this watermark removes.
         self._drop(watermark)
 
     def _paired(self, number: int, partial: ItemsByKey) -> Iterator[Timed]:
@@ -159,6 +160,7 @@ class _WaitingItems(KeyStates[_Sides]):
         if sides is None:
             sides = self._states[key] = (_Waiting([], []), _Waiting([], []))
         sides[number].add(timestamp, item)
+        # An item is forgotten when the watermark is beyond its last partner, not at it.
         self._deadlines.note(key, timestamp + self._reaches[number] + 1)
         return sides
 
@@ -181,6 +183,7 @@ class _WaitingItems(KeyStates[_Sides]):
         arrived, self._arrived = self._arrived, _Arrived()
         if not arrived.keys and arrived.watermark == NO_WATERMARK:
             return None
+        # Items that came and were forgotten within one epoch need not be written.
         return arrived.waiting(self._reaches)
 
     def patch(self, delta: Any) -> None:
@@ -189,6 +192,7 @@ class _WaitingItems(KeyStates[_Sides]):
         for number, key, timestamp, item in arrived.rows():
             self._add(number, key, timestamp, item)
         self._drop(arrived.watermark)
+        # `_drop` has noted the watermark as news, which it is not.
         self._arrived = _Arrived()
 
     def dump(self) -> Any:

@@ -66,6 +66,7 @@ class RightSide:
             while chunk := taking.take(batcher.count):
                 data = dumps_columns(self.columns(chunk))
                 size += len(data)
+                # At each batch, so that a side that is too large is refused before all of it is read.
                 self.check(size, at_least=True)
                 batcher.learn(len(chunk), len(data))
                 yield len(chunk), data

@@ -66,6 +66,7 @@ class Nearest:
         """Return the right item of a match, unless it is too far away."""
         if match is None or self.tolerance is None:
             return None if match is None else match[1]
+        # Equal places are compared first: the difference of two infinite ones is NaN.
         return match[1] if match[0] == left.place or _distance(left, match) <= self.tolerance else None
 
 

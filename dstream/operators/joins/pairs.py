@@ -94,6 +94,7 @@ def _joined_batches(
             some.append(batch)
             if isinstance(batch[1], list) or task.bound.exceeded():
                 break
+        # Only a side that has come in columns as a whole, and fits, is matched in columns.
         else:
             in_columns = _in_columns(some)
             if in_columns:
@@ -121,6 +122,7 @@ def _in_columns(batches: Iterable[tuple[int, Any]]) -> list[JoinBatch]:
 
 def _drained(batches: deque[Any]) -> Iterator[Any]:
     while batches:
+        # Taken out one by one, so that the memory of a batch is free when its pairs are on disk.
         yield batches.popleft()
 
 
@@ -169,6 +171,7 @@ def _rows_of(
 
 def _popped(rest: list[Any]) -> Iterator[Any]:
     while rest:
+        # Taken out, so that no list holds the block while its items are used.
         yield rest.pop(0)
 
 
@@ -284,6 +287,7 @@ def zipped_batches(
         task: where it runs.
     """
     target = 0
+    # The target of the first batch is that of all; without batches there is nothing to count.
     for head in islice(batches, 1):
         target, batches = head[0] % targets, chain((head,), batches)
     first, second = two_sides(targets, batches)

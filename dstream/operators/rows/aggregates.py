@@ -46,6 +46,7 @@ def partial(node: Aggregate, number: int, items_may_travel: bool = True) -> Oper
     """Return the first stage for a partition of one input; by key, with `items_may_travel` it may pass items on."""
     reduction = node.reductions[number]
     if node.is_keyed:
+        # Receivers make containers of a table by the first collector (`_in_lists`), which is right for one input alone.
         tables_may_travel = items_may_travel and len(node.reductions) == 1
         return functools.partial(groups_of_partition, reduction, number, node.step, items_may_travel, tables_may_travel)
     if not node.combines:
@@ -116,6 +117,7 @@ def _groups_of_items(
                     continue
                 items_travel = False
             groups = reduction.accumulated(groups, piece)
+            # True for one piece of a round at most: `_are_smaller` pickles, which costs too much for each piece.
             is_looked_at = may_travel and seen < _ENOUGH <= seen + len(piece)
             seen += len(piece)
             items_travel = is_looked_at and _hardly_repeat(len(groups), seen) and _are_smaller(piece, groups)
@@ -165,6 +167,7 @@ def _containers(reduction: Collector[Any, Any, Any], step: Step, items: Iterator
         if type(items) is ColumnItems:
             yield from _sent(reduction, collected(reduction, items))
             return
+        # The loop runs once, or not at all without items: the chain uses up the iterator.
         for first in items:
             yield from _sent(reduction, reduction.accumulated(reduction.supplier(), chain((first,), items)))
 
@@ -288,6 +291,7 @@ def _groups_in_order(
     with naming(step):
         ranks = count()
         lists = _in_lists(downstreams, batches)
+        # The rank of a key is where it was first seen: `merged` keeps further columns of the first batch with the key.
         arrived = ((columns, [list(islice(ranks, len(columns[0])))]) for columns in lists)
         in_order = sorted_items(_merged(downstreams, arrived, task), itemgetter(2), False, task.bound)
         yield from _results(downstreams[0].finisher, to, in_order)
@@ -342,10 +346,12 @@ class StatefulCalls:
                 self._states[key] = self._create()
             state = self._states[key]
             result = self._fn(state, key, item) if self._is_keyed else self._fn(state, item)
+            # An async function gives a coroutine from the first call on: later results need no check.
             if is_first:
                 refuse_awaitable(result)
             return self._made(result, item)
         except StopIteration as error:
+            # In a generator above, a StopIteration would become a RuntimeError without the step and the item (PEP 479).
             failed = stopped(getattr(self._fn, "__qualname__", type(self._fn).__qualname__))
             blame(failed, self._step, item)
             raise failed from error
@@ -366,6 +372,7 @@ class StatefulCalls:
             raise
 
 
+# Iterating over these runs no code of the user's, so no failure has to be attributed.
 _AT_HAND = frozenset({list, tuple, str, range})
 
 

@@ -40,6 +40,7 @@ def dumps_items(items: list[Any]) -> bytes:
     try:
         return dumps(travelling(items))
     except Exception as error:
+        # Pickle's message does not name the item, so each is tried alone.
         for item in items:
             _check(item)
         raise SerializationError(f"these items cannot be pickled together: {error}") from error
@@ -86,6 +87,7 @@ def _check(item: Any) -> None:
     try:
         dumps(item)
     except Exception as error:
+        # A block of items fails as a whole: the message is to name the one that is to blame.
         for each in getattr(item, "items_of_block", ()):
             _check(each)
         raise SerializationError(
@@ -174,6 +176,7 @@ class Batcher:
     def learn(self, count: int, size: int) -> None:
         """Aim the next batch at the target size."""
         fitting = max(1, count * TARGET_BYTES // max(size, 1))
+        # The growth is bounded, since the items behind may be larger than those that were measured.
         self.count = min(fitting, self.count * _GROWTH, _LARGEST_COUNT)
 
 
@@ -199,6 +202,7 @@ _ROWS = 32_768
 
 
 def _made(column: Column) -> tuple[Any, ...]:
+    # Here, since these modules load NumPy, which a stage of objects alone does without.
     from dstream.operators.columns.strings import StringLists as Lists
     from dstream.operators.columns.strings import Strings as Texts
     from dstream.operators.columns.values import Bools, Floats, Ints, Objects, Tuples, items_of
@@ -228,12 +232,14 @@ def _made(column: Column) -> tuple[Any, ...]:
 
 
 def _numbers(code: Any, data: bytes) -> list[Any]:
+    # Without NumPy: the process that unpickles may have no other use for it.
     found: list[Any] = memoryview(data).cast(code).tolist()
     return found
 
 
 def _texts(data: bytes, separator: str) -> list[str]:
     found = data.decode().split(separator)
+    # Each string ends in the separator, so an empty one is left behind the last.
     found.pop()
     return found
 
@@ -253,4 +259,5 @@ def _windows(values: list[Any], size: int) -> list[Any]:
 
 
 def _tuples(size: int, *members: list[Any]) -> list[Any]:
+    # `zip` of no members would give no rows.
     return list(zip(*members, strict=True)) if members else [()] * size

@@ -71,6 +71,7 @@ class ColumnItems(Iterator[Any]):
         items: Iterator[Any] | None = None,
         taking: Callable[[Block], Iterable[Any]] | None = None,
     ) -> None:
+        # Blocks and items read one iterator: `_is_begun` says that the items have begun, and the blocks may not.
         self._blocks = blocks
         self._items = chain.from_iterable(map(taking or given, blocks)) if items is None else items
         self._is_begun = False
@@ -149,6 +150,7 @@ def stretches(items: Iterator[Any], work: int) -> Iterator[Sequence[Any]] | None
     """
     if type(items) not in SEQUENCES or items.__length_hint__() < _FEWEST:  # type: ignore[attr-defined]
         return None
+    # Pickling alone gives the list or range of an iterator. CPython 3.12 cuts the range, with None for the position.
     parts: Any = items.__reduce__()
     (sequence,), start = parts[1], parts[2] if len(parts) > 2 else 0
     return _stretches(sequence, start or 0) if is_worth_columns(sequence, work) else None

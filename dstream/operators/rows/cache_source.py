@@ -52,6 +52,7 @@ class CachedItems(HeldByContext):
             self._file.write(data)
             self._places.append((place, len(data)))
             place += len(data)
+        # `pread` reads past the buffer of the file object.
         self._file.flush()
 
     def __len__(self) -> int:
@@ -60,6 +61,7 @@ class CachedItems(HeldByContext):
     def __iter__(self) -> Iterator[Any]:
         yield from self._held
         if self._file is not None:
+            # `pread` moves no position, so several readers can share the file.
             for place, size in self._places:
                 yield from loads(os.pread(self._file.fileno(), size, place))
 

@@ -42,6 +42,7 @@ def _named(step: Step, items: Iterator[Any]) -> Iterator[Any]:
 def state_of_part(kind: AtEnd[Any, Any], step: Step, items: Iterator[Any], task: Task) -> Iterator[Any]:
     """Give the state of one partition; none if it has no items."""
     with naming(step):
+        # The loop runs once, or not at all without items: the chain uses up the iterator.
         for first in items:
             yield kind.state_of(chain((first,), items))
 
@@ -98,6 +99,7 @@ def _timed_results(node: CallResults, pairs: Iterator[Any], task: Task) -> Gener
     settle, timestamps = _Settling(node, task), deque[Any]()
     with naming(node.step), closing(_outcomes(node, _items_of(pairs, timestamps), task)) as outcomes:
         for outcome in outcomes:
+            # Outcomes come in the order of the items, however the calls overlap.
             timestamp = timestamps.popleft()
             for result in settle(outcome):
                 yield timestamp, result
@@ -115,6 +117,7 @@ def called_once(node: CallResults, pairs: Iterator[tuple[Place, Any]], task: Tas
     Past the memory bound the items wait on disk.
     """
     results = _results_once(node, pairs, task)
+    # As above: the generator may outlive the task, and its threads with it.
     task.at_end(results.close)
     return results
 

@@ -106,9 +106,11 @@ def tables_by_key(
     costs = size = 0
     for batch in batches:
         if isinstance(batch, Sequence):
+            # What is on disk came before the tables in memory, and those before this batch.
             return iter(()), chain(chain.from_iterable(buckets), held, (batch,), batches)
         held.append(batch)
         costs, size = costs + batch.cost(), size + batch.key_bytes()
+        # Without a deepest level, groups that share a hash would be divided for ever.
         if level < DEEPEST and (size > _MOST_BYTES or bound.exceeded(costs)):
             buckets = buckets or [Run() for _ in range(FAN_OUT)]
             _to_disk(held, buckets, level)

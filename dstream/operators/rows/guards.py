@@ -126,6 +126,7 @@ def _resolved(guard: Guard, item: Any, error: Exception) -> tuple[Any]:
 
 
 def _letter(item: Any, error: Exception, step: Step) -> DeadLetter:
+    # A dead letter travels to the driver: of an item that cannot be pickled, its text does.
     try:
         dumps(item)
     except Exception:
@@ -134,12 +135,14 @@ def _letter(item: Any, error: Exception, step: Step) -> DeadLetter:
 
 
 def _message(error: Exception) -> str:
+    # `__str__` of a user's exception may raise.
     try:
         return str(error)
     except Exception:
         return shown(error)
 
 
+# A range beyond 64 bits has an iterator of another type (CPython 3.11).
 _NEVER_FAIL = frozenset(map(type, map(iter, ([], (), range(0), range(2**70), ""))))
 
 

@@ -60,6 +60,7 @@ class Side:
         """Return the canonical keys of some items, and the items or values, as two lists."""
         if self.key is not None:
             return canonical_keys(results(self.key, items), items), items
+        # Two passes in C accept most lists; only for others a loop finds the item to blame.
         if not _ENTRIES.issuperset(map(type, items)) or set(map(len, items)) != {2}:
             for item in items:
                 _parts(item)

@@ -52,6 +52,7 @@ def call_again(
         first_line: that of the first step.
     """
     first = failed.pop()
+    # By way of `BaseException` below: a user's class may override `with_traceback` or `__setattr__`.
     traceback, context = first.__traceback__, first.__context__
     op, item = _failed(_place(traceback, sys._getframe(1)), ops, variables, first_line)
     assert op is not None, "a step has failed"
@@ -64,6 +65,7 @@ def call_again(
             raise
     BaseException.with_traceback(first, traceback)
     blame(first, op.step, item)
+    # `raise` would set another context: the failure keeps the one that it had.
     try:
         raise first
     finally:
@@ -86,6 +88,7 @@ def _failed(
     if op is None:
         return None, None
     of_branch = takewhile(lambda each: each is not None, reversed(ops[:index]))
+    # The variables of a loop are numbered by the `flat_map` steps before them in the branch.
     level = sum(each is not None and each.action == "flat_map" for each in of_branch)
     return op, variables[f"v{level}"]
 

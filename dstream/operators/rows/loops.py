@@ -33,6 +33,7 @@ __all__ = ["converted", "many", "run_branches", "run_chain"]
 _MOST_STEPS = 128
 _MOST_LOOPS = 12
 _MOST_SEGMENTS = 200
+# `_source` writes six lines before the first step: a failure is attributed to a step by the number of its line.
 _FIRST_STEP_LINE = 7
 
 Rounds: TypeAlias = "Iterator[tuple[Iterator[Any], Sequence[Any]]]"
@@ -86,6 +87,7 @@ def _interpreted(ops: Sequence[Op], items: Iterator[Any]) -> Iterator[Any]:
         try:
             item = next(items, _END)
         except Exception as error:
+            # At 0 the source has failed, which names itself.
             if index:
                 blame(error, ops[index - 1].step)
             raise
@@ -160,8 +162,10 @@ Shape: TypeAlias = "tuple[tuple[str, type | None, Form | None], ...]"
 def _shaped(ops: Sequence[Op]) -> tuple[Shape, list[Any]]:
     """Return the shape that the source of a loop depends on, and its arguments: functions, then constants by step."""
     inlined = [op.evaluation.expression if op.evaluation.is_inlined else None for op in ops]
+    # A debugger or profiler wants to see the calls of functions, which inlining would hide.
     if all(each is None for each in inlined) or is_watched():
         return _without_forms(ops)
+    # Here, since only inlined steps need the syntax, and what it loads.
     from dstream.operators.rows.syntax import form_of
 
     formed = [(None, []) if each is None else form_of(each) for each in inlined]
@@ -198,6 +202,7 @@ def _is_open(action: str, kind: type | None, form: Form | None, fn: Any) -> bool
     return is_taken_as_it_is and form is None and not isinstance(fn, _NEVER_ASYNC)
 
 
+# Only functions written in Python can be async: of these types no result needs a check.
 _NEVER_ASYNC = (type, BuiltinFunctionType, MethodDescriptorType)
 
 
@@ -327,6 +332,7 @@ def run_branches(
 ) -> Iterator[Any]:
     """Yield the results of the first chain for each item, after `takers` had those of the other chains."""
     first, *others = map(_short, branches)
+    # The first branch comes last, since its results are yielded: by then the takers have had the item.
     chains = [*others, first]
     # Each branch has a line of its own before its steps and one behind them.
     ops = list(chain.from_iterable((None, *each, None) for each in chains))
@@ -341,6 +347,7 @@ def _short(ops: Sequence[Op]) -> Sequence[Op]:
     return [Op("flat_map", functools.partial(_run_alone, ops), None, ops[0].step)]
 
 
+# A filter nests the rest of its branch: Python allows 100 levels of indentation, and 20 nested loops (CPython 3.11).
 _MOST_STEPS_OF_BRANCH = 48
 _MOST_LOOPS_OF_BRANCH = 8
 

@@ -80,6 +80,7 @@ class ItemCount:
 
     def total(self) -> int:
         """Return the number, once."""
+        # Reading a `count` moves it on by one: a second total would be too large.
         return next(self._ones) + self._many + (self.of_open_block() if self.of_open_block else 0)
 
 
@@ -166,6 +167,7 @@ Operation = Callable[[Iterator[Any], Task], Iterator[Any]]
 
 def operated(operations: Sequence[Operation], items: Iterator[Any], task: Task) -> Iterator[Any]:
     """Return the results of any number of operations, one after another."""
+    # One half of Python's limit is for the operations, the other for the caller and the user's functions.
     is_deep = len(operations) * FRAMES_OF_AN_OPERATION >= sys.getrecursionlimit() // 2
     depth = Depth() if is_deep else None
     for each in operations:
@@ -227,6 +229,7 @@ def _counted_in_columns(ops: Sequence[Op], items: Iterator[Any]) -> Iterator[Any
 
 def _served(ops: Sequence[Op], items: Iterator[Any], task: Task) -> Iterator[Any]:
     """Bind services when the first item is there; a task without items needs none."""
+    # The loop runs once, or not at all without items: the chain uses up the iterator.
     for first in items:
         bound = [_bound(op, task) for op in ops]
         yield from _chain(bound, chain((first,), items), task)
@@ -324,6 +327,7 @@ def _looked_at(items: Iterator[Any], looks: Sequence[EarlyCheck]) -> Iterator[An
     """Return the items, of which the first one was looked at."""
     if not looks:
         return items
+    # The range stands first: `zip` asks it before it would read a second item.
     first = list(zip(range(1), items, strict=False))
     for _, item in first:
         for look in looks:
@@ -376,6 +380,7 @@ def partial_groups(
         groups = collector.supplier()
         for piece in pieces(items, FEWER_THAN_COLLECTED):
             groups = collector.accumulated(groups, piece)
+            # The variable would keep these items in memory while the groups of a round are sent.
             del piece
             if placed is not None and groups and not is_tried:
                 is_tried = True

@@ -36,6 +36,7 @@ class TaskServices:
         failures: list[Exception] = []
         while self._made:
             try:
+                # It is taken out first, so that one whose destruction fails is not destroyed again.
                 _destroy(*self._made.popitem()[1])
             except Exception as error:
                 failures.append(error)
@@ -57,6 +58,7 @@ def _(node: UsingBatches) -> Operation:
 
 def _in_batches(served: ServiceFunction, size: int, step: Step, items: Iterator[Any], task: Task) -> Iterator[Any]:
     for some in pieces(items, size):
+        # Inside of the loop, since a task without items makes no service.
         results = served.bound(task.service(served, step))
         with naming(step):
             yield from results(some)

@@ -104,6 +104,7 @@ def sorted_items(items: Iterable[Any], key: Callable[[Any], Any] | None, reverse
     known: Sequence[Any] = ()
     for piece in pieces(items, _CHUNK):
         held += piece
+        # The variable would keep these items in memory while their run is written.
         del piece
         if len(held) > 1 and not known and not runs:
             known = first_compared(held, key)
@@ -113,8 +114,10 @@ def sorted_items(items: Iterable[Any], key: Callable[[Any], Any] | None, reverse
             held, known = [], ()
             bound.spilled()
             if len(runs) == _MOST_RUNS or sum(run.widest for run in runs) > _MOST_HEADS:
+                # Each run has an open file, and in the last merge a batch in memory: past either bound they become one.
                 runs = [Run(heapq.merge(*runs, key=NanLast(key), reverse=reverse))]
     sort(held, key, reverse, known)
+    # The items in memory are the latest: of equal items a merge gives those of earlier runs first.
     return heapq.merge(*runs, held, key=NanLast(key), reverse=reverse) if runs else iter(held)
 
 
@@ -130,6 +133,7 @@ def distinct_items(
     items = iter(items)
     add, find_key, pace = seen.add, key or _itself, BatchPace(_CHUNK)
     is_key = key is None
+    # At the deepest level the bound is ignored: keys that are left there share a hash, so dividing would never end.
     while level == DEEPEST or not bound.exceeded():
         chunk = islice(items, pace.look())
         first = next(chunk, _END)
@@ -144,10 +148,12 @@ def distinct_items(
                 canonical(given)
                 raise
             found = canonical(given)
+            # Most keys are canonical themselves, and have been looked up above.
             if found is given or found not in seen:
                 add(found)
                 yield item
     unknown = (pair for pair in enumerate(items) if canonical(find_key(pair[1])) not in seen)
+    # No file is made where no unknown key is left.
     for pair in islice(unknown, 1):
         for _, item in _distinct_from_disk(chain((pair,), unknown), find_key, bound, level):
             yield item
@@ -174,6 +180,7 @@ def distinct_of_batches(batches: Iterable[Sequence[list[Any]]], bound: Bound) ->
 
 def first_ones(keys: list[Any], items: list[Any], seen: set[Any]) -> dict[Any, Any]:
     """Return the first item of each canonical key that is not in `seen`, which gets to know it."""
+    # A dictionary keeps the value that it was given last: in reverse, that of the first item.
     found = dict(zip(reversed(keys), reversed(items), strict=True))
     if not seen.isdisjoint(found):
         found = {key: found[key] for key in found.keys() - seen}
@@ -197,6 +204,7 @@ def _distinct_from_disk(
     buckets = [Run() for _ in range(FAN_OUT)]
     distribute(pairs, lambda pair: mixed(hash(canonical(pair_key(pair))), level), buckets)
     bound.spilled()
+    # In files again: merged lazily, all buckets would have their sets of keys in memory at a time.
     outcomes = [Run(distinct_items(bucket, pair_key, bound, level + 1)) for bucket in buckets]
     return heapq.merge(*outcomes, key=_position)
 
@@ -207,6 +215,7 @@ def _position(pair: tuple[Any, Any]) -> Any:
 
 def distribute(items: Iterable[Any], hash_of: Callable[[Any], int], buckets: list[Run]) -> None:
     """Append each item to the bucket that its hash names, keeping order inside a bucket."""
+    # So many that each bucket gets about one chunk of them.
     for piece in pieces(items, _CHUNK * FAN_OUT):
         parts: list[list[Any]] = [[] for _ in buckets]
         for item in piece:
@@ -257,6 +266,7 @@ def merged_as(
     with holding():
         for batch in batches:
             take(held, batch)
+            # As in `distinct_items`, the deepest level ignores the bound.
             if level < DEEPEST and bound.exceeded():
                 buckets = buckets or [Run() for _ in range(FAN_OUT)]
                 distribute(held.drained(), lambda group: mixed(hash(group[0]), level), buckets)
@@ -299,6 +309,7 @@ class Groups:
         columns: Sequence[list[Any]] = (),
     ) -> None:
         """Add items, each by its collector, and further columns for new keys."""
+        # There are no columns before the first batch, and the next line needs them.
         self._append([], [[] for _ in (items, *columns)])
         places, (containers, *others), item = self._places, self._columns, None
         try:
@@ -310,6 +321,7 @@ class Groups:
                     for mine, column in zip(others, columns, strict=True):
                         mine.append(column[number])
                 following = collector.accumulator(containers[place], item)
+                # None says that the container was changed in place.
                 if following is not None:
                     containers[place] = following
         except Exception as error:
@@ -363,6 +375,7 @@ class GroupsOnDisk:
 def in_batches(groups: Iterable[tuple[Any, ...]], combine: Combining) -> Iterator[Columns]:
     """Give (keys, containers, ...) of some (key, container, ...) at a time, with each key of them combined."""
     for piece in pieces(groups, _CHUNK):
+        # `zip` makes an iterator for each group: 512 of them do not wake Python's garbage collector (CPython 3.11).
         keys, containers, *others = map(list, zip(*piece, strict=True))
         places: dict[Any, int] = {}
         for place, key in enumerate(canonical_all(keys)):

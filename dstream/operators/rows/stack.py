@@ -32,6 +32,7 @@ class Depth:
 
     def __init__(self) -> None:
         self._frames = 0
+        # The other half is for the caller, and for the user's functions.
         self._most = sys.getrecursionlimit() // 2
 
     def add(self, items: Iterator[Any], frames: int = FRAMES_OF_AN_OPERATION) -> Iterator[Any]:
@@ -63,6 +64,7 @@ def relayed(items: Iterator[Any]) -> Iterator[Any]:
 
     requests: SimpleQueue[bool] = SimpleQueue()
     answers: SimpleQueue[Any] = SimpleQueue()
+    # The user's functions see the context variables of the caller, such as its decimal context, in the thread too.
     arguments = (contextvars.copy_context(), items, requests, answers)
     thread = threading.Thread(target=_serve, args=arguments, name="dstream-long-plan", daemon=True)
     del items, arguments
@@ -70,6 +72,7 @@ def relayed(items: Iterator[Any]) -> Iterator[Any]:
     process, is_idle = os.getpid(), True
     try:
         while True:
+            # A fork copies no threads: the request would never be answered.
             if os.getpid() != process:
                 raise RuntimeError("a forked process cannot go on with a long plan that its parent runs")
             is_idle = False

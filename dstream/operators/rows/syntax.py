@@ -178,6 +178,7 @@ class _Replacing(ast.NodeTransformer):
             # Python would take a test of `a and b` apart, and ask `a` once for its truth where the function's result
             # is asked again.
             value = ast.NamedExpr(ast.Name("r", ast.Store()), value)
+        # The line of the call stays: by it a failure is attributed to its step.
         return ast.copy_location(value, node)
 
 
@@ -202,6 +203,7 @@ def syntax_of(form: Form, function: str, names: Sequence[str]) -> ast.expr:
 
 
 def _is_tuple(name: str, size: int) -> ast.expr:
+    # By exact type: a named tuple or a subclass may have code of its own, so the function is called with it.
     kind = f"type({name}) is "
     of_size = f"{kind}tuple and len({name}) == {size}"
     return ast.parse(f"{kind}Entry or {of_size}" if size == 2 else of_size, mode="eval").body
@@ -249,6 +251,7 @@ class _Writing:
             case Local(number):
                 return _name(f"l{number}")
             case Let(value, number, within):
+                # An expression has no statements: the first member of a tuple assigns, the second one is the result.
                 given = ast.NamedExpr(ast.Name(f"l{number}", ast.Store()), self.syntax(value))
                 return _indexed(_together([given, self.syntax(within)]), ast.Constant(1))
             case Applied(operator, operands):

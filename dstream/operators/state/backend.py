@@ -141,8 +141,10 @@ class ShardedStepState:
         """
         kept, self._kept = self._kept, {}
         self._least = _least_of(kept.values())
+        # Each attempt of a task has a file of its own: a late one cannot overwrite that which counts.
         name = f"{folder_of(self.index.stage)}/{self.epoch:012d}-{secrets.token_hex(16)}"
         changes = self._written(name, kept)
+        # After the file was written: a shard whose change failed to reach the disk must not be cached under a token.
         for shard, each in kept.items():
             token = name if each.data is not None else self.index.shards[shard].token
             kept_shards.put(self.job, self.version, self._place(shard), CachedShard(token, each.state))

@@ -49,6 +49,7 @@ class StatesOnDisk(MutableMapping[Any, S]):
         self._count = len(states)
         import sqlite3  # Here, since few jobs need it.
 
+        # Kept here, since `_write` cannot name a module that is imported in a function.
         self._disk_fails = sqlite3.OperationalError
         # Another thread may run the next epoch, never two at once.
         self._table = sqlite3.connect("", isolation_level=None, check_same_thread=False)
@@ -135,6 +136,7 @@ class StatesOnDisk(MutableMapping[Any, S]):
         self._looked_up.clear()
 
     def _write_back(self) -> None:
+        # All hashes that were looked up: a row whose keys are all gone has to be deleted.
         by_hash: dict[int, list[Any]] = {number: [] for number in sorted(self._looked_up)}
         for key, state in self._near.items():
             by_hash[hash(key)] += (key, state)
@@ -161,6 +163,7 @@ class StatesOnDisk(MutableMapping[Any, S]):
     def least(self) -> int | None:
         """Return the least watermark that a state waits for."""
         assert self._due is not None, "states wait for time"
+        # Rows in memory may be newer than the table: their own states say when they are due.
         near = map(self._due, self._near.values())
         far = (due for number, due in self._by_due() if number not in self._looked_up)
         return min(chain(near, islice(far, 1)), default=None)

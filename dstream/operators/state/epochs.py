@@ -101,6 +101,7 @@ class _Stamping:
 
     def _watermark(self, seen: _Seen, time: PartitionTime) -> int:
         seen.report_rest()
+        # A policy may go back, for example one of the user's; the watermark of a partition does not.
         return END_OF_TIME if time.ends else max(time.watermark, watermark_of(seen.policy, time.now))
 
 
@@ -129,6 +130,7 @@ class _Seen:
         self._is_told = False
 
     def greatest_only(self, pairs: Iterator[tuple[None, Any]], timestamp_of: Callable[[Any], Any]) -> Iterator[Timed]:
+        # Local variables, and below a test of the type without a call: the loop runs for each item.
         greatest, number = self.greatest, 0
         for _, item in pairs:
             timestamp = timestamp_of(item)
@@ -286,6 +288,7 @@ class _Applying:
     def __call__(self, all_gathered: Iterator[Gathered], task: Task) -> Iterator[Timed]:
         if self.tick is None or self.state is None:
             raise _without_time()
+        # This reads all rows: from now on the watermarks of all partitions that lead here are known.
         (gathered,) = all_gathered
         task.watermarks.take(gathered.watermarks)
         tick = self.tick
@@ -313,6 +316,7 @@ class _Run:
     def outputs(self, gathered: Gathered) -> Iterator[Timed]:
         """Yield the output of each shard; the shard is kept when all of that was consumed."""
         state, moment = self._state, self._moment
+        # By number, so that the steps behind see one order of shards, however many tasks there are.
         for number in sorted({*gathered.of_shards, *self._touched(gathered)}):
             with naming(self._step):
                 self._opened = shard = state.open(number, self._operator)
@@ -323,6 +327,7 @@ class _Run:
                 self._late += applied.late
                 if isinstance(shard, CountsEdges):
                     self._edges.append(shard.edge_counts())
+                # Behind all outputs: a task that fails before leaves the shard of the last epoch as it was.
                 state.keep(number, shard)
                 self._opened = None
                 self._relieve()

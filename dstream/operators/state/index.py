@@ -101,6 +101,7 @@ class ShardIndex:
         """Return that of a step that has seen nothing, with so many shards unless its operator says how many."""
         first = NO_PARTS
         if isinstance(operator, OfFixedShards):
+            # 0.0 has passed in any epoch: processors that tick are opened in the first one, whatever comes.
             shards, first = operator.shards, Shard(clock_deadline=0.0 if operator.ticks else None)
         return ShardIndex(stage, operator.kind, tuple(operator.signature), (first,) * shards)
 
@@ -194,6 +195,7 @@ def is_outweighed(parts: Sequence[Part], added: int, shard: int, patience: int =
     """
     if not parts:
         return True
+    # The fractions of multiples of the golden ratio lie evenly between 0 and 1, for any number of shards.
     limit = (1.0 + shard * _GOLDEN % 1.0) * patience
     added += sum([part.length for part in parts]) - parts[0].length
     return added > limit * parts[0].length or sum([part.changes for part in parts]) > limit * _MOST_CHANGES

@@ -165,6 +165,7 @@ class KeyStates(Generic[S]):
         removed, self._removed = self._removed, {}
         if not touched and not removed:
             return None
+        # In one query: an eviction of this epoch may have moved touched states back to the table.
         if isinstance(self._states, StatesOnDisk):
             self._states.get_all(touched)
         return ChangedKeys(list(touched), [self._states[key] for key in touched], list(removed))
@@ -174,6 +175,7 @@ class KeyStates(Generic[S]):
         changed: ChangedKeys = delta
         if isinstance(self._states, StatesOnDisk):
             self._states.begin(canonical_all([*changed.removed, *changed.keys]))
+        # Removed first: a key may be in both lists, with a state that is new.
         for key in canonical_all(changed.removed):
             self._states.pop(key, None)
             self._deadlines.forget(key)
@@ -186,6 +188,7 @@ class KeyStates(Generic[S]):
         if not isinstance(self._states, StatesOnDisk):
             return DumpedKeys(list(self._states), copies(self._states.values()))
         dumped = DumpedKeys([], [])
+        # Iterating over a table gives copies already.
         for key, state in self._states.items():
             dumped.keys.append(key)
             dumped.states.append(state)

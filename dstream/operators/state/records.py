@@ -44,6 +44,7 @@ _MISREAD = (TypeError, ValueError, LookupError, IllegalStateError)
 
 def index_to_plain(index: ShardIndex) -> list[Any]:
     """Return an index as lists, numbers and texts, but for the signature, which is the operator's."""
+    # Sorted, so that equal indexes are written as equal records.
     files = {file: number for number, file in enumerate(sorted(index.files()))}
     shards = [
         [[[files[part.file], *part[1:]] for part in shard.parts], shard.keys, shard.deadline, shard.clock_deadline]
@@ -129,6 +130,7 @@ def _text(data: Any) -> str:
 
 
 def _number(data: Any) -> int:
+    # By exact type, since `True` is an int, too.
     if type(data) is not int or data < 0:
         raise ValueError(f"{data!r:.100} counts nothing")
     return data
@@ -179,5 +181,6 @@ def orphans(files: StateFiles, indexes: Iterable[ShardIndex], named: Iterable[st
 
 def remove_all(files: StateFiles) -> None:
     """Remove the state of a job that has ended."""
+    # Listed first: a folder that changes while it is listed may leave files out.
     for file in list(files.found()):
         files.remove(file.name)

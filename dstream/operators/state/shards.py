@@ -89,6 +89,7 @@ class ShardCache:
     def take(self, job: str, version: str, place: ShardLocation) -> CachedShard | None:
         """Take a shard out; None if it is not there."""
         found = self._jobs.get(job)
+        # `pop` is one operation: of several threads one gets the shard.
         return None if found is None or found.version != version else found.shards.pop(place, None)
 
     def put(self, job: str, version: str, place: ShardLocation, kept: CachedShard) -> None:
@@ -165,6 +166,7 @@ class RecentFiles:
         if len(data) > _SMALL_FILE:
             return
         with self._lock:
+            # Popped, so that a name that is put again is the newest.
             self._size += len(data) - len(self._heads.pop(name, b""))
             self._heads[name] = data
             while self._size > _MOST_RECENT:
@@ -212,6 +214,7 @@ def opened(data: bytes, file: str, shard: int) -> list[Blob]:
         raise IllegalStateError("it is cut off")
     checksum, is_compressed, length = _HEAD.unpack_from(data)
     body = memoryview(data)[_HEAD.size :]
+    # A checksum finds accidents, not forgeries: the length is bounded too, since `decompress` allocates it.
     if checksum != _sum(data[_SUM_BYTES : _HEAD.size], body, file, shard) or length > _MOST_UNPACKED:
         raise IllegalStateError("it does not hold what was written there")
     found = iter(_unpacked(_decompressed(body, length) if is_compressed else body))
@@ -297,6 +300,7 @@ class ShardFiles:
         for part in reversed(parts):
             if part.file == token:
                 return missed
+            # Before a snapshot there are no changes: the state was not one that led here.
             if part is parts[0]:
                 break
             blobs = self._read(number, part)

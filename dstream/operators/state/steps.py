@@ -149,6 +149,7 @@ class _Containers(KeyStates[list[Any]]):
             for key, timestamp, item in rows(partial):  # A failure finds the item by this name, next to the call.
                 if key not in self._states:
                     self._put(key, [self._create()])
+                # The container changes in place, so each item makes its key a changed one.
                 self._touched[key] = None
                 yield timestamp, self._to(key, self._result.after(self._states[key], item))
 
@@ -179,6 +180,7 @@ class RunningResult:
     def after(self, held: list[Any], item: Any) -> Any:
         """Take an item into the container in a list, which may get another one; return the result of all until now."""
         following = self._accumulate(held[0], item)
+        # None says that the container was changed in place.
         if following is not None:
             held[0] = following
         result = self._finish(held[0])
@@ -243,6 +245,7 @@ class _FadingStates(KeyStates[list[Any]]):
 
     def __init__(self, operator: StatefulMapping) -> None:
         ttl = operator.ttl
+        # One more than `ttl`: a state goes when the watermark is beyond its last instant, not at it.
         super().__init__(None if ttl is None else lambda held: int(held[1]) + ttl + 1)
         self._ttl, self._operator = ttl, operator
         self._made = _MADE[operator.action]
@@ -274,6 +277,7 @@ class _FadingStates(KeyStates[list[Any]]):
                 self._put(key, [create(), timestamp])
             state = self._met(key, timestamp)
             result = fn(state, key, item) if is_keyed else fn(state, item)
+            # An async function gives a coroutine from the first call on: later results need no check.
             if is_first:
                 refuse_awaitable(result)
             for made in self._made(result, item):
@@ -311,6 +315,7 @@ class _FadingStates(KeyStates[list[Any]]):
             if result is not None:
                 yield from many(result) if self._operator.action == "flat_map" else (result,)
         except StopIteration as error:
+            # A StopIteration inside of this generator would become a RuntimeError without the key (PEP 479).
             failed = stopped(getattr(on_evict, "__qualname__", type(on_evict).__qualname__))
             given(failed, _where(key))
             raise failed from error

@@ -55,6 +55,7 @@ class Arrivals:
         while batch := list(islice(self._left, _BATCH)):
             self.items += len(batch)
             timestamps, items = _columns(batch)
+            # One look at the least timestamp, since late items are rare.
             if min(timestamps) < self._time:
                 timestamps, items = self._in_time(timestamps, items)
             yield timestamps, self._keys_of(items), items

@@ -21,6 +21,7 @@ Timestamp: TypeAlias = Callable[[Any], int]
 Frames: TypeAlias = dict[int, Any]
 """Containers of one key by the end of their frame."""
 
+# Not None, which may be a container.
 _MISSING: Any = object()
 
 

@@ -42,6 +42,7 @@ Frames: TypeAlias = dict[int, Groups]
 FramePartial: TypeAlias = tuple[Frames, LateItems]
 """What comes to one shard: frames, and late items that travel on."""
 
+# Not None, which may be a container.
 _MISSING: Any = object()
 
 
@@ -133,6 +134,7 @@ class FrameBuffer:
         gone = bisect_right(self.ends, until)
         for end in self.ends[:gone]:
             self._uncount(self._frames.pop(end))
+            # A frame that is gone is not written: a delta has what is still needed.
             self._touched.pop(end, None)
         del self.ends[:gone]
         return gone > 0
@@ -284,6 +286,7 @@ class _Deducting:
 
     def enter(self, groups: Groups) -> None:
         inside, frames, combined = self._groups, self._frames, self._collector.combined
+        # Copies, since combining may change a container in place, and the frame keeps its own.
         for key, container in zip(groups, self._copies(groups.values()), strict=True):
             if key in inside:
                 inside[key] = combined(inside[key], container)

@@ -81,6 +81,7 @@ class FrameState:
         for end, groups in frames.items():
             self._frames.put(end, with_keys_of_this_process(groups))
         self._frames.drop(self._last_left())
+        # The old slide has frames inside that the delta has replaced.
         self._slide = self._new_slide()
 
     def deadline(self) -> int | None:
@@ -102,6 +103,7 @@ class FrameState:
     def _outputs(self, moment: EpochTime) -> Iterator[Timed]:
         yield from self._closing(moment.old, moment.new)
         self._watermark = moment.new
+        # Before the frames are dropped: the slide takes their containers out of the window.
         self._slide.leave(self._frames, self._last_left())
         self._frames.drop(self._last_left())
         if self._early.passes(moment) and self._frames.ends:

@@ -56,6 +56,7 @@ class EarlyPeriod:
 
 def _end_of_period(now: float, every: float) -> float:
     """Return the least multiple of `every` that is greater than `now`."""
+    # Below the distance between two floats, the next multiple would be `now` itself.
     if every <= math.ulp(now):
         return math.nextafter(now, math.inf)
     number = math.floor(now / every) - 1

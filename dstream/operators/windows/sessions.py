@@ -50,6 +50,7 @@ def _accumulated(batches: Iterable[Batch], timeout: int, collector: Collector[An
                 of_key[key] = [session]
             elif sessions[-1][0] <= timestamp <= sessions[-1][1]:  # The usual case, without a call.
                 session = sessions[-1]
+                # Items come in any order: an earlier one must not shorten the session.
                 session[1] = max(session[1], timestamp + timeout)
             else:
                 session = joined(sessions, timestamp, timestamp + timeout, combined)
