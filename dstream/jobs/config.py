@@ -99,6 +99,7 @@ class JobConfig:
     clock: Any = None
     keep: Any = None
     files_at: Any = None
+    # A dictionary in the end, which has no hash.
     files: Any = field(default=None, hash=False)
     modules: Any = None
 
@@ -200,6 +201,7 @@ class JobConfig:
     def to_json(self) -> dict[str, Any]:
         """Return the fields that are set, as plain data."""
         said = ((each.name, getattr(self, each.name)) for each in fields(self) if getattr(self, each.name) is not None)
+        # A function is no plain data; a driver that takes the job over gets the clock of its own configuration.
         return {name: _plain(value) for name, value in said if name != "clock"}
 
     @staticmethod

@@ -161,7 +161,7 @@ class Execution:
             raise
 
     def _start_thread(self) -> None:
-        self._left = threading.Event()
+        self._left = threading.Event()  # Each thread has its own: one that was left behind may come back late.
         name = f"dstream-job-{self.lease.state.id}"
         in_a_thread(partial(self._drive, self._run, self._left), name)
 
@@ -222,13 +222,13 @@ class Execution:
 
     def answer(self, requests: Sequence[Request]) -> None:
         """Serve the requests of other processes, cancel first; whoever sees that the job ended sees the answer too."""
-        kept = max(ANSWERS_KEPT, len(requests))
+        kept = max(ANSWERS_KEPT, len(requests))  # An asker that is answered and finds no mark takes that for a refusal.
         for request in sorted(requests, key=lambda each: each.want != "cancel"):
-            plan = self._plan_of(request) if request.want == "update" else None
+            plan = self._plan_of(request) if request.want == "update" else None  # Opens sources: not under the lock.
             with self._lock:
                 if (plan is not None or request.want != "update") and self.ask(request.want, plan):
                     self.lease.change(obeyed=(*self.lease.state.obeyed, request.mark)[-kept:])
-        with self._lock:
+        with self._lock:  # After `obeyed`: an asker that read this alone would take its request for refused.
             self.lease.change(answered=max(self.lease.state.answered, *(each.number for each in requests)))
 
     def _plan_of(self, request: Request) -> PipelinePlan | None:
@@ -250,7 +250,7 @@ class Execution:
             if self.has_ended or run.stop is None or monotonic() - run.stop.at < after or not run.give_up():
                 return
             if not self._is_over_as_asked():
-                self._start_thread()
+                self._start_thread()  # The old thread ends when its function returns: its run is void.
         self._tell_beside()
 
     def taken_over(self, error: JobTakenOverError) -> None:
@@ -259,7 +259,7 @@ class Execution:
             if self._run.give_up():
                 self._finish(error)
         self._tell_beside()
-        self._run.cancel()
+        self._run.cancel()  # Behind `give_up`: a void run may fail in any way, and ends nothing by that.
 
     # --------------------------------------------------------------------------------------------------- the driver
 
@@ -312,7 +312,7 @@ class Execution:
         with self._lock:
             is_asked = self._goal is not None or run.is_void
             if not is_asked:
-                self._asked.clear()
+                self._asked.clear()  # Under the lock of `ask`: no request before the wait is missed.
             return not is_asked and self.lease.state.status is JobStatus.SUSPENDED
 
     def _is_over_with(self, run: JobRun, error: BaseException) -> bool:
@@ -369,7 +369,7 @@ class Execution:
                 self._run = self._new_run()
             elif self._is_over_as_asked():
                 return True
-        self._context.renew_engine()
+        self._context.renew_engine()  # Not under the lock: this may take seconds, and requests come in meanwhile.
         return False
 
     def _is_over_as_asked(self) -> bool:
@@ -400,7 +400,7 @@ class Execution:
         if (plan := self._next) is None:
             return
         self._next = None
-        from dstream.jobs.upgrades import Memory, check_nothing_is_refused, upgrade_plan
+        from dstream.jobs.upgrades import Memory, check_nothing_is_refused, upgrade_plan  # here: few jobs are changed
 
         state = self.lease.state
         try:
@@ -440,7 +440,7 @@ class Execution:
             with suppress(BaseException):  # A class of the user's may raise anything there.
                 shorten(error)
         self.lease.change(failure=failure_text(error))
-        pickle = pickled_failure(error)
+        pickle = pickled_failure(error)  # Before the status: whoever sees FAILED reads it at once.
         if pickle is not None:
             with suppress(Exception):  # What it failed with matters more than that this cannot be kept.
                 self._records.keep_pickle(self.lease.state.id, "failure", pickle)
@@ -464,7 +464,7 @@ class Execution:
     def _end(self, status: JobStatus, error: BaseException | None = None) -> None:
         """Let everybody see the end."""
         with self._lock:
-            self.error = error
+            self.error = error  # Before the status: `Job.failure` returns it as soon as that is FAILED.
             try:
                 if status is JobStatus.COMPLETED:
                     self.lease.change(failure=None)

@@ -118,6 +118,7 @@ def _places(name: str) -> Iterator[Path]:
     top = name.partition(".")[0]
     try:
         spec = find_spec(top)
+    # `find_spec` raises ValueError for a loaded module without a spec, such as `__main__` of a script.
     except (ImportError, ValueError):
         spec = None
     if spec is None:
@@ -136,6 +137,7 @@ def _check_loaded(path: Path) -> None:
     if loaded is None or not os.path.exists(loaded):
         return
     place = Path(loaded).parent if Path(loaded).name == "__init__.py" else Path(loaded)
+    # A module that another job brought does not count: it is forgotten when this job begins.
     if not is_of_a_job(str(place.parent)) and _digest(place) != _digest(path):
         raise ValueError(f"JobConfig: modules: this process has loaded another module {name!r} than {path}: {loaded}")
 
@@ -150,6 +152,7 @@ def gathered(files: Mapping[str, str] | None, modules: Iterable[str] | None) -> 
     if not files and not modules:
         return None
     folder = Path(tempfile.mkdtemp(prefix="dstream-job-"))
+    # Before anything is copied: a program that ends meanwhile has to find the folder to remove.
     _gathered[str(folder)] = os.getpid()
     try:
         placed = _placed_files(folder, files or {})
@@ -158,6 +161,7 @@ def gathered(files: Mapping[str, str] | None, modules: Iterable[str] | None) -> 
         _remove(str(folder))
         raise
     digests = {each.name.removesuffix(".py"): _digest(each) for each in _modules_in(folder / GIVEN)}
+    # A random part, since the system may use the name of a folder again that was removed.
     return JobFiles(f"{folder.name}-{uuid.uuid4().hex}", str(folder), placed, digests)
 
 
@@ -230,6 +234,7 @@ def _contents(place: Path) -> list[Path]:
     """Return the files of a package, or the one of a module."""
     if not place.is_dir():
         return [place]
+    # Compiled files contain the times of their sources, so equal modules would differ by them.
     return sorted(file for file in place.rglob("*") if file.is_file() and "__pycache__" not in file.parts)
 
 
@@ -243,5 +248,6 @@ def _digest(place: Path) -> str:
     for file in _contents(place):
         inside = str(file.relative_to(place)) if place.is_dir() else ""
         content = file.read_bytes()
+        # With the length: otherwise bytes could move from one file to the next without another digest.
         digest.update(f"{inside} {len(content)} ".encode() + content)
     return digest.hexdigest()

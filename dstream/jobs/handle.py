@@ -167,6 +167,7 @@ class Job:
         """
         patience = _patience(timeout)
         future = self._ending()
+        # Not `future.result(timeout)`: its TimeoutError could not be told from one that the job failed with.
         if not wait([future], patience).done:
             raise TimeoutError(f"{self._state().title} has not ended within {timeout} seconds; it goes on")
         future.was_asked = True
@@ -394,6 +395,7 @@ class Job:
                     self.resume()
             raise
         self.cancel()
+        # Not `join()`, which would raise the cancellation that was asked for.
         wait([self._ending()])
         # Whoever resumed it at the last moment has let it run a few epochs more.
         return snapshot if self.epoch == snapshot.epoch else self.export_snapshot(name)
@@ -565,6 +567,7 @@ class Job:
 
 
 _BETWEEN_LOOKS = 0.01
+# A look at a job elsewhere reads its record from the storage.
 _BETWEEN_LOOKS_ELSEWHERE = 0.1
 
 
@@ -581,6 +584,7 @@ def _patience(timeout: Any, call: str = "join") -> float | None:
         return None
     if not isinstance(timeout, int | float) or isinstance(timeout, bool) or math.isnan(timeout):
         raise TypeError(f"{call}() takes seconds, not {shown(timeout)}")
+    # Locks raise OverflowError for more (Python 3.11).
     return min(max(timeout, 0), threading.TIMEOUT_MAX)
 
 

@@ -88,6 +88,7 @@ class Heartbeats:
         while not self._stop.wait(self._rhythm.look):
             jobs = self.jobs()
             with self._lock:
+                # Under the lock: a job that is added now either keeps this thread alive, or starts another one.
                 if not self._beating:
                     self._is_awake = False
                     return
@@ -96,6 +97,7 @@ class Heartbeats:
 
     def _look_after(self, execution: Execution) -> None:
         """Do everything that is due; the failure of one thing keeps no other from being done."""
+        # The beat comes last, since it writes the answers of this round, for which other processes wait.
         for act in (self._leave_behind, self._listen, self._beat):
             try:
                 act(execution)
@@ -123,6 +125,7 @@ class Heartbeats:
         try:
             requests = [each for each in self._records.requests(state.id) if each.number > state.answered]
         except IllegalStateError as error:
+            # The job does not need its requests to run, so it goes on, and says this once instead of twice a second.
             if state.id not in self._unheard:
                 self._unheard.add(state.id)
                 _log.warning("%s hears no other process, since requests cannot be read: %s", state.title, error)
@@ -195,11 +198,13 @@ class JobWatch:
 
     def take_over(self, held: StateRecord) -> tuple[Lease, EpochRecord] | None:
         """Become the driver of a job; None if somebody else was first."""
+        # Known in this process before the record names it: otherwise others here would take the driver for gone.
         driver = driver_here()
         taken = dataclasses.replace(held.state, driver=driver).starting(self._clock())
         if not self._records.write(taken, held.version + 1):
             forget_driver(driver)
             return None
+        # Only the winner claims: the state decides among several takers, and a loser would cut the winner off.
         epoch = EpochRecord(self._records, held.state.id, driver.token)
         epoch.claim()
         return Lease(self._records, StateRecord(held.version + 1, taken), self._clock), epoch
@@ -225,6 +230,7 @@ class JobWatch:
         """
         request = Request(0, want, secrets.token_hex(16))
         if pickle is not None:
+            # Before the request: the driver loads it as soon as it reads that.
             self._records.keep_pickle(identity, request.pickle, pickle)
         try:
             while (answer := self._asked(identity, request)) is None:
@@ -241,6 +247,7 @@ class JobWatch:
             return request.mark in held.state.obeyed
         if self.is_lost(held.state):
             return self._cancelled(held) if request.want == "cancel" else False
+        # The mark stays when it is asked again: what a driver has obeyed before it was gone counts.
         made = self._records.ask(identity, request.want, request.mark, held.state.answered)
         return self._answer(identity, made)
 
@@ -249,6 +256,7 @@ class JobWatch:
         while True:
             held = self._held(identity)
             state = held.state
+            # Before the status: a job that was cancelled has ended because of this very request.
             if request.mark in state.obeyed:
                 return True
             if state.status.has_ended or state.answered >= request.number:
@@ -282,6 +290,7 @@ class JobWatch:
             failed: returns what a job that failed has failed with.
         """
         future = JobFuture()
+        # A daemon, since a job elsewhere may run for ever, and this program has to be able to end.
         threading.Thread(target=self._wait, args=(identity, future, failed), name="dstream-join", daemon=True).start()
         return future
 

@@ -144,6 +144,7 @@ class Lease:
             self._put(self._state)
 
     def _put(self, state: JobState) -> None:
+        # A write also fails if an earlier one arrived and its answer was lost: then the version in its way is our own.
         while not self._records.write(state, self._version + 1):
             self._catch_up()
         self._version += 1
@@ -152,6 +153,7 @@ class Lease:
     @property
     def is_ahead(self) -> bool:
         """Whether others do not see yet how the job is."""
+        # By identity: each change makes a new state, so no fields need to be compared.
         return self._state is not self._written
 
     def _catch_up(self) -> None:

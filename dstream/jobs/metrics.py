@@ -200,6 +200,7 @@ class JobMetrics(Mapping[str, Any]):
         from rich.console import Console
 
         page = io.StringIO()
+        # With no environment: rich (15.0) would read COLUMNS, and the same metrics would differ from place to place.
         Console(file=page, width=_WIDEST_TABLE, color_system=None, force_jupyter=False, _environ={}).print(self)
         return "\n".join(line.rstrip() for line in page.getvalue().splitlines())
 
@@ -228,6 +229,7 @@ class JobMetrics(Mapping[str, Any]):
         lines = [
             "# TYPE dstream_job_status stateset",
             *(
+                # OpenMetrics 1.0 wants the name of a state set as the label of its states.
                 f'dstream_job_status{{{job},dstream_job_status="{each.name}"}} {int(each.name == self.status)}'
                 for each in JobStatus
             ),

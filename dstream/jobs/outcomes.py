@@ -48,6 +48,7 @@ _LONGEST = 20_000
 def failure_text(error: BaseException) -> FailureText:
     """Return an exception in words."""
     message = _said(lambda: str(error), "its message")[:_LONGEST]
+    # Of a long traceback the end is kept, where the exception is and the line that raised it.
     shown = _said(lambda: "".join(traceback.format_exception(error)), "its traceback")[-_LONGEST:]
     return FailureText(_named(type(error)), message, tuple(_notes(error)), shown)
 
@@ -56,6 +57,7 @@ _MOST_NOTES = 50
 
 
 def _notes(error: BaseException) -> Iterator[str]:
+    # Not `error.__notes__`: the class of a user may override `__getattribute__`, and raise anything there.
     notes = BaseException.__getattribute__(error, "__dict__").get("__notes__")
     for note in notes[:_MOST_NOTES] if isinstance(notes, list | tuple) else ():
         yield _said(partial(str, note), "this note")[:_LONGEST]
@@ -74,6 +76,7 @@ def _said(say: Callable[[], str], what: str) -> str:
 
 def pickled_failure(error: BaseException) -> bytes | None:
     """Return an exception as it can be made again elsewhere; None if it cannot travel."""
+    # If an attribute cannot be pickled, the class and its arguments still can.
     for has_state in (True, False):
         try:
             return dumps_named((type(error), arguments_of(error), state_of(error) if has_state else {}))
@@ -115,6 +118,7 @@ def is_no_fault_of_the_user(error: BaseException, has_run: bool) -> bool:
     if isinstance(error, SourceUnavailableError | SinkUnavailableError):
         return has_run
     known = known_of(error)
+    # It is an EngineError, and another run would fail in the same way.
     if isinstance(error, ColumnsDifferError):
         return False
     if isinstance(error, EngineError):
@@ -173,10 +177,12 @@ class JobFuture(Future[None]):
 
     def end(self, error: BaseException | None) -> None:
         """Say how the job ended; a second call does nothing, whichever thread it comes from."""
+        # Never released: the lock belongs to the call that ended the job.
         if not self._first.acquire(blocking=False):
             return
         self.error = error
         if isinstance(error, CancelledError):
+            # Both: `cancel` alone does not wake `concurrent.futures.wait`, nor `as_completed` (Python 3.11).
             super().cancel()
             self.set_running_or_notify_cancel()
         elif error is not None:
@@ -225,6 +231,7 @@ class _UntilLoggingIsSetUp(logging.Handler):
     """Writes lines to stderr unless the program has handlers of its own, which get them as well."""
 
     def emit(self, record: logging.LogRecord) -> None:
+        # Asked for each line: a program may set up its logging after it has submitted a job.
         if not logging.getLogger().handlers:
             print(self.format(record), file=sys.stderr, flush=True)
 

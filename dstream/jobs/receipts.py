@@ -39,7 +39,9 @@ class _CountingItems:
 
     def write(self, items: Iterator[Any]) -> Iterator[Receipt]:
         numbers = count(1)
+        # `compress` takes a number behind each item, so the next one tells how many there were, without a call for any.
         for receipt in self.writer.write(compress(items, numbers)):
+            # In a tuple: a receipt of a user's writer may be an int, too.
             yield (receipt,)
         yield next(numbers) - 1
 

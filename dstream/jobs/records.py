@@ -159,6 +159,7 @@ class JobRecords:
 
     def forget(self, identity: str) -> None:
         """Remove a job that was registered and never started."""
+        # The state last, since jobs are found by it: a plan that is left alone would be found by nothing.
         for what in ("plan", "state"):
             self._records.remove(_of(identity, what))
 
@@ -179,6 +180,7 @@ class JobRecords:
 
     def keep_pickle(self, identity: str, what: Pickled, data: bytes) -> None:
         """Keep a pickle beside the state; it replaces the one of a run before."""
+        # The first run of a job is the usual case: it costs one write, and no read.
         if self._records.write(_of(identity, what), data, 1):
             return
         record = self._records.read(_of(identity, what))
@@ -220,6 +222,7 @@ class JobRecords:
         while True:
             record = self._records.read(_of(identity, "request"))
             requests = [] if record is None else _requests(record.data, identity)
+            # It is there if its write arrived and the answer was lost, or if it was asked of a driver that is gone.
             if found := [each for each in requests if each.mark == mark]:
                 return found[0]
             made = Request(1 if record is None else record.version + 1, want, mark)
@@ -248,6 +251,7 @@ def _requests(data: bytes, identity: str) -> list[Request]:
     return sorted(made)
 
 
+# Without `leave`: a driver leaves when its own context closes, and no other process may ask for that.
 _WANTED = ("cancel", "restart", "suspend", "resume", "update")
 _MARK = re.compile(r"[0-9a-f]{32}")
 
@@ -270,6 +274,7 @@ def _of(identity: str, what: str) -> str:
 
 
 def _of_name(name: str) -> str:
+    # A digest, since a job may have any name, and names of records consist of a-z, 0-9 and -.
     return f"job-names/{hashlib.sha256(name.encode()).hexdigest()[:48]}"
 
 
@@ -395,6 +400,7 @@ def packed(value: Any) -> bytes:
     """
     import msgpack  # here: `import dstream` must not load it
 
+    # Unless types are strict, msgpack (1.2) writes a tuple as a list, and an offset would come back as another value.
     data: Any = msgpack.packb(value, default=_extended, strict_types=True)
     return bytes(data)
 
@@ -404,12 +410,14 @@ def _extended(value: Any) -> Any:
 
     if isinstance(value, tuple):
         return msgpack.ExtType(_TUPLE, packed(list(value)))
+    # Integers of msgpack have 64 bits; it passes larger ones to this function.
     if type(value) is int:
         return msgpack.ExtType(_LARGE, str(value).encode())
     raise TypeError(f"a receipt holds {type(value).__qualname__}, which is no plain data")
 
 
 _TUPLE, _LARGE = 1, 2
+# Python (3.11) refuses to read numbers of more than 4,300 digits, since that takes quadratic time.
 _MOST_DIGITS = 4000
 
 

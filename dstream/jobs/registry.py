@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import atexit
-import concurrent.futures.thread  # noqa: F401
+import concurrent.futures.thread  # noqa: F401 - its exit hook is registered before ours, and so runs after it
 import dataclasses
 import logging
 import os
@@ -88,6 +88,7 @@ class Jobs:
         self._clock = clock
         self._watch = JobWatch(self._records, rhythm, clock)
         self._heart = Heartbeats(self._records, rhythm, clock)
+        # Weak: an execution that has ended goes with the last `Job` that refers to it.
         self._here: weakref.WeakValueDictionary[str, Execution] = weakref.WeakValueDictionary()
         self._ends: list[tuple[str, JobFuture]] = []
         self._process = os.getpid()
@@ -212,6 +213,7 @@ class Jobs:
 
     def _is_registered(self, state: JobState, version: int) -> bool:
         """Put the record of a job, and take its name; False if another process was first."""
+        # The state before the name: a name must not stand for a job without a record.
         if not self._records.write(state, 1):
             return False
         if state.name is None or self._records.take_name(state.name, state.id, version + 1):
@@ -231,6 +233,7 @@ class Jobs:
     def _again(self, plan: PipelinePlan, config: JobConfig, held: StateRecord) -> Job | None:
         """Go on with a job whose driver is gone."""
         before = EpochRecord(self._records, held.state.id, held.state.driver.token)
+        # Before the job is taken over: a pipeline that is refused changes nothing.
         if held.state.is_unbounded or plan.is_unbounded:
             self._check_stages(plan, config, held.state)
         _check_pipeline(plan, held.state, before.looked_up())
@@ -248,6 +251,7 @@ class Jobs:
                 "%s publishes what it computed before, and does not read its sources; new_job(..., afresh=True) would",
                 held.state.title,
             )
+        # That of an unbounded job changes when its log has a record of the new pipeline, with RUNNING.
         shape = held.state.shape if held.state.is_unbounded else shape_of(plan)
         lease.change(config=config, shape=shape, failure=None, metrics=None)
         return self._start(plan, lease, epoch)
@@ -327,6 +331,7 @@ class Jobs:
                 for each in jobs if is_interrupted else []:
                     if not each.lease.state.is_unbounded:
                         each.ask("cancel")
+                # `ask` returns a bool, so all of them are asked and looked at again, also those that refuse to leave.
                 endless = [each for each in jobs if each.lease.state.is_unbounded and each.ask("leave") is not None]
                 wait([each.future for each in jobs], _LOOK if endless else None)
         except BaseException:

@@ -277,6 +277,7 @@ class BoundedRun:
         receipts = self._epoch.receipts
         if receipts is None:
             return None
+        # Not strict: `_begin` may have failed at one of them, and the letters follow behind the sinks.
         sinks = [(write.sink.label, job.is_done) for write, job in zip(self._plan.writes, self._begun, strict=False)]
         return [label for label, is_done in sinks if is_done], [label for label, is_done in sinks if not is_done]
 
@@ -305,6 +306,7 @@ class BoundedRun:
                 if not was_decided or not self._published_before(several):
                     self._run(several, was_decided)
         except BaseException:
+            # What is decided stays for the next driver, which publishes it.
             if not self.is_decided:
                 self._abort()
             raise
@@ -338,6 +340,7 @@ class BoundedRun:
         self._decide()
         try:
             self._publish(several, receipts)
+        # It is an IllegalStateError, too, and does not say that the output is gone.
         except JobTakenOverError:
             raise
         except IllegalStateError:
@@ -358,9 +361,11 @@ class BoundedRun:
             self._move(JobStatus.RUNNING)
         results = self._results(numbers) if numbers else {}
         receipts = {number: results[number] for number in are_open if number in results}
+        # Before the record is written: a cancel in between would remove what it names.
         self._decide()
         try:
             self._epoch.commit(receipts)
+        # After any other error the receipts may have arrived, so that their files have to stay.
         except JobTakenOverError:
             self._abort()
             raise
@@ -379,6 +384,7 @@ class BoundedRun:
         running = self._context.running_engine().submit(rewrite(opened(several, self._context)))
         with self._lock:
             self._check_stop()
+            # A request that came before the run was known had nothing to cancel.
             self._running = running
         results: list[Any] = running.run_here()
         receipts = dict(zip(numbers, self._without_counts(writes, results) if self._counts else results, strict=True))

@@ -136,8 +136,10 @@ def is_gone(driver: Driver) -> bool | None:
     """Say whether a driver has ended; None if that cannot be seen from here."""
     if driver.machine != _machine() or driver.host != socket.gethostname():
         return None
+    # In this process the tokens decide: a driver may end here while its process lives on.
     if driver.process == os.getpid() and driver.started == _started(os.getpid()):
         return driver.token not in _living
+    # The system uses numbers of processes again, so the start is compared, too.
     return not _is_running(driver.process) or _started(driver.process) != driver.started
 
 
@@ -154,6 +156,7 @@ def _is_running(process: int) -> bool:
 def _started(process: int) -> str:
     """Return when a process began; a zombie has ended."""
     with suppress(OSError, IndexError):
+        # The name of the program stands in parentheses before them, and may contain spaces and parentheses itself.
         fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
         return "" if fields[0] in "ZX" else fields[_START]
     return ""
@@ -168,6 +171,7 @@ def _machine() -> str:
     """Return a name that is common to the processes that see each other's process numbers."""
     known = [platform.node()]
     with suppress(OSError):
+        # Numbers of processes begin anew when the system starts, and in each container.
         known.append(Path("/proc/sys/kernel/random/boot_id").read_text().strip())
     with suppress(OSError):
         known.append(os.readlink("/proc/self/ns/pid"))
@@ -311,6 +315,7 @@ def _state(content: Any) -> JobState:
 
 
 def _of(value: Any, *kinds: type) -> Any:
+    # Not by `isinstance`, for which True is an int.
     if type(value) not in kinds:
         raise TypeError(f"{value!r:.80} is no {' or '.join(kind.__name__ for kind in kinds)}")
     return value
@@ -322,6 +327,7 @@ def _or_none(value: Any, read: Callable[[Any], T]) -> T | None:
 
 def _moment(value: Any) -> float:
     moment = float(_of(value, int, float))
+    # Written in this way, it refuses NaN as well, which `json` reads.
     if not 0 <= moment < _LAST_MOMENT:
         raise ValueError(f"{moment!r} is no time")
     return moment

@@ -263,8 +263,10 @@ class Snapshots:
         keys = {step: found.keys for step, found in memory.steps.items()}
         exported_at = datetime.fromtimestamp(now, UTC)
         snapshot = Snapshot(name, state.id, state.name, last.published, exported_at, keys)
+        # A new folder for each export: one that fails leaves the snapshot of that name as it was.
         folder = f"snapshot-{record_name[-12:]}-{secrets.token_hex(8)}"
         kept = SnapshotRecord(snapshot, record, state.shape, folder, state.config.files_at)
+        # The files before the record: a snapshot that can be found has all of them.
         if sizes := _sizes_of(memory):
             _copied(sizes, self._files(kept.place, state.id), self._files(kept.place, folder))
         self._replace(record_name, kept)
@@ -292,6 +294,7 @@ class Snapshots:
             found = self._records.read(record_name)
             if self._records.write(record_name, data, 1 if found is None else found.version + 1):
                 break
+        # Behind the record: a process that dies here leaves files that nothing names, and no snapshot without files.
         if found is not None:
             self._remove_files(found.data, kept.snapshot.name)
 

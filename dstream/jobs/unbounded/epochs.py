@@ -187,6 +187,7 @@ class EpochRunner:
         self._begun: dict[int, dict[str, WriteJob[Any]]] = {}
         self._number = 0
         self._small = SmallEpochs()
+        # Before what may fail below, since `close` reads it.
         self._ends: dict[str, EpochSink] = {}
         try:
             staging = plan.delivering(self._staging)
@@ -275,6 +276,7 @@ class EpochRunner:
             read = self._places(news)
             receipts = self._results(self._inputs(number, now, news, time, states, read, jobs))
             receipts.update((each.stage, taken) for each in self._letters if (taken := each.taken()))
+            # Between reads and record: the offsets of a topic that was made anew meanwhile must not be committed.
             self._sources.check(before.sources)
             record, after = self._record(before, number, now, news, time, read, receipts, states)
         except BaseException:
@@ -324,6 +326,7 @@ class EpochRunner:
     ) -> InThisEpoch:
         ends = {(source, each.partition): each.ends for source, some in news.items() for each in some.ranges}
         steps = self.open_plan.steps
+        # A joined side that is read again may be large, however few the items of the epoch are.
         is_small = self._small.begin(may_be=not self._sides.are_due(now))
         return InThisEpoch(
             {source: some.ranges for source, some in news.items()},
@@ -414,6 +417,7 @@ class EpochRunner:
         for stage, end in self._ends.items():
             if stage not in record.receipts:
                 continue
+            # An epoch of an earlier driver was not begun in this process.
             end.publish(begun.get(stage) or end.begin(self._job, record.number), record)
         for stage, job in begun.items():
             if stage not in record.receipts:

@@ -137,6 +137,7 @@ class LogRecord:
 
     def claimed(self, number: int, token: str, now: float, lease: int = 0) -> LogRecord:
         """Return the record by which another driver becomes the one who decides: the same, with nothing to publish."""
+        # The clock of this machine may be behind that of the driver before, and the time of a job never goes back.
         now = max(now, self.now)
         claim = dataclasses.replace(self, number=number, token=token, now=now, lease=lease, is_claim=True)
         return dataclasses.replace(claim, receipts={}, changes={}, index=None)
@@ -150,6 +151,7 @@ def written_record(record: LogRecord) -> bytes:
     """
     content = {each.name: getattr(record, each.name) for each in dataclasses.fields(record)}
     content["sources"] = {
+        # msgpack (1.2) refuses read-only views of dictionaries, which marks may have.
         name: tuple(mark._replace(offsets=dict(mark.offsets), left_out=dict(mark.left_out)))
         for name, mark in record.sources.items()
     }
@@ -242,6 +244,7 @@ class EpochLog:
         Args:
             hint: the number of a record that was there; those behind it are looked at one by one.
         """
+        # A record below the floor may still be there, and counts no more.
         found = self.read(max(hint, self.floor()))
         if found is None and (numbers := self.numbers()):
             found = self.read(numbers[-1])
@@ -347,6 +350,7 @@ class EpochLog:
         """Put a record; False if its number is taken, or was once: one that was folded is free again."""
         if not self._put_if_absent(record):
             return False
+        # Read after the write: the floor rises before records are removed, so it shows whether the number was used.
         if self.floor() <= record.number:
             return True
         self.remove(record.number)
@@ -358,6 +362,7 @@ class EpochLog:
             if self._records.write(self._name(record.number), data, 1):
                 return True
         except EngineError:
+            # The answer may be lost although the record arrived.
             if not self._is_own(record):
                 raise
             return True
@@ -366,6 +371,7 @@ class EpochLog:
     def _is_own(self, record: LogRecord) -> bool:
         """Return whether the stored record is this driver's own, and only the answer was lost."""
         found = self._records.read(self._name(record.number))
+        # Byte for byte: a record with the same token may come from an earlier run, whose write arrived late.
         return found is not None and found.data == written_record(record)
 
     def at(self, start: float | datetime) -> LogRecord:

@@ -79,6 +79,7 @@ def steps_of_plan(plan: PipelinePlan, memory: Mapping[str, ShardIndex]) -> dict[
     processors = processors_of(memory)
     core = in_steps(
         rewrite(plan.several([None] * len(plan.writes))),
+        # Nothing runs here, so any number does for processors that the job does not have yet.
         lambda node: with_parallelism(with_kept_parallelism(node, processors), 1),
     )
     return {each.stage: each for each in topological(core) if isinstance(each, OverEpochs)}
@@ -290,6 +291,7 @@ def _reached(stack: list[Node], held: list[Node]) -> Iterator[Node]:
         yield node
         inputs = list(node.inputs())
         if isinstance(node, HashJoin):
+            # The right side of a join is its last input.
             held.append(inputs.pop())
         stack.extend(reversed(inputs))
 
@@ -433,6 +435,7 @@ class _Filling:
             if copy.range is not None:
                 upstream = _with_times(copy.node) if node.are_beside else copy.node
                 time = self._epoch.times[TimedPartition(node.stage, copy.source, copy.range.partition)]
+                # The policy travels with the time, as the last range left it, so that of the plan is left out.
                 parts.append(
                     dataclasses.replace(node, upstream=upstream, time=time, take=self._epoch.take_time, policy=None)
                 )

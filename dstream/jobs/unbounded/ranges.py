@@ -151,6 +151,7 @@ def ranges_of(
         return EpochInput((), mark)
     found = source.reach(dict(mark.offsets), most)
     reached, left = dict(found), getattr(found, "left", 0 if most is None else None)
+    # It is read in one range by as many tasks as it has splits, and never asked again.
     if isinstance(source, BoundedAsStream):
         ranges: list[Range] = [Range(partition, source.source, ends=True) for partition in reached]
         return EpochInput(ranges, SourceMark({}, True, mark.found_at))
@@ -159,8 +160,10 @@ def ranges_of(
     ranges = [Range(each, InRanges((source.split(each, mark.offsets.get(each), reached[each]),))) for each in changed]
     has_ended = not reached and bool(getattr(source, "ends", False))
     if has_ended:
+        # Without its offsets: nothing will be read behind them, and they would stay in each record.
         return EpochInput(ranges, SourceMark({}, True, mark.found_at))
     goes_on = _read_to(reached, mark, now, keep, _identity_after(source, mark, reached))
+    # The source may be one of a user's, which may report anything as its backlog.
     return EpochInput(ranges, goes_on, left if type(left) is int and left >= 0 else None)
 
 

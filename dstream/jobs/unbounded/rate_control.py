@@ -41,6 +41,7 @@ class _Costs:
         of_itself = self.of_itself
         if variance > (_SPREAD * mean_items) ** 2:  # Otherwise what was known before is the best that is known.
             of_each = (products / count - mean_items * mean_seconds) / variance
+            # Noise can make the slope negative, and no item costs less than nothing.
             of_itself = max(0.0, mean_seconds - max(0.0, of_each) * mean_items)
         return _Costs(count, sum_of_items, sum_of_seconds, squares, products, of_itself)
 
@@ -85,6 +86,7 @@ class BatchSize:
         if items <= 0:
             return self
         costs = self.costs.after(items, seconds)
+        # At least a little: an epoch may be quicker than its estimate, and the next line divides by this.
         of_items = max(seconds - costs.of_itself, seconds / _MOST)
         fitting = int(items * max(self.target - costs.of_itself, costs.of_itself / 2) / of_items)
         fitting = max(_FEWEST, min(_MOST, fitting, 2 * self.limit))
@@ -126,6 +128,7 @@ class PollInterval:
         """Return how long to wait when there was no news."""
         cost = monotonic() - self._began
         self._pause = min(self.longest, max(self.shortest, 1.5 * self._pause))
+        # A source that answers slowly adds a second at most, since it would be asked ever more rarely otherwise.
         return max(self._pause, cost / _SHARE) if cost / _SHARE < 1.0 else max(self._pause, 1.0)
 
 

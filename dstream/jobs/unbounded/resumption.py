@@ -103,6 +103,7 @@ def check_sources_go_on(
     read = {} if before is None else before.sources
     if not forgets:
         check_are_same(opened, read, _may_be_same)
+    # Only for what it refuses: each new source has to begin.
     marks_of(opened, read, 0.0, _may_be_same)
 
 
@@ -131,6 +132,7 @@ class SameSources:
         """
         if monotonic() - self._looked_at >= _PAUSE:
             check_are_same(self._plan, read, _is_said_to_be_same)
+            # Counted from the end of the look: a server that answers slowly is left alone as long as any other.
             self._looked_at = monotonic()
 
 
@@ -206,6 +208,7 @@ def with_plan(record: LogRecord, plan: OpenPlan, index: Mapping[str, Any]) -> Lo
         place: time
         for place, time in record.times.items()
         if place.source in plan.sources_of.get(place.stamp, frozenset[str]())
+        # A source that begins anew has a new mark, and the watermarks of the old one do not hold for it.
         and sources[place.source] is record.sources.get(place.source)
     }
     steps = _only(record.steps, index.keys())

@@ -119,6 +119,7 @@ class UnboundedRun:
     def give_up(self) -> bool:
         """Make the run void; False while it commits, which it does to the end."""
         with self._lock:
+            # A run that is to end its epoch first may take as long as the epoch does.
             if self._is_committing or (self.stop is not None and not self.stop.is_at_once):
                 return False
             self.is_void = self.is_void or not self.is_decided
@@ -249,6 +250,7 @@ class UnboundedRun:
         states = self._restored(earlier)
         again = dataclasses.replace(
             earlier.claimed(mine.number + 1, mine.token, mine.now, mine.lease),
+            # A whole index: whoever looks for state, or for an unpublished epoch, stops at this record.
             index=states.index(),
             published=mine.published,
         )
@@ -324,6 +326,7 @@ class UnboundedRun:
                 self._epoch(before, news, time, now)
                 self._woken.wait(self._pace.after_news())
             elif all(some.mark.has_ended for some in news.values()):
+                # Steps behind endless processors hear of their end in one more epoch, and in no second one.
                 if self._has_told_ends or not self._runner.open_plan.is_fed_by_processors:
                     return
                 self._has_told_ends = True
@@ -352,6 +355,7 @@ class UnboundedRun:
         try:
             ran = self._runner.run(before, news, time, self._states, now)
         except Exception as error:
+            # A driver that took the job over removes files that this one still reads: not a failure of the job.
             self._log.check_is_last(before, error)
             raise
         self._commit(ran)
@@ -375,11 +379,13 @@ class UnboundedRun:
             if self.is_void or (self.stop is not None and self.stop.is_at_once):
                 self._runner.abort(ran.record.number)
                 self._check_stop()
+            # Under the lock: once the record may be there, `give_up` must not make the run void.
             self._is_committing = True
         try:
             self._put(ran.record)
             self._states = ran.states
             self._publish(ran.record, ran.record)
+            # Behind the publication: the state of the job calls this record published, and a later driver relies on it.
             self.record = ran.record
         finally:
             self._is_committing = False

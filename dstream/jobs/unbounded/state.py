@@ -61,6 +61,7 @@ class LogCompaction:
         self._find_checkpoints()
         self._checkpoints.append(record)
         removed = 0
+        # The newest checkpoint that is old enough stays: the records behind it need its index.
         while len(self._checkpoints) > 1 and self._checkpoints[1].now < record.now - self._keep:
             removed += self._removed(self._checkpoints[0].number, self._checkpoints[1])
             self._checkpoints.popleft()
@@ -80,6 +81,7 @@ class LogCompaction:
 
         Also those that a driver before has left.
         """
+        # Before anything is removed: a driver that slept could write under a free number, and believe that it decides.
         self._log.raise_floor(then.number)
         numbers = (*self._left, *range(first, then.number))
         dropped = [each for each in map(self._log.read, numbers) if each is not None]
@@ -87,6 +89,7 @@ class LogCompaction:
             kept = [files_named_by(each) for each in self._log.since(then.number)]
             for name in removable(map(files_named_by, dropped), kept):
                 self._files.remove(name)
+        # Behind the files: if this process dies in between, the next fold finds the files by these records.
         for each in dropped:
             self._log.remove(each.number)
         self._left = []

@@ -50,6 +50,7 @@ class LoadedPolicies:
     def load(self, data: bytes) -> Any:
         """Return the policy that was pickled."""
         if data not in self._loaded:
+            # A policy changes with the items that it sees, so each epoch brings pickles that no later one needs.
             if len(self._loaded) >= _MOST:
                 self._loaded.clear()
             self._loaded[data] = self._load(data)
@@ -81,6 +82,7 @@ class RetainedWatermarks:
             reached = self._reached.setdefault(stamp, deque())
             if watermark > (reached[-1][1] if reached else NO_WATERMARK):
                 reached.append((now, watermark))
+            # The last one from before that time stays: it tells how far the input was then.
             while len(reached) > 1 and reached[1][0] <= now - self._seconds:
                 reached.popleft()
 
