@@ -59,6 +59,7 @@ def in_topological_order(vertices: Iterable[Vertex], edges: Sequence[Edge]) -> l
         assert each.destination is not None
         below.setdefault(each.source.name, []).append(each.destination)
     finished: dict[str, Vertex] = {}
+    # Backwards, and the result backwards again: vertices without an order stay as they were added.
     for vertex in reversed(list(vertices)):
         _visit(vertex, below, finished)
     return list(reversed(finished.values()))
@@ -68,6 +69,7 @@ def _visit(root: Vertex, below: Mapping[str, Sequence[Vertex]], finished: dict[s
     """Append the vertices below one to those that are finished, and then the vertex: from the end to the beginning."""
     if root.name in finished:
         return
+    # Without recursion: a graph may be a longer chain than Python allows calls within calls.
     path = {root.name: root}
     waiting = [iter(reversed(below.get(root.name, ())))]
     while waiting:
@@ -327,6 +329,7 @@ class DAG(NamesOfJet):
         made._vertices = {name: copy.deepcopy(each, memo) for name, each in self._vertices.items()}
         for each in self._edges:
             edge = copy.copy(each)
+            # The copies that are in the graph: edges and vertices are compared by identity.
             edge.source = memo[id(each.source)]
             edge.destination = memo[id(each.destination)]
             made._edges.append(edge)

@@ -277,6 +277,7 @@ class _OfGenerator(BlockProcessor):
     def made_of(self, ordinal: int, items: list[Any]) -> Iterator[Any]:
         """Call the function until it has taken all items: one that stops early goes on with the others."""
         waiting = iter(items)
+        # The hint of a list's iterator is exact, so it tells which item was taken last, without a count of our own.
         while left := length_hint(waiting):
             try:
                 made = self._fn(ordinal, waiting)

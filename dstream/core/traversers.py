@@ -216,6 +216,7 @@ def traverse(items: Traverser[T] | Iterable[T]) -> Traverser[T]:
     iterator = iter(items)
 
     def advance() -> T | None:
+        # A None of the user's must not pass for the end.
         if (item := next(iterator, _END)) is None:
             raise TypeError(f"{kind_of(items)} has a None, which would say that there is no item")
         return None if item is _END else item

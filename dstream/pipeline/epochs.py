@@ -114,7 +114,7 @@ def windowed(
 
 
 def _window_operator(window: Any, keys: Any, operation: Any, to: Any, gives_late: bool) -> StateOperator:
-    from dstream.windows import FrameWindow
+    from dstream.windows import FrameWindow  # here: few pipelines have windows
 
     if isinstance(window, FrameWindow):
         from dstream.operators.windows.frames import FrameWindows
@@ -127,7 +127,7 @@ def _window_operator(window: Any, keys: Any, operation: Any, to: Any, gives_late
 
 def rolling(upstream: Node, key: Key | None, operation: AggregateOperation[Any, Any, Any]) -> OverEpochs:
     """Return the node of the result so far for each item."""
-    from dstream.operators.state.steps import RollingAggregate
+    from dstream.operators.state.steps import RollingAggregate  # here: few pipelines have states
 
     operator = RollingAggregate(key, operation)
     return _node([upstream], operator, _by_key(key, "rolling_aggregate"), repr(operation))
@@ -149,7 +149,7 @@ def stateful(
         IllegalStateError: states have an end, and items no timestamps.
         TypeError: an argument is of another kind, or something is to happen at the end of states that have none.
     """
-    from dstream.operators.state.steps import StatefulMapping
+    from dstream.operators.state.steps import StatefulMapping  # here: few pipelines have states
 
     name = f"{action}_stateful"
     checked_function(create, "create")
@@ -187,7 +187,7 @@ def distinct(upstream: Node, key: Key, within: Duration | None) -> OverEpochs:
     Raises:
         IllegalStateError: it is the first one in some time, and items have no timestamps.
     """
-    from dstream.operators.state.steps import KeyedDistinct
+    from dstream.operators.state.steps import KeyedDistinct  # here: few pipelines have states
 
     if within is not None:
         check_timestamps(upstream, "distinct(within=...)")
@@ -202,7 +202,7 @@ def joined_within(left: Node, right: Node, on: Any, before: Duration, after: Dur
         IllegalStateError: a side has no timestamps.
         TypeError: `on` is neither a function nor a pair of functions.
     """
-    from dstream.operators.joins.intervals import IntervalJoin
+    from dstream.operators.joins.intervals import IntervalJoin  # here: few pipelines join by time
 
     left_key, right_key = _both_keys(on)
     for each in (left, right):

@@ -441,6 +441,7 @@ class FirstOfPairs:
     def __init__(self, depth: int, fn: Callable[[Any], Any]) -> None:
         self.depth = depth
         self.fn = fn
+        # Plans and failures show the user's function by this, and not a class of ours.
         self.__qualname__ = shown_function(fn)
 
     def __call__(self, pair: Any) -> Any:

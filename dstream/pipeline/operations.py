@@ -289,7 +289,7 @@ class LazyStage(FlowingStage[T, B]):
         Raises:
             UnsupportedError: the items have no end, and it is another one.
         """
-        gathered = self._stream().gather(gatherer)
+        gathered = self._stream().gather(gatherer)  # First, since it checks the argument.
         if self._has_no_end and not isinstance(gatherer.parallel, Calling):
             raise UnsupportedError(
                 "gather() of items without an end takes map_concurrent(...) alone: map_stateful(create, fn) keeps a "

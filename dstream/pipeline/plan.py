@@ -170,6 +170,7 @@ class PipelinePlan:
         stage_of = {id(node): name for name, node in self.last_nodes}
         became: dict[int, Node] = {}
         for write in self.writes:
+            # What several ends share is visited once: the paths through forks may be many more than the nodes.
             for node in inputs_first(write.node, lambda found: () if id(found) in became else found.inputs()):
                 if id(node) not in became:
                     counted = with_inputs(node, [became[id(each)] for each in node.inputs()])
@@ -203,6 +204,7 @@ class PipelinePlan:
         return names[0] if names else next(each.name for each in self.stages if each.where == node.step.where)
 
     def __reduce__(self) -> tuple[Any, ...]:
+        # Flat, since pickle recurses into what is nested, and a long pipeline would exceed Python's limit.
         nodes, places = flat_nodes([*(each.node for each in self.writes), *(node for _, node in self.last_nodes)])
         without = [(each.stage, each.sink, each.where, each.is_named) for each in self.writes]
         return _again, (self.stages, nodes, places, without, [name for name, _ in self.last_nodes])
@@ -263,6 +265,7 @@ def _again(
     nodes = [made[at.place] for at in places]
     writes = [
         PlannedWrite(stage, node, sink, where, is_named)
+        # Not strict: the nodes of stages follow behind those of the writes.
         for (stage, sink, where, is_named), node in zip(without, nodes, strict=False)
     ]
     return PipelinePlan(stages, tuple(writes), tuple(zip(names, nodes[len(writes) :], strict=True)))

@@ -246,6 +246,7 @@ def _times_read(records: Sequence[StageRecord]) -> Counter[int]:
     A stage that deals with the failures of another one contains it, and reads what that one reads.
     """
     times: Counter[int] = Counter()
+    # From the end: a stage that nothing reads reads nothing itself.
     for each in reversed(records):
         if each.sink is not None or times[id(each)]:
             times.update(id(above) for above in each.step.upstreams)

@@ -44,6 +44,7 @@ def relinked(node: Node, instead: Mapping[int, Node]) -> Node:
 def with_inputs(node: Node, inputs: Sequence[Node]) -> Node:
     """Return the same node on other inputs, given in the order of `node.inputs()`."""
     before = node.inputs()
+    # The same object, since nodes are found again by their `id`.
     if all(old is new for old, new in zip(before, inputs, strict=True)):
         return node
     became = {id(old): new for old, new in zip(before, inputs, strict=True)}

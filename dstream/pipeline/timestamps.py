@@ -119,6 +119,7 @@ def natively_stamped(upstream: Node, allowed_lag: Duration, drop_before: Any = N
     return dataclasses.replace(added, are_beside=isinstance(source, TimestampedBeside))
 
 
+# As in Jet (DEFAULT_IDLE_TIMEOUT).
 _IDLE = 60.0
 
 

@@ -97,6 +97,7 @@ def items_of_outlet(outlet: int, blocks: Iterable[GraphBlock]) -> Iterator[Any]:
 
 def users_items(block: GraphBlock) -> list[Any]:
     """Return the items of a block without watermarks and marks."""
+    # The usual block costs no search for marks.
     if type(block.items) is not MarkedBlock:
         return block.items
     return [item for item in block.items if type(item) not in MARKS]

@@ -76,6 +76,7 @@ class EdgeRouter:
         self.edge = edge
         self._targets = targets
         self._all = all_targets
+        # Senders begin at different targets: with few items each, all of them would feed the first ones otherwise.
         self._next = sender % len(targets)
 
     def route(self, items: list[Any]) -> list[tuple[int, list[Any]]]:
@@ -113,6 +114,7 @@ class _ToAll(EdgeRouter):
     """Routes to every processor."""
 
     def _route(self, items: list[Any]) -> list[tuple[int, list[Any]]]:
+        # A list for each: it belongs to the inbox that it reaches, which sets the items to None as they are taken.
         return [(target, list(items)) for target in range(self._all)]
 
 
@@ -121,6 +123,7 @@ class _ByKey(EdgeRouter):
 
     def __init__(self, edge: GraphEdge, sender: int, targets: range, all_targets: int) -> None:
         super().__init__(edge, sender, targets, all_targets)
+        # By shard first, as state is saved, so that each key comes to the processor that restores its shard.
         self._target_of = [target_of(shard, SHARDS, all_targets) for shard in range(SHARDS)]
 
     def _route(self, items: list[Any]) -> list[tuple[int, list[Any]]]:
@@ -311,6 +314,7 @@ class Feed:
         """Let some blocks in, and say whether there were any."""
         is_any = False
         for _ in range(self._at_once):
+            # Nothing more is read while earlier blocks find no room: this is the backpressure of a graph.
             if self.is_done or not self._let_in():
                 break
             is_any = True
@@ -339,5 +343,6 @@ class Feed:
         for door in (self._doors[number] for number in sorted(self._ended)):
             for inflow in door.inflows.values():
                 for sender in range(door.senders):
+                    # An earlier epoch may have ended it, or the sender itself.
                     if sender not in inflow.ended:
                         inflow.put(sender, MarkedBlock([Mark.ENDED]))

@@ -134,8 +134,10 @@ class GraphShard:
         if self._run is None:
             parallelism = {each.name: self._parallelism for each in self._graph.vertices}
             self._run = GraphRun(self._graph, parallelism, number, self._guarantee, self._senders)
+            # A shard may be dropped before its job ends, and its processors are to be closed all the same.
             weakref.finalize(self, self._run.close)
             self._run.restore(self._saved())
+            # New processors count from 0.
             self._counted = {}
         return self._run
 
@@ -148,6 +150,7 @@ class GraphShard:
     def _take(self, saved: Saved) -> None:
         """Find the differences from the state that was saved before."""
         values = {(place, key): value for place, (entries, _) in saved.items() for key, value in entries.items()}
+        # By digest: a processor may go on to change the very object that it saved, which would equal itself.
         digests = {entry: hashlib.blake2b(dumps(value), digest_size=16).digest() for entry, value in values.items()}
         states = {place: tuple(state) for place, (_, state) in saved.items()}
         self._changed |= {entry for entry, digest in digests.items() if self._digests.get(entry) != digest}
@@ -160,6 +163,7 @@ class GraphShard:
         if not (self._changed or self._removed or self._has_moved):
             return None
         changed = {entry: self._values[entry] for entry in self._changed if entry in self._values}
+        # By `repr`, since keys of different types have no order.
         delta = self._states, changed, sorted(self._removed, key=repr)
         self._changed, self._removed, self._has_moved = set(), set(), False
         return delta
@@ -171,6 +175,7 @@ class GraphShard:
     def load(self, dumped: Any) -> None:
         """Become the state that was dumped."""
         self._states, self._values = dict(dumped[0]), dict(dumped[1])
+        # Nothing to compare with: the next save counts every entry as changed.
         self._digests = {}
 
     def patch(self, delta: Any) -> None:

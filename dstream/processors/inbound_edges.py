@@ -53,6 +53,7 @@ class BlockQueue:
         """Add a block."""
         if not self._first and not self._in_file:
             self._growth.start()
+        # Once blocks are in the file, others follow there although memory is free again: the order has to stay.
         if not self._in_file and not self._is_much():
             self._held += len(items)
             self._first.append((sender, items))
@@ -74,6 +75,7 @@ class BlockQueue:
         if self._file is None:
             self._file = tempfile.TemporaryFile(prefix="dstream-")  # noqa: SIM115 - it lives as long as the queue
             weakref.finalize(self, self._file.close)
+        # Blocks are read and written by turns, at two positions.
         self._file.seek(self._written)
         self._file.write(len(data).to_bytes(8, "little"))
         self._file.write(data)
@@ -87,6 +89,7 @@ class BlockQueue:
         sender, items = pickle.loads(self._file.read(size))
         self._read = self._file.tell()
         self._in_file -= 1
+        # The file would grow for ever if the space of blocks that were read was never used again.
         if not self._in_file:
             self._file.truncate(0)
             self._read = self._written = 0
@@ -126,6 +129,7 @@ class LeastWatermark:
 
     def heard(self, sender: Sender) -> None:
         """Take note of items: a sender that was idle holds time back again, where time is now."""
+        # None is a sender that is idle; one that has ended is not there.
         if self._told.get(sender, 0) is None:
             self._told[sender] = self._last
             self._was_idle = False
@@ -174,6 +178,7 @@ class EdgeInflow:
         self.edge = edge
         self.senders = senders
         self.ended: set[int] = set()
+        # A merge waits for its slowest sender: if the others had to wait for room, a graph could block itself.
         self._is_bounded = is_bounded and edge.order is None
         self._blocks = BlockQueue(spills=not self._is_bounded)
         self._split: deque[tuple[int, list[Any] | Any]] = deque()
@@ -208,6 +213,7 @@ class EdgeInflow:
 
     def put(self, sender: int, items: list[Any]) -> None:
         """Add a block of one sender, which may have marks in it."""
+        # Processors that are not cooperative put and take in threads of their own.
         with self._lock:
             self._waiting += len(items)
             self._blocks.put(sender, items)

@@ -69,6 +69,7 @@ class BlockInbox(NamesOfJet):
 
     def drain(self) -> list[Any]:
         """Take all items out, in order."""
+        # Most processors drain at once: that costs no copy.
         items = self._items[self._at :] if self._at else self._items
         self._items, self._at = [], 0
         self.drained = (len(items), items[0]) if items else None
@@ -207,6 +208,7 @@ class EdgeOutbox(NamesOfJet):
                 f"offer() got {shown(item)} after {shown(refused)} was refused, in the same call of the processor: "
                 "return from the method when offer() gives False, and go on when it is called again"
             )
+        # By identity first, since NaN does not equal itself.
         if item is not refused and item != refused:
             raise IllegalStateError(
                 f"offer() refused {shown(refused)}, which is to be offered again first, and got {shown(item)}: return "

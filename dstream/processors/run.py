@@ -53,9 +53,11 @@ class SharedSuppliers:
             Exception: what its `init` raised.
         """
         with self._lock:
+            # The entry refers to the supplier, so that no other one can get its `id`.
             used = self._used.setdefault(id(supplier), _Used(supplier))
             used.times += 1
             if used.times == 1:
+                # Under the lock: another run must not take a supplier that is not ready yet.
                 supplier.init(context)
 
     def give_back(self, supplier: ProcessorSupplier, error: BaseException | None) -> None:
@@ -70,6 +72,7 @@ class SharedSuppliers:
             if used.times:
                 return
             del self._used[id(supplier)]
+        # Without the lock: this may take long, and other runs need their suppliers.
         supplier.close(error)
 
 
@@ -111,6 +114,7 @@ class ProcessorLogs:
         if os.getpid() == self.process:
             return
         logger = logging.getLogger(_LOGGER)
+        # Spark uses a worker again for later runs, whose callers may want other lines.
         for ours in [each for each in logger.handlers if isinstance(each, _ToStderr)]:
             logger.removeHandler(ours)
         logger.setLevel(self.level)
@@ -201,6 +205,7 @@ class GraphRun:
     def _make_inflows(self, edge: GraphEdge) -> None:
         is_inner = edge.source in self._graph.names
         senders = len(self._numbers(edge.source)) if is_inner else self._senders.get(id(edge), 1)
+        # What has to wait for another edge must not stop its sender, on which that edge may depend.
         waits = any(other.priority < edge.priority for other in self._graph.into(edge.destination))
         for number in self._numbers(edge.destination):
             self._inflows[id(edge), number] = inflow(edge, senders, is_bounded=not waits)
@@ -393,6 +398,7 @@ class GraphRun:
     def close(self, error: BaseException | None = None) -> None:
         """Close processors and suppliers, whose threads have stopped by then; their errors are logged."""
         self._at_work.close()
+        # Taken out first: a second call, such as that of a finalizer, closes nothing twice.
         tasklets, self._tasklets = self._tasklets, []
         for each in tasklets:
             each.close(error)

@@ -43,6 +43,7 @@ class ReadySuppliers:
 
     def _asked(self, vertex: GraphVertex, guarantee: str) -> GraphVertex:
         with naming(vertex.step):
+            # Before `init`: a supplier that fails in it is closed, too.
             self._ready.append(vertex)
             vertex.supplier.init(MetaSupplierContext(vertex.name, vertex.parallelism, guarantee))
             supplier = supplier_at(HERE, vertex.supplier)

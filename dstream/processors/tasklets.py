@@ -365,6 +365,7 @@ class OwnThread:
         self._thread.start()
 
     def _loop(self, files: JobFiles | None) -> None:
+        # Context variables do not pass to a new thread.
         of_job(files)
         try:
             while not self._stops.is_set() and not (self.tasklet.has_ended and self.tasklet.is_quiet):
@@ -373,6 +374,7 @@ class OwnThread:
                 is_progress = self.tasklet.call() if goes_on else self.tasklet.stand_still()
                 self._is_in_call = False
                 if is_progress:
+                    # A counter that only this thread writes: the run compares it, and needs no lock to miss no call.
                     self._calls += 1
                 else:
                     self._stops.wait(_PAUSE)
@@ -382,6 +384,7 @@ class OwnThread:
     @property
     def is_quiet(self) -> bool:
         """Whether nothing waits in the tasklet or before it, and its processor is not at work."""
+        # Asked on both sides, since a call may begin while the tasklet is looked at.
         return not self._is_in_call and self.tasklet.is_quiet and not self._is_in_call
 
     def look(self) -> bool:

@@ -169,6 +169,7 @@ class GroupingProcessor(BlockProcessor):
 
     def _entries(self) -> Iterator[tuple[Any, Any]]:
         yield _ENDED, self._has_ended
+        # Copies: containers take further items before the snapshot is pickled.
         groups = dict(zip(self._groups, self._copies(list(self._groups.values())), strict=True))
         for shard, part in by_shard(groups, SHARDS, self._is_keyed).items():
             yield ShardKey(shard), part

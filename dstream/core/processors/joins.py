@@ -67,6 +67,7 @@ class _HashJoining(BlockProcessor):
         super().__init__()
         self._joins = joins
         self._to = to
+        # The product with nothing is empty, which leaves the item out.
         self._no_match: Sequence[Any] = () if inner else _NO_MATCH
         self._tables: list[dict[Any, list[Any]]] = [{} for _ in joins]
         self._ended: set[int] = set()

@@ -69,6 +69,7 @@ class PeekingProcessor(Processor):
         self._inner, self._peek = inner, peek
         self._inboxes: dict[int, PeekingInbox] = {}
         self.is_cooperative = inner.is_cooperative
+        # This class overrides `tick`, by which a run recognizes processors that tick: the inner one is asked instead.
         self.ticks_alone = inner.ticks_alone and type(inner).tick is not Processor.tick
 
     def init(self, outbox: Outbox, context: ProcessorContext) -> None:

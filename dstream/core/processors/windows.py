@@ -150,6 +150,7 @@ class OperatorProcessor(BlockProcessor):
         return self._saving.goes_on(self._outbox, self._entries)
 
     def _left_open(self) -> Iterator[Any]:
+        # Time has ended for the snapshot alone: later items are judged by the watermark as it was.
         watermark = self._watermark
         given = self._until(END_OF_TIME)
         self._watermark, self._states = watermark, {}

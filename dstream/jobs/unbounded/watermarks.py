@@ -297,6 +297,7 @@ class EventTime:
         told: dict[TimedPartition, PartitionReceipt] = {}
         for each in receipts:
             place = TimedPartition(each.stamp, *each.partition)
+            # A bounded source is one partition that several tasks read: one that got no item knows less.
             told[place] = each if place not in told or each.items else told[place]
         if missing := [place for place in read if place not in told]:
             raise EngineError(f"the engine did not say how far time has come in partition {missing[0].partition!r}")
