@@ -139,6 +139,7 @@ class Cancellation:
 
     def by(self, cancel: Callable[[], object]) -> None:
         """Set the function that ends the run."""
+        # Appended before the look, as `cancel` sets before it calls: the later one of two threads sees the other.
         self._ways.append(cancel)
         if self.is_cancelled:
             cancel()
@@ -182,7 +183,7 @@ class Submitted:
 
     @property
     def status(self) -> RunStatus:
-        """How far the run is."""
+        """The progress of the run."""
         return self._status
 
     def start(self) -> None:
@@ -240,6 +241,7 @@ class Submitted:
             self._cancellation.check()
             yield
             has_result = True
+        # A cancelled job ends with Spark's own words about that; the caller asked for it, so it is no failure.
         except EngineError as error:
             if not self._cancellation.is_cancelled:
                 raise
@@ -267,6 +269,7 @@ class Submitted:
         """End the run; of a loop that was handed out, its remaining jobs."""
         with self._lock:
             if self._status == "waiting":
+                # Under the lock, so that no thread claims the run meanwhile.
                 self._status = "cancelled"
                 self._ended.set()
         self._cancellation.cancel()

@@ -67,6 +67,7 @@ class RecoveryReport:
 
     def finish(self) -> None:
         """Deliver the letters and tell how many items there were, since the last time."""
+        # All deliveries before the first report: a run that fails in one of them reports nothing as sent.
         for taken in self._taken.values():
             taken.deliver()
         for taken in self._taken.values():
@@ -105,6 +106,7 @@ class _Taken:
     def deliver(self) -> None:
         if self.guard.delivery is None:
             return
+        # Taken away first, so that the next delivery has only what came since.
         letters = chain(self._on_disk, self._held)
         self._on_disk, self._held = Run(), []
         self.guard.delivery(letters)

@@ -39,7 +39,7 @@ _GAP = "  "
 
 @dataclass(frozen=True)
 class ProgressFacts:
-    """How far an operation is.
+    """The progress of an operation.
 
     Attributes:
         title: what runs, in the user's words, such as `sorted(key=len) orders.py:12`.
@@ -156,6 +156,7 @@ def is_terminal(stream: IO[str] | None) -> bool:
 
 def _notebook() -> Any:
     """Return the shell of the notebook kernel that this process is, or None."""
+    # A kernel has loaded IPython long ago, so it need not be imported to be asked.
     module = sys.modules.get("IPython")
     shell = None if module is None else module.get_ipython()
     return shell if hasattr(shell, "kernel") else None
@@ -311,7 +312,7 @@ T = TypeVar("T")
 
 _EVERY = 0.3
 _PATIENCE = 1.0
-"""How many seconds an operation takes before it is shown."""
+"""The seconds that an operation takes before it is shown."""
 
 
 class BoardEntry(Protocol):
@@ -347,6 +348,7 @@ class Board:
 
     def enter(self, operation: BoardEntry) -> None:
         """Let `operation` be shown from now on, until it left as often as it entered."""
+        # An iterator does this for every item, and an append needs no lock.
         self._waiting.append(operation)
         if not self._is_watched:
             with self._lock:
@@ -394,9 +396,12 @@ class Board:
             if facts is None or shown not in waiting:
                 return
             display, now = shown.display, self.clock()
+            # An operation waits several times if one of its calls waits inside of another.
             line = written(facts, now - shown.started, quietly(display.width), len(set(map(id, waiting))) - 1)
+            # Set before drawing: a `pause` from here on sees it, waits for this lock and erases the line.
             self._is_drawn = True
             quietly(lambda: shown.context.run(display.draw, line, now))
+            # A `pause` just before that saw no line, so it erased none.
             if shown not in self._waiting:
                 self._erase(shown)
 

@@ -64,7 +64,7 @@ class Cost:
 
 
 ANY = Cost(Amount(0, None), Amount(0, None), Amount(0, None))
-"""What nobody can say anything of."""
+"""The cost without any bound."""
 
 
 def _times(cost: Amount, number: Amount) -> Amount:
@@ -147,6 +147,7 @@ class Counting:
         key = _key(each)
         if key not in self._known:
             self._known[key] = self._of_rows(each) if isinstance(each, Rows) else self._of_splits(each)
+            # The key has an `id`, which no other object gets as long as this one is there.
             self._held.append(each)
         return self._known[key]
 
@@ -169,6 +170,7 @@ class Counting:
 
     def segments(self, items: Items) -> Amount:
         """Return how many frames these inputs become; neighbours that read sources are one."""
+        # `one_after_another` makes one input of neighbours that read sources.
         merged = sum(may_read(left) and may_read(right) for left, right in pairwise(items))
         sum_of = total(map(_segments_of, items))
         return Amount(max(sum_of.least - merged, min(1, sum_of.least)), sum_of.most)

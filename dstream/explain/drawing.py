@@ -60,7 +60,7 @@ _STEP = BOX_WIDTH + _GAP
 _MOST_IN_A_ROW = 3
 _BOX_CALLS = 9
 _CHARACTERS = 56
-"""How many characters of a monospaced line fit into a box."""
+"""The number of characters of a monospaced line that fit into a box."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class Label:
 
     @property
     def height(self) -> int:
-        """How much room it needs, with the arrow below."""
+        """The height of the label, with the arrow below."""
         return LINE_HEIGHT * len(self.lines) + _ARROW
 
 
@@ -106,12 +106,12 @@ class Box:
 
     @property
     def middle(self) -> int:
-        """Where arrows come and go."""
+        """The x coordinate of arrows."""
         return self.x + BOX_WIDTH // 2
 
     @property
     def labels_height(self) -> int:
-        """How much room the labels need."""
+        """The height of all labels."""
         return sum(label.height for label in self.labels)
 
 
@@ -141,6 +141,7 @@ def laid_out(shown: Sequence[StageSummary], stages: Stages, top: int) -> Layout:
 
 def _columns(row: Sequence[int], shown: Sequence[StageSummary], boxes: Mapping[int, Box], width: int) -> dict[int, int]:
     """Return where each box of a row begins: below those that it reads from, if there is room."""
+    # A box that reads nothing has no place of its own: the row is centred then.
     first = (width - _width(len(row))) // 2
     wanted: list[tuple[int, int]] = []
     for column, number in enumerate(row):
@@ -149,6 +150,7 @@ def _columns(row: Sequence[int], shown: Sequence[StageSummary], boxes: Mapping[i
     places: dict[int, int] = {}
     free = _GAP
     for left, (x, number) in enumerate(sorted(wanted)):
+        # As far right as leaves room for the boxes of the row that are still to be placed.
         last = width - _GAP - BOX_WIDTH - (len(row) - 1 - left) * _STEP
         places[number] = min(max(x, free), last)
         free = places[number] + _STEP
@@ -246,6 +248,7 @@ def as_svg(stages: Stages) -> str:
         f"<style>{_STYLE}</style>",
         f'<rect class="behind" width="{layout.width}" height="{height}" rx="8"/>',
         *_header(titles, small),
+        # Before the boxes: SVG paints later elements over earlier ones, and an arrow may cross a row.
         *_edges(layout),
         *(part for box, one in zip(layout.boxes, shown, strict=True) for part in _drawn(box, bool(one.stage.folded))),
         *(_end(end, layout, last_ones(shown)) if end else ()),

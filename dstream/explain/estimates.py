@@ -145,7 +145,7 @@ class CostEstimate:
         self._seen: dict[int, Rows] = {}
         self._refusals: list[UnsupportedError] = []
         self.keeping: dict[CacheIdentity, Vertex] = {}
-        """Who writes what is kept of a `cache()` or a fork."""
+        """The vertex that writes the kept items of a `cache()` or a fork."""
         for number in range(len(self.graphs[-1].decisions)):
             self._follow(number)
 
@@ -167,6 +167,7 @@ class CostEstimate:
             reads: how often that comes to what a decision gives.
         """
         total, often = end, defaultdict(lambda: NOTHING, reads)
+        # Readers first: how often a decision runs its jobs is known once those behind it have said what they read.
         for decision in reversed(self.foreseen):
             times = NOTHING
             if decision.given is not None:
@@ -237,6 +238,7 @@ class CostEstimate:
             if isinstance(move, Done):
                 yield replace(case, done=move)
             else:
+                # Taken from the end, so that outcomes are followed in their order, the one with the most work last.
                 waiting += reversed(list(self._on(move, case)))
 
     def _on(self, move: Wanted, case: _Case) -> Iterator[tuple[Callable[[], Move], _Case]]:
@@ -310,6 +312,7 @@ class CostEstimate:
         is_open = bool(rows) and not cases[0].jobs and not rows_of[0]
         condition = SEVERAL_PARTITIONS if is_open else main.condition
         moved = [max((each.targets or 0 for each in some), default=0) for some in rows_of]
+        # The rows themselves are kept, since they are known by the `id` of what they take.
         self._seen.update((id(each.taken), each) for some in rows_of for each in some)
         targets = range_of([amount(most) for most in moved if most] or [ONE])
         if targets.least == MANY:  # As many as there are cores, which nobody knows.

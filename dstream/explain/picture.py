@@ -49,7 +49,7 @@ __all__ = ["Picture"]
 
 
 Task = Vertex | Input
-"""What is drawn: an input is a stage, a vertex ends some."""
+"""A part of a picture: an input is a stage, a vertex ends some."""
 
 _IN_CALLER = "its items travel inside the tasks; 4 MB of them or more in a shuffle of their own, which is not counted"
 _ALONE = "if all items stand in one partition before, it runs there and nothing moves"
@@ -148,11 +148,13 @@ class Picture:
     def _drawn_inputs(self, vertex: Vertex) -> Items:
         """Return the inputs of a vertex, with those in the place of a decision that are drawn."""
         if id(vertex) not in self._inputs:
+            # Known by its `id`, which no other object may get.
             self._held.append(vertex)
             self._inputs[id(vertex)] = tuple(self._expanded(vertex.inputs))
         return self._inputs[id(vertex)]
 
     def _expanded(self, items: Items) -> Iterator[Input]:
+        # Without recursion: decisions may stand in each other thousands deep.
         waiting = list(reversed(items))
         while waiting:
             each = waiting.pop()
@@ -323,6 +325,7 @@ class Picture:
         waiting = list(self._ends[id(vertex)])
         while waiting:
             draft = self._drafts[waiting.pop()]
+            # Jobs are marked in their order, so a stage that has this one has it last.
             if number not in draft.jobs[-1:]:
                 draft.jobs.append(number)
                 waiting += (each.source for each in draft.inputs if each.source not in draft.kept)

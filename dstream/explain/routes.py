@@ -39,7 +39,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """How tasks evaluate a function.
+    """The evaluation of a function by tasks, in words.
 
     Attributes:
         name: `"columns"`, also with what has to be true of the data, `"inlined"`, or `"Python: "` with what the

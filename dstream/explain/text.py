@@ -258,6 +258,7 @@ def quoted(*lines: str) -> str:
     r"""Return a DOT string of lines that stand left: `\l` ends each if there are several."""
     if not lines:
         return '""'
+    # Backslashes first, or those that the other two put in would be doubled.
     escaped = [line.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") for line in lines]
     return f'"{escaped[0]}"' if len(escaped) == 1 else '"' + "".join(f"{line}\\l" for line in escaped) + '"'
 

@@ -65,6 +65,7 @@ def arguments_of(error: BaseException) -> tuple[Any, ...]:
 
 def state_of(error: BaseException) -> dict[str, Any]:
     """Return the attributes of `error`, those in slots too, but for those that Python and dstream keep there."""
+    # A copy, since other threads that raise the same object add names to it meanwhile.
     state = {name: value for name, value in error.__dict__.copy().items() if not name.startswith("__")}
     for name, slot in _slots(type(error)):
         try:
@@ -76,6 +77,7 @@ def state_of(error: BaseException) -> dict[str, Any]:
 
 def rebuilt(kind: type[E], args: tuple[Any, ...], state: dict[str, Any]) -> E:
     """Make an exception of these arguments and attributes, without a method of its class."""
+    # The `__init__` of the user's class may take other arguments than `args`, so only the built-in one is called.
     built_in: Any = next(base for base in kind.__mro__ if not base.__flags__ & _OF_A_PROGRAM)
     error: E = built_in.__new__(kind, *args)
     built_in.__init__(error, *args)
@@ -93,6 +95,7 @@ def rebuilt(kind: type[E], args: tuple[Any, ...], state: dict[str, Any]) -> E:
 def _slots(kind: type) -> Iterator[tuple[str, MemberDescriptorType]]:
     for base in kind.__mro__:
         if base.__flags__ & _OF_A_PROGRAM:
+            # With the class, since two classes of a hierarchy may have slots of one name.
             yield from ((f"{base.__name__}.{name}", slot) for name, slot in vars(base).items() if _is_slot(slot))
 
 
@@ -335,6 +338,7 @@ def failure(error: BaseException | None = None) -> Failure | None:
         'x'
     """
     if error is None:
+        # A REPL sets `last_exc` since Python 3.12, and `last_value` alone before.
         error = sys.exc_info()[1] or getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
     elif not isinstance(error, BaseException):
         raise TypeError(f"error must be an exception, not {type(error).__name__}")
@@ -345,9 +349,11 @@ def failure(error: BaseException | None = None) -> Failure | None:
         found = known_of(looked_at)
         if found is not None:
             return found
+        # Causes may form a cycle.
         if id(looked_at) not in seen:
             seen.add(id(looked_at))
             members = looked_at.exceptions if isinstance(looked_at, BaseExceptionGroup) else ()
             behind = (looked_at.__context__, looked_at.__cause__)
+            # Taken from the end: the members first, then the cause, and the context last.
             left += [*(other for other in behind if other is not None), *reversed(members)]
     return None

@@ -125,6 +125,7 @@ def each(fn: Callable[..., Any], items: Sequence[Any], values: Sequence[Any] | N
     """
     if values is None and (known := plain(fn)) is not None:
         return _given_without_calls(*known, items)
+    # An iterator counts the items that were taken, so the loop runs at the speed of a comprehension.
     left = iter(items)
     try:
         if values is None:
@@ -136,6 +137,7 @@ def each(fn: Callable[..., Any], items: Sequence[Any], values: Sequence[Any] | N
     except Exception as error:
         failed_on(error, _before(left, items))
         raise
+    # An async function gives something to await for every item, so one look is enough for all.
     if results:
         _refuse_awaitable(results[0], items[0])
     return results
@@ -183,9 +185,10 @@ def _stopped_on(item: Any, fn: Callable[..., Any]) -> RuntimeError:
 
 
 def traced(error: BaseException, derived: Sequence[Any], items: Sequence[Any]) -> None:
-    """Where `error` arose on one of `derived`, let it have arisen on the item that this was made from."""
+    """Attribute an `error` on one of `derived` to the item that this was made from."""
     failed = item_failed_on(error)
     for value, item in zip(derived, items, strict=False):
+        # By identity: the `==` of an item is the user's, or NumPy's, which gives an array.
         if value is failed:
             failed_on(error, item)
             return
@@ -235,7 +238,7 @@ def _folders(search_path: tuple[str, ...]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where an exception was raised: the innermost line of the user's own code.
+    """The source of an exception: the innermost line of the user's own code.
 
     Attributes:
         function: the function that this line stands in.
@@ -257,6 +260,7 @@ class Origin:
 def origin_of(error: BaseException, depth: int = 0) -> Origin | None:
     """Return the place in the user's code that raised `error`, or its cause; None if that was elsewhere."""
     cause = error.__cause__
+    # Causes may form a cycle, so the depth has a bound.
     before = origin_of(cause, depth + 1) if cause is not None and depth < _DEEPEST else None
     found, last = None, None
     for frame, line in _entries(error.__traceback__):
@@ -342,6 +346,7 @@ def item_of(error: BaseException, within: FrameType, missing: Any) -> Any:
     kept = item_failed_on(error)
     if kept is not MISSING_ITEM:
         return kept
+    # The call had several items, so none of the frames names the one to blame.
     if given_to(error) is not None:
         return missing
     item: Any = missing
@@ -402,6 +407,7 @@ def shorten(error: BaseException) -> None:
         found = left.pop()
         if id(found) not in seen:
             seen.add(id(found))
+            # Not by its own method or attribute, which the user's class may refuse.
             BaseException.with_traceback(found, _without_ours(found.__traceback__))
             _cut_at_spark(found)
             left += [other for other in (found.__cause__, found.__context__) if other is not None]
@@ -432,7 +438,7 @@ _MACHINERY = frozenset(
     {"pyspark", "py4j", "contextlib", "functools", "more_itertools", "cloudpickle", "pickle", "copyreg", "pyarrow",
      "heapq", "grpc", "threading", "socket", "selectors", "socketserver", "concurrent", "dis"}
 )  # fmt: skip
-"""What dstream runs on: its frames say nothing to a user, unless the user's own function called it."""
+"""The packages below dstream: their frames are of no use to a user, unless the user's own function called them."""
 
 
 def _without_ours(whole: TracebackType | None) -> TracebackType | None:

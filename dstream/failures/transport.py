@@ -89,6 +89,7 @@ def _content(error: BaseException) -> bytes:
     if isinstance(error, BaseExceptionGroup):
         args = (error.message,)  # Its members travel one by one.
     described = f"{type(error).__qualname__}: {error} (this exception cannot be pickled)"
+    # From the most faithful form to the poorest: the first one that survives the way there and back is sent.
     candidates: tuple[tuple[Any, ...], ...] = (
         (type(error), args, state),
         (type(error), args, {}),
@@ -98,6 +99,7 @@ def _content(error: BaseException) -> bytes:
     for candidate in candidates:
         try:
             data: bytes = dumps_by_value(candidate)
+            # Pickling succeeds for many classes that cannot be made again, which shows only here.
             _made(*pickle.loads(data))
         except Exception:
             continue
@@ -109,6 +111,7 @@ def _light(known: Failure) -> Failure:
     """Leave out parts too large to travel in an exception's text, or that cannot; keep the text of the item instead."""
     inner = None if known.inner is None else _light(known.inner)
     account = None if known.account is None else replace(known.account, again=None)
+    # The replay of an inner failure is a function of this process, and the driver has none in its place.
     known = replace(known, inner=inner, account=account)
     try:
         is_large = len(dumps_by_value(known.item)) > _LARGEST_ITEM

@@ -43,6 +43,7 @@ def check_captures(root: Node, *, travel: bool = True) -> None:
         SerializationError: a function captures something that cannot be pickled, or that can only be
             used in the caller's process, such as a context; the message names the variable.
     """
+    # One for the whole plan: an object that several functions capture is looked at, and reported, once.
     seen: dict[int, Any] = {}
     for each in topological(root):
         for step, value in shipped_by(each):
@@ -132,6 +133,7 @@ def _refusal(found: Obstacle, step: Step) -> SerializationError:
 
 def _warn(found: Large, step: Step) -> None:
     where = step.where
+    # In the name of the user's line, so that filters of warnings apply to it, and not to a line of dstream.
     warnings.warn_explicit(
         f"{found}; it travels to every task. Write it into a map or a file that the workers read, or let the function "
         "capture less",

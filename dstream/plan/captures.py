@@ -81,8 +81,10 @@ def captures_of(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
     if defaults:
         yield from zip(code.co_varnames[: code.co_argcount][-len(defaults) :], defaults, strict=True)
     yield from (function.__kwdefaults__ or {}).items()
+    # cloudpickle takes the attributes of a function along.
     yield from function.__dict__.items()
     around = function.__globals__
+    # Names of attributes are among these too, but only a suspect is worth the time to read the bytecode.
     suspects = {name for name in _names(code) if name in around and not _is_harmless(around[name])}
     if suspects:
         yield from ((name, around[name]) for name in _global_names(code) if name in suspects)
@@ -91,6 +93,7 @@ def captures_of(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
 def _is_harmless(value: Any) -> bool:
     kind = type(value)
     if kind in PLAIN:
+        # A global string may be large, which counts; a number never is.
         return kind not in TEXTS
     if kind is types.ModuleType or kind is types.BuiltinFunctionType:
         return True
@@ -158,6 +161,7 @@ def _has_a_way_of_its_own(kind: type) -> bool:
 
 
 def _is_own(method: Any, of_object: Any) -> bool:
+    # `dataclass(frozen=True, slots=True)` adds a `__getstate__` that pickles the fields (Python 3.11).
     return method is not of_object and getattr(method, "__module__", None) != "dataclasses"
 
 
@@ -183,6 +187,7 @@ class _Sink:
 
     def count(self, buffer: Any) -> bool:
         self.size += buffer.raw().nbytes
+        # False keeps the buffer out of the pickle, so that it is not copied.
         return False
 
 
@@ -259,7 +264,7 @@ def _kind(value: Any) -> str:
 
 _Cached = type(functools.cache(len))
 _WRAPPING = ("__func__", "fget", "func")
-"""Where class methods, properties and cached properties have their function."""
+"""The attributes in which class methods, properties and cached properties have their function."""
 _SMALL = (
     datetime.date,
     datetime.time,
@@ -293,6 +298,7 @@ class _Walk:
             return len(value)
         if kind in PLAIN or isinstance(value, _SMALL) or id(value) in self._seen or len(path) > _DEEPEST:
             return 0
+        # The value itself, so that no other object gets its `id` during the walk.
         self._seen[id(value)] = value
         reason = _stays(value)
         if reason is not None:
@@ -364,6 +370,7 @@ class _Walk:
         size = plain_size(value)
         if size is not None:
             return size
+        # Pickling many items at the speed of C is cheaper than a walk, which is needed only to name the obstacle.
         if len(value) > _FEW:
             problem, size = pickled(value)
             if problem is None:
@@ -382,6 +389,7 @@ class _Walk:
             size = sum(self.enter(held, holder, (*path, f".{name}")) for name, held in attributes.items())
         else:
             size = sum(self._captured(held, holder, ("self", f".{name}")) for name, held in attributes.items())
+        # A class of a script or a notebook is pickled by value, with its methods and what these capture.
         self.enter(type(value), holder, path)
         return size
 

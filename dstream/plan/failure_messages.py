@@ -167,6 +167,7 @@ def _chain(root: Node, node: Node | None) -> list[Node]:
     readers: dict[int, Node] = {}
     for reader in topological(root):
         for upstream in reader.inputs():
+            # Of several readers the first one: one path through the plan is enough to show.
             readers.setdefault(id(upstream), reader)
     start = node or root
     before, found = [start], start
@@ -189,6 +190,7 @@ def _shown_chain(chain: Sequence[Node], node: Node | None) -> list[str]:
     """Write one call for each line, its place behind it, a mark before the failing one; far ones are folded away."""
     at = next((number for number, each in enumerate(chain) if each is node), len(chain) - 1)
     first, last = max(at - _BEFORE, 0), min(at + _AFTER + 1, len(chain))
+    # A line that replaces one call would be as long as the call.
     first, last = 0 if first == 1 else first, len(chain) if last == len(chain) - 1 else last
     shown = [(_cut(each.named_label(), _LONGEST_CALL), each) for each in chain[first:last]]
     width = max(len(label) for label, _ in shown)
@@ -233,6 +235,7 @@ def _write(error: Exception, known: Failure, notes: Sequence[str]) -> None:
     error.__dict__["__notes__"] = [*before, *notes]  # An exception may refuse attributes, and notes.
 
 
+# The first class that fits decides, so a class is listed before its bases: `ColumnsDifferError` is an `EngineError`.
 _HAPPENED: dict[type[Exception], str] = {
     errors.SourceError: "the source could not be read",
     errors.SinkError: "the sink could not be written",
@@ -301,14 +304,14 @@ def _is_too_large(error: Exception, node: Node | None) -> bool:
 
 _CLOSED = "context is closed"
 _OF_A_FILE = "cannot read "
-"""How the errors of files begin that cannot be read at all, such as one that is no Parquet: no record is to blame."""
+"""The beginning of errors of files that cannot be read at all, such as no Parquet: no record is to blame."""
 _AT_THE_END = "was pickled, at the end of an epoch"
 _ITEM = re.compile(
     r"^(?:an item|a group) cannot travel between processes: (?:.*cannot pickle '(\w+)' object)?", re.DOTALL
 )
 _WANTS_TWO = re.compile(r"\(\) missing 1 required positional argument: ")
 _GIVEN = re.compile(r"^(an int is|a number is) needed here|^flat_map\(\) needs a function")
-"""How the checks of what a function gave begin: these are no exceptions of the function itself."""
+"""The beginning of errors of checks of a function's results: these are no exceptions of the function itself."""
 
 
 _AWAITED = "the function gave a result that has to be awaited"

@@ -35,7 +35,7 @@ __all__ = [
 
 
 class Routing(Enum):
-    """Which processors of the destination get an item.
+    """The choice of the processors of the destination that get an item.
 
     `UNICAST`: any one, in turn. `ISOLATED`: one of those that belong to the processor that emitted it alone.
     `PARTITIONED`: the one that has its key. `BROADCAST`: every one.
@@ -180,6 +180,7 @@ def _of(vertex: GraphVertex, suggested: int) -> int:
     if preferred == -1:
         return suggested
     if type(preferred) is not int or preferred < 1:
+        # The supplier may be the user's, so the error names the vertex.
         with naming(vertex.step):
             raise ValueError(f"preferred_local_parallelism of a supplier must be at least 1, or -1: {preferred!r}")
     return preferred
@@ -233,6 +234,7 @@ def _last(graph: VertexGraph) -> GraphVertex | None:
 def _gathers(edge: GraphEdge, vertex: GraphVertex) -> bool:
     if vertex.parallelism == 1:
         return True
+    # By identity: that two functions give equal keys is certain only if they are the same object.
     return edge.routing is Routing.PARTITIONED and edge.partitioner is None and edge.key is groups_of(vertex).key
 
 
@@ -243,6 +245,7 @@ def _first(graph: VertexGraph, last: GraphVertex) -> GraphVertex | None:
         if vertex.name == edge.source and len(graph.out_of(vertex.name)) == 1:
             into, groups = _only_edge(graph, vertex), vertex.supplier.groups
             is_first = groups is not None and groups.operation.finish is identity and not groups.of_containers
+            # A broadcast brings an item to each processor, so several of them would count it several times.
             is_once = into is not None and (into.routing is not Routing.BROADCAST or vertex.parallelism == 1)
             return vertex if is_first and is_once else None
     return None

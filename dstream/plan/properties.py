@@ -173,6 +173,7 @@ def _ordered(operation: Node, inputs: Sequence[bool]) -> bool:
             return is_ordered
         case Sorted() | Top():
             return True
+        # Before `Pairing`, of which it is a subclass, as `Union` of `Concat` below: the first case decides.
         case HashJoin() | AssignTimestamps():
             return inputs[0]
         case Aggregate():
@@ -190,6 +191,7 @@ def _bounded(operation: Node, inputs: Sequence[bool]) -> bool:
             return source.bounded
         case Limit() | Top() | TakeWhile() | Table() | ReadCache() | AssignTimestamps() | OverEpochs():
             return True
+        # An endless side is fine where the other one ends the pairs.
         case Zip():
             return operation.ends(inputs)
         case OrderPreserving() | Concat() | Pairing() | Aggregate() | ProcessorGraph() | Several():
@@ -227,12 +229,12 @@ def _size(node: Node, inputs: Sequence[int | None]) -> int | None:
 
 
 MOST_ITEMS = 4096
-"""How many items the sources of a plan may have together if it is to run in the caller's process."""
+"""The most items that the sources of a plan have together if it is to run in the caller's process."""
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where a plan runs.
+    """The placement of a plan.
 
     Attributes:
         is_here: in the caller's process; if not, on Spark.
@@ -244,7 +246,7 @@ class Placement:
 
 
 class _Items(NamedTuple):
-    """How many items come out of a node if none is added or left out on the way.
+    """The number of items that come out of a node if none is added or left out on the way.
 
     Attributes:
         on_spark: why they belong there whatever their number; "" if they do not.

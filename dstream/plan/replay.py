@@ -48,6 +48,7 @@ def _function_of(node: Node) -> Callable[..., Any] | None:
         case Sorted(key=key) | Distinct(key=key) | PartitionBy(key=key):
             return key
         case AsOf(left_on=on, right_on=other):
+            # Of two functions it is not known which one failed.
             return on if on is other and not node.has_by else None
         case Pairing(left_key=key, right_key=other) if key is other:
             return key

@@ -90,6 +90,7 @@ class _Rewriting:
         calls = topological(root)
         self._steps = {id(node): step for node, step in zip(calls, steps_of(calls), strict=True)}
         self._has_recovers = Recover in map(type, calls)
+        # Most plans have no such step, and need no second walk.
         self._order = inputs_first(root, _read_by) if self._has_recovers else calls
         self._readers: dict[int, int] = {}
         for node in self._order:
@@ -116,6 +117,7 @@ class _Rewriting:
 
     def _run(self, node: _ElementWise, step: Step, remedies: tuple[Guard, ...]) -> tuple[Node, list[Op]]:
         """Lengthen the run that ends in the upstream, unless someone else reads from it too."""
+        # An operation with two readers stays one, so that both read the same result.
         upstream = node.upstream
         if id(upstream) in self._runs and self._readers[id(upstream)] == 1:
             start, ops = self._runs.pop(id(upstream))
@@ -243,11 +245,13 @@ def _first_pairs(count: int, zipped: Zip, step: Step) -> Node:
     """Return an operation that reads only as many items of either side as the first pairs take."""
     left, right = (Limit(side, count, step=step) for side in zipped.inputs())
     first = dataclasses.replace(zipped, left=left, right=right)
+    # Interleaved items come one by one, so so many of either side are up to twice as many.
     return Limit(first, count, step=step) if zipped.how == "interleaved" else first
 
 
 def _at_most(count: int, operation: Limit | Top) -> Node:
     if isinstance(operation, Top) and count < operation.count:
+        # The call that it was made of named another count.
         return dataclasses.replace(operation, count=count, is_one_call=False)
     return dataclasses.replace(operation, count=min(count, operation.count))
 
@@ -303,6 +307,7 @@ def _looks_of(order: Iterable[Node], steps: dict[int, Step]) -> dict[int, tuple[
 def _sort_before(node: Node) -> Sorted | None:
     """Return the earliest sort whose items all come to the end behind `node`."""
     found = None
+    # What is before the earliest of several sorts is refused soonest.
     while isinstance(node, _KEEPING):
         found = node if isinstance(node, Sorted) else found
         [node] = node.inputs()
@@ -345,6 +350,7 @@ def limited(several: Several) -> Several:
 def _wanted(several: Several) -> _Wanted:
     """Say how each fork is read; a fork of a fork that ends early wants no more than it gives."""
     wanted: _Wanted = defaultdict(list)
+    # Readers before what they read, so that the limits of a fork are complete when a fork before it asks.
     for reader in reversed(topological(several)):
         limit = (
             reader if isinstance(reader, Limit) else _largest(wanted[id(reader)]) if isinstance(reader, Fork) else None

@@ -30,13 +30,13 @@ __all__ = [
 
 
 ExchangeKind = Literal["pipe", "kept", "sent", "shuffle", "written"]
-"""How items get from one stage to another: in the same task; by a later job that reads them where they were left; by
+"""The way of items from one stage to another: in the same task; by a later job that reads them where they were left; by
 the caller's process, which sends all of them to every task; from every task to every task; as the user wrote it, in a
 picture that does not show how the plan runs."""
 
 
 SEVERAL_PARTITIONS = "if there is more than one partition"
-"""What most of what is not sure depends on."""
+"""The condition of most parts of a plan that are not sure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +91,7 @@ class Amount:
 
 def _written(number: int) -> str:
     """Write a number; of one that no machine could count to, only its size."""
+    # Python refuses to write an int of more than 4,300 digits (3.11).
     digits = int(number.bit_length() * math.log10(2))
     return f"{number:,}" if digits < 20 else f"10^{digits}"
 
@@ -128,7 +129,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """How the items of one stage come to another.
+    """The exchange of items between two stages.
 
     Attributes:
         source: the number of the stage that they come from, its place in `Stages.stages`.

@@ -148,6 +148,7 @@ class _Guarded:
     def __call__(self, item: Any) -> Any:
         try:
             result = self.fn(item)
+            # This runs for each item, and a look at the type is much cheaper than the check.
             if type(result) not in _USUAL:
                 refuse_awaitable(result)
             return result
@@ -172,7 +173,7 @@ class Delivery(Protocol):
 
     @property
     def label(self) -> str:
-        """Where they go, as the user wrote it."""
+        """The destination, as the user wrote it."""
         ...
 
     def __call__(self, letters: Iterable[Any]) -> None:
@@ -218,7 +219,7 @@ class Guard:
 
 @dataclass(frozen=True, slots=True)
 class StepEvaluation:
-    """How tasks evaluate the function of a step: decided by the compiler, shown by `explain()`, followed by tasks.
+    """The evaluation of a step's function: decided by the compiler, shown by `explain()`, followed by tasks.
 
     Attributes:
         expression: what the function gives, if the compiler could read it.
@@ -288,7 +289,7 @@ class EarlyCheck:
 
 @dataclass(frozen=True, slots=True)
 class KeyInColumns:
-    """That the keys of items may stand in columns.
+    """The form of keys that may stand in columns.
 
     Attributes:
         expression: what the key function gives, if the compiler could read it and columns can take it.

@@ -332,6 +332,7 @@ def _unpaired(flow: Flow, step: Step) -> Flow:
 
 
 def _items_alone(core: Node, step: Step) -> Node:
+    # To make pairs and take them apart again would cost two steps for each item.
     if isinstance(core, Chain) and core.ops[-1].action == "pair":
         return dataclasses.replace(core, ops=core.ops[:-1])
     return _then(core, (_unpair(step),), step)

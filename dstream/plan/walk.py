@@ -68,6 +68,7 @@ def steps_of_inputs(root: Node) -> list[Step]:
 
 def inputs_first(root: T, inputs: Callable[[T], Sequence[T]]) -> list[T]:
     """Return everything that `root` reaches through `inputs` once, each after its inputs."""
+    # A chain without branches, as most plans are, needs no set of what was seen.
     line = [root]
     while len(above := inputs(line[-1])) == 1:
         line += above
@@ -85,6 +86,7 @@ def _branches_first(root: T, inputs: Callable[[T], Sequence[T]]) -> list[T]:
         elif id(found) not in seen:
             seen.add(id(found))
             stack.append((found, True))
+            # Taken from the end, so that the first input comes first.
             stack.extend((upstream, False) for upstream in reversed(inputs(found)))
     return ordered
 
@@ -158,6 +160,7 @@ def recalled(root: Node, found: CacheLookup) -> Node:
 
     Each cache is looked for once, so that the whole plan is of one state of what is kept.
     """
+    # All at once: an item may be evicted while the plan is made, and one cache may have two readers.
     asked = {id(each): found(each) for each in topological(root) if isinstance(each, Cache)}
     recalls = {number: cached for number, cached in asked.items() if cached is not None}
     if not recalls:

@@ -130,7 +130,7 @@ def _parts(blocks: Chain, items: Items, found: LastVertices, receipts: Op, compi
 
 
 FEW = 10_000
-"""So many items may come to the caller at once without a second thought."""
+"""The largest number of items that may come to the caller at once."""
 
 
 @compile_end.register
@@ -289,6 +289,7 @@ class BucketsOfResults(OfOne):
         keyed = node.reductions[0].keyed
         assert keyed is not None, "there is a result for each key"
         writer = cast(MapWriter, self.end.writer)
+        # A bucket is written by one task, so more tasks than buckets would have nothing to do.
         targets = min(self.facts.targets(several or 0), writer.buckets)
         routed = Vertex(items, RoutePartialsToBuckets(writer, node.step, targets), node.step)
         counted = "no more than the buckets of the map"

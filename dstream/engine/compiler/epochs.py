@@ -37,10 +37,10 @@ __all__ = ["FEW"]
 
 
 FEW = 1_000
-"""So many items are read by one task in less time than a shuffle takes."""
+"""The number of items that one task reads in less time than a shuffle takes."""
 
 _SHARDS = 64
-"""How many a job has that does not say it; here only for plans that are drawn before a job gives them a state."""
+"""The number of shards by default, for plans that are drawn before a job gives them a state."""
 
 
 @compile_node.register

@@ -60,10 +60,10 @@ __all__ = ["calls_run_first", "gives_windows", "reads_ahead"]
 
 
 _LARGEST_TOGETHER = 16 * 2**20
-"""How many bytes of what the partitions told may travel back to each task; beyond it one task does it all."""
+"""The most bytes of the partitions' reports that travel back to each task; beyond it one task takes all items."""
 
 _LARGEST_ALONE = 64 * 2**10
-"""How many bytes a partition may tell in any case, however many partitions there are."""
+"""The most bytes that the report of one partition may have, however many partitions there are."""
 
 
 @compile_node.register
@@ -152,6 +152,7 @@ class WithNeighbours(Wide):
     def next(self, report: Report) -> Move:
         told: Sequence[Row] = report.rows
         heads = [bytes(row.payload) for row in told]
+        # The head of the first partition does not matter: no partition before it reads on into it.
         if any(row.size < 0 for row in told[1:]) or sum(map(len, heads)) > _LARGEST_TOGETHER:
             together = Taken(report.vertex, vertices.ITEMS_AND_BESIDE)
             return Done(_in_one_task(together, self.node, operation(self.node)))
@@ -207,6 +208,7 @@ def _values_before(kind: RunningValue[Any, Any], told: Sequence[Row]) -> dict[in
     """Return, for each partition but the first, the value of all items before it, pickled before it is changed."""
     before: dict[int, bytes] = {}
     value: list[Any] = []
+    # The last total is left out: no partition follows it.
     for row, following in pairwise(told):
         (total,) = loads(row.payload)
         value = [kind.combiner(value[0], total) if value else total]
@@ -345,6 +347,7 @@ class CalledOnce(Wide):
         node, step = self.node, self.node.step
         targets = self.facts.targets(partitions)
         if node.calling.rate is not None:
+            # Only tasks that run at the same time can share a rate.
             targets = min(targets, self.facts.cores)
         routed = Taken(Vertex(inputs, RouteByInput(targets, step), step))
         calls = functools.partial(called_once, calls_of(replace(node, slots=targets)))

@@ -347,6 +347,7 @@ class Spreading(OfOne):
         return Ask(asking, kept, "places", vertices.ITEMS, step, "how many items each partition has")
 
     def next(self, report: Report) -> Move:
+        # A partition without items has sent no row, and counts too.
         sizes = [0] * report.partitions
         for source, _, _, size in report.rows:
             sizes[source] += size

@@ -49,7 +49,7 @@ _RUNS_LOOKED_AT = 4096
 Ranges = dict[int, tuple[int, int | None]]
 
 Place = tuple[int, int, int, int]
-"""Where a row stands and how large it is: (source, sequence, channel, size)."""
+"""The origin and the size of a row: (source, sequence, channel, size)."""
 
 
 @compile_node.register
@@ -240,6 +240,7 @@ class Waves(Wide):
         return replace(ran, inputs=rest)._go_on()
 
     def _with(self, report: Report) -> tuple[Prefix, Ranges]:
+        # A partition without items has sent no row, and counts too.
         sizes = dict.fromkeys(range(self.partitions, self.partitions + report.partitions), 0)
         marks: dict[int, int] = {}
         for source, sequence, channel, size in report.rows:
@@ -261,6 +262,7 @@ class Waves(Wide):
         again: Items = (Rows(taken, None, KeepRange(self.ranges), why=why, has_rest=has_rest),) if taken else ()
         if self.prefix.reads_rest and self.inputs:
             first, *others = self.inputs
+            # Its first pieces have run in waves, and are read from there.
             if isinstance(first, Splits) and self.place:
                 first = first.between(self.place, None)
             again = one_after_another((*again, first, *others))
@@ -314,6 +316,7 @@ class Sort(Wide):
         targets = min(self.facts.targets(self.sources), 1 + total // _ITEMS_WORTH_A_TARGET)
         runs = Taken(self.runs, vertices.SORTED_RUNS)
         if targets > 1:
+            # The sample travels to every task that cuts runs, so its size has a bound, however many runs there are.
             chosen = tuple(bytes(row.payload) for row in samples[:: 1 + len(samples) // _RUNS_LOOKED_AT])
             by_range = RouteByRange(node.key, node.reverse, chosen, targets, step, _columns(node, self.facts)[0])
             again = Rows((runs,), None, read_batches, is_ordered=False, why=_SAMPLED)

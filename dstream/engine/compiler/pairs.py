@@ -81,6 +81,7 @@ def _(node: CoGroup | AsOf, inputs: Sequence[Items], compiling: Compiling) -> It
 
 def may_be_small(node: Join, is_bounded: Callable[[Node], bool]) -> list[IsLeft]:
     """Return which sides may travel to the other one, in the order in which they are looked at."""
+    # A side whose unmatched items are kept cannot travel: a task sees only its own part of the other side.
     candidates = {"inner": [False, True], "left": [False], "right": [True], "full": []}[node.how]
     return [is_left for is_left in candidates if is_bounded(node.left if is_left else node.right)]
 
@@ -187,6 +188,7 @@ class Meet:
                 f"{self.facts.largest_small_side:,} bytes: {node.label()}; limit() it before"
             )
         holds_left, does, meet = self._meeting()
+        # A side that was computed to be measured is not computed again.
         first = self.kept.get(holds_left) or self._routed(holds_left)
         behind = self.partitions[0 if holds_left else 1]
         second = self.kept.get(not holds_left) or self._routed(not holds_left, first=behind)
@@ -215,6 +217,7 @@ class Meet:
                     functools.partial(nearest_batches, Nearest.of(node)),
                 )
         holds_left = isinstance(node, Join) and node.how == "right"
+        # Both sides were measured, and the smaller one takes less memory.
         if len(self.sizes) == 2:
             holds_left = self.sizes[True] < self.sizes[False]
         join = functools.partial(join_batches, self._matching(holds_left), step)
@@ -385,6 +388,7 @@ class Stretches:
         return self._met((Taken(first), Taken(second, behind=1)), 1, 0, "both sides come to one task")
 
     def _ask(self) -> Move:
+        # One vertex for both sides, so that one job counts all partitions.
         sides = (self.left if self.ends[0] else ()) + (self.right if self.ends[1] else ())
         kept = Vertex(sides, WriteItems(), self.node.step, is_kept=True)
         purpose = f"how many items each partition {'of both sides ' if all(self.ends) else ''}has"

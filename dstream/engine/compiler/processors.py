@@ -130,7 +130,7 @@ def _names_in(name: str, value: Any) -> Iterator[str]:
 _NOT_OF_ITEMS = frozenset(
     {"clock", "create", "destroy", "emission", "flush", "groups", "policy", "service", "two_stages", "window"}
 )
-"""What makes a state, tells the time, or is there for others."""
+"""Fields of functions that make a state, tell the time, or serve other functions."""
 
 
 @dataclass(frozen=True)
@@ -160,6 +160,7 @@ def with_first_stages(graph: VertexGraph, readers: Sequence[int | None]) -> Comb
         for edge, senders in _shared(graph, vertex, part_of, readers):
             assert stages is not None, "only such work is shared"
             first = _first_stage(graph, vertex, edge, senders, stages)
+            # In its place, since engines number inlets and outlets by the order of the edges.
             place = edges.index(edge)
             edges[place : place + 1] = _both(edge, first.name, vertex.parallelism)
             vertices.append(first)
@@ -205,6 +206,7 @@ def _first_stage(
 ) -> GraphVertex:
     number, step = edge.destination_ordinal, vertex.step
     name = f"{vertex.name} (first stage of edge {number})"
+    # A user may have given this very name to a vertex.
     while name in graph.names:
         name += "'"
     if len(graph.into(vertex.name)) > 1:
@@ -324,6 +326,7 @@ class _Cutting:
                 result.append(piped(blocks, None, OfWholeGraph(results)))
                 continue
             sink = self._sink(number, readers, results)
+            # With one reader, the stage runs in the job of that, and its rows need not be kept.
             is_kept = len(readers) + bool(results) > 1
             vertices[number] = Vertex(blocks, sink, self._node.step, is_kept=is_kept)
             if results:
@@ -351,6 +354,7 @@ class _Cutting:
         """Return the senders to a part, and the number of its first task's source: by priority, as they are read."""
         found: dict[_Sender, int] = {}
         first = 0
+        # Rows are read in the order of their sources, so the numbers follow the priorities.
         for edge in sorted(part.inlets, key=lambda each: each.priority):
             sender = self._sender(edge)
             if sender not in found:

@@ -137,7 +137,7 @@ def compile_node(node: Node, inputs: Sequence[Items], compiling: Compiling) -> I
 
 
 class Wide(ABC):
-    """How an operation runs whose items stand in several partitions. Each is a value of its own class.
+    """The execution of an operation over several partitions. Each is a value of its own class.
 
     Attributes:
         counts: whether it has to know how many partitions there are.
@@ -286,7 +286,7 @@ def _of_gatherer(integrator: Any) -> Iterator[str]:
 
 
 _NOT_OF_ITEMS = frozenset({"create", "kind", "take", "policy"})
-"""What makes a state, or runs in the caller's process."""
+"""Fields of functions that make a state, or run in the caller's process."""
 
 
 def is_ours(fn: Any) -> bool:

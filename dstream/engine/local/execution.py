@@ -123,6 +123,7 @@ class LocalEngine:
         with naming(step):
             groups = partial_groups(items, end.collector, task.bound, writer.bucket_of)
             parts = [part for some in groups for part in by_bucket(writer, some)]
+        # As a shuffle brings them: bucket after bucket, and the parts of a bucket in the order of their items.
         batches = iter(sorted(parts, key=itemgetter(0)))
         return list(written_entries(writer, end.collector.keyed.downstream, step, batches, task))
 

@@ -47,7 +47,7 @@ def cores_here() -> int:
 
 
 Kinds = frozenset[type[Node]]
-"""Those of the operations of a plan."""
+"""The kinds of the operations of a plan."""
 
 _ENDING = frozenset((CallResults, ProcessorGraph))
 """Kinds of operations that close something when their task ends."""
@@ -121,6 +121,7 @@ class LocalTask:
         """Close resources at the end, and deliver the dead letters of steps with guards."""
         # No generator of `contextlib`: it sets attributes of an exception, which may refuse them.
         ending = ExitStack()
+        # Entered first, so left last: what fails while resources are closed fails the run, which sends no letters.
         ending.enter_context(self._recovered)
         ending.enter_context(self._ending)
         return ending
@@ -191,7 +192,7 @@ def opened(root: Node, task: LocalTask) -> Iterator[Any]:
 
 _PUT_ASIDE = (Aggregate, Cache, CoGroup, OverEpochs)
 _FRAMES_PUT_ASIDE = 12
-"""How many frames one has that puts all items aside, at most: an aggregate by key has ten (CPython 3.11)."""
+"""The most frames of an operation that buffers all items: an aggregate by key has ten (CPython 3.11)."""
 
 
 def opened_later(root: Node, task: LocalTask) -> Iterator[Any]:

@@ -71,7 +71,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """How tasks evaluate a function.
+    """The evaluation of a function by tasks.
 
     Attributes:
         name: which function of its call it is, such as `summing(fn)`; empty: it is the only one.

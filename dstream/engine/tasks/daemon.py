@@ -30,10 +30,10 @@ MODULES = (
     "dstream.operators.rows.loops",
     "dstream.session",
 )
-"""What is loaded before the first fork."""
+"""The modules that are loaded before the first fork."""
 
 _TIMES = 20
-"""How many times longer the work between two looks for garbage lasts than a look."""
+"""The ratio of the work between two collections of garbage to the time of a collection."""
 
 _NO_THREADS = {
     # Memory goes back to the system when memory is asked for, not beside it.

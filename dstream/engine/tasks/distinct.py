@@ -33,7 +33,7 @@ __all__ = ["RouteBack", "RouteFirsts", "back_in_order", "first_of_each", "one_of
 
 
 _MOST_ROWS = 2**20
-"""Of so many rows of a task the first ones are found at once."""
+"""The number of rows of a task of which the first ones are found at once."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,7 @@ class RouteFirsts:
         if type(items) is not ColumnItems:
             yield from self._one_by_one(items, 0, task)
             return
+        # The blocks are written by several routers, each of which counts its own rows from the beginning.
         numbers = count()
         for row in self._rows(items.blocks(), task):
             yield row._replace(sequence=next(numbers))
@@ -63,6 +64,7 @@ class RouteFirsts:
             rows = None if isinstance(block, Sequence | Iterator) else self._in_columns(block, before)
             if rows is None:
                 counter = count(before)
+                # The block is first, so that its end takes no number away from the counter.
                 items = map(itemgetter(0), zip(given(block), counter))  # noqa: B905 - one of them has no end
                 yield from self._one_by_one(items, before, task)
                 before = next(counter)
@@ -183,6 +185,7 @@ class RouteBack:
         if type(items) is not ColumnItems:
             yield from RouteByPlace(self.sources, self.targets)(items, task)
             return
+        # Several routers write these rows too.
         numbers = count()
         for block in items.blocks():
             for row in self._rows(block, task):

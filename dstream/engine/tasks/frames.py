@@ -31,6 +31,7 @@ def rows_of_frame(batch: pa.RecordBatch, schema: Any) -> list[Any]:
     columns = [_in_utc(column) for column in batch.columns]
     table = pa.Table.from_arrays(columns, [str(place) for place in range(len(columns))])
     if not columns:
+        # Without columns, only the batch knows how many rows there are.
         table = pa.Table.from_batches([batch])
     try:
         return _rows(table, schema)
@@ -145,6 +146,7 @@ def _is_of_arrow(kind: Any) -> bool:
             map(_is_of_arrow, (kind.keyType, kind.valueType))
         )
     if isinstance(kind, types.StructType):
+        # A dictionary has no place for a second field of the same name, which Spark allows.
         return len(set(kind.names)) == len(kind) and all(_is_of_arrow(field.dataType) for field in kind)
     return isinstance(kind, types.AtomicType | types.NullType) and not isinstance(kind, of_spark_alone)
 

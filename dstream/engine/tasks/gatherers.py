@@ -221,6 +221,7 @@ def _items(first: Row, rows: Iterator[Row]) -> Iterator[Any]:
 
 def _passed_by(rows: Iterator[Row]) -> Iterator[Any]:
     """Skip the rows that nobody needed, with side rows of `peek` steps among them."""
+    # The `yield` below makes this a generator, so that nothing is skipped before the items were taken.
     deque(rows, maxlen=0)
     return
     yield
@@ -236,6 +237,7 @@ class WriteWithTotal:
 
     def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
         total: list[Any] = []
+        # The value costs a call of the user's function for each item.
         if task.partition < self.last:
             items = self._totalled(items, total)
         written = 0

@@ -63,7 +63,7 @@ __all__ = [
 CARRIED = "dstream.stage"
 """The property of a job that holds its stage, for each of its tasks."""
 MOST_CARRIED = 32 * 1024
-"""So many bytes may a stage have, which travels with each task as text, where a plan would have it once."""
+"""The most bytes of a stage that travels with each task as text, where a plan would have it once."""
 
 
 def carried(stage: bytes) -> str:
@@ -207,7 +207,7 @@ _CONNECTING = 20.0
 
 @dataclass(frozen=True)
 class DriverAddress:
-    """Where the driver of a run listens.
+    """The address on which the driver of a run listens.
 
     Attributes:
         secret: who sends it first was sent by the driver.
@@ -220,7 +220,7 @@ class DriverAddress:
 
 @dataclass(frozen=True)
 class RunOfTask:
-    """Which run of a plan a task belongs to.
+    """The run of a plan that a task belongs to.
 
     Attributes:
         name: unlike that of any other run.
@@ -274,6 +274,7 @@ class SharedServices:
     def end(self) -> None:
         """Destroy the services, and report to the driver; a second call finds nothing."""
         with _lock:
+            # First, so that a task that begins now makes its own and gets none that is about to be destroyed.
             _of_runs.pop(self._name, None)
         with self._idle:
             answer = self._destroyed()
@@ -297,6 +298,7 @@ class SharedServices:
 def _connected(home: DriverAddress) -> socket.socket:
     try:
         connection = socket.create_connection((home.host, home.port), timeout=_CONNECTING)
+        # The timeout is for the connection: the end of the run, which is waited for on it, may be days away.
         connection.settimeout(None)
         connection.sendall(home.secret)
     except OSError as error:

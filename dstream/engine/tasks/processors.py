@@ -129,6 +129,7 @@ class ReadArrivals:
     def __call__(self, rows: Iterator[Row]) -> Iterator[int | GraphArrival]:
         arrived, told = Counter[int](), dict[int, int]()
         for row in rows:
+            # The first row is enough, and comes in any case: each sender has a control row for every target.
             if not arrived and not told:
                 yield row.target
             if row.sequence == LAST:

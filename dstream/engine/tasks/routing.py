@@ -211,7 +211,7 @@ class RouteSide:
 
 
 _MOST_JOINED = 16_384
-"""So many items of a side are looked at at a time, if their keys may stand in columns."""
+"""The number of items of a side that are looked at together, if their keys may stand in columns."""
 
 
 @dataclass(frozen=True)
@@ -233,6 +233,7 @@ class RouteFirstOnes:
                 yield from router.rows(keys, [firsts] if self.key is None else [keys, firsts])
                 yield from router.rest() if taking.is_careful else ()
                 if task.bound.exceeded():
+                    # A key that is forgotten is sent twice, and its target keeps one of the two.
                     seen.clear()
                     task.bound.spilled()
             yield from router.rest()
@@ -296,6 +297,7 @@ class RoutePartials:
                     yield from router.rest()
                     yield from router.table(columns)
                     continue
+                # A batch holds lines of one width, so that its reader knows what it has.
                 if len(columns) != width:
                     yield from router.rest()
                     width = len(columns)
@@ -309,7 +311,7 @@ class RoutePartials:
 
 
 _RANK_BITS = 40
-"""So many keys fit into one partition before its ranks would reach those of the next one."""
+"""The bits of a rank within its partition: with more keys, its ranks would reach those of the next one."""
 
 
 class _ColumnRouter:
@@ -324,7 +326,7 @@ class _ColumnRouter:
 
     @property
     def count(self) -> int:
-        """How many items make a batch."""
+        """The number of items of a batch."""
         return self._batcher.count
 
     def rows(self, keys: list[Any], columns: Sequence[list[Any]]) -> Iterator[Row]:
@@ -335,6 +337,7 @@ class _ColumnRouter:
         for held in self._held:
             held += ([] for _ in columns[len(held) :])
         for number, column in enumerate(columns):
+            # One look-up of a method for each target, not for each value.
             takers = [held[number].append for held in self._held]
             for place, value in zip(places, column, strict=True):
                 takers[place](value)

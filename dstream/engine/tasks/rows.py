@@ -201,7 +201,7 @@ def arrow_schema() -> pa.Schema:
 
 
 class _Place(NamedTuple):
-    """Where the payload of a row stands."""
+    """The location of the payload of a row."""
 
     path: str
     start: int
@@ -251,6 +251,7 @@ class Storing:
                 place = _Place(file.name, file.tell(), size)
                 self._write(file, row.payload)
                 yield row._replace(channel=STORED, payload=dumps((row.channel, place)))
+            # A full disk shows at the latest here, while the task can still fail.
             if file is not None:
                 self._write(file, b"", is_last=True)
 

@@ -26,7 +26,7 @@ __all__ = ["FEW_BYTES", "CountItems", "SideRows", "StageTask"]
 
 
 FEW_BYTES = 32 * 2**20
-"""How many bytes of such rows the driver holds in memory."""
+"""The most bytes of such rows that the driver buffers in memory."""
 
 
 class SideRows:
@@ -194,6 +194,7 @@ class StageTask:
             elif row.channel == WATERMARKS:
                 self.watermarks.take(loads(row.payload))
             elif row.channel == FAILED:
+                # Remembered, since a function of the user's that reads the items may catch the exception.
                 self._failure = bytes(row.payload).decode()
                 raise WorkerFailure(self._failure)
 

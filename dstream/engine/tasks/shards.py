@@ -62,6 +62,7 @@ class RouteToShards:
             for row in Router(self.targets, task).rows(counted.placed(items, self.shards, self.targets)):
                 sent[row.target] += 1
                 yield row
+        # Batches are pickled as a whole, so the item to blame is looked for only now.
         except SerializationError as error:
             with naming(self.step):
                 _look_at_each(counted.partials)

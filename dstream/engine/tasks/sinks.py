@@ -247,6 +247,7 @@ class Router:
                 if len(held) >= count:
                     yield self._row(target)
                     count = batcher.count
+            # Asked before the names go: nothing may hold a piece, which can be large, while the next one is made.
             is_much = growth.exceeded(piece)
             del piece, value, held  # pyright: ignore[reportPossiblyUnboundVariable] (no piece is empty)
             if is_much:
@@ -354,6 +355,7 @@ class RouteByKey:
                     seen.add(key)
                     yield position, key, item
             if task.bound.exceeded():
+                # A key that is forgotten is sent twice, and its target keeps the first of the two.
                 seen.clear()
                 task.bound.spilled()
 

@@ -35,7 +35,7 @@ __all__ = ["RouteByRange", "SortRuns", "merge_ranges"]
 
 _RUN_ITEMS = 16_384
 _RANKED_RUN_ITEMS = 65_536
-"""So many items with ranks make a run: of its batches only those are cut in which a border lies."""
+"""The number of items of a run with ranks: of its batches only those are cut in which a border lies."""
 _SAMPLE_ITEMS = 16
 _SAMPLE_BYTES = 2**20
 _CHUNK = 512
@@ -72,8 +72,10 @@ class SortRuns:
             sample, total = _sample(ordered, written)
             for look in looks:
                 look.at(sample[0])
+            # One look is enough to refuse early; the end itself looks at every item.
             looks = ()
             yield Row(0, task.partition, next(sequence), SAMPLE, total, dumps_items(sample))
+            # Emptied: names in this loop and in its generators refer to them while the next run is made.
             for each_run in (run, ordered):
                 if isinstance(each_run, list):
                     each_run.clear()
@@ -118,6 +120,7 @@ class SortRuns:
         for piece in pieces(items, _CHUNK):
             run += piece
             del piece
+            # Two items that cannot be compared are refused before a whole run is read.
             if len(run) > 1 and not is_compared:
                 is_compared = True
                 with naming(self.step):

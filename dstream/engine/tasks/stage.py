@@ -66,7 +66,7 @@ Sink = Callable[[Iterator[Any], StageTask], Iterator[Row]]
 
 
 class Input(Protocol):
-    """Where a stage reads from."""
+    """The input of a stage."""
 
     def open(self, batches: Iterator[pa.RecordBatch], task_memory: int) -> Iterator[tuple[StageTask, Iterator[Any]]]:
         """Give each task that this Spark task runs, with its items."""
@@ -117,7 +117,7 @@ class SplitInput:
 
     @property
     def tasks(self) -> int:
-        """How many there are."""
+        """The number of tasks."""
         return len(self.pieces)
 
     def open(self, batches: Iterator[pa.RecordBatch], task_memory: int) -> Iterator[tuple[StageTask, Iterator[Any]]]:
@@ -214,7 +214,7 @@ class RowsInput:
 
     @property
     def tasks(self) -> int:
-        """How many there are."""
+        """The number of tasks."""
         return len(self.rows)
 
     def open(self, batches: Iterator[pa.RecordBatch], task_memory: int) -> Iterator[tuple[StageTask, Iterator[Any]]]:
@@ -273,6 +273,7 @@ def _run(pickled: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Recor
             task.run, task.reads_all = stage.run, stage.hands_failures_on
             with task.ending():
                 rows = _rows(stage.sink, items, task)
+                # Counted first, since storing changes the channel; bounded last, since a stored payload skips Java.
                 rows = counting_sent(rows, task.partition, stage.sink) if stage.counts_rows else rows
                 rows = rows if stage.storing is None else stage.storing.stored(rows)
                 yield from map(to_record_batch, bounded(rows, stage.largest, stage.step))
@@ -296,10 +297,12 @@ def _loaded(pickled: bytes) -> Stage:
 def _rows(sink: Sink, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
     """Give the rows of a task, with side rows, and control rows behind them."""
     for row in sink(items, task):
+        # Before the row, so that a reader that stops there has had what was seen of the items up to it.
         yield from task.side_rows()
         yield row
     if task.reads_all:
         deque(items, maxlen=0)
+    # What says how many rows were sent comes last, and a writer may have stopped before it.
     if task.reads_all or task.counts_rows:
         task.read_rest()
     yield from task.last_side_rows()

@@ -28,7 +28,7 @@ __all__ = [
 
 
 Action = Literal["map", "filter", "flat_map"]
-"""What becomes of the result of a function: it takes the item's place, decides whether it stays, or holds several."""
+"""The role of a function's result: it replaces the item, decides whether the item stays, or contains several."""
 
 
 @node

@@ -28,7 +28,7 @@ ZipMode = Literal["shortest", "strict", "longest", "interleaved"]
 """Up to which end two streams go on: the first one; that of both, at one place; the last one; the last one, in turn."""
 
 Direction = Literal["backward", "forward", "nearest"]
-"""Where the match of an item may stand: at or before it, at or behind it, or on either side."""
+"""The direction of the match of an item: at or before it, at or behind it, or on either side."""
 
 
 @node
@@ -178,6 +178,7 @@ class AsOf(Pairing):
         has_by: the user gave `by`.
     """
 
+    # Defaults only because the fields of `Pairing` before them have some: every `AsOf` is made with both.
     left_on: Callable[[Any], Any] = abs
     right_on: Callable[[Any], Any] = abs
     direction: Direction = "backward"

@@ -172,7 +172,7 @@ class ItemsOfTable(Protocol):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Those of the columns that are read."""
+        """The names of the columns that are read."""
         ...
 
     def made(self, batches: Iterable[Sequence[Sequence[Any]]]) -> Iterator[Any]:

@@ -158,6 +158,7 @@ class ClassicPort:
         for name, value in settings.items():
             clone.conf.set(name, value)
         port = ClassicPort(clone, self._code)
+        # A clone has the same Java, which need not be asked again.
         port._java_memory = self._java_memory
         return port
 
@@ -291,6 +292,7 @@ class ClassicPort:
     def send_to_all(self, name: str, payloads: Sequence[Any], holder: object) -> InBroadcast:
         """Put them into a file, from which Java takes them, and each executor once."""
         broadcast = self.session.sparkContext.broadcast(payloads)
+        # At the exit of this process Spark ends, too, and may be gone already.
         weakref.finalize(holder, self._forget, broadcast).atexit = False
         return InBroadcast(name, broadcast)
 

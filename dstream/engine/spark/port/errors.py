@@ -47,7 +47,7 @@ __all__ = [
 
 _LONGEST_CANCEL = 10.0
 _awaited: list[tuple[int, Callable[[], None]]] = []
-"""What the main thread waits for, innermost last: the process, and how to cancel it there."""
+"""The waits of the main thread, innermost last: the process, and the function that cancels the wait there."""
 
 
 @contextmanager
@@ -94,6 +94,7 @@ def _cancel_and_interrupt(number: int, frame: object) -> None:
 
 
 def _cancel(awaited: list[tuple[int, Callable[[], None]]]) -> None:
+    # The innermost wait first: it has the job that runs.
     for process, cancel in reversed(awaited):
         # What keeps Spark from being asked, such as a Java process that is gone, has ended the jobs as well.
         with suppress(Exception):
@@ -239,6 +240,7 @@ _GONE = _Trouble(
     "Spark's Java process is gone: it was killed, crashed, or ran out of memory",
     "start this process again; if memory was short, connect(config={'spark.driver.memory': '4g'}) gives it more",
 )
+# The first sign that is found decides, so a lost Java process, whose signs many texts contain, comes last.
 _TROUBLES = (
     _UNREACHABLE,
     _Trouble(
@@ -439,6 +441,7 @@ def _after_fork() -> None:
     context = getattr(pyspark, "SparkContext", None)  # It may be half imported.
     _is_forked = _talks_to_a_server or (context is not None and context._gateway is not None)
     for held in _of_parent:
+        # A reference that nothing gives back: the object is never destroyed, so its `__del__` never talks to Spark.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(held))
 
 

@@ -24,7 +24,7 @@ ArrowFunction = Callable[[Iterator["pa.RecordBatch"]], Iterator["pa.RecordBatch"
 
 
 class HowFar(NamedTuple):
-    """How far a job is: pairs of a number and the number of all, of tasks that are done, and of the stage that runs."""
+    """The progress of a job: pairs of a number and the number of all, of tasks done, and of the stage that runs."""
 
     tasks: tuple[int, int]
     stage: tuple[int, int]

@@ -48,7 +48,7 @@ __all__ = [
 
 
 MOST_PLANS = 64
-"""How many plans of each kind are kept."""
+"""The number of plans of each kind in the cache."""
 
 
 class KnownPlans:
@@ -129,7 +129,7 @@ def _parts(split: Any) -> Iterator[Any]:
 
 
 LARGEST_PASSENGER = 4 * 2**20
-"""How many bytes of splits, or of what is sent to all, may travel with the function that needs them, to every task."""
+"""The most bytes of splits, or of payloads for all, that travel with the function that needs them, to every task."""
 
 _SHARE_OF_ROW = 16
 """Java's memory holds a row this many times: six times while one moves (4.3), and two or more tasks move some."""
@@ -205,7 +205,7 @@ class SparkBackend:
 
     @property
     def cores(self) -> int:
-        """How many tasks run at the same time."""
+        """The number of tasks that run at the same time."""
         check_process()
         return self.port.cores()
 

@@ -62,6 +62,7 @@ class ServiceListener:
         if self._listening is None:
             family = socket.AF_INET6 if ":" in self._bind else socket.AF_INET
             self._listening = socket.create_server((self._bind, 0), family=family, backlog=_MOST_WAITING)
+            # A run that nothing ends, such as a dropped loop, closes it too: its workers find their connections broken.
             weakref.finalize(self, self._listening.close)
         return DriverAddress(self._host, self._listening.getsockname()[1], self._secret)
 
@@ -123,10 +124,10 @@ def _answer(connection: socket.socket, until: float) -> str:
 
 
 MOST_PAIRS = 64
-"""So many pairs of a task that writes and one that reads are worth it: each has rows, which go to all that read."""
+"""The most pairs of a writing and a reading task for which it is worth it: the rows of each go to all readers."""
 
 _TRAVELLING = 8 * 1024
-"""So many bytes of the rows of one vertex travel with the next job, to each of its tasks."""
+"""The bytes of the rows of one vertex that travel with the next job, to each of its tasks."""
 
 
 class ShuffleFiles:

@@ -53,7 +53,7 @@ __all__ = ["SparkEngine", "columns_of_spark", "frame_of_rows", "frame_of_splits"
 
 
 _LONGEST_DECIMAL = 38
-"""So many digits has a Decimal of Spark at most."""
+"""The most digits of a Decimal of Spark."""
 
 
 def columns_of_spark(schema: pa.Schema) -> StructType:

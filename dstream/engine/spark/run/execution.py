@@ -67,7 +67,7 @@ __all__ = [
 
 
 LARGEST_SMALL_SIDE = 4 * 2**20
-"""How many bytes of one side of a join may travel with the function that joins it, to every task."""
+"""The most bytes of one side of a join that travel with the function that joins it, to every task."""
 
 BROADCAST = "spark.sql.autoBroadcastJoinThreshold"
 """Spark's own setting: how many bytes its joins send to every task; below 0, none. A lower bound counts here too."""
@@ -125,6 +125,7 @@ class SparkRun:
             return  # What was noted is the parent's to deliver.
         if self.files is not None:
             self.files.remove()
+        # Before the letters: a service that fails at its end fails the run, whose letters are not delivered then.
         self._end_services(*exc_info)
         if self.recovered is not None:
             self.recovered.__exit__(*exc_info)
@@ -143,6 +144,7 @@ class SparkRun:
             yield self.end
             return
         with supplied(self.end, lambda: self.facts.cores) as end:
+            # The plan was checked before, but these suppliers, which travel too, exist only now.
             check_captures(end)
             self.end = end
             yield end
@@ -232,6 +234,7 @@ class SparkRun:
         """
         pinned = self.runner.port.pinned(frame)
         try:
+            # All at once, so that the actions have run before the caller gets the first item.
             rows = list(self._without_peeked(self._with_letters(pinned, EVERYTHING.to_targets(0, 1))))
             written = sum(row.sequence if row.channel == WAITING else len(row.payload) for row in rows)
             yield written, self._completed(rows, pinned)
@@ -332,9 +335,9 @@ _FIRST_CHUNK = 1024
 _FIRST_WAVE = 4
 _GROWTH = 4
 _WAVE_BYTES = 32 * 2**20
-"""How much the partitions of a wave should give, unless it is no larger than the first one."""
+"""The target size of the output of a wave, unless it is no larger than the first one."""
 _HELD_BYTES = 32 * 2**20
-"""How much of a wave comes to the caller at once; the rest stays on the executors until the caller comes to it."""
+"""The bytes of a wave that come to the caller at once; the rest stays on the executors until the caller reads it."""
 
 
 def pulled(run: SparkRun, ending: Pulled) -> Iterator[Any]:

@@ -77,7 +77,7 @@ __all__ = ["SparkGraphRun"]
 
 
 _DEEPEST = 32
-"""How many stages a frame has, one behind another, until its rows are kept: Spark plans a frame by recursion, and where
+"""The depth of a frame in stages at which its rows are kept: Spark plans a frame by recursion, and where
 that fails, at some 180 stages, the caller waits for ever (4.3)."""
 
 
@@ -207,6 +207,7 @@ class SparkGraphRun:
 
     def _has_one(self, each: Input) -> bool:
         if isinstance(each, Splits):
+            # Two pieces are enough to know: counting them all would divide the whole source.
             return len(list(islice(self._splits.pieces(each), 2))) == 1
         return self._partitions((each,)) == 1
 
@@ -246,6 +247,7 @@ class SparkGraphRun:
 
     def _with_beside(self, ask: Ask, frame: DataFrame, runner: StageRunner, outputs: SideOutputActions) -> list[Any]:
         """Return the answer, and deliver the side rows: the reader of these may stop before it."""
+        # Of items only the places were asked for, so their payloads, which are most of the bytes, do not come.
         payload = "payload" if ask.what == "rows" else f"case when channel > {ITEMS} then payload else X'' end payload"
         wanted = chosen_rows(frame, ask.port.with_beside())
         beside, asked = SideRows(), list[Row]()
@@ -349,6 +351,7 @@ class SparkGraphRun:
 
     def _moved(self, each: Rows) -> Frame:
         """Return rows that Spark brings to the tasks that read them, or that stay where they are."""
+        # Inputs that read the same rows differ in their calls alone: with one frame, Spark moves the rows once.
         if id(each.taken) not in self._read_frames:
             sent = self._sent(each)
             frames = (self._rows(taken, are_counted=sent is not None) for taken in each.taken)

@@ -71,6 +71,7 @@ class OperationJobs:
     @contextmanager
     def job(self, call: Call) -> Iterator[None]:
         """Let the jobs that start meanwhile be for `call`."""
+        # A run that was cancelled between two jobs starts no other one.
         self._check()
         self.call = call
         with self._jobs.named(call.description()), self.waiting():
@@ -100,7 +101,7 @@ class OperationJobs:
 
 
 class ItemCounts:
-    """How many items the tasks of each operation read, as far as tasks have ended.
+    """The numbers of items that the tasks of each operation have read, as far as tasks have ended.
 
     One accumulator serves an engine for ever: Spark forgets none (4.3).
     """
@@ -158,7 +159,7 @@ LastRows: TypeAlias = Union["DataFrame", CarriedStage]
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How the stages and jobs of a run behave.
+    """The options of the stages and jobs of a run.
 
     Attributes:
         work: names the jobs, shows how far they are, and cancels them; None: they are the engine's own.
@@ -249,6 +250,7 @@ class StageRunner:
         return packed(stage)
 
     def _mapped(self, frame: DataFrame, pickled: bytes, names: Sequence[str] | None = None) -> DataFrame:
+        # Names of this call: a function that captured `self` would take the session along, which cannot be pickled.
         path = search_path()
         files = self.options.files
 
@@ -302,6 +304,7 @@ class StageRunner:
     def _in_turn(self, iterator: Iterator[Any]) -> Iterator[Row]:
         while True:
             check_process()
+            # For this call alone: a `yield` inside would translate and cancel what the caller does between two rows.
             with translated(self.port.session), self.waiting():
                 row = next(iterator, None)
             if row is None:

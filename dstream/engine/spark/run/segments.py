@@ -128,7 +128,7 @@ class DriverRows:
 
     @property
     def partitions(self) -> int:
-        """How many partitions it has."""
+        """The number of its partitions."""
         return len(self.rows)
 
     def pipe(self, operation: Operation) -> DriverRows:
@@ -192,6 +192,7 @@ def rows_of(flow: OrderedSegments, sink: Sink, runner: StageRunner, first: int =
         # A task of a frame asks Spark for its number, which counts all the frames of a union.
         frames.append(segment_rows(segment, sink, before if isinstance(segment, Frame) else first, runner))
         first += _partitions(segment)
+    # An empty frame where there is nothing to read, since the caller needs one.
     return functools.reduce(lambda left, right: left.union(right), frames or [piece_rows((), sink, 0, runner)])
 
 
@@ -343,6 +344,7 @@ def _whole(split: Split[Any], step: Step) -> Piece:
 
 def _in_batches(split: Split[Any], step: Step) -> Piece:
     """Cut a large split that holds its items itself, so that a worker unpickles a batch at a time."""
+    # Pickled first, which tells the size: most splits are small, and stay whole.
     whole = _whole(split, step)
     if whole.split is None or len(whole.split) <= _LARGEST_SPLIT:
         return whole
@@ -415,6 +417,7 @@ class CachedRows(HeldByContext):
         self.partitions = partitions
         self._items = chosen_rows(rows, ITEMS_AND_WATERMARKS)
         self._runner = runner
+        # At the exit of this process Spark ends, too, and may be gone already.
         weakref.finalize(self, runner.port.release, rows).atexit = False
 
     def frame(self, port: Port) -> Frame:

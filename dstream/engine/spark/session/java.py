@@ -138,12 +138,12 @@ _NOT_USED = 30 * 24 * 60 * 60.0
 _QUIET = "-Xshare:auto -Xlog:cds=off -Xlog:cds+dynamic=off"
 """An archive that does not fit is no reason to say anything: Java loads the classes then."""
 _UNSAFE = re.compile(r"[^\w./+@~ -]")
-"""What would mean something else in an option of Java: two archives are parted by a colon."""
+"""Characters with a meaning of their own in an option of Java: a colon separates two archives."""
 
 
 @dataclass(frozen=True)
 class ClassArchive:
-    """Where the archive of a Java and a Spark stands, whether or not it is there.
+    """The location of the archive of a Java and a Spark, whether or not it exists.
 
     Attributes:
         folder: a folder of this user; it need not be there yet.
@@ -177,6 +177,7 @@ class ClassArchive:
         if path is None:
             return ""
         with suppress(OSError):
+            # `unused` decides by the last use, and Java reads the file without leaving a trace.
             os.utime(path)
         return f'{_QUIET} "-XX:SharedArchiveFile={path}"'
 
@@ -197,9 +198,11 @@ class ClassArchive:
 
     def make_beside(self) -> None:
         """Make the archive in a process that nobody waits for, and that gives way to all others."""
+        # `-P` and the folder `/`, so that no file of the user's stands for a module of ours or of Python's.
         command = [sys.executable, "-P", "-m", MAKER, str(self.folder), self.key]
         with suppress(OSError):
             subprocess.run(
+                # The shell ends at once, so the maker is no child of this process, which would have to wait for it.
                 ["/bin/sh", "-c", 'nice -n 19 "$@" &', "sh", *command],
                 env={**_environment(), "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))},
                 cwd="/",

@@ -98,6 +98,7 @@ def connected_port(master: str | None, theirs: Any, settings: Mapping[str, str])
         except BaseException:
             leave(port)
             raise
+        # Few retries before this: a server that never answered is told to the user within a second.
         _retry(session, _RETRIES)
     except PySparkException as error:
         raise SetupError(f"{server} cannot run dstream: {ended(error)}") from error
@@ -180,6 +181,7 @@ def start(settings: Settings, caches: Caches) -> SparkEngine:
         port = connected_port(settings.master, theirs, {**sql_settings(settings), **settings.config})
         return _engine(port, settings, caches, functools.partial(leave, port))
     with _lock:
+        # Where this module has started Spark, the active session is its own.
         if theirs is not None and _running is None:
             return _engine(_classic_port(_guest_session(theirs, settings), settings), settings, caches, _nothing)
         running = _shared_session(settings)

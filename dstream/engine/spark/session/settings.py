@@ -151,6 +151,7 @@ def _private_folder(parent: str | None) -> str:
 
 
 def _remove(folder: str, owner: int) -> None:
+    # A forked process inherits the exit handler, and not the folder.
     if os.getpid() == owner:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -214,6 +215,7 @@ def starting(master: str | None) -> Iterator[None]:
 
     try:
         yield
+    # Some of ours are subclasses of the classes below, and say what is wrong already.
     except DStreamError:
         raise
     # A constructor in Java raises a Py4JJavaError, which is no PySparkException (4.3).

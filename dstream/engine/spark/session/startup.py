@@ -57,6 +57,7 @@ class Pump:
 
     def held_back(self) -> str:
         """Return the output so far, once the JVM has ended."""
+        # Java's last words may still be in the pipe.
         self._thread.join(timeout=5)
         return "".join(self._lines[-20:]).strip() or "it wrote no message"
 
@@ -77,7 +78,7 @@ _SOURCE = re.compile(r"    \S")
 _MARKS = re.compile(r"    [ ~^]+$")
 _LAST = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt)(?::|$)")
 _CLOSED = ("BrokenPipeError", "ConnectionResetError", "ConnectionAbortedError", "EOFError")
-"""What a worker meets whose socket Java has closed."""
+"""The errors of a worker whose socket Java has closed."""
 _GLUED_LAST = re.compile(rf"(?<=[^\s(:'\"`])(?:{'|'.join(_CLOSED)})(?::.*)?$")
 """The last line of a traceback right behind other text. Behind a blank the name is a word of a user's line."""
 _NOT_FLUSHED = "PySpark daemon failed to flush the output to the worker process:"
@@ -93,7 +94,7 @@ class _Workers:
         """The traceback that the line before belongs to."""
         self._of_users = 0
         self._lent = 0
-        """How many first lines were shown with a frame of the user's that may have continued another traceback."""
+        """The number of first lines shown with a frame of the user's that may have continued another traceback."""
         self._empty_lines = 0
 
     def take(self, line: str) -> Iterator[str]:
@@ -275,11 +276,13 @@ def _environment(master: str, config: Mapping[str, str], java_options: str) -> I
         wanted["SPARK_SUBMIT_OPTS"] = f"{JVM_OPTIONS} {java_options}"
     if master.startswith("local-cluster"):
         wanted["SPARK_HOME"] = str(Path(pyspark.__file__).parent)
+    # What the user has set decides.
     missing = {name: value for name, value in wanted.items() if name not in os.environ}
     os.environ.update(missing)
     try:
         yield
     finally:
+        # Java has read them at its start, and later children of this process get none of them.
         for name in missing:
             os.environ.pop(name, None)
 
@@ -324,6 +327,7 @@ def _quiet_jvm(conf: Any, log_level: str) -> Iterator[None]:
     except Exception:
         os.close(writing)
         raise SetupError(f"the Java virtual machine did not start: {pump.held_back()}") from None
+    # Java alone holds the writing end from here on, so the pump ends with it.
     os.close(writing)
     SparkContext._ensure_initialized(gateway=gateway)
     yield
