@@ -108,7 +108,7 @@ def name_of(fn: object) -> str | None:
 
 
 _Known = Mapping[int, Sequence[Expression]]
-"""What the value of each variable may hold that was there before."""
+"""The expressions that the value of each variable may contain as they are."""
 
 
 @functools.lru_cache(maxsize=512)

@@ -180,7 +180,7 @@ def _place(fn: Any, line: int | None) -> str:
 # Flags of code: generator, coroutine, iterable coroutine, asynchronous generator.
 _GENERATOR = 0x20 | 0x80 | 0x100 | 0x200
 _DEEPEST = 2
-"""How many functions may be inside of each other: what the function calls is read, and what that calls is not."""
+"""The most functions that may be inside of each other: a function that is called is read, one that it calls is not."""
 
 
 @dataclass
@@ -282,7 +282,7 @@ def _check_size(syntax: ast.AST) -> None:
 
 _MOST_PARTS = 400
 _MOST_VALUES = 10_000
-"""What a few functions that call each other come to, each way through them written down."""
+"""The size of several functions that call each other, with each way through them written out."""
 _DEEPEST_VALUE = 64
 """Pickle fails on one of 370 levels, also where nobody else has called (CPython 3.11)."""
 _MOST_CHOICES = 8

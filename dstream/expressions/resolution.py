@@ -91,7 +91,7 @@ NameLookup = tuple[FunctionType | None, str, object]
 
 
 class Namespaces:
-    """Which globals the functions of a module give other values: looked up once for each module, for one plan."""
+    """The globals to which the functions of a module assign: looked up once for each module, for one plan."""
 
     def __init__(self) -> None:
         self._stored: dict[int, tuple[dict[str, Any], frozenset[str]]] = {}  # It keeps the dict, whose id it has.

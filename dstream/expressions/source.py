@@ -71,7 +71,7 @@ def stamp_of_source(code: CodeType) -> tuple[object, ...]:
 
 @functools.lru_cache(maxsize=1024)
 def _found(code: CodeType, file: str, stamp: tuple[object, ...]) -> FunctionSource | MissingSource:
-    """Do so; equal code may stand in several files, and in several versions of one."""
+    """Return the syntax tree of code in a version of a file; equal code may stand in several of each."""
     with _one_at_a_time, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Whoever wrote the source was warned when it was compiled before.
         return _looked_up(code, file)

@@ -66,7 +66,7 @@ class Body:
     callee: Callee
 
     def with_variable(self, name: str, value: Expression) -> Body:
-        """Return the same after an assignment."""
+        """Return the body's names after an assignment."""
         return Body(self.names, {**self.variables, name: value}, self.own, self.callee)
 
 
@@ -194,13 +194,14 @@ def _of_module(module: ModuleType, name: str, syntax: ast.expr) -> Any:
     """Return the member of a module of the standard library, unless somebody has replaced it."""
     value = vars(module)[name]
     is_known = name_of(value) is not None or isinstance(value, BuiltinFunctionType) or constant_of(value) is not None
+    # A test may have replaced a function of `math` or `re` in this process, which no worker would see.
     if not is_known or value is not _FIRST[module.__name__].get(name):
         raise UnreadableName(f"looks at {ast.unparse(syntax)}", line=syntax.lineno)
     return value
 
 
 _FIRST = {module.__name__: dict(vars(module)) for module in (math, operator, re)}
-"""What stood in modules when this one was loaded; on a worker it stands there when functions arrive."""
+"""The contents of modules when this one was loaded; on a worker they have these when functions arrive."""
 _MODULES = frozenset(_FIRST)
 
 
@@ -319,6 +320,7 @@ def _(syntax: ast.Compare, body: Body) -> Expression:
         operator = _COMPARISONS[type(kind)]
         is_looked_into = operator in ("in", "not in") and right is syntax.comparators[-1]
         read = _looked_into(right, body) if is_looked_into else read_syntax(right, body)
+        # Of other values a worker has copies, whose identity differs.
         if operator in ("is", "is not") and read != Constant(None):
             raise UnreadableName("compares with is", "== can be read", syntax.lineno)
         compared.append(Applied(operator, (left, read)))
@@ -382,6 +384,7 @@ def _(syntax: ast.JoinedStr, body: Body) -> Expression:
 def _(syntax: ast.FormattedValue, body: Body) -> Expression:
     spec = Constant("") if syntax.format_spec is None else read_syntax(syntax.format_spec, body)
     if not isinstance(spec, Constant):
+        # Its text is a part of the expression, and so the same for all items.
         raise UnreadableName("formats in a way that is not the same for all items", line=syntax.lineno)
     conversion = "" if syntax.conversion < 0 else chr(syntax.conversion)
     return Formatted(read_syntax(syntax.value, body), conversion, spec.value)

@@ -125,6 +125,7 @@ class Constant(Expression):
     value: Any
 
     def __eq__(self, other: object) -> bool:
+        # Not by `==` of the values: 1, 1.0 and True are equal, as 0.0 and -0.0 are.
         return isinstance(other, Constant) and _told(self.value) == _told(other.value)
 
     def __hash__(self) -> int:
@@ -292,6 +293,7 @@ def stands_first(local: Local, expression: Expression) -> bool:
 def _evaluated_first(expression: Expression) -> tuple[Expression, ...]:
     """Return parts that are evaluated in any case, one after another, before anything is done with them."""
     is_shortened = isinstance(expression, Applied) and expression.operator in ("and", "or")
+    # Of these only the first part is evaluated in any case; a method is looked up before its arguments are.
     if is_shortened or isinstance(expression, Choice | Method | Let):
         return expression.parts()[:1]
     return expression.parts()
@@ -327,6 +329,7 @@ def substituted(expression: Expression, values: Mapping[int, Expression]) -> Exp
             return values.get(each.place, each)
         if isinstance(each, Constant):
             return each
+        # By identity, so that an operand that two comparisons share is one object in the result, too.
         if id(each) not in made:
             names = [field.name for field in dataclasses.fields(each)]
             made[id(each)] = dataclasses.replace(each, **{name: changed(getattr(each, name)) for name in names})

@@ -190,7 +190,7 @@ async def _cancelled() -> None:
 
 
 _PATIENCE = 1.0
-"""How many seconds coroutines that are cancelled have before nobody waits for them any more."""
+"""Seconds that cancelled coroutines have to end; after them the thread is left alone."""
 
 
 def _raisable(error: E) -> E | RuntimeError:

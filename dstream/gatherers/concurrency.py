@@ -26,7 +26,7 @@ __all__ = ["CLOCK", "Clock", "RateLimit", "Retry", "checked_retry", "map_concurr
 
 @dataclass(frozen=True)
 class Retry:
-    """How often a call that failed is made again, and when: after `delay`, `delay * factor`, ... seconds.
+    """Repetition of calls that failed: after `delay`, `delay * factor`, ... seconds.
 
     Attributes:
         times: how often at most, after the first call.
@@ -337,6 +337,7 @@ class Concurrent(Calling):
         if is_async(self.fn):
             import asyncio
 
+            # `asyncio.run` takes coroutines alone, and `fn` may give any awaitable.
             return asyncio.run(_awaited(self.fn, item))
         return self.fn(item)
 

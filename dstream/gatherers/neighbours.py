@@ -359,7 +359,7 @@ def _pairs_ahead(own: Iterable[T], behind: Iterable[T], is_first: Callable[[], b
 _DRAWN_TOGETHER = 4096
 
 At = Callable[[int, Iterable[T]], Iterator[R]]
-"""What becomes of items, the first of which has the given number."""
+"""Function from the number of the first item, and the items, to the output."""
 
 
 def indexed() -> Gatherer[T, Any, tuple[T, int]]:

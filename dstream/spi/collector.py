@@ -45,7 +45,7 @@ def identity(container: Any) -> Any:
 
 
 class AggregateOperation(Generic[In, A, R]):
-    """How the items of one or several inputs become one result, under the names of Hazelcast Jet.
+    """Reduction of the items of one or several inputs to one result, under the names of Hazelcast Jet.
 
     A container is made by `create`; `accumulate` takes an item of an input into it, `combine` another container that
     comes after it. Each of these may change the container and return None, or return the next one. `finish` makes the
@@ -144,6 +144,7 @@ class AggregateOperation(Generic[In, A, R]):
         made: AggregateOperation[Any, A, R] = AggregateOperation(
             self.create, self.accumulates, self.combine, self.deduct, finish=self.finish
         )
+        # The name is no argument of the public constructor.
         made._functions = replace(made._functions, name=name)
         return made
 
@@ -174,7 +175,7 @@ class AggregateOperation(Generic[In, A, R]):
 
     @property
     def arity(self) -> int:
-        """How many inputs it has."""
+        """The number of inputs."""
         return len(self.accumulates)
 
     def with_finish(self, finish: Callable[[A], R2]) -> AggregateOperation[In, A, R2]:
@@ -272,7 +273,7 @@ class _Functions:
 
 @dataclass(frozen=True, repr=False)
 class Collector(AggregateOperation[tuple[T], A, R], Generic[T, A, R]):
-    """How items become a result: `supplier`, `accumulator`, `combiner`, `finisher`.
+    """Reduction of items to a result: `supplier`, `accumulator`, `combiner`, `finisher`.
 
     `accumulator(container, item)` and `combiner(left, right)` may change the container and return
     None (`list.append`, `list.extend`), or return the next container. Combining is associative and

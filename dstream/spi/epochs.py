@@ -170,7 +170,7 @@ class OfFixedShards(Protocol):
 
 
 EdgeCounts = Mapping[str, tuple[Sequence[int], Sequence[int]]]
-"""How many items came by each inbound edge of a vertex, and went by each outbound one, by the name of the vertex."""
+"""The numbers of items on the inbound and on the outbound edges of each vertex, by its name."""
 
 
 @runtime_checkable
@@ -373,12 +373,13 @@ class Tick:
             told: the least of those that came in band from `stamps`; `END_OF_TIME` if none came.
         """
         least = min(self.standing, told)
+        # `END_OF_TIME` from all means that no partition holds time back, not that time has ended.
         return max(self.old, self.floor, self.all_idle if least == END_OF_TIME else least)
 
 
 @dataclass(frozen=True, slots=True)
 class ShardChange:
-    """Where the state of a shard went in one epoch: a part of a file.
+    """The location of the state of a shard after one epoch: a part of a file.
 
     Attributes:
         shard: its number.
@@ -447,7 +448,7 @@ class StepState(Protocol):
 
     @property
     def shards(self) -> int:
-        """How many there are."""
+        """The number of shards."""
         ...
 
     def touched(self, target: int, targets: int, new: int, now: float) -> list[int]:

@@ -56,7 +56,7 @@ class Downstream(Protocol[R_contra]):
 
 @dataclass(frozen=True, repr=False)
 class Gatherer(Generic[T, A, R]):
-    """How items become other items, with a state between them. `Gatherer.of` makes one.
+    """Intermediate operation from items to other items, with a state between them. `Gatherer.of` makes one.
 
     Attributes:
         initializer: makes the state, fresh for each run.
@@ -188,12 +188,14 @@ class Gatherer(Generic[T, A, R]):
         """Return the state of two neighbouring partitions, for each form of combiner."""
         assert self.combiner is not None, "whoever combines has asked for a combiner"
         state = self.combiner(left, right)
+        # None says that `left` was changed in place.
         return left if state is None else state
 
     def finished(self, states: Iterable[A]) -> list[R]:
         """Return the output of the finisher for the states of all partitions, in order."""
         left = iter(states)
         first = next(left, _NONE)
+        # Without states, as of an empty stream, the finisher gets a new one.
         combined: Any = self.initializer() if first is _NONE else first
         for state in left:
             combined = self.combined(combined, state)
@@ -219,7 +221,7 @@ class ItemWise:
 
 
 class Outcome(NamedTuple):
-    """How a call ended.
+    """The outcome of a call.
 
     Attributes:
         item: what it was given.
@@ -283,7 +285,7 @@ class AtEnd(Generic[T, A]):
 
 @dataclass(frozen=True)
 class Place:
-    """Where the items of a partition stand in the stream.
+    """The position of a partition's items in the stream.
 
     Attributes:
         offset: how many items stand before them.

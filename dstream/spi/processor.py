@@ -86,7 +86,7 @@ class NamesOfJet:
 
 
 SHARDS = 64
-"""How many shards the keys of a vertex are divided into; `dstream.keys.hashing` says which one a key belongs to."""
+"""The number of shards of the keys of a vertex; `dstream.keys.hashing` says which one a key belongs to."""
 
 Targets = int | Sequence[int] | None
 """To which outbound edges an item goes, by their ordinals; None: to all of them."""
@@ -171,7 +171,7 @@ class Outbox(Protocol):
 
     @property
     def bucket_count(self) -> int:
-        """How many outbound edges there are."""
+        """The number of outbound edges."""
         ...
 
     def offer(self, item: Any, to: Targets = None) -> bool:
@@ -229,7 +229,7 @@ class Overflow(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ProcessorContext:
-    """Where a processor runs.
+    """The environment of a processor.
 
     Attributes:
         vertex: the name of its vertex.
@@ -249,7 +249,7 @@ class ProcessorContext:
 
     @property
     def local_parallelism(self) -> int:
-        """How many processors of the vertex run on this member; there is one member."""
+        """The number of processors of the vertex on this member; there is one member."""
         return self.total_parallelism
 
     @property

@@ -49,7 +49,7 @@ class _NamedProcessors:
             raise TypeError(f"supplier: {error}") from None
 
     def opened(self, context: Collections) -> Self:
-        """Return the same, whose supplier has the collections of a context's storage that it knows by name."""
+        """Return the processors with a supplier that has the collections of a context's storage which it names."""
         return replace(self, supplier=self.supplier.opened(context))
 
 
@@ -95,11 +95,11 @@ class Nowhere:
         return False
 
     def open(self, context: Collections) -> Self:
-        """Return it."""
+        """Return the sink itself."""
         return self
 
     def begin(self, job: str | None, epoch: int = 1) -> Self:
-        """Return it."""
+        """Return the sink itself."""
         return self
 
     def result(self) -> None:
@@ -107,7 +107,7 @@ class Nowhere:
 
     @property
     def writer(self) -> Self:
-        """It."""
+        """The sink itself."""
         return self
 
     def write(self, items: Iterator[Any]) -> Iterator[Receipt]:

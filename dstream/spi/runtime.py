@@ -17,7 +17,7 @@ class Running(Protocol):
 
     @property
     def status(self) -> RunStatus:
-        """How far it is."""
+        """The status of the run."""
         ...
 
     def start(self) -> None:

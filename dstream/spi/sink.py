@@ -87,7 +87,7 @@ class Sink(Protocol[T_contra, R_co]):  # type: ignore[misc]  # No method takes i
 
 
 Reducer = Sink
-"""What users of streams call a sink: the functions in `reducers` return one."""
+"""The name of a sink for users of streams: the functions in `reducers` return one."""
 
 
 @dataclass(frozen=True, slots=True)

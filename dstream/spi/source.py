@@ -102,6 +102,7 @@ class ArrowRows:
     def chosen(of: Any, places: Any) -> Any:
         """Return the rows of an array or a batch of Arrow at some places, as `items` takes them."""
         if isinstance(places, slice):
+            # A slice copies nothing.
             return of.slice(places.start, places.stop - places.start)
         import pyarrow as pa
 
@@ -237,10 +238,10 @@ class Held(Protocol):
 T_contra = TypeVar("T_contra", contravariant=True)
 
 Offset: TypeAlias = Any
-"""Where an item stands in its partition: plain data that JSON has, such as an int, or a list of ints and texts."""
+"""The position of an item in its partition: plain data that JSON has, such as an int, or a list of ints and strings."""
 
 Identity: TypeAlias = str | Mapping[str, str]
-"""What offsets belong to: one text, or a text for each of several parts, by their names."""
+"""The owner of offsets: one string, or a string for each of several parts, by their names."""
 
 
 @runtime_checkable

@@ -58,7 +58,7 @@ __all__ = [
 
 
 Kind = Literal["map", "list", "cache", "set", "counter", "queue"]
-"""What each holds is in `dstream.collections`: but for lists, all of them are stored as maps."""
+"""The kinds of collections, which `dstream.collections` describes: but for lists, all of them are stored as maps."""
 
 
 class Unchanged(enum.Enum):
@@ -72,7 +72,7 @@ UNCHANGED = Unchanged.UNCHANGED
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How a collection is made. None leaves a choice to the store, or to the store that exists already.
+    """The options of a collection. None leaves a choice to the store, or to the store that exists already.
 
     Attributes:
         key_type: what keys are, such as `str`; unset, the first commit decides. Maps and caches only.

@@ -49,7 +49,7 @@ class MetaSupplierContext:
 
     @property
     def local_parallelism(self) -> int:
-        """How many processors of the vertex a member has; there is one member."""
+        """The number of processors of the vertex in a member; there is one member."""
         return self.total_parallelism
 
 
@@ -60,7 +60,7 @@ class SupplierContext(MetaSupplierContext):
 
 @dataclass(frozen=True, slots=True)
 class TwoStages:
-    """How processors that gather items share their work with those who send the items, so that less has to move.
+    """Division of the work of processors that gather items with the senders of the items, so that less has to move.
 
     Attributes:
         keys: gives the key by which items are gathered, a function for each inbound edge; None: all are one group.
@@ -96,9 +96,9 @@ class ProcessorSupplier:
     """Makes the processors of a vertex that run in one process. A subclass overrides `get`; it travels pickled."""
 
     two_stages: TwoStages | None = None
-    """How others may do a part of the work of its processors; None: they may not."""
+    """The part of the work of its processors that senders may do; None: there is none."""
     groups: GroupsByKey | None = None
-    """What its processors emit, if that is known and nothing else; None: it is not."""
+    """The output of its processors, if they emit nothing else; None: it is not known."""
 
     def init(self, context: SupplierContext) -> None:
         """Get ready; called once in each process, before `get`."""
@@ -160,13 +160,13 @@ class ProcessorMetaSupplier:
     """Makes the suppliers of a vertex, in the driver. A subclass overrides `get`."""
 
     preferred_local_parallelism: int = -1
-    """How many processors the vertex has unless it says so itself; -1: as many as there are cores."""
+    """The number of processors of a vertex that names none itself; -1: as many as there are cores."""
     inputs: int | None = None
-    """How many inbound edges its processors take; None: any number."""
+    """The number of inbound edges of its processors; None: any number."""
     two_stages: TwoStages | None = None
-    """How others may do a part of the work of its processors; None: they may not."""
+    """The part of the work of its processors that senders may do; None: there is none."""
     groups: GroupsByKey | None = None
-    """What its processors emit, if that is known and nothing else; None: it is not."""
+    """The output of its processors, if they emit nothing else; None: it is not known."""
 
     def init(self, context: MetaSupplierContext) -> None:
         """Get ready; called once, in the driver, before `get`."""
@@ -199,7 +199,7 @@ class ProcessorMetaSupplier:
 
 
 AnySupplier = Callable[[], Processor] | ProcessorSupplier | ProcessorMetaSupplier
-"""What a vertex takes: a function that makes a processor, or one of the suppliers."""
+"""The supplier of a vertex: a function that makes a processor, or one of the classes."""
 
 
 def meta_supplier(supplier: AnySupplier) -> ProcessorMetaSupplier:
@@ -219,6 +219,7 @@ def supplier_of(supplier: Any) -> ProcessorSupplier:
     """
     if isinstance(supplier, ProcessorSupplier):
         return supplier
+    # A processor itself may be callable, and would be shared by all.
     if isinstance(supplier, ProcessorMetaSupplier | Processor) or not callable(supplier):
         raise TypeError(f"a vertex takes a function that makes a processor, or a supplier, not {supplier!r}")
     if wanted := _arguments(supplier):

@@ -180,7 +180,7 @@ class SessionWindow:
 
 
 Window: TypeAlias = FrameWindow | SessionWindow
-"""What `stage.window(...)` takes."""
+"""The argument of `stage.window(...)`."""
 
 
 def _positive(value: int | timedelta, name: str) -> int:

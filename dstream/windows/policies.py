@@ -46,7 +46,7 @@ def limiting_lag(lag: int | timedelta) -> WatermarkPolicy:
 
 
 def limiting_lag_and_delay(lag: int | timedelta, max_delay: float | timedelta) -> WatermarkPolicy:
-    """Do the same, and let no event wait longer for the watermark than a time by the clock.
+    """Let the watermark follow the greatest timestamp, and no event wait longer for it than a time by the clock.
 
     The watermark reaches the greatest timestamp when `max_delay` has passed since that was seen, also where time in the
     events goes slower than the clock. The delay is kept in 16 steps, so it may be longer by a sixteenth.
@@ -113,12 +113,13 @@ class _Lag:
             self.greatest = timestamp
 
     def watermark(self, now: float) -> int:
+        # Subtracting the lag from the least int of 64 bits would leave them.
         return NO_WATERMARK if self.greatest == NO_WATERMARK else self.greatest - self.lag
 
 
 @dataclass(slots=True)
 class _LagAndDelay(_Lag):
-    """Also the greatest timestamp that was seen `max_delay` ago.
+    """The greatest timestamp, less the lag, or the greatest one that was seen `max_delay` ago.
 
     Attributes:
         seen: (reading of the clock, greatest timestamp by then), ascending, one for each step of the clock.
@@ -154,7 +155,7 @@ _STEPS = 16
 
 @dataclass(slots=True)
 class _LagAndWallClock(_Lag):
-    """Also the clock, less its own lag."""
+    """The greatest timestamp, less the lag, or the clock, less its own lag."""
 
     settings: ClassVar[tuple[str, ...]] = ("lag", "wall_lag")
 
@@ -166,7 +167,7 @@ class _LagAndWallClock(_Lag):
 
 @dataclass(slots=True)
 class _LagAndLull(_Lag):
-    """Plus the time by the clock since the last event, less the lull.
+    """The greatest timestamp, less the lag, plus the time since the last event beyond the lull.
 
     Attributes:
         last: the reading of the clock when an event came last.

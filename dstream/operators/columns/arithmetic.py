@@ -118,7 +118,7 @@ _EXACT = 2**53
 
 Interval: TypeAlias = tuple[int, int]
 _ANY: Interval = (LEAST - 1, GREATEST + 1)
-"""Where nothing can be said."""
+"""The interval of a result that may be any int."""
 
 
 def _int_operator(bounds: Callable[[Ints, Ints], Interval], values: Callable[[Any, Any], Any]) -> Any:

@@ -286,6 +286,7 @@ def _keys_and_values(known: InColumns, items: Column) -> tuple[Column, Values]:
     assert known.expression is not None, "only such collectors are taken"
     assert known.downstream is not None, "groups have one"
     keys = evaluated(known.expression, (items,))
+    # `spread` makes arrays of numbers alone: one string for all rows stays, and `shape_of` takes it.
     if isinstance(keys, ConstantColumn) and type(keys.value) is not str:
         keys = spread(keys)
     if known.downstream.finds == "count":

@@ -399,6 +399,7 @@ def _sum(column: Column) -> Column:
     """
     if not isinstance(column, Tuples) or sys.version_info >= (3, 12):
         raise NotColumnar("a sum that Python adds up")
+    # From 0 on, as `sum` begins: 0 + -0.0 is 0.0.
     found: Column = numbers(ConstantColumn(0, column.size))
     for member in column.members:
         found = _arithmetic("+", numbers(found), numbers(member))

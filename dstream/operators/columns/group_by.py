@@ -59,7 +59,7 @@ _MOST_WEIGHT = 2**18
 _FEWEST_ROWS = 3
 """With fewer rows for each group, on average, it costs less to take one item after another."""
 _COST = 160
-"""What a group takes in a dictionary, about."""
+"""Bytes that a group takes in a dictionary, about."""
 
 _MANY_ROWS = 16
 """With fewer rows for each group, on average, a list of their ints costs less than an object that has their ends."""
@@ -182,6 +182,7 @@ def groups_of_rows(known: InColumns, keys: Column, values: Values) -> RowGroups:
     """
     rows = GroupedRows.of(keys)
     found = canonical_all(items_of(rows_at(keys, rows.firsts)))
+    # Floats go to the collector in order, since a sum depends on it; few ints cost less as a list than as statistics.
     if isinstance(values, Floats) or (
         values is not None and known.finds == "statistics" and len(found) * _MANY_ROWS > len(rows.numbers)
     ):
@@ -198,7 +199,7 @@ def groups_of_rows(known: InColumns, keys: Column, values: Values) -> RowGroups:
 
 @dataclass(frozen=True, slots=True)
 class GroupedRows:
-    """Which group each row is of.
+    """The group of each row, and the rows of each group.
 
     Attributes:
         numbers: of the group of each row: the first one that is seen has 0.
@@ -225,7 +226,7 @@ class GroupedRows:
 
     @property
     def starts(self) -> Int64s:
-        """Where the rows of each group start in `order`."""
+        """The places in `order` at which the rows of each group start."""
         return np.cumsum(self.counts) - self.counts
 
     def lists(self, values: Ints | Floats) -> list[list[Any]]:

@@ -43,7 +43,7 @@ _EXACT = 2**53
 _MOST_GROUPS = 131_072
 """So many groups, of which each takes 32 bytes, travel at a time."""
 _COST = 160
-"""What a row takes while tables are put together: places in a table of hashes, and columns side by side."""
+"""Bytes that a row takes while tables are merged: places in a table of hashes, and columns side by side."""
 _HASH_MODULUS = sys.hash_info.modulus
 _FIRST, _SECOND, _FIFTH = map(np.uint64, (11400714785074694791, 14029467366897019727, 2870177450012600261))
 """The primes by which CPython mixes the hashes of the parts of a tuple, as xxHash does (3.8 to 3.14)."""
@@ -131,7 +131,7 @@ def grouped(keys: Ints, numbers: Ints | None) -> GroupTable:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Which group each row is of.
+    """The group of each row.
 
     Attributes:
         numbers: a number for each row.
@@ -259,8 +259,8 @@ T = TypeVar("T")
 _MOST_BYTES = 4 * 2**20
 """So many bytes of keys travel, or become objects, at a time, about."""
 _COST_OF_STRING = 128
-"""What a row takes while tables are put together, beside twice the bytes of its key: places in a table of hashes, most
-of all (pyarrow 26)."""
+"""Bytes that a row takes while tables are merged, beside twice those of its key: places in a table of hashes, most of
+all (pyarrow 26)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,7 +372,7 @@ def _added_by_number(numbered: NDArray[Any], groups: int, columns: Sequence[Int6
 
 
 def with_texts_together(tables: Iterator[T | StringGroupTable], bound: Bound) -> Iterator[T | StringGroupTable]:
-    """Give the same in order, with neighbouring groups by texts put together as long as they take few megabytes.
+    """Give the tables in order, with neighbouring groups by strings merged as long as they take few megabytes.
 
     And as long as the process has room for that.
     """

@@ -91,6 +91,7 @@ def _merged(tables: Sequence[Table]) -> Table:
 
 def _finished(downstream: Collector[Any, Any, Any], table: Table) -> Column:
     known = downstream.on_columns()
+    # A finisher of the user's, as of `with_finish`, runs in Python: only known ones are replaced by columns.
     if known is not None and downstream.finisher is identity and known.finds == "count":
         return _ints(table.counts)
     if known is not None and table.sums is not None:

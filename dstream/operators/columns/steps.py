@@ -116,7 +116,7 @@ _TOLD_BY_DIGITS = (int, float, Decimal, date, time)
 
 
 Passed: TypeAlias = "int | NDArray[np.bool_] | StringLists"
-"""What a step did to a block: how many rows it counted, which a filter let pass, or the lists that it took apart."""
+"""Effect of a step on a block: the number of rows counted, the rows that passed, or the lists that were flattened."""
 
 
 class OpenBlock:

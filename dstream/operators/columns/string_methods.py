@@ -40,14 +40,14 @@ __all__ = [
 
 
 BLANKS = "".join(chr(code) for code in range(128) if chr(code).isspace())
-r"""What `str.split` and `str.strip` take for blanks, in ASCII: "\x1c" to "\x1f" among them."""
+r"""The blanks of `str.split` and `str.strip` in ASCII: "\x1c" to "\x1f" among them."""
 
 _NEWLINE = 10
 
 
 @dataclass(frozen=True, slots=True)
 class _Outside:
-    """Which bytes are in no run.
+    """The bytes that are in no run.
 
     Attributes:
         table: for each byte 1 if it is in none.
@@ -98,7 +98,7 @@ def has_other_blanks(texts: Strings) -> bool:
 
 
 _OF_TWO_BYTES = 0xC2
-"""What begins those blanks that have two bytes; all others have three."""
+"""The first byte of blanks that have two bytes; all others have three."""
 
 
 def _number(first: Any, second: Any, third: Any) -> Any:
@@ -227,6 +227,7 @@ def _changed(change: Callable[[bytes], bytes]) -> Callable[[Strings], Strings]:
     def apply(texts: Strings) -> Strings:
         _only_ascii(texts)
         if texts.is_joined and texts.joined is not None:
+            # Newlines between the strings are not letters, so that all bytes can be changed at once.
             return Strings(None, is_ascii=True, joined=change(texts.joined))
         offsets, data = offsets_and_bytes(texts.values)
         return Strings(array_of(offsets, change(data.tobytes())), is_ascii=True)
@@ -253,6 +254,7 @@ def _replaced(texts: Strings, old: Any, new: Any) -> Strings:
         raise NotColumnar("a replacement between all characters")
     _check_replaced(texts, before, after)
     is_ascii = texts.is_ascii and after.isascii()
+    # With a newline in either string, a replacement would join or divide neighbours.
     if texts.is_joined and texts.joined is not None and b"\n" not in before + after:
         return Strings(None, is_ascii=is_ascii, joined=texts.joined.replace(before, after))
     return Strings(pc.replace_substring(texts.values, old, new), is_ascii=is_ascii)
@@ -359,6 +361,7 @@ def index_of_lists(lists: StringLists, place: Any) -> Strings:
     if type(place) is not int:
         raise NotColumnar("an index that is no int")
     lengths = lists.lengths()
+    # One list that is too short raises an IndexError in Python, so its block is left to Python.
     if lists.size and not -int(lengths.min()) <= place < int(lengths.min()):
         raise NotColumnar("an index that is out of range")
     return lists.members.taken((lists.starts() if place >= 0 else lists.ends()) + place)

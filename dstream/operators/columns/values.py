@@ -186,6 +186,7 @@ def _of_ints(items: Sequence[Any]) -> Column:
 def _of_tuples(items: Sequence[Any]) -> Column:
     if len(set(map(len, items))) != 1:
         raise NotColumnar("tuples of several lengths")
+    # A member that makes no column stays objects: steps may look at the others alone.
     return Tuples(tuple(_member(list(values)) for values in zip(*items, strict=True)), len(items))
 
 
@@ -242,6 +243,7 @@ def rows_at(column: Column, places: NDArray[np.intp]) -> Column:
     if isinstance(column, LazyRows):
         return column.at(places)
     if isinstance(column, Ints):
+        # The bounds stay those of all rows: narrower ones would cost a look at each value.
         return Ints(column.values.take(places), column.least, column.greatest)
     if isinstance(column, Floats):
         return Floats(column.values.take(places))
@@ -268,6 +270,7 @@ def bytes_of_texts(column: Column) -> int:
 def parts_of(column: Column, rows: int) -> Iterator[tuple[Column, int]]:
     """Give a column in parts of so many rows, or fewer with long texts, and how many each has."""
     size = size_of_column(column)
+    # A part is pickled as a whole: with long strings it has fewer rows.
     rows = min(rows, max(1, _MOST_OF_PART * size // max(bytes_of_texts(column), 1)))
     if size <= rows:
         yield column, size
@@ -386,7 +389,7 @@ def _stacked_strings(columns: Sequence[Strings]) -> Strings:
 
 
 def stacked_or_items(columns: Sequence[Column]) -> Column | Iterator[Any]:
-    """Return the same column, or the items one after another."""
+    """Return `stacked` of the columns, or the items one after another if their types differ."""
     try:
         return stacked(columns)
     except NotColumnar:

@@ -206,11 +206,13 @@ class JoinTable(ABC):
 
     def blocks(self, passing: Iterable[JoinBatch | JoinRows], *, are_collected: bool) -> Iterator[Block]:
         """Give blocks of items of rows that pass by, in order; if these are collected, many are looked up at a time."""
+        # Batches of a shuffle are there anyway; blocks of a stream go on at once, so that nothing is read ahead.
         least = max(_FEWEST_LOOKED_UP, len(self._keys)) if are_collected else 0
         held: list[JoinRows] = []
         waiting = size = 0
         for each in passing:
             rows = each if isinstance(each, tuple) else (each.keys, each)
+            # Keys that are looked up together become one Arrow array, whose offsets have 32 bits.
             if size + bytes_of(rows[0]) > MOST_BYTES and held:
                 yield from self._looked_up(held)
                 held, waiting, size = [], 0, 0

@@ -222,7 +222,7 @@ class Membership:
         return (item for key, item in passing if (key in held) is is_wanted)
 
     def joined(self, held: Iterable[Pair], passing: Iterable[Pair], bound: Bound, level: int = 0) -> Iterator[Any]:
-        """Do the same with a side that may have to go to files; `passing` is first asked when all of it is there."""
+        """Give the items that go on, with keys that may go to files; `passing` is read when all keys are there."""
         keys: set[Any] = set()
         chunks = pieces(held, _CHUNK)
         for chunk in chunks:

@@ -109,7 +109,7 @@ class _Arrived:
         return zip(self.inputs, canonical_all(self.keys), self.timestamps, self.items, strict=True)
 
     def waiting(self, reaches: tuple[int, int]) -> _Arrived:
-        """Return the same without the items that are forgotten already."""
+        """Return the input without the items that are forgotten already."""
         found = _Arrived(self.watermark)
         for number, key, timestamp, item in self.rows():
             if timestamp + reaches[number] >= self.watermark:
@@ -126,7 +126,7 @@ class _WaitingItems(KeyStates[_Sides]):
     def __init__(self, before: int, after: int) -> None:
         super().__init__(self._next_drop)
         self._reaches = (after, before)
-        """How far behind an item of each input its last partner may be."""
+        """The time by which the last partner of an item may be behind it, for each input."""
         self._arrived = _Arrived()
 
     def _next_drop(self, sides: _Sides) -> int:

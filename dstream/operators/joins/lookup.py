@@ -20,7 +20,7 @@ __all__ = ["LookupTable", "RightSide", "looked_up", "table_here", "table_of"]
 
 
 LookupTable = dict[Any, list[Any]]
-"""What of the right items each canonical key has, in their order."""
+"""The parts of right items in the pairs, in order, by canonical key."""
 
 Columns = tuple[list[Any], list[Any]]
 
@@ -29,7 +29,7 @@ _CHUNK = 512
 
 @dataclass(frozen=True)
 class RightSide:
-    """How the items of the right side become a table.
+    """The right side of a join, and its conversion to a table.
 
     Attributes:
         key: gives the key of an item.
@@ -91,6 +91,7 @@ def table_of(payloads: Iterable[Any], step: Step) -> LookupTable:
     table = LookupTable()
     with naming(step):
         for payload in payloads:
+            # Keys were canonical in another process; a NaN among them is another object here.
             keys, values = loads_items(payload)
             _add(table, canonical_all(keys), values)
     return table
@@ -117,6 +118,7 @@ def table_here(side: RightSide, items: Iterable[Any]) -> LookupTable:
 def _size(columns: Columns) -> int:
     try:
         return len(pickle.dumps(columns, protocol=5))
+    # The items stay in this process, so that what cannot be pickled is no error.
     except Exception:
         return 0
 
@@ -140,6 +142,7 @@ def looked_up(
 
     An item that matches nothing comes once, with None, unless `is_inner`.
     """
+    # Before the first item is read: the table may wait for its own job, or refuse to be made.
     find = table().get
     others: tuple[Any, ...] = () if is_inner else _NO_MATCH
     with naming(step):

@@ -287,7 +287,7 @@ def _groups_in_order(
     batches: Iterator[Columns | Table],
     task: Task,
 ) -> Iterator[Any]:
-    """Do the same in the order in which the keys were first seen."""
+    """Yield the results of all groups in the order in which their keys were first seen."""
     with naming(step):
         ranks = count()
         lists = _in_lists(downstreams, batches)

@@ -147,7 +147,7 @@ class Batcher:
             yield len(batch), data
 
     def _blocks(self, items: ColumnItems) -> Iterator[tuple[int, bytes]]:
-        """Do the same with items of which some stand in columns, which travel as columns."""
+        """Give (number of items, pickled list) of items, of which those in columns travel as columns."""
         for block in items.blocks():
             if isinstance(block, Sequence | Iterator | LazyRows):
                 yield from self.batches(iter(given(block)))

@@ -95,7 +95,7 @@ def _results(node: CallResults, items: Iterator[Any], task: Task) -> Generator[A
 
 
 def _timed_results(node: CallResults, pairs: Iterator[Any], task: Task) -> Generator[Any, None, None]:
-    """Do the same with pairs `(timestamp, item)`: calls receive the item, and their results have its timestamp."""
+    """Yield the results of pairs `(timestamp, item)`: calls receive the item, and their results have its timestamp."""
     settle, timestamps = _Settling(node, task), deque[Any]()
     with naming(node.step), closing(_outcomes(node, _items_of(pairs, timestamps), task)) as outcomes:
         for outcome in outcomes:

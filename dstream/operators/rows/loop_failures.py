@@ -35,7 +35,7 @@ def blame_step(error: Exception, ops: Sequence[Op | None], variables: Mapping[st
 
 
 _OF_RESULTS = frozenset({exact_int.__code__, exact_float.__code__, many.__code__})
-"""What takes the result of a function."""
+"""The code that takes the result of a function."""
 
 
 def call_again(

@@ -79,7 +79,7 @@ def _safe_on_ints(op: Op) -> Callable[[Any], Any] | None:
 
 
 def _interpreted(ops: Sequence[Op], items: Iterator[Any]) -> Iterator[Any]:
-    """Do the same with a stack of iterators: for thousands of `flat_map` steps, which would nest as many loops."""
+    """Run steps with a stack of iterators: for thousands of `flat_map` steps, which would nest as many loops."""
     item: Any
     stack: list[tuple[int, Iterator[Any], Any]] = [(0, items, None)]
     while stack:
@@ -324,7 +324,7 @@ def _statement(action: str, kind: type | None, call: str, level: int) -> str:
 
 
 _TIMES = {"unpair": "t, v{0} = v{0}", "pair": "v{0} = t, v{0}"}
-"""What keeps the timestamp of an item aside, and brings it back; one that never came is None."""
+"""Statements that take the timestamp from an item, and pair them again; without a timestamp it is None."""
 
 
 def run_branches(

@@ -123,7 +123,7 @@ class Watermarks:
 
 
 class Task(Protocol):
-    """Where an operation runs.
+    """The task that runs an operation.
 
     Attributes:
         partition: its number among all that run the same.
@@ -436,7 +436,7 @@ def written_results(
     batches: Iterator[Any],
     task: Task,
 ) -> Iterator[Any]:
-    """Do the same with the containers of an aggregate; the results of each go through `collector` as an entry."""
+    """Write the results of containers that arrive by bucket; each result goes through `collector` as an entry."""
     with naming(step):
         for bucket, parts in groupby(batches, key=itemgetter(0)):
             merging = merged((batch for _, batch in parts), downstream.combined, task.bound)

@@ -238,7 +238,7 @@ Columns = Sequence[list[Any]]
 
 
 class Combining(Protocol):
-    """How two containers of one key become one."""
+    """Function that makes one container of two of one key."""
 
     def __call__(self, left: Any, right: Any, /) -> Any: ...
 
@@ -260,7 +260,7 @@ def merged(batches: Iterable[Columns], combine: Combining, bound: Bound, level: 
 def merged_as(
     batches: Iterable[B], take: Callable[[Groups, B], None], combine: Combining, bound: Bound, level: int = 0
 ) -> Iterator[tuple[Any, ...]]:
-    """Do the same with batches of another form, which `take` takes into the groups."""
+    """Combine batches of any form by key, in order, as `merged` does; `take` adds a batch to the groups."""
     held = Groups()
     buckets: list[Run] = []
     with holding():

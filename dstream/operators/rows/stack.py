@@ -24,7 +24,7 @@ __all__ = ["FRAMES_OF_AN_OPERATION", "Depth", "relayed", "stack_is_deep"]
 
 
 FRAMES_OF_AN_OPERATION = 4
-"""How many frames of Python stand on the stack at most for most operations that ask the one before them for an item."""
+"""The number of Python frames that most operations have on the stack at most while they ask for an item."""
 
 
 class Depth:

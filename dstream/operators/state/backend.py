@@ -69,7 +69,7 @@ class ShardedStepState:
 
     @property
     def shards(self) -> int:
-        """How many there are."""
+        """The number of shards."""
         return len(self.index.shards)
 
     def touched(self, target: int, targets: int, new: int, now: float) -> list[int]:
@@ -109,6 +109,7 @@ class ShardedStepState:
         try:
             return self.files.dump(value)
         except Exception as error:
+            # Pickle's message names neither the key nor the state.
             self._look_at_each(state)
             error.add_note(f"the state of step {self.index.stage!r} is pickled at the end of each epoch")
             raise
@@ -130,6 +131,7 @@ class ShardedStepState:
 
     def relieve(self) -> bool:
         """Let the shards of this process move to disk that can, those of earlier epochs and tasks too."""
+        # A list, since `any` of a generator would stop at the first shard that moves.
         mine = [_moved(each.state) for each in self._kept.values()]
         return any([*mine, kept_shards.visit(self.job, self.version, _moved)])
 

@@ -233,10 +233,10 @@ class DeadlinesOnDisk:
         """Do nothing: the deadline of a key follows from its state."""
 
     def forget(self, key: Any) -> None:
-        """Do nothing, as above."""
+        """Do nothing: the deadline of a key follows from its state."""
 
     def fill(self, deadlines: Iterable[tuple[Any, int]]) -> None:
-        """Do nothing, as above."""
+        """Do nothing: the deadline of a key follows from its state."""
 
     def least(self) -> int | None:
         """Return the least deadline; None without any."""

@@ -69,6 +69,7 @@ class Shard(NamedTuple):
         if change.is_snapshot:
             return (Part(change.file, change.offset, change.length, 1),)
         kept = len(self.parts) - change.merges
+        # A change needs a snapshot before it, which it does not replace.
         if kept < 1:
             raise IllegalStateError(f"shard {change.shard}: a change has come that stands on a state that is not there")
         changes = 1 + sum(part.changes for part in self.parts[kept:])
@@ -80,7 +81,7 @@ NO_PARTS = Shard()
 
 @dataclass(frozen=True, slots=True)
 class ShardIndex:
-    """Where the state of a step is. It never changes: each epoch that is committed makes another one.
+    """Index of the state of a step. It never changes: each epoch that is committed makes another one.
 
     Attributes:
         stage: the name of the step.
@@ -141,12 +142,12 @@ class ShardIndex:
 
     @property
     def keys(self) -> int:
-        """How many keys have a state."""
+        """The number of keys with a state."""
         return sum(shard.keys for shard in self.shards)
 
     @property
     def size_in_bytes(self) -> int:
-        """How large the parts are of which it consists, as they stand in their files."""
+        """The size of all parts in their files."""
         return sum(part.length for shard in self.shards for part in shard.parts)
 
     @property
@@ -209,6 +210,7 @@ def parts_to_merge(parts: Sequence[Part], shard: int) -> int:
         shard: its number; shards differ in when they are merged as they do in when they are written.
     """
     taken, most = 0, _BASE
+    # As digits are carried: parts that become one may complete a run of the next power.
     while (run := _run(parts, len(parts) - taken, most)) >= _BASE - 1 + shard % _SPREAD:
         taken += run
         most *= _BASE

@@ -89,7 +89,7 @@ def _apart(every: list[Timed], late_before: int) -> tuple[list[Timed], list[Time
 def _firsts(
     keys: list[Any], timestamps: list[int | None], items: list[Any]
 ) -> tuple[list[Any], list[int | None], list[Any]]:
-    """Return the same columns with the first item of each key alone."""
+    """Return the columns with the first item of each key alone."""
     positions: dict[Any, int] = {}
     for position, key in enumerate(keys):
         positions.setdefault(key, position)

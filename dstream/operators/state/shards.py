@@ -47,7 +47,7 @@ _IDLE = 600.0
 
 
 class ShardLocation(NamedTuple):
-    """Which shard of which step.
+    """The name of a shard.
 
     Attributes:
         stage: the name of the step.
@@ -132,7 +132,7 @@ class ShardCache:
 
 
 kept_shards = ShardCache()
-"""Those of this process."""
+"""The cache of this process."""
 
 
 _SMALL_FILE = 256 << 10
@@ -174,7 +174,7 @@ class RecentFiles:
 
 
 recent_files = RecentFiles()
-"""Those of this process."""
+"""The recent files of this process."""
 
 
 _HEAD = struct.Struct(">I?Q")

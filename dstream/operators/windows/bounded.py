@@ -98,6 +98,7 @@ class BoundedFrames:
         window, held = self._window, FrameBuffer(self._collector)
         held.load({end: {key: container} for end, container in frames.items()})
         slide = Slide(window.size, window.by, inside_of(False, self._collector, copies_of(self._inner)))
+        # The end of time closes all windows: each with items is given once.
         for end, groups in slide.windows(held, held.ends[0], END_OF_TIME):
             yield self._output.passing(end - window.size, end, key, groups[key])
 
@@ -131,6 +132,7 @@ class BoundedSessions:
     def _accumulate(self, sessions: list[Session], item: Any) -> None:
         collector, start = self._collector, self._timestamp(item)
         session = joined(sessions, start, start + self._timeout, collector.combined)
+        # `joined` makes a session without a container, which only the collector can make.
         if session[2] is EMPTY:
             session[2] = collector.create()
         following = collector.accumulates[0](session[2], item)

@@ -40,7 +40,7 @@ Frames: TypeAlias = dict[int, Groups]
 """Groups by the end of their frame."""
 
 FramePartial: TypeAlias = tuple[Frames, LateItems]
-"""What comes to one shard: frames, and late items that travel on."""
+"""Input of one shard: frames, and late items that travel on."""
 
 # Not None, which may be a container.
 _MISSING: Any = object()
@@ -298,6 +298,7 @@ class _Deducting:
     def leave(self, groups: Groups) -> None:
         inside, frames, deducted = self._groups, self._frames, self._collector.deducted
         for key, container in groups.items():
+            # By frames, not by the container: a deducted one may not be equal to an empty one, as with floats.
             if frames[key] == 1:
                 del inside[key], frames[key]
             else:

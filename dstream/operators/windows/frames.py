@@ -59,6 +59,7 @@ class FrameState:
 
     def delta(self) -> Any | None:
         """Return (watermark, next early results, touched containers by frame and key)."""
+        # A watermark alone changes nothing that a later process could not find by itself.
         if not self._has_changed:
             return None
         self._has_changed = False
@@ -109,6 +110,7 @@ class FrameState:
         if self._early.passes(moment) and self._frames.ends:
             self._has_changed = True
             yield from self._still_open()
+        # An empty shard waits for no period: it begins with that of its next item.
         if not self._frames.ends:
             self._early.next = None
 
@@ -187,6 +189,7 @@ class FrameWindows:
     def partial(self, number: int, items: Iterator[Timed], moment: EpochTime, shards: int) -> TaskPartials:
         """Accumulate the items of one task by shard, frame and key."""
         key = None if self.keys is None else self.keys[number]
+        # By the border, not the watermark: a frame takes items until the watermark has reached its end.
         arrivals = Arrivals(items, key, self.window.floor_frame(moment.old), self.gives_late)
         return partial_frames(arrivals, self.window, self.operation.on_input(number), shards, key is not None)
 

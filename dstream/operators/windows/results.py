@@ -39,7 +39,7 @@ class EarlyPeriod:
         self.next: float | None = None
 
     def begin(self, now: float) -> None:
-        """Something is there since `now`; no matter if it was before."""
+        """Take note that the shard has items since `now`, or had some before."""
         if self._every is not None and self.next is None:
             self.next = _end_of_period(now, self._every)
 

@@ -25,7 +25,7 @@ Sessions: TypeAlias = dict[Any, list[Session]]
 """Sessions by canonical key."""
 
 SessionPartial: TypeAlias = tuple[Sessions, LateItems]
-"""What comes to one shard: sessions, and late items that travel on."""
+"""Input of one shard: sessions, and late items that travel on."""
 
 
 def partial_sessions(
