@@ -259,7 +259,7 @@ class NoAnswerError(TypeError):
 
 
 class FlatMapper(Generic[T]):
-    """Emits all that a function makes of an item; `AbstractProcessor.flat_mapper` makes one."""
+    """Emitter of all that a function makes of an item; `AbstractProcessor.flat_mapper` makes one."""
 
     __slots__ = ("_fn", "_processor", "_to", "_traverser")
 

@@ -42,7 +42,7 @@ def _no_none(emitted: T) -> T:
 
 
 class BlockProcessor(Processor):
-    """Costs little for each item; a subclass overrides `made_of`.
+    """A processor of little cost for each item; a subclass overrides `made_of`.
 
     What the outbox does not take waits here, and goes out before anything else happens.
     """
@@ -126,7 +126,7 @@ Entry = tuple[Any, Any]
 
 
 class Saving:
-    """Offers entries to snapshots, each of which may take several calls."""
+    """The offer of entries to snapshots, each of which may take several calls."""
 
     def __init__(self) -> None:
         self._left: Iterator[Entry] | None = None

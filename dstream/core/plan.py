@@ -32,7 +32,7 @@ __all__ = ["plan_of_graph"]
 
 @dataclass(frozen=True, slots=True)
 class _OfOutlet:
-    """Gives the items of a block, if it comes by one outlet."""
+    """The function from a block to its items, if it comes by one outlet."""
 
     outlet: int
 
@@ -177,7 +177,7 @@ def _peeked(node: Node, vertex: GraphVertex, places: Sequence[str]) -> Node:
 
 @dataclass(frozen=True, slots=True)
 class _Logging:
-    """Logs an item under the name of its vertex."""
+    """The function that logs an item under the name of its vertex."""
 
     peek: PeekOfVertex
     vertex: str

@@ -174,7 +174,7 @@ class _OfOne(ProcessorMetaSupplier):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class LibrarySupplier(ProcessorMetaSupplier):
-    """Makes the processors of a vertex by a function, and shows the call that it came from.
+    """A supplier of the processors that a function makes, shown as the call that it came from.
 
     Attributes:
         create: makes a processor; it travels pickled.

@@ -248,7 +248,7 @@ def lazy(make: Callable[[], Traverser[T] | Iterable[T]]) -> Traverser[T]:
 
 
 class AppendableTraverser(Traverser[T]):
-    """Gives the items that were added, in order; None while there are none.
+    """A traverser of the items that were added, in order; None while there are none.
 
     Example:
         >>> from dstream.core import AppendableTraverser
@@ -281,7 +281,7 @@ class AppendableTraverser(Traverser[T]):
 
 
 class ResettableSingletonTraverser(Traverser[T]):
-    """Gives one item, and then, after it got another one, that one: for functions that make at most one of each.
+    """A traverser of one item at a time, for functions that make at most one of each.
 
     Example:
         >>> from dstream.core import ResettableSingletonTraverser

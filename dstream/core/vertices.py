@@ -125,7 +125,7 @@ class Vertex(NamesOfJet):
 
 @dataclass(frozen=True, slots=True)
 class EdgeConfig:
-    """How much waits on an edge.
+    """Bounds of what waits on an edge.
 
     Between two processors of one task `queue_size` is exact. What Spark moves between tasks it bounds by itself, in
     bytes: a shuffle is written to disk, so the other two are checked and kept, and change nothing.

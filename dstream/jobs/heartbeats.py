@@ -27,7 +27,7 @@ _log = logging.getLogger("dstream.jobs")
 
 @dataclass(frozen=True)
 class Rhythm:
-    """How often things happen, in seconds.
+    """Intervals of the heartbeat and of its checks, in seconds.
 
     Attributes:
         look: the pause between two looks at what others ask for.
@@ -43,7 +43,7 @@ class Rhythm:
 
 
 class Heartbeats:
-    """Looks after jobs as long as there are any.
+    """The thread that looks after jobs, as long as there are any.
 
     Args:
         records: those of the jobs.

@@ -21,7 +21,7 @@ __all__ = ["AT_ONCE", "Goal", "Lease", "goal_after"]
 
 
 class Goal(Enum):
-    """How a job is going to go on."""
+    """The next step in the life of a job."""
 
     RUN = "it runs, or waits for its next start"
     RUN_AGAIN = "its run ends, and another one begins, with the pipeline of the last update"

@@ -228,7 +228,7 @@ def failed_with(failure: FailureText) -> str:
 
 
 class _UntilLoggingIsSetUp(logging.Handler):
-    """Writes lines to stderr unless the program has handlers of its own, which get them as well."""
+    """A handler that writes to stderr, unless the program has handlers of its own, which get the lines as well."""
 
     def emit(self, record: logging.LogRecord) -> None:
         # Asked for each line: a program may set up its logging after it has submitted a job.

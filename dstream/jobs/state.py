@@ -38,7 +38,7 @@ __all__ = [
 
 
 class JobStatus(Enum):
-    """How far a job is. `NOT_RUNNING` has not begun yet, or has lost its driver (`job.is_lost`)."""
+    """The progress of a job. `NOT_RUNNING` has not begun yet, or has lost its driver (`job.is_lost`)."""
 
     NOT_RUNNING = "NOT_RUNNING"
     STARTING = "STARTING"
@@ -95,7 +95,7 @@ def checked_change(before: JobStatus, after: JobStatus) -> JobStatus:
 
 @dataclass(frozen=True, slots=True)
 class Driver:
-    """Who runs a job.
+    """The process that runs a job.
 
     Attributes:
         token: of this driver of this job alone.
@@ -128,7 +128,7 @@ def driver_here() -> Driver:
 
 
 def forget_driver(driver: Driver) -> None:
-    """Say that a driver of this process has ended."""
+    """Note that a driver of this process has ended."""
     _living.discard(driver.token)
 
 

@@ -196,7 +196,7 @@ def peeked(upstream: Node, action: Any, to_string: Any, should_log: Any) -> Peek
 
 @dataclass(frozen=True)
 class Logged:
-    """Logs items, in the caller's process, to a logger that bears the name of their stage.
+    """The action that logs items, in the caller's process, to a logger that bears the name of their stage.
 
     Attributes:
         to_string: makes the text of an item.

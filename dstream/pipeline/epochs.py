@@ -41,7 +41,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class EmptyContainer:
-    """Makes the state: a list with one container, since an operation may put another one in its place."""
+    """The factory of a state: a list with one container, since an operation may put another one in its place."""
 
     operation: AggregateOperation[Any, Any, Any]
 
@@ -52,7 +52,7 @@ class EmptyContainer:
 
 @dataclass(frozen=True, slots=True)
 class ResultSoFar:
-    """Takes an item into the container, and gives the result of all items until now."""
+    """The function that takes an item into the container, and returns the result of all items until now."""
 
     operation: AggregateOperation[Any, Any, Any]
     running: RunningResult = field(init=False, repr=False, compare=False)
@@ -66,7 +66,7 @@ class ResultSoFar:
 
 
 class ResultSoFarOfKey(ResultSoFar):
-    """Takes an item into the container of its key, and gives the result until now as an entry."""
+    """The function that takes an item into the container of its key, and returns the result until now as an entry."""
 
     __slots__ = ()
 

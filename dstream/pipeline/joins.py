@@ -42,7 +42,7 @@ W = TypeVar("W")
 
 @dataclass(frozen=True, repr=False)
 class JoinClause(Generic[K, L, R, V]):
-    """How a hash join finds the matches of an item; `hash_join(right, on=...)` takes one, or a pair of functions.
+    """The keys by which a hash join finds matches; `hash_join(right, on=...)` takes a clause, or a pair of functions.
 
     Attributes:
         left_key: gives the key of an item.
@@ -436,7 +436,7 @@ def pairs_of(joins: Any) -> Sequence[tuple[Any, Any]]:
 
 
 class FirstOfPairs:
-    """Applies a function to the item inside of nested pairs: `x` of `((x, match_0), match_1)`."""
+    """A function applied to the item inside of nested pairs: `x` of `((x, match_0), match_1)`."""
 
     def __init__(self, depth: int, fn: Callable[[Any], Any]) -> None:
         self.depth = depth
@@ -452,7 +452,7 @@ class FirstOfPairs:
 
 
 class Unnested:
-    """Gives an item and its matches to a function: `to(x, match_0, match_1)` of `((x, match_0), match_1)`."""
+    """A function applied to an item and its matches: `to(x, match_0, match_1)` of `((x, match_0), match_1)`."""
 
     def __init__(self, depth: int, to: Callable[..., Any] | None) -> None:
         self.depth = depth

@@ -64,7 +64,7 @@ def fields_with_nodes(node: Node, change: Any) -> dict[str, Any]:
 
 
 class At(NamedTuple):
-    """Stands for a node, by its place in the list of all."""
+    """The place of a node in the list of all, which stands for it."""
 
     place: int
 

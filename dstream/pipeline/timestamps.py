@@ -263,7 +263,7 @@ def _kept(policy: WatermarkPolicy) -> WatermarkPolicy:
 
 @dataclass(frozen=True, slots=True)
 class CopyOf:
-    """Makes policies that start as one does; each partition goes on with its own.
+    """A factory of policies that start as one does; each partition goes on with its own.
 
     Attributes:
         policy: which is never told anything.

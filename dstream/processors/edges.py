@@ -111,7 +111,7 @@ class EdgeRouter:
 
 
 class _ToAll(EdgeRouter):
-    """Routes to every processor."""
+    """A router to every processor."""
 
     def _route(self, items: list[Any]) -> list[tuple[int, list[Any]]]:
         # A list for each: it belongs to the inbox that it reaches, which sets the items to None as they are taken.
@@ -119,7 +119,7 @@ class _ToAll(EdgeRouter):
 
 
 class _ByKey(EdgeRouter):
-    """Routes to the processor that has the key of an item."""
+    """A router to the processor that has the key of an item."""
 
     def __init__(self, edge: GraphEdge, sender: int, targets: range, all_targets: int) -> None:
         super().__init__(edge, sender, targets, all_targets)
@@ -177,7 +177,7 @@ _AT_ONCE = 4
 
 
 class Sending:
-    """Sends the items of one processor by an edge.
+    """The sender of the items of one processor by an edge.
 
     Args:
         router: says which processors get them; None: there is one.
@@ -215,7 +215,7 @@ class Sending:
 
 @dataclass(frozen=True)
 class Giving:
-    """Gives the items of one processor out of the graph, by an outlet.
+    """The sender of the items of one processor out of the graph, by an outlet.
 
     Attributes:
         outlet: its number.

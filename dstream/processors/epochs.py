@@ -301,7 +301,7 @@ def _first(edge: GraphEdge, sender: int, moment: EpochTime) -> int:
 
 
 class _Counted:
-    """Gives blocks with their senders, and counts the items in them."""
+    """The blocks of an input with their senders, and the count of the items in them."""
 
     def __init__(self, items: Iterator[Timed], are_blocks: bool) -> None:
         self.items = 0

@@ -25,7 +25,7 @@ _PIECE = 1024
 
 @dataclass(frozen=True)
 class GroupInput:
-    """Gives the items that come by the only edge into a vertex, and counts them.
+    """The input of a vertex by its only inbound edge, counted.
 
     Attributes:
         vertex: its name.
@@ -50,7 +50,7 @@ class GroupInput:
 
 @dataclass(frozen=True)
 class GroupShuffle:
-    """Counts the containers that one vertex sends to the one that combines them.
+    """The containers that one vertex sends to the one that combines them, counted.
 
     Attributes:
         source: the name of the one.
@@ -72,7 +72,7 @@ class GroupShuffle:
 
 @dataclass(frozen=True)
 class GroupOutput:
-    """Counts the results that a vertex sends by its only edge.
+    """The results that a vertex sends by its only edge, counted.
 
     Attributes:
         vertex: its name.
@@ -90,7 +90,7 @@ class GroupOutput:
 
 @dataclass(frozen=True)
 class WritingResults:
-    """Combines and finishes the containers of each bucket, writes the results, and counts them.
+    """The writer of results: it combines and finishes the containers of each bucket, and counts the results.
 
     Attributes:
         vertex: the name of the one whose results they are.

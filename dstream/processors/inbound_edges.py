@@ -101,7 +101,7 @@ Sender = tuple[int, int]
 
 
 class LeastWatermark:
-    """Merges the watermarks of several senders; the result never goes back.
+    """The least watermark of several senders, which never goes back.
 
     Args:
         senders: all there are.
@@ -233,7 +233,7 @@ class EdgeInflow:
 
 
 class OrderedInflow(EdgeInflow):
-    """The same for an edge whose senders each send in an order: their items are merged by it.
+    """An inflow of an edge whose senders each send in an order: their items are merged by it.
 
     A mark waits until the items before it have gone. What a sender is ahead of the others is kept, on disk if it is
     much, so it may always send.

@@ -97,7 +97,7 @@ _FULL = 2048
 
 
 class OutboundEdge(Protocol):
-    """Sends by an edge."""
+    """The sender of items by an edge."""
 
     def send(self, items: list[Any]) -> None:
         """Take items, when all that were taken before have gone; the list now belongs to the way."""

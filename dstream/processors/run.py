@@ -84,7 +84,7 @@ _LOGGER = "dstream.core"
 
 
 class _ToStderr(logging.StreamHandler):  # type: ignore[type-arg]  # Generic for type checkers alone.
-    """Stands in a worker for the handlers of the caller."""
+    """The handler of a worker in place of those of the caller."""
 
 
 def _level() -> int:

@@ -42,7 +42,7 @@ class TaskletState(NamedTuple):
 
 
 class ProcessorTasklet:
-    """Drives one processor by the protocol.
+    """The driver of one processor by the protocol.
 
     Args:
         processor: what is driven.
@@ -345,7 +345,7 @@ _PAUSE = 0.001
 
 
 class OwnThread:
-    """Calls a tasklet again and again, until it has ended or is told to stop.
+    """The thread that calls a tasklet again and again, until it has ended or is told to stop.
 
     Args:
         tasklet: which one.

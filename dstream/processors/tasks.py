@@ -137,7 +137,7 @@ class RunsPart:
 
 @dataclass(frozen=True)
 class Inlet:
-    """Makes arrivals of the items that come by an inlet of a graph that one task runs.
+    """The function from the items of an inlet to arrivals, where one task runs the graph.
 
     Attributes:
         number: that of the inlet.
@@ -154,7 +154,7 @@ class Inlet:
 
 @dataclass(frozen=True)
 class BlocksOfTask:
-    """Makes blocks of the items that a task has for an inlet, as if a processor of its number had emitted them.
+    """The function from the items of a task to blocks, as if a processor of its number had emitted them.
 
     Attributes:
         destination: the vertex to which the inlet leads.
@@ -194,7 +194,7 @@ class ToProcessor:
 
 @dataclass(frozen=True)
 class OfWholeGraph:
-    """Gives blocks the numbers that their outlets have in the whole graph.
+    """The function that gives blocks the numbers of their outlets in the whole graph.
 
     Attributes:
         outlets: those numbers, by the numbers of the outlets in the part.
@@ -244,7 +244,7 @@ def by_priority(inlets: Sequence[GraphEdge]) -> list[int]:
 
 @dataclass(frozen=True)
 class InOneTask:
-    """Runs a whole graph in the task that reads all of its inlets, one after another."""
+    """The runner of a whole graph in the task that reads all of its inlets, one after another."""
 
     runs: RunsGraph
 

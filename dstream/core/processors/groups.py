@@ -88,7 +88,7 @@ _MOST = 100_000
 
 
 class GroupingProcessor(BlockProcessor):
-    """Accumulates items by key, and emits the result of each group at the end, in the order of their first items.
+    """A processor that groups by key, and emits the results at the end, in the order of the groups' first items.
 
     Args:
         keys: gives the key of an item, a function for each inbound edge; None: all items are one group.
@@ -189,7 +189,7 @@ class GroupingProcessor(BlockProcessor):
 
 
 class CombiningProcessor(GroupingProcessor):
-    """Combines the containers that come as values of entries, by their keys.
+    """A processor that combines the containers in the values of entries, by their keys.
 
     Args:
         operation: takes entries, whose values are containers of its own.
@@ -202,7 +202,7 @@ class CombiningProcessor(GroupingProcessor):
 
 
 class FirstGrouping(GroupingProcessor):
-    """Accumulates the items of one edge, before they are sent to the combiners; emits an entry for each key.
+    """A processor that groups the items of one edge before the shuffle, and emits an entry for each key.
 
     It emits what it has when that becomes much, and begins again.
 

@@ -90,7 +90,7 @@ def noop() -> Callable[[], Processor]:
 
 @dataclass(frozen=True, slots=True)
 class _Maker:
-    """Makes processors of one kind for a function."""
+    """A factory of processors of one kind for a function."""
 
     kind: Callable[[Any], Processor]
     fn: Callable[[Any], Any]
@@ -104,7 +104,7 @@ class _Maker:
 
 
 class Mapping(BlockProcessor):
-    """Emits the result of a function for each item; None is left out."""
+    """A processor that emits the result of a function for each item; None is left out."""
 
     name = "map"
 
@@ -118,7 +118,7 @@ class Mapping(BlockProcessor):
 
 
 class Filtering(BlockProcessor):
-    """Emits the items that satisfy a predicate."""
+    """A processor that emits the items which satisfy a predicate."""
 
     name = "filter"
 
@@ -132,7 +132,7 @@ class Filtering(BlockProcessor):
 
 
 class FlatMapping(BlockProcessor):
-    """Emits all that a function makes of each item."""
+    """A processor that emits all results of a function for each item."""
 
     name = "flat_map"
 
@@ -284,7 +284,7 @@ def _made_for(kind: Any, service: Service[Any], fn: Any, address: Address) -> Pr
 
 
 class _ServiceSupplier(ProcessorSupplier):
-    """Makes the services, and destroys each of them at the end."""
+    """The owner of the services: it makes them, and destroys each of them at the end."""
 
     def __init__(self, kind: Callable[[Any], Processor], service: Service[Any], fn: Callable[[Any, Any], Any]) -> None:
         self._kind, self._service, self._fn = kind, service, fn

@@ -58,7 +58,7 @@ class Peek:
 
 
 class PeekingProcessor(Processor):
-    """Passes each call on; boxes log the items that go through them.
+    """A processor around another one, whose inbox and outbox log the items that go through them.
 
     Args:
         inner: the processor.

@@ -44,7 +44,7 @@ _AT_ONCE = 16384
 
 
 class OperatorProcessor(BlockProcessor):
-    """Gathers items, and lets an operator see those between two watermarks as one epoch.
+    """A processor around an operator, which sees the items between two watermarks as one epoch.
 
     Args:
         operator: makes and keeps the state.

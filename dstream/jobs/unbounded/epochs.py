@@ -42,7 +42,7 @@ _log = logging.getLogger("dstream.jobs")
 
 
 class EpochSink(NamedTuple):
-    """Where a pipeline writes to: items, or the dead letters of a stage.
+    """An end of a pipeline: a sink of items, or of the dead letters of a stage.
 
     Attributes:
         stage: its name.
@@ -146,7 +146,7 @@ class _Taken:
 
 
 class EpochRunner:
-    """Runs the epochs of one pipeline.
+    """The runner of the epochs of one pipeline.
 
     Args:
         context: has the engine, and the collections that sinks write into.

@@ -40,7 +40,7 @@ __all__ = [
 
 
 class TimedPartition(NamedTuple):
-    """Where time is told: a partition of a source, as one stage that gives timestamps sees it."""
+    """A partition of a source, as one stage that gives timestamps sees it: it has a watermark of its own."""
 
     stamp: str
     source: str
@@ -48,7 +48,7 @@ class TimedPartition(NamedTuple):
 
 
 class PlaceTime(NamedTuple):
-    """How far the time of a place has come.
+    """The event time of a partition, as one stage sees it.
 
     Attributes:
         watermark: of the partition; it never goes back.
@@ -62,7 +62,7 @@ class PlaceTime(NamedTuple):
 
 
 class SourceMark(NamedTuple):
-    """How far a source has been read.
+    """The position of a job in a source.
 
     Attributes:
         offsets: of each partition, behind what was read of it.
@@ -86,7 +86,7 @@ class SourceMark(NamedTuple):
 
 
 class StepMark(NamedTuple):
-    """How a step over epochs was left.
+    """The watermark and the deadlines of a step behind an epoch.
 
     Attributes:
         watermark: at the end of the epoch.
@@ -200,7 +200,7 @@ CHECKPOINT_EVERY = 100
 
 
 class Claim(NamedTuple):
-    """How a driver became the one who decides.
+    """The record by which a driver becomes the one that commits, and the record before.
 
     Attributes:
         before: the last record before; in a job that is new, `mine`.

@@ -53,7 +53,7 @@ _MOST = 50_000_000
 
 @dataclass(frozen=True, slots=True)
 class BatchSize:
-    """How many items of one source the next epoch may take.
+    """The batch size of one source: how many of its items the next epoch may take.
 
     Attributes:
         target: seconds that an epoch should take.
@@ -103,7 +103,7 @@ _SHARE = 0.01
 
 @dataclass(slots=True)
 class PollInterval:
-    """Waits little after news, and longer as long as there is none.
+    """The pause between two looks at sources: short after news, longer as long as there is none.
 
     Attributes:
         shortest: seconds between two epochs, or two looks at sources, when there was news.
@@ -137,7 +137,7 @@ _MOST_DIVIDED = 64
 
 
 class SmallEpochs:
-    """Expects each epoch to be as the one before it, as long as that turns out right.
+    """The expectation that an epoch is as small as the one before it, as long as that turns out right.
 
     Functions that wait take as many times longer in one task as tasks would wait at once: divided, an epoch of few
     items is quick, and so the next one would take long in one task, in turns. Each time that one task took long, twice
@@ -171,7 +171,7 @@ class SmallEpochs:
 
 
 class RefreshedSides:
-    """Which reading of each side counts. A driver reads each in its first epoch, so the clock begins there.
+    """The current reading of each joined side. A driver reads each in its first epoch, so the clock begins there.
 
     Args:
         every: after how many seconds a side is read again, by the `id` of what keeps it.

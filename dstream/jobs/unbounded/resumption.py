@@ -108,7 +108,7 @@ def check_sources_go_on(
 
 
 class SameSources:
-    """Looks now and then, while a job runs, whether its sources are still those that it reads.
+    """The check, now and then while a job runs, that its sources are still those that it reads.
 
     Args:
         plan: with its sources.

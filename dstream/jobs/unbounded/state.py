@@ -32,7 +32,7 @@ __all__ = ["LogCompaction", "StateEntries", "StatesOfSteps", "files_named_by", "
 
 
 class LogCompaction:
-    """Keeps the records of some time, from a checkpoint on.
+    """The removal of records that are older than a checkpoint of some time ago.
 
     What has to go is found when a checkpoint is written, so most epochs cost nothing.
 
@@ -105,7 +105,7 @@ def files_named_by(record: LogRecord) -> set[str]:
 
 @dataclass(frozen=True, slots=True)
 class StatesOfSteps:
-    """Where the state of all steps of a job is, as of one record.
+    """The locations of the state of all steps of a job, as of one record.
 
     Attributes:
         job: its id.

@@ -37,7 +37,7 @@ _MOST = 10_000
 
 
 class LoadedPolicies:
-    """Loads pickled policies. Whoever changes one changes a copy.
+    """A cache of unpickled policies. Whoever changes one changes a copy.
 
     Args:
         load: loads a pickle, if the storage lets it.
@@ -58,7 +58,7 @@ class LoadedPolicies:
 
 
 class RetainedWatermarks:
-    """How far the inputs of steps were, by the clock of this driver's epochs.
+    """The watermarks of the inputs of steps, by the clock of this driver's epochs.
 
     Args:
         seconds: an input that is behind is waited for so long; None: for ever.
@@ -97,7 +97,7 @@ class RetainedWatermarks:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """How far the time of a place has come, with its policy as an object."""
+    """The event time of a partition, with its policy as an object."""
 
     watermark: int
     policy: WatermarkPolicy
