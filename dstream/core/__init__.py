@@ -93,7 +93,7 @@ _CONTRACTS = {
 if not TYPE_CHECKING:  # A type checker would take it for every name.
 
     def __getattr__(name: str) -> Any:
-        """Load the module of a name when somebody asks for it: a worker that runs processors needs few of them."""
+        """Load the module of a name at its first use: a worker that runs processors needs few of them."""
         home = f"{__name__}.{_HOMES[name]}" if name in _HOMES else _CONTRACTS.get(name)
         if home is None:
             if name == "processors":

@@ -75,7 +75,7 @@ class EndSupplier(ProcessorMetaSupplier):
         return replace(self, preferred_local_parallelism=1, is_only_one=True)
 
     def parallelism(self, vertex: str, wanted: int) -> int:
-        """Return into how many parts a vertex is divided; -1: nobody said it.
+        """Return the number of parts of a vertex; -1: neither the vertex nor its supplier has one.
 
         Raises:
             ValueError: it asks for several, and is to be one.

@@ -221,7 +221,7 @@ class Execution:
         return EpochLog(self._records.all, self.lease.state.id, self.lease.state.driver.token)
 
     def answer(self, requests: Sequence[Request]) -> None:
-        """Serve the requests of other processes, cancel first; whoever sees that the job ended sees the answer too."""
+        """Serve the requests of other processes, cancel first; a record of the end of the job contains the answers."""
         kept = max(ANSWERS_KEPT, len(requests))  # An asker that is answered and finds no mark takes that for a refusal.
         for request in sorted(requests, key=lambda each: each.want != "cancel"):
             plan = self._plan_of(request) if request.want == "update" else None  # Opens sources: not under the lock.
@@ -275,7 +275,7 @@ class Execution:
             left.set()
 
     def _end_of_driver(self, problem: BaseException) -> None:
-        """End the job with the failure of its driver: somebody waits for it."""
+        """End the job with the failure of its driver: others may wait for the end."""
         try:
             self._fail(problem)
         except BaseException:
@@ -482,7 +482,7 @@ class Execution:
         self._asked.set()  # Of a job that another driver has taken over, this one may still wait to be resumed.
 
     def _tell(self) -> None:
-        """Let those go on who wait for the end, if it has come.
+        """End the future of the job, if the job has ended.
 
         The lock is not held: a callback of theirs may wait for another thread, which asks the job for something.
         """

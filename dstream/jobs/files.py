@@ -143,7 +143,7 @@ def _check_loaded(path: Path) -> None:
 
 
 def gathered(files: Mapping[str, str] | None, modules: Iterable[str] | None) -> JobFiles | None:
-    """Copy the files of a job to a folder that nobody else changes; None if it has none.
+    """Copy the files of a job to a folder of its own; None if it has none.
 
     Raises:
         OSError: it cannot be read, or there is no room for it.

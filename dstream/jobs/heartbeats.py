@@ -181,7 +181,7 @@ class JobWatch:
         return held
 
     def is_lost(self, state: JobState, *, is_here: bool = False) -> bool:
-        """Say whether a job has not ended and nobody drives it.
+        """Say whether a job has neither ended nor a driver.
 
         Args:
             state: the job as its record shows it, or as its driver knows it.
@@ -197,7 +197,7 @@ class JobWatch:
         return self._clock() - state.beat_at > self._rhythm.lost_after
 
     def take_over(self, held: StateRecord) -> tuple[Lease, EpochRecord] | None:
-        """Become the driver of a job; None if somebody else was first."""
+        """Become the driver of a job; None if another process was first."""
         # Known in this process before the record names it: otherwise others here would take the driver for gone.
         driver = driver_here()
         taken = dataclasses.replace(held.state, driver=driver).starting(self._clock())
@@ -270,7 +270,7 @@ class JobWatch:
             pause = min(2 * pause, _LONGEST_PAUSE)
 
     def _cancelled(self, held: StateRecord) -> bool | None:
-        """End a job that nobody drives; False if it is decided, since its sinks may have published already.
+        """End a job without a driver; False if it is decided, since its sinks may have published already.
 
         None: somebody else was first.
         """

@@ -121,7 +121,7 @@ class Lease:
         return dataclasses.replace(self._state, status=status, times={**self._state.times, status.name: now}, **changes)
 
     def end(self, status: JobStatus) -> None:
-        """Let the job reach its last status, for others first: who sees here that it has ended may act on it there.
+        """Let the job reach its last status, in its record first: this process may act on it there at once.
 
         Raises:
             JobTakenOverError: another driver has the job; here it has ended all the same.

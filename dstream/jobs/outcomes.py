@@ -152,7 +152,7 @@ class JobFuture(Future[None]):
         self.where: TracebackType | None = None
 
     def cancel(self) -> bool:
-        """Do nothing: whoever waits no longer, as after a time-out, leaves the job alone."""
+        """Do nothing: the end of a wait, as after a time-out, is not the end of the job."""
         return False
 
     def result(self, timeout: float | None = None) -> None:

@@ -154,7 +154,7 @@ class JobRecords:
         return None if record is None else StateRecord(record.version, read_state(record.data, identity))
 
     def write(self, state: JobState, version: int) -> bool:
-        """Replace the state of a job by version `version`; False if somebody else was first."""
+        """Replace the state of a job by version `version`; False if another process was first."""
         return self._records.write(_of(state.id, "state"), written_state(state), version)
 
     def forget(self, identity: str) -> None:
@@ -175,7 +175,7 @@ class JobRecords:
         return record.version, identity
 
     def take_name(self, name: str, identity: str, version: int) -> bool:
-        """Let a name mean a job; False if somebody else was first."""
+        """Let a name mean a job; False if another process was first."""
         return self._records.write(_of_name(name), json.dumps({"name": name, "id": identity}).encode(), version)
 
     def keep_pickle(self, identity: str, what: Pickled, data: bytes) -> None:
@@ -202,11 +202,11 @@ class JobRecords:
         return (0, None) if record is None else (record.version, record.data)
 
     def write_epoch(self, identity: str, data: bytes, version: int) -> bool:
-        """Replace the record of epochs by version `version`; False if somebody else was first."""
+        """Replace the record of epochs by version `version`; False if another driver was first."""
         return self._records.write(_of(identity, "epoch"), data, version)
 
     def requests(self, identity: str) -> list[Request]:
-        """Return the requests to a job, oldest first: all that nobody has answered, and some that were answered."""
+        """Return the requests to a job, oldest first: all without an answer, and some that were answered."""
         record = self._records.read(_of(identity, "request"))
         return [] if record is None else _requests(record.data, identity)
 
@@ -315,7 +315,7 @@ class EpochRecord:
         return None if data is None else _read(data, self._identity)[1]
 
     def claim(self) -> None:
-        """Become the one who commits, and find the receipts that were committed before."""
+        """Become the driver that commits, and find the receipts that were committed before."""
         while True:
             version, data = self._records.epoch(self._identity)
             receipts = None if data is None else _read(data, self._identity)[1]

@@ -60,7 +60,7 @@ _open: set[Jobs] = set()
 
 
 class Jobs:
-    """The jobs of a storage, and those of them that one context drives.
+    """The jobs of a storage, of which one context drives some.
 
     Args:
         context: runs them.

@@ -391,7 +391,7 @@ class BoundedRun:
         return receipts | self._receipts_of_letters()
 
     def _receipts_of_letters(self) -> dict[int, list[Receipt]]:
-        """Return those of each stage whose letters were not published before; a stage without any writes none."""
+        """Return the receipts of each stage whose letters were not published before, also of one without letters."""
         receipts = {}
         for place, letters in enumerate(self._letters, len(self._plan.writes)):
             if not self._begun[place].is_done:
@@ -415,7 +415,7 @@ class BoundedRun:
         return [receipts for receipts, _ in counted]
 
     def _decide(self) -> None:
-        """Let nobody stop the run any more."""
+        """Refuse requests to stop the run from here on."""
         with self._lock:
             self._check_stop()
             self.is_decided = True

@@ -99,7 +99,7 @@ class Memory:
 
 
 def upgrade_plan(plan: PipelinePlan, shape: Sequence[Sequence[Any]], memory: Memory) -> list[StageVerdict]:
-    """Report the effect on each stage: those of the new pipeline in its order, then those that it lacks.
+    """Report the effect on each stage: the stages of the new pipeline in its order, then the ones that it lacks.
 
     Args:
         plan: the new pipeline.
@@ -161,7 +161,7 @@ def check_nothing_is_refused(verdicts: Sequence[StageVerdict], title: str) -> No
 
 
 def check_nothing_is_lost(verdicts: Sequence[StageVerdict], memory: Memory, title: str, begins: str) -> None:
-    """Refuse a pipeline with which a job would forget something that nobody has said it should.
+    """Refuse a pipeline with which a job would forget something without `force=True`.
 
     Args:
         verdicts: what becomes of each stage.

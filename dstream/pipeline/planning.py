@@ -115,7 +115,7 @@ def _sinks(records: Iterable[StageRecord]) -> Iterator[tuple[StageRecord, Sink[A
 
 
 def _sink_of_letters(record: StageRecord) -> Sink[Any, Any] | None:
-    """Return where a stage sends its dead letters, or a source those of its bad records, if it does."""
+    """Return the sink of a stage's dead letters, or of a source's bad records; None if it has none."""
     node = record.node
     return node.delivery.reducer if isinstance(node, Recover | Read) and isinstance(node.delivery, Delivery) else None
 

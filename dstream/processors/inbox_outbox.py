@@ -151,7 +151,7 @@ class EdgeOutbox(NamesOfJet):
         self._has_refused_now = False
 
     def close(self) -> None:
-        """Take nothing any more: nobody would send it."""
+        """Refuse items from here on: nothing would send them."""
         self._is_closed = True
 
     def offer(self, item: Any, to: Targets = None) -> bool:

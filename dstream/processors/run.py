@@ -110,7 +110,7 @@ class ProcessorLogs:
     process: int = field(default_factory=os.getpid)
 
     def begin(self) -> None:
-        """Let processors be heard as in the caller; there, and where somebody has made a handler, none is added."""
+        """Give a worker's logger the level of the caller, and a handler if the worker has none."""
         if os.getpid() == self.process:
             return
         logger = logging.getLogger(_LOGGER)

@@ -334,7 +334,7 @@ class ProcessorTasklet:
 
 
 def _among(error: Exception, count: int, first: Any) -> None:
-    """Let a failure be about the items that `drain()` gave, if nothing else is known: which of them nobody can tell."""
+    """Attribute a failure to the items that `drain()` gave, if no single one of them is known."""
     if count == 1:
         failed_on(error, first)
     elif given_to(error) is None:

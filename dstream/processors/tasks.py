@@ -63,7 +63,7 @@ class RunsGraph:
     check: Callable[[], object] | None = None
 
     def __call__(self, arrivals: Iterator[GraphArrival], task: Task, here: int | None = None) -> Iterator[GraphBlock]:
-        """Give the blocks of all processors, or of those of one number."""
+        """Give the blocks of all processors, or of the processors of one number."""
         self.logs.begin()
         overflow = partial(GroupsOnDisk, task.bound)
         run = GraphRun(self.graph, parallelism_of(self.graph), here, self.guarantee, self.senders, self.check, overflow)
@@ -253,7 +253,7 @@ class InOneTask:
 
 
 def _ended_in_turn(graph: VertexGraph, arrivals: Iterator[GraphArrival], task: Task) -> Iterator[GraphArrival]:
-    """Give arrivals of which those of one inlet come together, and say after each inlet that it has ended."""
+    """Give arrivals, which come inlet by inlet, and the end of each inlet behind the last of them."""
     for number, some in groupby(arrivals, key=lambda arrival: arrival.inlet):
         if graph.inlets[number].order is None:
             yield from some
@@ -277,7 +277,7 @@ def _merged(graph: VertexGraph, number: int, items: Iterator[Any], task: Task) -
 def in_turn(
     inlets: Sequence[GraphEdge], streams: Sequence[Sequence[Iterator[Any]]], task: Task
 ) -> Iterator[GraphArrival]:
-    """Yield the items of several inlets: those of one priority by turns, before those of a later one.
+    """Yield the items of several inlets: inlets of one priority by turns, before inlets of a later one.
 
     Args:
         inlets: those of the graph.

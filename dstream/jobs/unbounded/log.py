@@ -136,7 +136,7 @@ class LogRecord:
     lease: int = 0
 
     def claimed(self, number: int, token: str, now: float, lease: int = 0) -> LogRecord:
-        """Return the record by which another driver becomes the one who decides: the same, with nothing to publish."""
+        """Return the record by which another driver begins to decide: the same, with nothing to publish."""
         # The clock of this machine may be behind that of the driver before, and the time of a job never goes back.
         now = max(now, self.now)
         claim = dataclasses.replace(self, number=number, token=token, now=now, lease=lease, is_claim=True)
@@ -290,7 +290,7 @@ class EpochLog:
         first: Callable[[], LogRecord],
         may: Callable[[], AbstractContextManager[object]] = nullcontext,
     ) -> Claim:
-        """Become the one who decides, for as long as nobody else puts a record behind the one that this puts.
+        """Become the driver that decides, until another one puts a record behind that of this one.
 
         Args:
             hint: as for `last`.
@@ -427,7 +427,7 @@ class EpochLog:
         return f"job-logs/{self._job}/floor"
 
     def remove(self, number: int) -> None:
-        """Remove a record that nobody starts from any more."""
+        """Remove a record from which no driver starts any more."""
         self._records.forget(self._name(number))  # The floor says that it counts no more.
 
     def since(self, number: int) -> Iterator[LogRecord]:
@@ -442,7 +442,7 @@ class EpochLog:
         return [number for number in self._listed() if number >= floor]
 
     def numbers_before_floor(self) -> list[int]:
-        """Return those of records that count no more, and are there still; this lists all, which may take long."""
+        """Return the numbers of records that count no more, and are there still; this lists all, which takes long."""
         listed = self._listed()
         floor = self.floor()
         return [number for number in listed if number < floor]

@@ -196,7 +196,7 @@ class UnboundedRun:
 
     @contextmanager
     def _going_on(self) -> Iterator[None]:
-        """Do something only if nobody has asked the run to stop, and let nobody do so meanwhile.
+        """Do something only if the run was not asked to stop, and let such requests wait meanwhile.
 
         One that was left behind, since it could not stop, may come here while another run is under way.
         """

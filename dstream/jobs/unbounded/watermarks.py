@@ -37,7 +37,7 @@ _MOST = 10_000
 
 
 class LoadedPolicies:
-    """A cache of unpickled policies. Whoever changes one changes a copy.
+    """A cache of unpickled policies, of which only copies may be changed.
 
     Args:
         load: loads a pickle, if the storage lets it.
@@ -253,7 +253,7 @@ class EventTime:
         return not self._sources[place.source].goes_on(place.partition)
 
     def _is_idle(self, place: TimedPartition, heard_at: float | None = None) -> bool:
-        """Say whether a partition holds nobody back, unless it gives an event."""
+        """Say whether a partition holds no time back, unless it gives an event."""
         heard_at = self._known[place].heard_at if heard_at is None else heard_at
         return self._has_ended(place) or self._now - heard_at >= self._plan.stamps[place.stamp].idle_timeout
 
