@@ -66,9 +66,12 @@ def hinting(**meant: str) -> Callable[[C], C]:
             try:
                 return fn(*args, **kwargs)
             except TypeError as error:
+                # A second frame means that the function was entered: the error is not about its arguments.
                 if error.__traceback__ is None or error.__traceback__.tb_next is not None:
                     raise
+                # Python names the class before the method, as in `BaseStream.limit()`.
                 words = re.sub(r"^[\w.<>]*\.(?=\w+\(\))", "", str(error))
+            # Raised outside of `except`, so that Python's own message is not shown above it.
             raise TypeError(f"{words}{_hint(fn, args, kwargs, meant)}")
 
         return cast(C, call)

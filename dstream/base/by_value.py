@@ -119,6 +119,7 @@ def _reducer_of(kind: Any) -> Callable[[ValuePickler, Any], Any] | None:
     return _reduce_checked if has_reducer or (is_of_python and not is_usual) else None
 
 
+# `Py_TPFLAGS_HEAPTYPE` of CPython, which a static type of C does not have.
 _HEAP_TYPE = 1 << 9
 _module_of: Callable[[Any, str], str] = vars(pickle)["whichmodule"]
 
@@ -144,6 +145,7 @@ def _reduce_function(pickler: ValuePickler, function: Any) -> Any:
     registered = implementations_of(function)
     if registered is None or is_importable(function):
         return cloudpickle.Pickler.reducer_override(pickler, function)
+    # The implementation for `object` is the function that `singledispatch` decorated.
     return functools.singledispatch, (registered.pop(object),), registered, None, None, _register_all
 
 
@@ -153,6 +155,7 @@ def implementations_of(function: types.FunctionType) -> dict[type, Any] | None:
 
 
 _dispatching: Any = functools.singledispatch(lambda value: value)
+# All functions of `singledispatch` share the code of one wrapper.
 _DISPATCHING = _dispatching.__code__
 
 
@@ -186,6 +189,7 @@ def _function_of(module: str, qualname: str) -> Any:
     return _found_function(module, qualname)
 
 
+# `lru_cache` sets these attributes itself on each function that it makes.
 _MADE_BY_CACHE = frozenset({"__annotate__", "__wrapped__", "cache_parameters"})
 _MOST_CACHES = 256
 _caches: dict[str, tuple[bytes, Any]] = {}
@@ -203,6 +207,7 @@ def _cached(function: Any, maxsize: int | None, typed: bool, identity: tuple[str
     made = functools.lru_cache(maxsize, typed)(function)
     if identity is not None:
         _identities[made] = name
+        # Removed first, so that a changed function becomes the newest: the oldest ones are removed below.
         _caches.pop(name, None)
         _caches[name] = (digest, made)
         for oldest in list(_caches)[:-_MOST_CACHES]:
@@ -264,6 +269,7 @@ def _made_type(
     if qualname is not None:
         made.__qualname__ = qualname
     _identities[made] = name
+    # Of two threads that unpickle the type at once, both get the same object.
     return _known.setdefault(name, made)
 
 

@@ -35,10 +35,12 @@ def many(result: Any) -> Iterable[Any]:
         return cast(Iterable[Any], result)
     if result is None:
         return ()
+    # Found by its name, since streams are above this package; on the class, since an item may have any attribute.
     traverse = getattr(type(result), "_traverse_and_close", None)
     if traverse is not None:
         return cast(Iterable[Any], traverse(result))
     refuse_awaitable(result)
+    # `iter` also takes objects that have `__getitem__` alone, which are no `Iterable`.
     if not isinstance(result, Iterable) and not hasattr(type(result), "__getitem__"):
         raise TypeError(f"flat_map() needs a function that gives an iterable or None, not {type(result).__name__}")
     return cast(Iterable[Any], result)
@@ -116,6 +118,7 @@ def plain(fn: Callable[..., Any]) -> Plain | None:
         >>> plain(lambda word: (word, 1)), plain(lambda word: word.lower())
         (('pair', 1), None)
     """
+    # `co_names` are globals and attributes, whose values the code does not contain.
     if type(fn) is not FunctionType or fn.__code__.co_names or is_watched():
         return None
     return _plain(fn.__code__)
@@ -126,6 +129,7 @@ def _plain(code: CodeType) -> Plain | None:
     form = _FORMS.get(_essence(code))
     if form is None:
         return None
+    # The call has no effect: such code reads its argument and its constants alone.
     given = FunctionType(code, {})(None)
     return form, None if form == "item" else given if form == "constant" else given[1]
 
@@ -148,7 +152,7 @@ def is_watched() -> bool:
 
 
 _MONITORING: Any = getattr(sys, "monitoring", None)  # Python 3.12
-_TOOLS = 6
+_TOOLS = 6  # The tool ids of `sys.monitoring` are 0 to 5.
 
 
 def _item(item: Any) -> Any:

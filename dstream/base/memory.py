@@ -54,6 +54,7 @@ _LINE = 64
 def resident_bytes() -> int:
     """Return the bytes of memory that this process occupies now (at its peak, outside of Linux)."""
     try:
+        # `pread` moves no file position, so that threads can share the descriptor.
         return int(os.pread(_statm(), _LINE, 0).split(b" ", 2)[1]) * _PAGE
     except OSError:
         return _peak()
@@ -261,6 +262,7 @@ class BatchIterator(Generic[T]):
 def small_lists(items: list[T]) -> Iterator[list[T]]:
     """Empty a list into lists of few megabytes, or of one item that is larger; each item is measured, which is slow."""
     waiting = deque(items)
+    # From here on each item has one owner, so that the memory of a yielded list is free before the next one.
     items.clear()
     few: list[T] = []
     total = 0

@@ -42,8 +42,10 @@ def dumps(value: Any) -> bytes:
     """Pickle `value`, by value where it holds a class or function that only this process knows."""
     try:
         data = pickle.dumps(value, protocol=5)
+    # A local class is an AttributeError, an object of C without a form a TypeError (Python 3.11).
     except (pickle.PicklingError, AttributeError, TypeError):
         data = None
+    # A string of the data may contain the word by chance, which costs a slower pickle and no more.
     if data is not None and b"__main__" not in data:
         return data
     from dstream.base.by_value import dumps_by_value  # here: most of what is pickled is data, which every process knows

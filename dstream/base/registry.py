@@ -107,6 +107,7 @@ def by_name(name: str) -> Any:
     Raises:
         AttributeError: this version has none of that name.
     """
+    # Stored data may have anything here, and a list as a key would raise a TypeError.
     location = NAMES.get(name) if type(name) is str else None
     if location is None:
         raise AttributeError(f"this dstream stores nothing under the name {name!r}; another version has written it")

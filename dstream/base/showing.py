@@ -38,7 +38,7 @@ def near(file: str, line: int) -> str:
         return f"cell {cell}, line {line}"
     try:
         here = os.getcwd() + os.sep
-    except OSError:
+    except OSError:  # The working directory may have been removed.
         here = os.sep
     return f"{file.removeprefix(here) if here != os.sep else file}:{line}"
 

@@ -204,9 +204,11 @@ class _Context(AbstractContextManager[T], Generic[T]):
         except StopIteration:
             return True  # The function caught the exception and came to its end.
         except BaseException as raised:
+            # Python makes a RuntimeError of a StopIteration that leaves a generator (PEP 479).
             is_of_python = isinstance(error, StopIteration) and raised.__cause__ is error
             if raised is not error and not is_of_python:
                 raise
+            # The frames of the generator are not the user's; a class with a `__setattr__` of its own may refuse this.
             BaseException.__setattr__(error, "__traceback__", traceback)
         return False
 
@@ -221,6 +223,7 @@ def closing(close: Callable[[], object]) -> Leave:
         try:
             close()
         except Exception:
+            # A loop that is left early closes its generator by a GeneratorExit, which is no failure.
             if error is None or isinstance(error, GeneratorExit):
                 raise
 

@@ -33,6 +33,7 @@ __all__ = [
 
 
 _HIDDEN = "***"
+# fsspec chains filesystems so: `simplecache::s3://bucket/key`.
 _CHAINED = re.compile(r"::(?=[A-Za-z][\w+.-]*://)")
 _PARAMETER = re.compile(r"([?&;#])([^=&;#?]*)=([^&]*)")
 _SECRET_NAME = re.compile(r"pass|pwd|secret|token|key|credential|sig", re.IGNORECASE)
@@ -71,6 +72,7 @@ def credentials_in(url: str) -> str | None:
     return rest.rpartition("@")[0] if "@" in rest and _is_torn(scheme.lower(), place) else None
 
 
+# These have no port, so that digits behind a colon are part of a password.
 _WITHOUT_PORT = frozenset({"s3", "s3a", "gs", "az", "abfs", "abfss", "file"})
 
 
@@ -183,11 +185,13 @@ def scrub(error: BaseException, url: str = "") -> None:
 
     Libraries quote what they were given, a server quotes the command that it did not understand.
     """
+    # The longest first: of a secret that contains another one, the rest would remain in the message.
     secrets = sorted(set(_secrets(url)), key=len, reverse=True)
     for each in _chain(error):
         each.args = tuple(_scrubbed(part, url, secrets) if isinstance(part, str) else part for part in each.args)
         if hasattr(each, "__notes__"):
             each.__notes__ = [_scrubbed(note, url, secrets) for note in each.__notes__]
+        # `str` of an OSError has its file name, which is not among `args`.
         if isinstance(each, OSError) and isinstance(each.filename, str):
             each.filename = _scrubbed(each.filename, url, secrets)
 
@@ -197,6 +201,7 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
     pending = [error]
     while pending:
         each = pending.pop()
+        # `__context__` and `__cause__` can form a circle.
         if each is not None and id(each) not in seen:
             seen.add(id(each))
             pending += [each.__cause__, each.__context__]
@@ -279,6 +284,7 @@ def _content(reference: str, path: str) -> str:
         raise SetupError(f"the secret {reference} cannot be read on {os.uname().nodename}: {reason}") from error
     if len(content) > _LONGEST_SECRET:
         raise SetupError(f"the secret {reference} has more than {_LONGEST_SECRET:,} characters: it is another file")
+    # Not `strip`: blanks may be part of the secret.
     return content.removesuffix("\n").removesuffix("\r")
 
 

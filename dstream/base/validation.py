@@ -41,8 +41,9 @@ def checked_number(data: Any, most: int = _LARGEST) -> int:
     Raises:
         ValueError: it is none, or larger than `most`.
     """
+    # `int` also takes signs, blanks, underscores and digits of other scripts.
     found = int(data) if isinstance(data, str) and data.isascii() and data.isdigit() else data
-    if type(found) is not int or not 0 <= found <= most:
+    if type(found) is not int or not 0 <= found <= most:  # A bool is an instance of int.
         raise ValueError(f"a number from 0 to {most} was expected")
     return found
 

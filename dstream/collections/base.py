@@ -187,7 +187,7 @@ class Collection(ABC, Generic[S]):
     def __repr__(self) -> str:
         try:
             about, rows, more = self._seen(_FEW)
-        except _UNREADABLE as error:
+        except _UNREADABLE as error:  # A `repr` in a debugger or a notebook must not raise.
             return f"{type(self).__name__}({self.name!r}, {_in_short(error)})"
         return f"{type(self).__name__}({self.name!r}, {about}{self._few_shown(rows, more) if rows else ''})"
 

@@ -103,7 +103,7 @@ def live(stored: Any, now: float) -> Any:
 
 def stored_options(options: Options) -> Options:
     """Return the options of the store behind a cache that is made with `options`."""
-    Expiry(options.ttl, options.max_idle)
+    Expiry(options.ttl, options.max_idle)  # Made for its checks.
     inner = options.value_type
     return options if inner is None else replace(options, value_type=Expiring[inner])  # type: ignore[valid-type]
 
@@ -180,13 +180,13 @@ class ExpiringStore:
         now = self._clock()
         found = self._store.get_many(keys)
         met = [key for key, stored in zip(keys, found, strict=True) if self._after_use(stored, now) is not UNCHANGED]
-        if met:
+        if met:  # Most look-ups record no use, and commit nothing.
             self._record_uses([*dict.fromkeys(map(canonical, met))])
         return [live(stored, now) for stored in found]
 
     def _record_uses(self, keys: list[Any]) -> None:
         def change(found: list[Any]) -> list[Any]:
-            now = self._clock()
+            now = self._clock()  # The store calls this again after a conflict, when some time has passed.
             return [self._after_use(stored, now) for stored in found]
 
         self._store.update(keys, change)
@@ -227,6 +227,7 @@ class ExpiringStore:
         now = self._clock()
 
         def change(found: list[Any]) -> list[Any]:
+            # Others may have changed or removed the entry since it was read.
             return [None if stored is not None and live(stored, now) is None else UNCHANGED for stored in found]
 
         removed = self._store.update(keys, change)
@@ -306,6 +307,7 @@ class ExpiringStore:
 def _unwrapped(event: JournalEvent) -> JournalEvent:
     """Return an event of a store as one of the cache: an expired value is invisible when it is replaced."""
     old, new = event.old_value, event.new_value
+    # A use changes the deadline alone.
     if old is not None and new is not None and old.written == new.written and old.deadline < new.deadline:
         return UseEvent(*event._replace(old_value=old.value, new_value=new.value))
     if new is None:

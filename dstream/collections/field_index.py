@@ -63,7 +63,7 @@ class FieldIndex:
         try:
             value = value_at(self._path, entry)
             hash(value)
-        except Exception:
+        except Exception:  # A property of the user's may raise anything.
             value = _UNKNOWN
         if not _is_plain(type(value)):  # type: ignore[arg-type]
             self._loose.add(key)
@@ -139,7 +139,7 @@ class FieldIndex:
             else:
                 self._order.extend(new)
                 self._order.sort()
-        except TypeError:
+        except TypeError:  # Values of several types have no order, such as 1 and 'a'.
             self._order = None
         return self._order
 

@@ -95,6 +95,7 @@ class Indexes:
         self._forms.clear()
         for index in self._by_path.values():
             index.clear()
+        # Read before the entries, so that no event between the two is missed.
         since = self._store.journal_end()
         for split in self._store.splits(PIECES):
             for key, value in split.read():

@@ -59,6 +59,7 @@ def assigned(view: ListView, chosen: slice, items: list[Any]) -> Splice | None:
     """
     if chosen.step is None or operator.index(chosen.step) == 1:
         start, stop, _ = chosen.indices(view.size)
+        # As in a list: a slice that ends before its start is empty, and is replaced at its start.
         return Splice(start, max(start, stop), items)
     start, stop, step = _stretch(view, chosen)
     size = len(range(start, stop, abs(step)))
@@ -74,6 +75,7 @@ def deleted(view: ListView, chosen: slice) -> Splice | None:
     start, stop, step = _stretch(view, chosen)
     if start == stop:
         return None
+    # Without gaps nothing of the stretch remains, so that it need not be read.
     stretch = view.read(start, stop) if abs(step) > 1 else []
     del stretch[::step]
     return Splice(start, stop, stretch)
@@ -205,6 +207,7 @@ class IStreamList(Collection[ListStore], MutableSequence[T]):
             return NotImplemented
         if other is self:
             return True
+        # Others may change the size after it is compared. None is an item, and cannot fill the shorter side.
         return self.size() == len(other) and all(same(*pair) for pair in zip_longest(self, other, fillvalue=_MISSING))
 
     __hash__ = None  # type: ignore[assignment]  # As for a list.
@@ -229,6 +232,7 @@ class IStreamList(Collection[ListStore], MutableSequence[T]):
             place = _fitting(whole(index))
             self._edit(lambda view: _replaced(view, place, value))
         elif value is self:
+            # The items of the state that is changed: a copy made before could be of an older one.
             self._edit(lambda view: (assigned(view, index, view.read(0, view.size)), None))
         else:
             items = _listed(value, index)
@@ -360,6 +364,7 @@ class IStreamList(Collection[ListStore], MutableSequence[T]):
         match arguments:
             case (items,):
                 items = iter(items)
+                # Without items there is no commit.
                 first = list(islice(items, 1))
                 if first:
                     self.store.extend(chain(first, items))
@@ -408,6 +413,7 @@ class IStreamList(Collection[ListStore], MutableSequence[T]):
 
         def edit(view: ListView) -> Splice | None:
             splice, outcome = change(view)
+            # The store calls this again after a conflict, and the last call counts.
             result[:] = [outcome]
             return splice
 

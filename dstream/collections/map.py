@@ -392,7 +392,7 @@ class IStreamMap(ChangingMap[K, V]):
             left = threading.TIMEOUT_MAX if timeout is None else changed + timeout - time.monotonic()
             if left <= 0:
                 return
-            time.sleep(min(every, left, threading.TIMEOUT_MAX))
+            time.sleep(min(every, left, threading.TIMEOUT_MAX))  # `sleep` raises an OverflowError for longer times.
 
     def _refuse_without_journal(self) -> None:
         if not self.options.journal:

@@ -192,6 +192,7 @@ class ReadMap(Collection[MapStore], Mapping[K, V]):
     def _equals_stored(self, other: ReadMap[Any, Any]) -> bool:
         if self.size() != other.size():
             return False
+        # In chunks, since neither map need fit into memory.
         return all(self._is_within(other.get_all(dict(chunk)), chunk) for chunk in chunked(self._pairs(), CHUNK))
 
     def _is_within(self, theirs: Mapping[Any, Any], entries: Iterable[tuple[Any, Any]] | None = None) -> bool:
@@ -268,4 +269,5 @@ def _canonical_keys(mapping: Mapping[Any, Any]) -> dict[Any, Any] | None:
             known[canonical(key)] = value
         except UnstableKeyError:
             return None
+    # Keys that are one key here, such as two NaN, are in no map together.
     return known if len(known) == len(mapping) else None

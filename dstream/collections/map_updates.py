@@ -315,7 +315,7 @@ class ChangingMap(ReadMap[K, V], MutableMapping[K, V]):
         Raises:
             KeyError: the map is empty.
         """
-        key = None
+        key = None  # None is no key, so that it marks an empty map.
         for key in self:
             value = self.remove(key)
             if value is not None:

@@ -174,9 +174,11 @@ class IStreamQueue(NoTable, Generic[T]):
 
     def put_all(self, items: Iterable[T]) -> None:
         """Put items at the end, next to each other, all in one commit."""
+        # In tuples, since an item may be None and a value of a map may not.
         new = [(item,) for item in items]
         is_put = not new
         while not is_put:
+            # Others may put items before the commit; then this changes nothing and is tried again.
             first = self._state().tail
             numbers = range(first, first + len(new) + _AHEAD)
             is_put = bool(self._change(numbers, _end_of, lambda state, _: state.put(len(new)), new))
@@ -265,6 +267,7 @@ class IStreamQueue(NoTable, Generic[T]):
         limit = math.inf if timeout is None else _seconds(timeout, "timeout", least=0)
         end, pause = time.monotonic() + limit, _FIRST_PAUSE
         while True:
+            # Read before the commit, so that nothing is written for an empty queue.
             number = self._state().waiting(self._clock())
             if number is None:
                 left = end - time.monotonic()
@@ -285,6 +288,7 @@ class IStreamQueue(NoTable, Generic[T]):
 
     def _give_back(self, number: int, token: str, error: BaseException) -> None:
         try:
+            # A lease that is over, so that the item is the next one.
             self._end(number, token, lambda state, number: state.leased(number, Lease(0.0, token)), UNCHANGED)
         except DStreamError as failed:  # What failed in the block matters more, and the lease has an end.
             error.add_note(f"queue {self.name!r} gets the item back at the end of its lease, for now: {failed}")
@@ -307,6 +311,7 @@ class IStreamQueue(NoTable, Generic[T]):
 
         def changed(old: list[Any]) -> list[Any]:
             nonlocal found
+            # The store calls this again after a conflict.
             state, found = QueueState.of(old[0]), None
             number = choose(state)
             new: list[Any] = [UNCHANGED] * len(old)

@@ -133,7 +133,7 @@ class IStreamSet(Collection[MapStore], MutableSet[T]):
         Raises:
             KeyError: the set is empty.
         """
-        while not self.is_empty():
+        while not self.is_empty():  # Others may remove all the items that one walk sees.
             for item in self:
                 if self._taken(item):
                     return item

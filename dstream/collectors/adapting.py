@@ -226,6 +226,7 @@ def _element_batches(
                     elements, ends, opened = [], [], []
                 elements += few
         except StopIteration as error:
+            # In a generator Python would make a RuntimeError of it, which names no item (PEP 479).
             failed = stopped(getattr(fn, "__qualname__", type(fn).__qualname__))
             failed_on(failed, item)
             raise failed from error

@@ -173,6 +173,7 @@ def _functions(
 ) -> Iterator[tuple[str, Callable[..., Any]]]:
     """Yield the functions that take items: those before another collector, and those that this one reports."""
     code = cast(Any, factory).__code__
+    # Arguments beyond the parameters are those of `*args`, which has one name for all.
     names = (*code.co_varnames[: code.co_argcount], *[""] * len(args))
     is_behind = False  # What stands behind a collector takes its result.
     for name, value in (*zip(names, args, strict=False), *kwargs.items()):

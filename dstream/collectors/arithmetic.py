@@ -110,7 +110,7 @@ def exact_numbers(factory: str) -> Numbers:
 
 
 def _as_float(value: Any) -> float:
-    if isinstance(value, str | bytes | bytearray):
+    if isinstance(value, str | bytes | bytearray):  # `float` would read a number out of a string.
         raise TypeError("text is not a number")
     if _is_complex(value):
         raise TypeError("not real")  # One of NumPy's would lose its imaginary part.

@@ -97,6 +97,7 @@ def _append_known(groups: dict[Any, Any], keys: list[Any], values: list[Any]) ->
         lists: list[Any] = list(map(groups.get, keys))
     except Exception:  # A key has no hash, or one that fails, which the check of the keys says in our words.
         return False
+    # Each list has an item, so that only a missing one is false.
     if not all(lists):
         return False
     for values_of_key, value in zip(lists, values, strict=True):

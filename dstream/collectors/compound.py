@@ -152,6 +152,7 @@ def _accumulate_all_each(parts: Parts, containers: list[Any], items: Iterable[An
 
 def combine_each(parts: Parts, left: list[Any], right: list[Any]) -> None:
     """Combine the containers of each collector."""
+    # In place: a combiner that returns None has changed its left side.
     left[:] = [part.combined(mine, theirs) for part, mine, theirs in zip(parts, left, right, strict=True)]
 
 
@@ -226,7 +227,7 @@ def _without(items: list[Any], others: list[Any]) -> list[Any] | None:
             taken[key] -= 1
         else:
             left.append(item)
-    for key in +taken:
+    for key in +taken:  # `+` leaves out the keys whose count is 0.
         raise _missing(key)
     return left
 

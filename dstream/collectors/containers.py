@@ -272,6 +272,7 @@ def _add_pieces(
 ) -> list[str]:
     """Add one piece for each batch, so that few objects travel."""
     kept = (_kept(factory, keep, batch) for batch in batches(items))
+    # A batch without strings must not add a delimiter.
     pieces.extend(delimiter.join(piece) for piece in kept if piece)
     return pieces
 

@@ -164,6 +164,7 @@ def _fold_each(
             given(error, f"when op was given {shown(groups[key])} and {shown(value)}")
             failed_on(error, item)
             raise
+    # Once for all: each result of an async operator is a coroutine.
     refuse_awaitable(folded)
 
 

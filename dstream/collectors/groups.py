@@ -232,9 +232,11 @@ def count_batch(keys: Keys, groups: Counter[Any], given: list[Any], batch: Seque
     except Exception:  # A key has no hash, or one that fails, which the check says in our words.
         _all_checked(keys, given, batch)
         raise
+    # New keys are the last ones of a dictionary.
     added = list(islice(reversed(groups), len(groups) - known))
     if keys.are_checked(added):
         return
+    # Some were counted under keys that are not canonical: all are subtracted, and counted once more.
     groups.subtract(given)
     for key in added:
         del groups[key]
@@ -253,6 +255,7 @@ def combine_groups(downstream: Downstream, left: Groups, right: Groups) -> Group
 def with_canonical_keys(groups: Groups) -> Groups:
     """Return the groups by keys that a dict finds again: a NaN that went through pickle is another object."""
     found = type(groups)()
+    # `Counter.update` would add up the counts.
     dict.update(found, zip(canonical_all(list(groups)), groups.values(), strict=True))
     return found
 

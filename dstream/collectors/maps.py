@@ -230,12 +230,14 @@ class _Rules:
 
     def add_entries(self, entries: dict[Any, Entry], keys: list[Any], later: list[Entry]) -> None:
         fresh = dict(zip(keys, later, strict=True))
+        # No key occurs twice, so that nothing is merged.
         if len(fresh) == len(keys) and entries.keys().isdisjoint(fresh):
             entries.update(fresh)
             return
         joined: Entry = ()
         for key, entry in zip(keys, later, strict=True):
             entries[key] = (joined := self.joined(entries[key], entry)) if key in entries else entry
+        # Once for all: each result of an async `merge` is a coroutine.
         refuse_awaitable(joined)
 
     def combine(self, left: dict[Any, Entry], right: dict[Any, Entry]) -> None:

@@ -194,6 +194,7 @@ class _Runs:
         import tempfile  # Few need a file: with what it loads it takes 3 ms.
 
         self._file = tempfile.TemporaryFile(prefix="dstream-")  # noqa: SIM115 - it lives as long as the numbers
+        # Python warns of a file that nothing has closed.
         weakref.finalize(self, self._file.close)
         self._sizes: list[int] = []
 
@@ -210,7 +211,7 @@ class _Runs:
             self._file.seek(place)
             yield self._file.read(size)
             place += size
-        self._file.seek(0, 2)
+        self._file.seek(0, 2)  # The next run is appended.
 
     def merged(self) -> _Merged:
         """Return all numbers by their ranks."""
@@ -258,6 +259,7 @@ _HIGHEST = 2**63
 def _place(number: float) -> int:
     """Return the number of a double among all doubles in their order."""
     place: int = _INT.unpack(_DOUBLE.pack(number))[0]
+    # The bits of negative doubles ascend, as ints, where the doubles descend.
     return place if place >= 0 else -(place + _HIGHEST)
 
 

@@ -129,7 +129,7 @@ class _NoKey:
     """Stands for the key of an item that came from another process."""
 
     def __reduce__(self) -> str:
-        return "_NO_KEY"
+        return "_NO_KEY"  # Pickled as a global, so that `is` holds in every process.
 
 
 _NO_KEY = _NoKey()
@@ -222,12 +222,13 @@ def _leading(n: int, key: Key, descending: bool) -> Collector[Any, Any, Any]:
 
 def _lead_one(n: int, key: Key, descending: bool, leading: Ranked, item: Any) -> None:
     leading += _sendable([(item if key is None else key(item), item)])
+    # Not at each item, so that many share the cost of a sort.
     if len(leading) > 2 * n + 64:
         _prune(n, key, descending, leading)
 
 
 def _lead_all(n: int, key: Key, descending: bool, leading: Ranked, items: Iterable[Any]) -> Ranked:
-    _prune(n, key, descending, leading)
+    _prune(n, key, descending, leading)  # `_challengers` needs the leading items in order.
     for batch in batches(items):
         ranks = applied(key, batch)
         leading.extend(_challengers(n, descending, leading, ranks, batch))

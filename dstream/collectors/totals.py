@@ -38,6 +38,7 @@ class DecimalSum:
         """Add numbers."""
         total = self._added(numbers)
         if total is not None and not total.is_finite():
+            # `float` of a signaling NaN raises a ValueError.
             self._specials().add_all(
                 float("nan" if each.is_nan() else each) for each in numbers if not each.is_finite()
             )
@@ -283,6 +284,7 @@ class Total(Batched[Number]):
     def of_ints_alone(self) -> tuple[int, int] | None:
         """Return the count and the sum if there are no other numbers than ints."""
         self.settle()
+        # Complex numbers are counted among the floats, too.
         others = self._fraction_count or self._decimal_count or self._ratio_count
         return None if others else (self._count, self._whole)
 
@@ -313,6 +315,7 @@ class Total(Batched[Number]):
 def _exact_floats(whole: int) -> Iterator[float]:
     """Give floats whose exact sum is `whole`."""
     while whole:
+        # A float has 53 bits, so that a large int needs several.
         part = float(whole)
         yield part
         whole -= int(part)
@@ -436,6 +439,7 @@ class Summary(Batched[int | float]):
     def of_doubles(self) -> DoubleSummaryStatistics:
         """Return the statistics of all the numbers, as floats."""
         self.settle()
+        # Floats that add up to the sum are no numbers of their own: count, least and greatest are replaced.
         result = DoubleSummaryStatistics().accept_all(_exact_floats(self._ints.sum))
         result.count = self._ints.count
         result.min = None if self._ints.min is None else float(self._ints.min)

@@ -48,6 +48,7 @@ def refusal(file: Path, force: bool) -> str | None:
 
 def export_to(file: Path, collection: ExportableCollection) -> int:
     """Write a collection into `file`, which appears when it is complete; return how many entries or items."""
+    # In the same folder, since `os.replace` works inside of one filesystem alone.
     unfinished = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         count = _WRITERS[file.suffix.lower()](unfinished, collection)

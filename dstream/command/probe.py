@@ -53,6 +53,7 @@ class Probe:
     def __init__(self, name: str) -> None:
         self._name = name
         self._is_ended = False
+        # An empty entry is the current folder, whose modules may hide others.
         path = os.pathsep.join(os.path.abspath(entry) for entry in sys.path if entry)
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "dstream.command.probe", name],
@@ -61,7 +62,7 @@ class Probe:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            start_new_session=True,
+            start_new_session=True,  # A group of processes, which ends as a whole with the JVM in it.
         )
 
     def findings(self, seconds: float) -> list[Finding]:
@@ -73,6 +74,7 @@ class Probe:
         finally:
             self.end()
         if self._process.returncode == 0 and said:
+            # Libraries may print lines of their own before.
             return [Finding(*each) for each in json.loads(said.splitlines()[-1])]
         last = (complaint.strip().splitlines() or ["it said nothing"])[-1]
         return [Finding(self._name, "not ok", f"the check ended unexpectedly: {without_secrets(last)}")]
@@ -189,4 +191,4 @@ def _found(name: str) -> list[Any]:
 
 if __name__ == "__main__":
     print(json.dumps(_found(sys.argv[1])), flush=True)
-    os._exit(0)
+    os._exit(0)  # Without the exit handlers, which wait for the JVM.

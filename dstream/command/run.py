@@ -72,6 +72,7 @@ def compiled(script: str) -> CodeType:
     except OSError as error:
         fail(f"the script {script} cannot be read: {error.strerror}", code=2)
     try:
+        # The `__future__` imports of this module must not apply to the script.
         return compile(text, os.path.abspath(script), "exec", dont_inherit=True)
     except (SyntaxError, ValueError) as error:
         sys.excepthook(type(error), error.with_traceback(None), None)

@@ -65,7 +65,7 @@ def _complete_and_remember(namespace: dict[str, Any]) -> None:
     is_libedit = "libedit" in (readline.__doc__ or "")
     readline.parse_and_bind("bind ^I rl_complete" if is_libedit else "tab: complete")
     history = _history()
-    with suppress(OSError):
+    with suppress(OSError):  # There is no history before the first time.
         readline.read_history_file(history)
     readline.set_history_length(_REMEMBERED)
     atexit.register(_remember, history)

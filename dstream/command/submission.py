@@ -89,6 +89,7 @@ def _given(**options: str | None) -> list[tuple[str, str]]:
 def _detach(command: Sequence[str], called: str, log: Path, storage: str | None) -> None:
     """Start a process that does not end with this terminal, and wait until its job can be found."""
     with connected("local", storage=storage) as context:
+        # An earlier driver may have written into the same log.
         known = {job.driver.token for job in _jobs_of(log, context)}
         null: Any = subprocess.DEVNULL
         # It is to outlive this process.
@@ -142,6 +143,7 @@ class _Supervisor:
                 began = time.monotonic()
                 code = self._run_once(log)
                 if self._is_asked_to_end.is_set() or not self._is_wanted_again(code):
+                    # A shell reports a process that a signal has ended by the same code.
                     return code if code >= 0 else 128 - code
                 pause = _FIRST_PAUSE if time.monotonic() - began > _LONG_RUN else pause
                 log.write(f"dstream submit: the driver {_how(code)}; started again in {pause:.0f} s\n".encode())
@@ -194,6 +196,7 @@ def _how(code: int) -> str:
 def _appending(path: Path) -> BinaryIO:
     """Open the log, which only this user may read: the output of a script may be secret."""
     try:
+        # Unbuffered, since the driver writes into the same file.
         return open(path, "ab", buffering=0, opener=lambda name, flags: os.open(name, flags, 0o600))
     except OSError as error:
         fail(f"the log {path} cannot be written: {error.strerror}")
@@ -224,5 +227,5 @@ class _Follower:
     def __exit__(self, *exc_info: object) -> None:
         self._has_ended.set()
         self._thread.join()
-        self._copy()
+        self._copy()  # The driver may have written since the last look.
         self._file.close()

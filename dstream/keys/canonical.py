@@ -201,6 +201,7 @@ def _canonical_tuple(key: Any, kind: type) -> Any:
     parts = tuple(map(canonical, key))
     if all(map(operator.is_, key, parts)):
         return key
+    # Not `kind(*parts)`: a named tuple may take other arguments. A member of an enum cannot be made again.
     return parts if issubclass(kind, enum.Enum) else tuple.__new__(kind, parts)  # type: ignore[type-var]
 
 
@@ -217,7 +218,7 @@ def _canonical_dataclass(key: Any, kind: type) -> Any:
         return key
     clone = copy.copy(key)
     for name, value in changed.items():
-        object.__setattr__(clone, name, value)
+        object.__setattr__(clone, name, value)  # A frozen dataclass refuses `setattr`.
     return clone
 
 

@@ -118,6 +118,7 @@ def _stand_in_of_whole(key: Any, kind: Any) -> Any:
         own = stored_name(key)
         return (key.__module__, key.__qualname__) if own is None else ("dstream", own)
     if isinstance(key, range):
+        # As CPython hashes a range, without the None of a short one: on Python 3.11 `hash(None)` is an address.
         shape = (len(key), key.start, key.step) if key else (0,)
         return shape[:2] if len(key) == 1 else shape
     if isinstance(key, enum.Enum) and kind.__hash__ is enum.Enum.__hash__:
@@ -182,6 +183,7 @@ def are_canonical(keys: list[Any], kinds: Set[type] | None = None) -> bool:
 
 def stable_hashes(keys: list[Any]) -> list[int]:
     """Return `stable_hash` of each canonical key."""
+    # Not strict, since the spreaders repeat without an end.
     return list(map(hash, zip(_stand_ins(keys), *map(repeat, SPREADERS), strict=False)))
 
 
@@ -257,6 +259,7 @@ def shard_numbers(keys: Sequence[Any], shards: int) -> list[int]:
 def _all_unseeded(keys: Sequence[Any]) -> Sequence[Any]:
     kinds = set(map(type, keys))
     if kinds == {str}:
+        # A string may contain half of a surrogate pair, such as one decoded with `surrogateescape`.
         return [crc32(key.encode("utf-8", "surrogatepass")) for key in keys]
     return keys if kinds == {int} else list(map(_unseeded, keys))
 
@@ -291,7 +294,7 @@ def _of_another_class(key: Any) -> Any:
 
 def _of_datetime(key: datetime.datetime) -> Any:
     if key.utcoffset() is not None:
-        return key - _EPOCH
+        return key - _EPOCH  # Equal instants in two time zones are equal keys.
     return key.toordinal(), key.hour, key.minute, key.second, key.microsecond
 
 

@@ -40,7 +40,7 @@ def make(archive: ClassArchive) -> None:
     Raises:
         OSError: the folder cannot be written to.
     """
-    os.umask(0o077)
+    os.umask(0o077)  # Java makes the file, with the permissions that this leaves.
     archive.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     with _turn(archive.folder) as is_mine:
         if not is_mine or not archive.is_wanted():
@@ -55,6 +55,7 @@ def make(archive: ClassArchive) -> None:
             if is_made:
                 _publish(archive, unfinished)
             else:
+                # `is_wanted` finds it, so that not every program tries again.
                 (archive.folder / f"{archive.key}.failed").touch()
                 unfinished.unlink(missing_ok=True)
 

@@ -68,8 +68,9 @@ def _path_of(argument: Any) -> str:
 def _nearest() -> str | None:
     try:
         folder = os.getcwd()
-    except FileNotFoundError:
+    except FileNotFoundError:  # The working directory may have been removed.
         return None
+    # A link that leads nowhere is an error, and the search must not pass it.
     while not os.path.lexists(path := os.path.join(folder, _NAME)):
         if folder == (folder := os.path.dirname(folder)):
             return None
@@ -82,6 +83,7 @@ def _read(path: str, *, is_named: bool) -> ConfigurationFile | None:
     try:
         with open(path, encoding="utf-8") as file:
             if not is_named:
+                # The state of the open file, since another one may replace it; and that of a link to it.
                 _check_owner(path, os.fstat(file.fileno()), os.lstat(path))
             text = file.read()
         return ConfigurationFile(path, text, tomllib.loads(text))
@@ -229,6 +231,7 @@ def _meant(name: str) -> str:
 
 def local_folder(storage: str) -> str | None:
     """Return the folder that a storage names by its path, or None if it is named by a URL."""
+    # A path with a colon begins with a dot or a slash.
     if ":" in storage and not storage.startswith((".", "/")):
         return None
     return os.path.expanduser(storage)
@@ -315,7 +318,7 @@ def _flat(table: Mapping[Any, Any], before: str = "") -> Iterator[tuple[str, Any
 def _spark_text(place: str, value: Any) -> str:
     if not isinstance(value, str | int | float):
         raise TypeError(f"{place} must be a text, a number or true or false, not {shown(value)}")
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    return str(value).lower() if isinstance(value, bool) else str(value)  # Spark reads `true`, and not `True`.
 
 
 _KEYS = {

@@ -255,7 +255,7 @@ def set_default_context(context: Context | None) -> None:
 
 def _local_starter(chosen: Configuration, caches: Caches) -> Callable[[], Engine]:
     def start() -> Engine:
-        from dstream.engine.calls import Progress
+        from dstream.engine.calls import Progress  # here: a program may end without a run
         from dstream.engine.local import LocalEngine
 
         return LocalEngine(chosen["worker_memory"], Progress(chosen["progress"]), caches, chosen["broadcast_limit"])
@@ -296,6 +296,7 @@ def _started_beside(start: Callable[[], Any], master: str | None) -> Callable[[]
 def _is_at_a_prompt() -> bool:
     """Return whether code runs at a prompt of Python or IPython, or in a notebook."""
     module = sys.modules.get("IPython")
+    # Python sets `sys.ps1` at a prompt alone.
     return hasattr(sys, "ps1") or (module is not None and module.get_ipython() is not None)
 
 

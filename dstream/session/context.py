@@ -627,6 +627,7 @@ class Context:
 
     def _end(self, *, is_interrupted: bool) -> None:
         try:
+            # First, since jobs use the storage and the engine until they end.
             if self._jobs is not None:
                 self._jobs.close(is_interrupted=is_interrupted)
         finally:
@@ -652,6 +653,7 @@ class Context:
         from dstream.jobs.registry import Jobs  # here: few programs submit jobs
 
         with self._lock:
+            # The threads of the jobs are not in a forked process.
             if self._jobs is None or self._jobs.is_elsewhere:
                 self._jobs = Jobs(self, storage.records, storage.load_pickle, of_all=self._of_all_jobs)
             return self._jobs

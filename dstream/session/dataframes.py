@@ -15,6 +15,7 @@ __all__ = ["from_df_label", "is_table_here", "items_of_columns", "table_node", "
 
 def is_table_here(df: object) -> bool:
     """Return whether this process holds a table: one of pandas, or an object with columns of Arrow."""
+    # A method that DataFrames of Spark have; their class would have to be imported.
     if hasattr(df, "mapInArrow"):
         return False
     return hasattr(df, "__arrow_c_stream__") or (hasattr(df, "itertuples") and hasattr(df, "columns"))

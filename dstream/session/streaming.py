@@ -67,6 +67,7 @@ class StreamingFrame(Generic[T]):
         def take(query: str, rows: Stream[T], number: int) -> None:
             made = steps(rows)
             with explained(made._node, "collect"):
+                # Spark counts batches from 0, and epochs begin at 1.
                 write(self._context, made._node, target, self._context.running_engine, f"query-{query}", number + 1)
 
         return self._started(take, checkpoint, every, until_now)

@@ -44,6 +44,7 @@ class WarmStart(Generic[E]):
         Raises:
             EngineError: this process was forked from the one in which the engine started.
         """
+        # The thread is not in a forked process, which would wait for ever.
         if os.getpid() != self._process:
             raise forked()
         if self._is_given:

@@ -188,6 +188,7 @@ def refuse_no_iterable(value: object) -> None:
         if isinstance(value, (Source, OpenedLater)):
             raise TypeError(f"a {kind_of(value)} is a source, not an iterable: ctx.read(...) streams its items")
     gives_columns = hasattr(value, "__arrow_c_stream__") and (
+        # A ChunkedArray of Arrow has the method, too: it has no columns, and iterates over its values.
         hasattr(value, "columns") or not hasattr(value, "__iter__")
     )
     if gives_columns or hasattr(value, "mapInArrow") or (hasattr(value, "itertuples") and hasattr(value, "columns")):

@@ -375,6 +375,7 @@ class BaseStream(Generic[T]):
                 return self._collect(collector, "collect", collector.name or "...")
             case (sink,) if is_sink(sink):
                 with explained(self._node, "collect"):
+                    # Checked before the sink opens its target, which must not change for a plan that cannot run.
                     self._planned(self._node, needs_end=True)
                     runtime = self._runtime or default_runtime()
                     return write(runtime, self._node, sink, runtime.running_engine)
@@ -401,6 +402,7 @@ class BaseStream(Generic[T]):
         size = known_size(self._node)
         if size is None:
             return self._collect(collectors.counting(), "count")
+        # Closed and endless streams are refused, although nothing runs.
         self._planned(self._node, needs_end=True)
         self._engine()  # A closed context is refused here too.
         return size

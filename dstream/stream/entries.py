@@ -267,7 +267,7 @@ class _OnValue:
         self.__qualname__ = shown_function(fn)
 
     def __call__(self, item: Any) -> Any:
-        return as_entry((key_of(item), self.fn(item[1])))
+        return as_entry((key_of(item), self.fn(item[1])))  # `key_of` has checked that the item is a pair.
 
 
 class _IfValue:
@@ -294,7 +294,7 @@ class _EachOfValue:
         self.__qualname__ = shown_function(fn)
 
     def __call__(self, item: Any) -> Iterator[Any]:
-        key = key_of(item)
+        key = key_of(item)  # This checks that the item is a pair.
         for value in _all_of(self.fn(item[1])):
             yield as_entry((key, value))
 

@@ -44,6 +44,7 @@ def other_side(other: Any, call: str) -> BaseStream[Any]:
     """
     if isinstance(other, BaseStream):
         return other
+    # Collections are above this package, and recognized by their method.
     if hasattr(type(other), "stream") and isinstance(other, Mapping | Sequence | AbstractSet):
         collection: Any = other
         streamed: BaseStream[Any] = collection.stream()
@@ -366,6 +367,7 @@ def _tolerance(value: Any) -> Any:
     if value is None:
         return None
     try:
+        # A NaN is no distance, since it is not greater than or equal to itself.
         is_distance = bool(value >= abs(value))
     except Exception:
         raise TypeError(f"tolerance must be a number or a timedelta, not {kind_of(value)}") from None

@@ -128,6 +128,7 @@ def _fold_all_from(
     items = iter(items)
     for first in items:
         _fold_from(identity, accumulator, held, first)
+        # This reads the other items, so that the loop ends.
         held[0] = checked_result(functools.reduce(accumulator, items, held[0]))
     return held
 

@@ -90,6 +90,7 @@ class Lifetime:
         self._is_closed = True
         failures: list[Exception] = []
         for lifetime in self._from_the_source():
+            # Removed first, so that no second `close` runs a handler that fails.
             handler, lifetime._handler = lifetime._handler, None
             if handler is not None:
                 try:
@@ -133,6 +134,7 @@ def write(
     node, sink = ended(node, sink, runtime)
     target = sink.open(runtime)
     job = target.begin(sink.job or name, epoch)
+    # A driver that committed this epoch may have ended before that was recorded.
     if job.is_done:
         return target.result()
     end = writing(node, sink, job.writer)
@@ -142,7 +144,7 @@ def write(
             # A failure there, such as one of a function that merges, names the step as one in a task does.
             with naming(last_step(end)):
                 job.commit(receipts)
-        except BaseException:
+        except BaseException:  # Ctrl-C too must leave the target as it was.
             job.abort()
             raise
     return target.result()

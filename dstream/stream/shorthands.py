@@ -86,6 +86,7 @@ class Shared(BaseStream[T]):
         made = checked_function(fn, "fn")(self)
         if not isinstance(made, BaseStream):
             raise TypeError(f"fn must return a stream, not {kind_of(made)}")
+        # Called for its check: streams of two contexts are refused.
         shared(self._runtime, made._runtime)
         return made
 

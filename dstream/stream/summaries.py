@@ -193,8 +193,10 @@ def edges_between(least: float | None, greatest: float | None, bins: int) -> tup
     if math.isinf(least) or math.isinf(greatest):
         raise ValueError("histogram() found an infinite number, for which no bins are wide enough: give the edges")
     if least == greatest:
+        # The floats around a large number are more than a half apart.
         around = max(0.5, math.ulp(least) * bins)
         least, greatest = max(least - around, -sys.float_info.max), min(greatest + around, sys.float_info.max)
+    # In fractions: the difference of two large floats may be infinite.
     width = (Fraction(greatest) - Fraction(least)) / bins
     edges = tuple(float(Fraction(least) + width * place) for place in range(bins + 1))
     if len(set(edges)) <= bins:

@@ -32,6 +32,7 @@ def exact(value: Any) -> Hashable:
 def _exact(value: Any, around: tuple[int, ...]) -> Hashable:
     kind = type(value)
     if id(value) in around:
+        # By its depth, which is the same for equal values, and not by its `id`.
         return ("contains itself", len(around) - around.index(id(value)))
     inside = (*around, id(value))
     if isinstance(value, float) and value != value:
@@ -68,9 +69,10 @@ def _state(value: Any) -> Iterator[Any]:
     try:
         reduced = value.__reduce_ex__(4)
     except TypeError:
-        yield repr(value)
+        yield repr(value)  # Such as a lock, which shows no state.
         return
     parts = reduced if isinstance(reduced, tuple) else (reduced,)
+    # Items of lists and dicts come as iterators, two of which never are equal.
     yield from (list(part) if isinstance(part, Iterator) else part for part in parts)
 
 

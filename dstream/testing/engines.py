@@ -93,6 +93,7 @@ def _keep_session() -> str | None:
     if _keeper is None and not _spark_runs():
         keeper = connect(MASTER, config=SETTINGS, storage="memory:")
         keeper.running_engine()
+        # Not before it runs, since the next test tries again after a failed start.
         _keeper = keeper
     return None if _keeper is None else MASTER
 
@@ -163,6 +164,7 @@ def _marked(test: Callable[..., Any], partitions: list[int]) -> Any:
     kept = [each for each in signature.parameters.values() if each.name != "ctx"]
     case = inspect.Parameter(_CASE, inspect.Parameter.KEYWORD_ONLY)
     marked: Any = run
+    # pytest finds the fixtures of a test in its signature.
     marked.__signature__ = signature.replace(parameters=[*kept, case])
     cases = [_Case("local", None), *(_Case("spark", count) for count in partitions)]
     return pytest.mark.parametrize(_CASE, cases, ids=str)(marked)

@@ -238,6 +238,7 @@ class _Trial:
         for division in itertools.zip_longest(*ways):
             filled = [way or ways[number][-1] for number, way in enumerate(division)]
             yield filled
+            # Reached if the caller asks for another division, after this one gave no difference.
             self.agreed.append(max((way.count for way in filled), default=1))
 
     def run(self, engine: str, division: list[Partitioning], look: Callable[[Node], None] | None = None) -> _Outcome:

@@ -189,6 +189,7 @@ def _variables(fn: types.FunctionType) -> Iterator[tuple[str, Any]]:
 
 
 def _global_names(code: types.CodeType) -> Iterator[str]:
+    # `co_names` contains the names of attributes, too.
     for step in dis.get_instructions(code):
         if step.opname in {"LOAD_GLOBAL", "LOAD_NAME"}:
             yield step.argval

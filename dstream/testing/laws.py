@@ -166,7 +166,7 @@ def _ways(items: list[Any]) -> Iterator[list[list[Any]]]:
         yield from (_cut(items, cuts) for cuts in every)
         return
     yield from (_cut(items, (cut,)) for cut in inner)
-    chance = random.Random(0)
+    chance = random.Random(0)  # A seed, so that a violation is found again.
     for _ in range(_SOME_WAYS):
         yield _cut(items, sorted(chance.choices(range(len(items) + 1), k=chance.randint(2, 9))))
 

@@ -208,6 +208,7 @@ def _forget_modules() -> None:
     running = {place for each in _in_process.values() for place in each.first + each.last}
     gone = tuple(f"{place}/" for place in _searched - running)
     if gone:
+        # A copy, since other threads import meanwhile.
         for name, module in list(sys.modules.items()):
             if str(getattr(module, "__file__", None) or "").startswith(gone):
                 del sys.modules[name]

@@ -139,6 +139,7 @@ class UseEvent(JournalEvent):
 
 
 if TYPE_CHECKING:
+    # `zip` cannot be subscripted when the program runs (Python 3.11).
     _Zip: TypeAlias = zip[tuple[Any, Any]]
 else:
     _Zip = zip

@@ -133,6 +133,7 @@ def has_plain_fields(kind: type) -> bool:
 @functools.lru_cache(maxsize=1024)
 def _has_plain_fields(kind: Any) -> bool:
     names = field_names(kind)
+    # A metaclass may change how instances are made.
     if type(kind) is not type or not names:
         return False
     held = [inspect.getattr_static(kind, name, None) for name in names]
@@ -142,6 +143,7 @@ def _has_plain_fields(kind: Any) -> bool:
             and kind.__init__ is object.__init__
             and kind.__getattribute__ is tuple.__getattribute__
             and kind.__getitem__ is tuple.__getitem__
+            # The index of a field of a named tuple is seen in its pickled form alone.
             and [type(each) for each in held] == [_FIELD_OF_TUPLE] * len(names)
             and [each.__reduce__()[1][0] for each in held] == list(range(len(names)))
         )
@@ -153,6 +155,7 @@ def _has_plain_fields(kind: Any) -> bool:
         and kind.__new__ is object.__new__
         and kind.__getattribute__ is object.__getattribute__
         and (kind.__setattr__ is object.__setattr__ or vars(kind)["__dataclass_params__"].frozen)
+        # A slot is a data descriptor, too; any other one runs code of its own.
         and not any(hasattr(type(each), "__set__") and type(each) is not MemberDescriptorType for each in held)
     )
 
@@ -183,6 +186,7 @@ class _Pair(NamedTuple):
     first: Any
 
 
+# The class of the fields of a named tuple has no public name.
 _FIELD_OF_TUPLE = type(vars(_Pair)["first"])
 
 

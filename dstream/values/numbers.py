@@ -100,6 +100,7 @@ class ExactSum:
     def _compress(self) -> None:
         try:
             self._parts = _expansion(self._parts)
+        # `math.fsum` raises the first for a sum beyond floats, the second for infinities of both signs.
         except (OverflowError, ValueError):
             self._settle_specials()
 
@@ -239,6 +240,7 @@ class SummaryStatistics(ABC, Generic[N]):
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
             return NotImplemented
+        # A NaN equals a NaN in this comparison, and 1 differs from 1.0.
         return repr(self) == repr(other)
 
     __hash__ = None  # type: ignore[assignment]
@@ -301,6 +303,7 @@ class DoubleSummaryStatistics(SummaryStatistics[float]):
 
     def _accept_chunk(self, chunk: list[float]) -> None:
         super()._accept_chunk(chunk)
+        # A NaN makes the sum NaN, so that other chunks are not searched for one.
         if self._sum.value() != self._sum.value():
             self._widen_by_nan(chunk)
 
@@ -342,6 +345,7 @@ def exact_float(value: Any) -> float:
     """
     if type(value) is float:
         return value
+    # `float` would read a number out of a string.
     if isinstance(value, str | bytes | bytearray) or not (hasattr(value, "__float__") or hasattr(value, "__index__")):
         refuse_awaitable(value)
         raise TypeError(f"a number is needed here, not {type(value).__name__}: {shown(value)}")

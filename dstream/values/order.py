@@ -31,7 +31,7 @@ class _Last:
         return other is not self
 
     def __reduce__(self) -> str:
-        return "_LAST"
+        return "_LAST"  # Pickled as a global, so that `is` holds in every process.
 
 
 _LAST = _Last()

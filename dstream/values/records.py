@@ -88,6 +88,7 @@ class EncodedLines(Sequence[str]):
 
     def _texts(self) -> list[str]:
         if self._lines is None:
+            # Not `splitlines`, which also cuts at characters such as U+2028. Behind the last line is an empty string.
             self._lines = self.data.decode().split("\n")
             self._lines.pop()
         return self._lines

@@ -137,6 +137,7 @@ def _dicts(items: Sequence[Any]) -> Rows:
     if not keys:
         return _one_column(items)
     names = [key if isinstance(key, str) else shown(key) for key in keys]
+    # Keys such as 1 and "1" would have the same name.
     if len(set(names)) < len(names):
         names = [shown(key) for key in keys]
     return Rows(names, [[item.get(key, ABSENT) for key in keys] for item in items])
@@ -336,6 +337,7 @@ def _printed(title: str, table: Table, note: str, width: int) -> str:
         console.print(table)
     console.print(_text(f"({note})"), overflow="fold")
     lines = "".join(f"{line.rstrip()}\n" for line in page.getvalue().splitlines())
+    # A stream of another encoding would raise on characters that it lacks.
     return lines.encode(page.encoding, "backslashreplace").decode(page.encoding)
 
 
@@ -356,7 +358,7 @@ _WIDTH = 100
 def _width() -> int:
     try:
         is_terminal = sys.stdout.isatty()
-    except (AttributeError, ValueError):
+    except (AttributeError, ValueError):  # `sys.stdout` may be None, or closed.
         is_terminal = False
     if not is_terminal:
         return _WIDTH
