@@ -123,7 +123,7 @@ class ImmediateSink(Generic[T]):
         return self
 
     def begin(self, job: str | None, epoch: int = 1) -> PassingJob:
-        """Begin an epoch. Nobody knows whether it ran before."""
+        """Begin an epoch, of which it is unknown whether it ran before."""
         return PassingJob(self.writer, _nothing)
 
     def result(self) -> None:
@@ -203,6 +203,7 @@ class FunctionWriter:
             self._flush(made)
             if self.prepare is not None and made is not _NOTHING_MADE:
                 receipts.append(self._checked(self.prepare(made)))
+        # Only behind `destroy`, so that a task in which it fails has no receipt.
         yield from receipts
 
     def _checked(self, receipt: Any) -> Receipt:
@@ -210,6 +211,7 @@ class FunctionWriter:
         import json  # here: only a sink with `prepare` needs it
 
         with suppress(TypeError, ValueError, RecursionError):
+            # `dumps` also accepts what comes back as another value: a tuple as a list, an int key as a string.
             if json.loads(json.dumps(receipt, allow_nan=False)) == receipt:
                 return cast("Receipt", receipt)
         said = "texts, numbers, lists and dictionaries with texts as keys"
@@ -219,6 +221,7 @@ class FunctionWriter:
         try:
             if (result := self.receive(made, item)) is not None:  # An exception finds the item by this name.
                 refuse_awaitable(result)
+        # Inside of a generator, Python would make a RuntimeError of it that names no function (PEP 479).
         except StopIteration as error:
             raise stopped(shown_function(self.receive)) from error
 
@@ -258,6 +261,7 @@ def checked_encoding(encoding: str) -> str:
     if not isinstance(encoding, str):
         raise TypeError(f"encoding must be a str, not {type(encoding).__name__}")
     codecs.lookup(encoding)
+    # `lookup` also finds codecs that are no encodings of text, such as base64.
     io.TextIOWrapper(io.BytesIO(), encoding=encoding)
     return encoding
 
@@ -308,6 +312,7 @@ class TextLines(UnnamedLines):
             texts = each(self.to_string, items)
             if not {str}.issuperset(map(type, texts)):
                 _refuse(items, texts, lambda text: not isinstance(text, str), _no_text)
+        # One search through all lines costs less than one for each; the item is looked for after a failure.
         made = "\n".join([*texts, ""])
         if "\r" in made or made.count("\n") != len(texts):
             _refuse(items, texts, lambda text: "\n" in text or "\r" in text, _broken)
@@ -356,6 +361,7 @@ def readable(text: str, encoding: str) -> str:
 def _changed(encoding: str) -> frozenset[str]:
     """Return the characters that are written as others, which some encodings of East Asia have."""
     name = codecs.lookup(encoding).name
+    # These change no character, so the usual encodings are not searched through.
     if name.startswith(("utf", "ascii", "iso8859")):
         return frozenset()
     return frozenset(sign for sign in map(chr, range(0x80, 0x10000)) if not _comes_back(sign, name))

@@ -135,7 +135,7 @@ LARGEST_SPLIT = 16 << 20
 
 
 def table_of(frame: Any, kind: Any = None) -> Any:
-    """Return a frame as a `pyarrow.Table`, as it stands now, with times in microseconds.
+    """Return a frame as a `pyarrow.Table` of its present values, with times in microseconds.
 
     Args:
         frame: a table, or a DataFrame.
@@ -181,6 +181,7 @@ def _table_of_pandas(frame: Any, kind: Any) -> Any:
     known = types_of_fields(kind, Layout.TABLES, strict=False) if isinstance(kind, type) else {}
     maps: dict[Any, Any] = {}
     for name, found in known.items():
+        # Where two columns have one name, `frame[name]` is a DataFrame; `table_of` refuses that later.
         column = frame[name] if isinstance(found, MapType) and list(frame.columns).count(name) == 1 else None
         if column is not None and column.dtype == object:
             values = [_without_nan(value) for value in column]
@@ -192,6 +193,7 @@ def _table_of_pandas(frame: Any, kind: Any) -> Any:
 
 
 def _without_nan(value: Any) -> Any:
+    # pandas has NaN where a column of objects has no value.
     return None if isinstance(value, float) and value != value else value
 
 
@@ -201,6 +203,7 @@ def _refuse_objects_with_nanoseconds(frame: Any) -> None:
     Raises:
         TypeError: there is one.
     """
+    # `infer_dtype` looks through a column in C, so that only columns that may hold times are walked in Python.
     from pandas.api.types import infer_dtype
 
     for name in dict.fromkeys(frame.columns):
@@ -270,7 +273,7 @@ class TableRows:
 
     @property
     def has_columns(self) -> bool:
-        """Whether rows may stand in columns."""
+        """Whether rows can be read in columns."""
         return _has_columns(self.table, self.made)
 
     def count_splits(self, parallelism: int) -> int:
@@ -302,7 +305,7 @@ def _has_columns(table: Any, made: TableItems | None) -> bool:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TableSplit:
-    """Some rows of a table. They travel without the rest of the table, of which they are a view.
+    """A slice of a table, which travels without the rest of the table.
 
     Attributes:
         table: the rows.
@@ -350,7 +353,7 @@ class TableSplit:
                 number += len(found[0])
 
     def arrow_rows(self) -> Iterator[ArrowRows | Iterator[Any]] | None:
-        """Give the rows in columns, and the items of those that stand in none; None if a class does more."""
+        """Return the rows in columns, and the items of those that are in none; None if a class does more."""
         return self._blocks() if _has_columns(self.table, self.made) else None
 
     def _blocks(self) -> Iterator[ArrowRows | Iterator[Any]]:
@@ -358,6 +361,7 @@ class TableSplit:
 
         form = None if self.made is None else self.made.form
         before = self.before
+        # No batch goes beyond a chunk, so a table of small chunks would make as many small blocks.
         for batch in self.table.combine_chunks().to_batches(max_chunksize=BLOCK_ROWS):
             columns = _Columns(batch)
             rows = rows_maker(form, batch.schema.names, columns)
@@ -371,6 +375,7 @@ class TableSplit:
     def __reduce__(self) -> tuple[Any, ...]:
         import pyarrow as pa
 
+        # The pickle of a slice has the buffers of the whole table (pyarrow 26), the IPC format only its rows.
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, self.table.schema) as stream:
             stream.write_table(self.table)

@@ -290,7 +290,7 @@ def _iterable(found: Any, fn: Any, label: str) -> Iterable[Any]:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class FunctionSplit(Generic[S, T]):
-    """One part."""
+    """One part of a source that is made of functions."""
 
     label: str
     part: S
@@ -323,6 +323,7 @@ class FunctionStreamSource(NamesOfStreams, Generic[T]):
             raise SourceError(f"{self.label}: {shown_function(fn)} must give offsets by names, not {shown(found)}")
         for name, offset in found.items():
             try:
+                # A job stores offsets as JSON, and one that comes back as another value is another place.
                 is_kept = json.loads(json.dumps(offset)) == offset
             except (TypeError, ValueError):
                 is_kept = False
@@ -340,7 +341,7 @@ class FunctionStreamSource(NamesOfStreams, Generic[T]):
 
 @dataclass(frozen=True, repr=False)
 class TimestampedFunctionStreamSource(FunctionStreamSource[T]):
-    """One whose items have a time."""
+    """A stream source that is made of functions, whose items have a time."""
 
     timestamp: Callable[[T], int | None]
 

@@ -117,6 +117,7 @@ class Items(NamesOfStreams, Generic[T]):
         object.__setattr__(self, "partitions", partition_count(self.partitions))
         if not isinstance(self.iterable, Iterable):
             iter(self.iterable)  # Raises Python's own TypeError, unless __getitem__ makes it iterable.
+        # An iterator whose `__iter__` makes a new one can be read again, and needs no tape.
         if isinstance(self.iterable, Iterator) and iter(self.iterable) is self.iterable:
             object.__setattr__(self, "_tape", _Tape(self.iterable))
 
@@ -138,6 +139,7 @@ class Items(NamesOfStreams, Generic[T]):
             return _chunks(self._tape)
         if not isinstance(self.iterable, Sized):
             return _chunks(_Tape(iter(self.iterable)))
+        # A copy, since the caller may change the iterable while tasks read their splits.
         return cut(list(self.iterable), self.partitions, parallelism)
 
     def count_splits(self, parallelism: int) -> int | None:
@@ -381,7 +383,7 @@ class Iterate(NamesOfStreams, Generic[T]):
         return [IterateSplit(self.seed, self.next, self.has_next)]
 
     def count_items(self) -> float:
-        """Say that nobody knows."""
+        """Return infinity, since the number of items is unknown."""
         return math.inf
 
     def replay(self, item: T) -> T | None:
@@ -412,6 +414,7 @@ class IterateSplit(Generic[T]):
         while self.has_next is None or self.has_next(item):
             yield item
             item = self.next(item)
+            # An async function gives an awaitable each time, so that one look is enough.
             if is_first:
                 refuse_awaitable(item)
                 is_first = False

@@ -100,7 +100,7 @@ def connected(host: str, port: int, label: str) -> socket.socket:
 
 
 class LineReceiver:
-    """Connects when it is first asked, and again after a failure, which is told behind the lines that came before.
+    """A client that connects on its first call, and again after a failure, which is raised behind the lines before it.
 
     Attributes:
         is_over: the server has closed the connection, and all lines were given.
@@ -154,7 +154,9 @@ class LineReceiver:
     def _open(self) -> socket.socket:
         if self._connection is None:
             self._connection = connected(*self._address, self._label)
+            # The driver asks before each epoch, and must not wait for a server that sends nothing.
             self._connection.setblocking(False)
+            # A method of the receiver as the callback would keep the receiver alive.
             weakref.finalize(self, self._connection.close)
         return self._connection
 
@@ -164,6 +166,7 @@ class LineReceiver:
                 data = connection.recv(_BLOCK)
             except BlockingIOError:  # Nothing more has arrived.
                 break
+            # Into the list of the caller, so that a failure does not lose the lines before it.
             lines += self._decoded(data)
             if not data:
                 self.is_over = True
@@ -254,7 +257,7 @@ class DurableLines:
 
     @property
     def identity(self) -> str:
-        """That of the list: one that is made anew has other lines at the same places."""
+        """The identity of the list: one that is made anew has other lines at the same places."""
         return self._store.identity
 
     def begin(self) -> Mapping[str, int]:
@@ -394,6 +397,7 @@ class SocketLines(NamesOfStreams):
         except UnicodeDecodeError as error:
             raise SourceError(f"{self!r}: what comes behind line {given:,} is not {self.encoding}: {error}") from error
         except OSError as error:
+            # A SourceError is an OSError, too, and that of `connected` already says that the server cannot be reached.
             if isinstance(error, SourceError):
                 raise
             cut = f"the connection was cut behind line {given:,}: {error}"
@@ -405,6 +409,7 @@ class SocketLines(NamesOfStreams):
 
     def _connected(self) -> socket.socket:
         connection = connected(self.host, self.port, repr(self))
+        # The time-out for connecting would be one for each read as well, and a server may be silent for long.
         connection.settimeout(None)
         return connection
 
@@ -434,6 +439,7 @@ class LineWriter:
     @staticmethod
     def _connected(host: str, port: int) -> IO[bytes]:
         with connected_to(host, port) as connection:
+            # A server that reads slowly makes the task wait, which is no failure.
             connection.settimeout(None)
             return connection.makefile("wb")  # It keeps the connection open.
 

@@ -1,4 +1,4 @@
-"""Where a stream's result goes: a distributed collection, files, a topic of Kafka, a function of your own.
+"""Reducers: targets of a stream's result, such as collections, files, topics of Kafka, functions of your own.
 
 `stream.collect(reducer)` writes in parallel where the items are, commits once, and returns what was written into. The
 contract stands in `dstream.spi.sink`.

@@ -81,6 +81,7 @@ def to_kafka(
         checked_text(job, "job")
         if guarantee == "at-least-once":
             raise ValueError("job is committed once, which guarantee='at-least-once' does not see to")
+    # With an id, librdkafka also refuses settings that contradict transactions.
     transaction = {"transactional.id": "none"} if guarantee == "exactly-once" else {}
     settings = kafka_settings("to_kafka", config, "Producer", _OURS, {**PRODUCING, **transaction})
     shown_guarantee = "" if guarantee == "exactly-once" else f", guarantee={guarantee!r}"

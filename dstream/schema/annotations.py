@@ -391,7 +391,9 @@ def stored_type(hint: Any, around: tuple[type, ...] = ()) -> ColumnType:
         return _ANYTHING
     origin, arguments = get_origin(hint), get_args(hint)
     record = origin or hint
+    # A class within itself would be a type without an end, and is stored as bytes there.
     if isinstance(record, type) and classes.field_names(record) is not None and record not in around:
+        # A generic class may be named without arguments.
         return _stored_record(record, around, dict(zip(getattr(record, "__parameters__", ()), arguments, strict=False)))
     if hint is not None and not isinstance(hint, typing.TypeVar):
         try:

@@ -56,7 +56,7 @@ class UnreadRow:
 
 
 class UnreadPlace(Exception):
-    """Some rows become no items: the place of the first, and the row."""
+    """The place of the first of some rows that become no items, and the row."""
 
     def __init__(self, place: int, unread: UnreadRow) -> None:
         super().__init__(f"row {place}: {unread.problem}")
@@ -114,8 +114,10 @@ def rows_of_python(batch: Any, *, is_strict: bool) -> Iterator[list[list[Any]] |
     """
     try:
         found = [values_of(column, is_strict=is_strict) for column in in_microseconds(batch).columns]
+    # It says nothing about the values, so no row is to blame.
     except MemoryError:
         raise
+    # Arrow's errors name no row: halves are tried until each bad row is alone.
     except Exception:
         if batch.num_rows == 1:
             yield _unread(batch, is_strict)
@@ -256,6 +258,7 @@ def _way(form: Decoder, kind: Any, may_hold_nulls: Callable[[], bool]) -> _Way |
     if isinstance(form, OptionalDecoder):
         return _way(form.form, kind, may_hold_nulls)
     if isinstance(form, UnionDecoder):
+        # None is a member of the union, so that nulls need no look.
         return _way(form.forms[0], kind, lambda: False) if form.forms[1:] == (ScalarDecoder(type(None)),) else None
     import pyarrow as pa
 

@@ -46,6 +46,7 @@ def exactly_read(schema: bytes) -> Any:
         raise BrokenSchema(str(error)) from error
     _register()
     for each in types:
+        # The specification of Avro has readers ignore a logical type on a type that cannot hold it.
         if _logical(each) in _EXACT and (_logical(each) != _UUID or each["size"] == _UUID_BYTES):
             each["logicalType"] = _PREFIX + each["logicalType"]
     return stored
@@ -161,6 +162,7 @@ def _logical(each: dict[str, Any]) -> tuple[str, Any]:
 
 def _decimal(data: bytes, schema: Any, reader_schema: Any = None) -> decimal.Decimal:
     unscaled = decimal.Decimal(int.from_bytes(data, "big", signed=True))
+    # The default context would round to 28 digits.
     return unscaled.scaleb(-schema.get("scale", 0), _ALL_DIGITS)
 
 

@@ -99,6 +99,7 @@ class Schema:
         self._facts: dict[_Type, _Facts | None] = {}
         try:
             self._of_root = self._facts_of(self._root)
+        # Such a schema has records of any depth, all of which have to be measured.
         except RecursionError:
             self._of_root = _ENDLESS
 
@@ -109,6 +110,7 @@ class Schema:
             return self._named[schema] if schema in self._named else _plain(schema, 0)
         name = schema["type"]
         if name in ("record", "error"):
+            # Named before its fields are looked at, which may be of this type.
             found = self._named[schema["name"]] = _Type("record", 150 + 40 * len(schema["fields"]))
             found.parts += (self._type(each["type"]) for each in schema["fields"])
             return found
@@ -274,6 +276,7 @@ def _long(data: bytes, at: int) -> tuple[int, int]:
 
 def _behind_numbers(data: bytes, at: int, count: int) -> int:
     """Return the place behind so many numbers."""
+    # Each number has a byte at least, so that the count of a torn file is refused without a walk.
     if count > len(data) - at:
         raise EOFError("the block ends within an array")
     for byte in memoryview(data)[at:]:

@@ -74,6 +74,7 @@ def find(name: str) -> type:
     own = own_name(name)
     try:
         found = _imported(name) if own is None else by_name(own)
+    # The module of a class is the user's, and may raise anything when it is imported.
     except Exception as error:
         raise ClassRefusedError(f"the class {name} cannot be found here: {error}") from error
     if not isinstance(found, type):
@@ -101,6 +102,7 @@ def _field_names(kind: Any) -> tuple[str, ...] | None:
         names = getattr(kind, "_fields", None)
         return names if isinstance(names, tuple) and _is_copied_as(kind, tuple) else None
     if is_model(kind):
+        # Whoever has a model has imported pydantic, which others should not pay for.
         model = sys.modules["pydantic"].BaseModel
         return fields.field_names(kind) if kind.__new__ is object.__new__ and _is_copied_as(kind, model) else None
     if is_attrs(kind):
@@ -232,6 +234,7 @@ def _fill_attributes(kind: type, names: tuple[str, ...], parts: Iterable[Any]) -
 def _fill_slots(kind: type, names: tuple[str, ...], parts: Iterable[Any]) -> Any:
     made: Any = object.__new__(kind)
     for name, part in zip(names, parts, strict=True):
+        # A frozen class refuses an assignment.
         object.__setattr__(made, name, part)
     return made
 

@@ -138,6 +138,7 @@ def _values(items: Sequence[Any], wanted: ColumnSelection) -> list[Sequence[Any]
             return list(zip(*items, strict=True))
         return _values_of_fields(items, names)
     if issubclass(kind, dict):
+        # A defaultdict would make a value of each missing key, and keep it.
         return _values_of_dicts(items if kind is dict else list(map(dict, items)), wanted)
     if kind is not tuple:
         raise _refused(items[0], f"{_name(kind)} has no columns: {_MAP}")

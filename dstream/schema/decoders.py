@@ -78,7 +78,7 @@ class DecodeError(ValueError):
 
 
 class Decoder(Protocol):
-    """Makes a value of one that stands in a file."""
+    """The contract of a decoder, which makes a Python value of one in a file."""
 
     @property
     def expected(self) -> str:
@@ -168,7 +168,7 @@ _MISSING: Any = object()
 
 @dataclass(frozen=True)
 class Made:
-    """Makes a value of a text, or of something else that stands for one.
+    """Decoder of a value that a format has as a text, or as another type.
 
     Attributes:
         kind: what is made; formats such as Parquet hold it already.
@@ -190,6 +190,7 @@ class Made:
             raise unfit(self, value)
         try:
             return self.make(value)
+        # What `Decimal` raises is an ArithmeticError and no ValueError.
         except (ValueError, TypeError, ArithmeticError) as error:
             raise unfit(self, value) from error
 
@@ -253,7 +254,7 @@ class UnionDecoder:
 
     @property
     def expected(self) -> str:
-        """All of them."""
+        """The expected types of all forms."""
         return " or ".join(form.expected for form in self.forms)
 
     def made(self, value: Any) -> Any:
@@ -320,7 +321,7 @@ class DictDecoder:
 
 @dataclass(frozen=True)
 class OptionalDecoder:
-    """Says of a key that may be absent that None stands for that, in formats which have a value in every column.
+    """Decoder of a key that may be absent, which is None in formats that have a value in every column.
 
     Attributes:
         form: that of the values, none of which is None.
@@ -383,6 +384,7 @@ class RecordDecoder:
             elif is_required:
                 raise DecodeError("it is missing, and has no default", name)
         try:
+            # Checks of the user's class may raise anything.
             return self.kind(**values)
         except Exception as error:
             raise DecodeError(f"{self.expected} cannot be made of it ({type(error).__name__}: {error})") from error

@@ -145,6 +145,7 @@ def _plain_of_a_subclass(value: Any) -> Any:
         return _record(value, names)
     for scalar in (str, int, float):  # An Enum of these too.
         if isinstance(value, scalar):
+            # `str` of a member of an Enum that is a str, too, would be the name of the member.
             return scalar(value) if not isinstance(value, str) else str.__str__(value)
     if isinstance(value, Enum) and (type(value.value) in _SCALARS or text_form(value.value) is not None):
         return plain(value.value)

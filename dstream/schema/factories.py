@@ -180,6 +180,7 @@ def takes_in_order(kind: Any, names: list[str]) -> bool:
     """Say whether a kind is called with the values of these fields, one after another."""
     try:
         parameters = list(inspect.signature(kind).parameters.values())[: len(names)]
+    # Some classes that are written in C have no signature.
     except (ValueError, TypeError):
         return False
     return [each.name for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD] == names
@@ -271,6 +272,7 @@ def _numbers(kind: type) -> Convert:
 
     def converted(column: Sequence[str]) -> Iterable[Any]:
         joined = "".join(column)
+        # One look at the joined texts costs less than one at each.
         if "_" in joined or "".join(joined.split()) != joined:
             raise ValueError("an underscore or a space")
         return map(kind, column) if kind is int else _finite(list(map(float, column)))
@@ -280,6 +282,7 @@ def _numbers(kind: type) -> Convert:
 
 def _finite(numbers: list[float]) -> list[float]:
     """Refuse infinity, as which float() reads numbers that are too large for it."""
+    # A finite sum has no infinite term, so that the list is rarely searched.
     if not math.isfinite(sum(numbers)) and (math.inf in numbers or -math.inf in numbers):
         raise ValueError("an infinity, or a number that is too large")
     return numbers

@@ -210,6 +210,7 @@ class ClassType(RecordType):
         return _struct(arrays, kind, values)
 
     def from_array(self, array: pa.Array, decode: Decode | None = None) -> list[Any]:
+        # Where no item is present, a class that is not found here is not needed.
         if array.null_count == len(array):
             return [None] * len(array)
         make = self._maker()

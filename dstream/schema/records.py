@@ -235,7 +235,7 @@ TEXTS = Vocabulary(PARSED, Spelled.of, is_nested=False, has_columns=True)
 
 
 def kind_behind(paths: tuple[Any, ...], kind: Any) -> tuple[tuple[Any, ...], Any]:
-    """Return the paths and the kind of a call in which the kind may stand behind the paths without its name."""
+    """Return the paths and the kind of a call in which the kind may follow the paths without its name."""
     if kind is None and len(paths) > 1 and isinstance(paths[-1], type):
         return paths[:-1], paths[-1]
     return paths, kind

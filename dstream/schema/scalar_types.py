@@ -151,6 +151,7 @@ class ScalarType(ColumnType):
 
     def avro(self, name: str) -> Any:
         found = self._trait.avro
+        # With `slots=True` a dataclass is made anew, and `super()` alone knows the class before (CPython 3.11).
         return super(ScalarType, self).avro(name) if found is None else found
 
     def to_json(self) -> Any:
@@ -212,6 +213,7 @@ def _is_unicode(value: str) -> bool:
 
 
 def _is_naive(value: datetime | time) -> bool:
+    # Arrow stores neither a zone nor `fold` of a time of day.
     return value.tzinfo is None and not value.fold
 
 

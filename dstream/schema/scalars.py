@@ -162,6 +162,7 @@ _PATHS: tuple[type, ...] = (Path, type(Path()), PurePath, PurePosixPath, PureWin
 _FORMS = [
     TextForm(str, "a text", "", str, str.__str__),
     TextForm(bool, "true or false", "", _bool, _text_of_bool),
+    # `str` of a member of an Enum, or of a subclass, may be anything.
     TextForm(int, "an int", "12", _int, int.__repr__),
     TextForm(float, "a float", "1.5", _float, float.__repr__),
     TextForm(Decimal, "a number", "1.50", _decimal),

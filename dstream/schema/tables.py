@@ -102,6 +102,7 @@ def _has_nan(column: Any) -> bool:
 def _batch(items: list[Any]) -> pa.RecordBatch:
     import pyarrow as pa
 
+    # Reversed, so that the first item of each kind is the example in an error.
     kinds = {_kind(item): item for item in reversed(items)}
     if len(kinds) > 1:
         (first, one), (second, other) = list(kinds.items())[:2]

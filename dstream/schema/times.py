@@ -77,6 +77,7 @@ def _without_runs(values: Any) -> Any:
     import numpy as np
     import pyarrow as pa
 
+    # A slice has the run ends of the whole array.
     ends = values.run_ends.to_numpy().astype(np.int64) - values.offset
     places = np.searchsorted(ends, np.arange(len(values)), side="right")
     return in_usual_layout(values.values).take(pa.array(places))

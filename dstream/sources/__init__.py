@@ -1,4 +1,4 @@
-"""Where the items of a stream come from.
+"""Sources: the origins of the items of a stream.
 
 Files: `text_files`, `json_lines`, `csv_rows`, `parquet_rows`, `avro_records`, `files`. Systems: `sql_rows`, `kafka`,
 `socket_lines`. What never ends: `watch_files`, `imap_journal`, `sql_changes`. Collections: `imap`, `icache`, `ilist`.

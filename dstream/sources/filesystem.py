@@ -61,6 +61,7 @@ def files(
         >>> [item for split in source.splits(2) for item in split.read()]
         [1, 2, 3]
     """
+    # here: a program that reads no files does not pay for their modules
     from dstream.connectors.files.sources import WholeFiles
     from dstream.filesystem.discovery import path_list
 
@@ -294,6 +295,7 @@ def _has_decimals(form: object) -> bool:
             return True
         if id(each) in seen:
             continue
+        # The object is stored too: an id of one that is gone may be that of another one.
         seen[id(each)] = each
         if isinstance(each, dict):
             waiting += each.values()

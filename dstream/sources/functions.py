@@ -60,6 +60,7 @@ def source_from(
     if not isinstance(ordered, bool):
         raise TypeError(f"ordered must be True or False, not {type(ordered).__name__}")
     _check(splits=splits if callable(splits) else iter, read=read)
+    # A one-shot iterator would be empty in the second run.
     given = splits if callable(splits) else tuple(splits)
     label = _label("source_from", name, *([given] if callable(given) else []), read)
     return FunctionSource(label, given, read, ordered)

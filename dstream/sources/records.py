@@ -195,6 +195,7 @@ def csv_rows(
 
     paths, kind = kind_behind(paths, kind)
     quoting = csv.QUOTE_MINIMAL if quotechar is not None else csv.QUOTE_NONE
+    # Unless it is strict, `csv` takes a quote that nothing closes, and what follows a closing one, for text.
     dialect = {"delimiter": delimiter, "quotechar": quotechar, "quoting": quoting, "strict": True}
     _refuse_mixed(delimiter, quotechar)
     csv.reader([], **dialect)  # type: ignore[arg-type]  # Refuses what is not one character.

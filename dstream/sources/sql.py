@@ -94,6 +94,7 @@ def sql_rows(
     _check_text(query, "query")
     database = database_of(url, "sql_rows", SourceError, shown(query))
     stripped = query.strip().rstrip(";").rstrip()
+    # pandas and Spark take the name of a table, too; a database would answer with a syntax error.
     if not re.search(r"[\s(]", stripped):
         raise ValueError(
             f"query must be a SELECT, and {stripped!r} reads as the name of a table: 'SELECT * FROM {stripped}'"
@@ -150,6 +151,7 @@ _ON_A_LINE = (int, float, decimal.Decimal, datetime.date)
 
 def _border(lower: Any, upper: Any, part: int, count: int) -> Any:
     step = (upper - lower) * part
+    # Whole numbers and durations are divided exactly: a float loses digits beyond 2**53.
     return lower + (step // count if isinstance(step, int | datetime.timedelta) else step / count)
 
 

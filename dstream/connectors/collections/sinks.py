@@ -284,6 +284,7 @@ def _merge_each(of_two: MergeValues, found: dict[Any, Any], keys: list[Any], val
             del found[key]
         else:
             found[key] = value
+    # An async function gives an awaitable each time, so that a look at the last result is enough.
     refuse_awaitable(merged)
 
 
@@ -294,6 +295,7 @@ def _accumulate_one(
 
 
 def _combine(of_two: MergeValues | None, left: dict[Any, Any], right: dict[Any, Any]) -> dict[Any, Any]:
+    # One of them is a Counter, whose values are ints, and the other has other values.
     if type(left) is not type(right):
         left = dict(left)
     if of_two is None:

@@ -167,7 +167,7 @@ class NamedJournal(NamesOfStreams):
 
 
 class TimestampedJournal(NamedJournal):
-    """One that gives events, which have a time."""
+    """A journal of events, which have a time."""
 
     __slots__ = ()
 
@@ -177,7 +177,7 @@ class TimestampedJournal(NamedJournal):
 
 
 class ProjectedJournal(NamedJournal):
-    """One with a projection, whose items do not say the time that their events had."""
+    """A journal with a projection, whose items do not have the time of their events."""
 
     __slots__ = ()
 
@@ -199,7 +199,7 @@ class Journal:
 
     @property
     def identity(self) -> str:
-        """That of the collection: one that is made anew counts its events anew."""
+        """The identity of the collection: one that is made anew counts its events anew."""
         return self.store.identity
 
     def begin(self) -> Mapping[str, int]:
@@ -275,7 +275,7 @@ class RetainedEvents(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class HeldEvents:
-    """Some events, which travel."""
+    """Events of a journal that travel with their split."""
 
     events_held: Sequence[JournalEvent]
 
@@ -286,7 +286,7 @@ class HeldEvents:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class JournalSplit:
-    """Some events of a journal: after `start`, up to `stop`."""
+    """A range of events of a journal: after `start`, up to `stop`."""
 
     kept: RetainedEvents
     named: NamedJournal

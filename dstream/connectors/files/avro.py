@@ -130,6 +130,7 @@ class _RecordsOfFile:
 
     def _counted(self, records: list[Any] | _Unread) -> Iterator[list[Any] | _Unread]:
         yield records
+        # Afterwards, since the reader numbers these records from the one before them.
         self.number += records.count if isinstance(records, _Unread) else len(records)
 
     def _decoded(self, records: Iterable[Any], block: Block, decoder: _Decoder) -> Iterator[Any]:
@@ -236,6 +237,7 @@ class _Decoder:
         self._file.truncate()
         self._file.writelines([_long(block.count), _long(len(block.data)), block.data, self._sync])
         self._file.seek(0)
+        # The reader finds the new block where it stopped; a reader for each block would parse the schema again.
         found = next(self._blocks)
         found.writer_schema = self._checked  # A union is another object than the one that fastavro has parsed.
         return found

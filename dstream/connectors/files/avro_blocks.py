@@ -102,6 +102,7 @@ def blocks(stream: IO[bytes], head: Header, most: int) -> Iterator[Block]:
             data = decompressed(_exactly(stream, size), most)
         yield Block(count, size, data)
         del data
+        # Behind the records: those of a whole block are emitted before the damage that follows it is reported.
         if _exactly(stream, _SYNC) != head.sync:
             raise ValueError("expected sync marker not found")
 
@@ -167,6 +168,7 @@ def _bzip2(data: bytes, most: int) -> bytes | None:
 
 
 def _xz(data: bytes, most: int) -> bytes | None:
+    # The header of an xz stream sets the size of the decoder's dictionary, which may be gigabytes.
     return _of_last_member(lzma.LZMADecompressor(memlimit=XZ_MEMORY), data, most)
 
 
@@ -176,6 +178,7 @@ def _of_decompressor(decompressor: Any, data: bytes, most: int) -> bytes | None:
     Raises:
         EOFError: the compressed bytes end too early.
     """
+    # One byte more tells a block of exactly the limit from a larger one.
     found: bytes = decompressor.decompress(data, most + 1)
     if len(found) > most:
         return None
@@ -214,6 +217,7 @@ def _snappy(data: bytes, most: int) -> bytes | None:
     if size > most:
         return None
     found: bytes = pyarrow.Codec("snappy").decompress(data[:-4], size, asbytes=True)
+    # Avro puts the checksum of the decompressed bytes behind each block of Snappy.
     if zlib.crc32(found) != int.from_bytes(data[-4:], "big"):
         raise ValueError("the checksum of a block does not match its bytes")
     return found
@@ -222,6 +226,7 @@ def _snappy(data: bytes, most: int) -> bytes | None:
 def _lz4(data: bytes, most: int) -> bytes | None:
     import pyarrow
 
+    # fastavro writes blocks by the package lz4, which puts the decompressed size in front.
     size = int.from_bytes(data[:4], "little")
     if size > most:
         return None

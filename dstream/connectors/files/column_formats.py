@@ -96,6 +96,7 @@ class ColumnContent(ABC):
     def _fitting(self, arrays: list[Any]) -> int:
         """Return how many rows fit; of an empty file at least one."""
         count = len(arrays[0])
+        # `nbytes` of a slice counts its own rows, so that no row is copied or encoded to be measured.
         while self._size + _bytes([array[:count] for array in arrays]) > self._limit:
             count //= 2
             if count == 0:
@@ -240,7 +241,7 @@ _GROUP = 16 * 2**20
 
 
 class ParquetContent(ColumnContent):
-    """One file. A group of rows is a row group."""
+    """The contents of one Parquet file. A group of rows is a row group."""
 
     _writer: Any = None
 
@@ -254,6 +255,7 @@ class ParquetContent(ColumnContent):
 
     def write_group(self, rows: Any) -> None:
         """Write a row group."""
+        # pyarrow refuses a size of 0, also for no rows (26).
         self._writer.write_table(rows, row_group_size=max(1, rows.num_rows))
 
     def end(self) -> None:
@@ -354,7 +356,7 @@ _MARKER = b"dstream to_files"
 
 
 class AvroContent(ColumnContent):
-    """One file. Its values pass through Arrow, which refuses those that fastavro would write wrongly."""
+    """The contents of one Avro file, whose values pass through Arrow: it refuses those that fastavro writes wrongly."""
 
     _writer: Any = None
 
@@ -372,6 +374,7 @@ class AvroContent(ColumnContent):
 
     def write_group(self, rows: Any) -> None:
         """Write a record for each row."""
+        # Strictly, since a dictionary would drop all but one of the values of a key that a map has twice.
         for record in rows.to_pylist(maps_as_pydicts="strict"):
             self._writer.write(record)
 

@@ -163,6 +163,7 @@ class RowsOfFile:
     def _with_lines(self, rows: list[list[str]], last: int) -> Iterable[tuple[list[str], int]]:
         """Return the rows that are not done with the number of the last line of each."""
         done = self._lines.done
+        # Each row is one line, so that nothing has to be parsed again to count lines.
         if last - done == len(rows):
             return zip(rows, range(done + 1, last + 1), strict=True)
         again: Any = csv.reader(self._lines.up_to(last), **self._dialect)
@@ -181,6 +182,7 @@ class RowsOfFile:
             raise self._misread(error, self._line_num).error() from error
         if damage := self._lines.damage_up_to(self._line_num):
             raise damage.error()
+        # `csv.reader` has skipped blank lines before the header, which are still in this text.
         header = self._lines.text_up_to(self._line_num).lstrip("\r\n")
         if twice := repeated(row):
             raise self._bad_header(f"the header holds {twice} more than once")

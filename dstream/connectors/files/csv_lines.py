@@ -185,6 +185,7 @@ class CsvInput:
         self._quotes = quotes
         self._dialect = dialect
         self._delimiter = dialect["delimiter"]
+        # If a line that is too long ends the reading, it need not be searched for quotes.
         self._quote = "" if fails else dialect["quotechar"] or ""
         self._most = most
         self._fails = fails
@@ -234,6 +235,7 @@ class CsvInput:
 
     def _check_size(self) -> None:
         most = max(self._most, _CHARACTERS)
+        # The first sum is cheap, but counts lines of these blocks whose rows are done.
         if sum(each.size for each in self._held) <= most or sum(map(len, self.up_to(self._given))) <= most:
             return
         if self.rows:
@@ -252,6 +254,7 @@ class CsvInput:
             number = size = 0
             try:
                 block: list[str] = []
+                # Two characters more, since a line of the largest size may end with "\r\n".
                 for number, line in enumerate(iter(functools.partial(text.readline, self._most + 2), ""), 1):
                     if len(line) > self._most and len(line.rstrip("\r\n")) > self._most:
                         yield block
@@ -318,6 +321,7 @@ class CsvInput:
             end = line.find(quote, start) if quote else -1
             end = len(line) if end < 0 else end
             found += 0 if is_open else line.count(self._delimiter, start, end)
+            # A quote that is written twice in a field closes and opens it, with no delimiter between.
             start, is_open = end + 1, not is_open
         return found >= _FIELDS
 

@@ -132,6 +132,7 @@ def _rows(items: Sequence[Any]) -> Sequence[Any]:
 def _fields(name: str, values: Sequence[Any], items: Sequence[Any]) -> Sequence[str]:
     """Return the fields of a column; quickly, where all values are of one type."""
     kinds = set(map(type, values))
+    # One search through the joined values costs less than one for each.
     if kinds == {str} and all(values) and not _SPECIAL.search("".join(values)):
         return values
     make = _FIELDS.get(kinds.pop()) if len(kinds) == 1 else None

@@ -85,7 +85,7 @@ class DeltaFormat:
 
 
 class DeltaContent(ParquetContent):
-    """One file. A column that has nothing but None so far is left out, which readers take for None."""
+    """The contents of one file, without columns that have nothing but None so far: readers take these for None."""
 
     partitions: tuple[str, ...] = ()
     _left_out: tuple[str, ...] = ()
@@ -138,6 +138,7 @@ def type_in_delta(name: str, form: ColumnType) -> str:
     Raises:
         TypeError: Delta has no such type, or no such name.
     """
+    # here: it imports pyarrow, which only a task that writes needs
     from dstream.delta.checkpoints import delta_field
 
     _check_name(name)
@@ -291,8 +292,10 @@ class DeltaJob:
         columns = common_columns(staged, self.folder, are_open=True)
         if self.is_done:
             return
+        # Before the log names them: what it names has to be on the disk, also if the machine fails.
         self._check_sizes(staged)
         with self.log.place.locked(), writing_to(self.folder.path):
+            # `is_done` reads the log anew, so that each attempt is checked against the commits of other programs.
             while not self.is_done:
                 actions = self._actions(staged, columns)
                 if actions and not self.log.put(actions):
@@ -357,6 +360,7 @@ class DeltaJob:
             live = self.log.adds()
             for name in list(self.folder.seen()):
                 found = _OURS.fullmatch(name)
+                # A commit whose answer was lost may be in the log, and its files are then those of the table.
                 if found and found[1] == self.writer.run and path_in_log(name) not in live:
                     with contextlib.suppress(OSError, SinkError):
                         self.log.place.delete(name)

@@ -44,7 +44,7 @@ NO_LIMIT = 1 << 62
 
 
 class FileFormat(Protocol):
-    """How items become files."""
+    """The contract of a format of output files."""
 
     @property
     def suffix(self) -> str:
@@ -53,7 +53,7 @@ class FileFormat(Protocol):
 
     @property
     def piece(self) -> int:
-        """How many items a content is given at once, at most."""
+        """The most items that a content receives at once."""
         ...
 
     @property
@@ -78,7 +78,7 @@ class FileFormat(Protocol):
 
 
 class JoinedFormat(FileFormat, Protocol):
-    """One whose files several can be made into one."""
+    """The contract of a format whose files can be joined into one."""
 
     def join(self, files: Iterable[IO[bytes]], columns: ColumnTypes, into: IO[bytes]) -> None:
         """Write the items of some files of this format into one, in order.
@@ -222,7 +222,7 @@ class LineFormat:
 
     @property
     def suffix(self) -> str:
-        """Both endings."""
+        """The ending of the format, and that of the compression."""
         return self.ending + (f".{self.compression}" if self.compression else "")
 
     @property
@@ -264,7 +264,7 @@ class LineFormat:
         return codecs.getincrementalencoder(self.encoding)().encode(header)
 
     def _doubled_mark(self, file: IO[bytes]) -> bytes:
-        """Return the mark that stands before one with which the first item begins."""
+        """Return the byte order mark of a file whose first item begins with another one; nothing otherwise."""
         mark = _MARK.encode()
         if not self._is_utf8():
             return b""
@@ -297,6 +297,7 @@ class LineContent:
         Raises:
             UnicodeEncodeError: the encoding has no bytes for a character of a text.
         """
+        # An encoder writes a byte order mark once: items that do not fit must not count as written.
         state = self._encoder.getstate()
         data = self._encoded(items)
         while self._size + len(data) > self._limit and (self._size or len(items) > 1):
@@ -363,4 +364,5 @@ def _plain_item(item: Any) -> Any:
         raise TypeError(str(error)) from error.__cause__
 
 
+# `json.dumps` makes a new encoder in each call that has such an argument (CPython 3.11).
 _ENCODER = json.JSONEncoder(ensure_ascii=False)

@@ -95,7 +95,7 @@ class Damaged(list[str]):
 
 
 class TooLong(Damaged):
-    """One line that has more bytes than a line may have, cut.
+    """A line of more bytes than the bound, cut.
 
     Attributes:
         has_quote: whether the whole line has a quote.
@@ -107,7 +107,7 @@ class TooLong(Damaged):
 
 
 class LineNumbers:
-    """The numbers of the lines of a part in its file, which are counted when somebody wants to know one."""
+    """The numbers of the lines of a part in its file, which are counted when one is needed."""
 
     def __init__(self, part: Part, encoding: str, most: int = MAX_RECORD) -> None:
         self.part = part
@@ -160,7 +160,7 @@ def line_blocks(part: Part, encoding: str, most: int = MAX_RECORD) -> Iterator[l
 
 
 def encoded_blocks(part: Part, encoding: str, most: int = MAX_RECORD) -> Iterator[Sequence[str]]:
-    """Give the same, as bytes where these are ASCII or UTF-8: lines are made of them when somebody asks for one.
+    """Yield the same blocks, as bytes where these are ASCII or UTF-8, of which lines are made on demand.
 
     Raises:
         SourceError: the file cannot be read, or not decoded; the lines before are given first.
@@ -289,6 +289,7 @@ def _whole_file_of_lines(file: File, encoding: str, most: int) -> Iterator[list[
     with opened(file) as stream:
         while True:
             block = stream.read(BLOCK)
+            # A decoder that fails returns nothing of its block: lines before a bad byte are decoded again from here.
             state = decoder.getstate()
             offset += len(block)
             try:
@@ -312,6 +313,8 @@ def _whole_file_of_lines(file: File, encoding: str, most: int) -> Iterator[list[
 
 
 def _short(lines: list[str], file: File, given: int, most: int) -> Iterator[list[str]]:
+    # An unfinished line is within the bound whenever a block is read, so that a line exceeds the bound by one block at
+    # most: that matters for small bounds only.
     place = next((place for place, line in enumerate(lines) if len(line) > most), None) if most < 4 * BLOCK else None
     yield lines[:place]
     if place is not None:

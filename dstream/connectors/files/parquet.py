@@ -99,7 +99,7 @@ def _of_batch(batch: Any, name: str) -> Any:
 
 
 def _of_group(group: RowGroup, whole: _ColumnsOfGroup, start: int, rows: ArrowRows, apart: _Apart) -> ArrowRows:
-    """Return rows whose parts and items say where they stand if they cannot be made, whenever that is."""
+    """Return rows whose parts and items name their place in an error, whenever they are made."""
     parts = {each: partial(_part, group.file.name, whole, each, part) for each, part in rows.parts.items()}
     return replace(rows, parts=parts, items=partial(_items, group.file, group.before + start + 1, rows.items, apart))
 
@@ -150,7 +150,7 @@ class _Large(NamedTuple):
 
 
 class _ColumnsOfGroup:
-    """The columns of a row group, each read when somebody asks for it.
+    """The columns of a row group, each read on first use.
 
     Attributes:
         rows: how many there are.
@@ -334,11 +334,11 @@ class ParquetReader:
 
     @property
     def has_columns(self) -> bool:
-        """Whether rows may stand in columns."""
+        """Whether rows can be read in columns."""
         return are_parts_plain(self.form)
 
     def arrow_rows(self, part: RowGroups, misread: OnMisread) -> Iterator[ArrowRows | Iterator[Any]]:
-        """Give the rows of a file in columns, and the items of row groups that stand in none."""
+        """Yield the rows of a file in columns, and the items of row groups that are not columnar."""
         with opened_parquet(part.file) as parquet:
             names = self._names(parquet.file.schema_arrow.names)
             for each in part.groups:
@@ -353,6 +353,7 @@ class ParquetReader:
         number = part.groups[0].before + 1  # A task reads neighbouring row groups of a file.
         with opened_parquet(part.file) as parquet:
             for batch in batches(parquet, part.groups, self._names(parquet.file.schema_arrow.names)):
+                # Where no field has a column none is read, and the batch still has its number of rows.
                 if not batch.num_columns:
                     yield number, _Rows([], [{} if self.form is None else ()] * batch.num_rows)
                     number += batch.num_rows
@@ -388,7 +389,7 @@ class ParquetReader:
 
 
 class _Rows(NamedTuple):
-    """Some rows of a file: dictionaries if these are the items, and the values of each otherwise."""
+    """Rows of a file: dictionaries if these are the items, and the values of each otherwise."""
 
     names: list[str]
     values: Iterable[Any]

@@ -372,6 +372,7 @@ def publish(
         try:
             folder.begin(publication)
             for name, seen in publication.files:
+                # Here a file that is missing is an error; `_show` passes over it, as one that was moved before a crash.
                 folder.place.move(f"{HIDDEN}/{name}", seen)
             _show(folder, publication)
         except BaseException:
@@ -387,6 +388,7 @@ def _show(folder: FolderState, publication: Publication) -> None:
             folder.place.move(f"{HIDDEN}/{staged}", name)
     folder.place.flush({os.path.dirname(name) for name in ["", *publication.names()]})
     gone = {*publication.removed, *publication.names()}
+    # After the flush: a list that survives a crash of the machine must not name files that do not.
     folder.list_files([*(name for name in folder.listed() if name not in gone), *publication.names()])
     folder.remember(publication)
 
@@ -396,6 +398,7 @@ def _take_back(folder: FolderState, publication: Publication, earlier: list[str]
 
     Elsewhere, and where this fails too, whoever commits next goes on where it stopped.
     """
+    # Once the record has the epoch, the job counts it as committed, and no driver would write its files again.
     if not folder.place.moves_at_once or folder.epoch(publication.record) >= publication.epoch:
         return
     if folder.listed() != earlier:
@@ -419,6 +422,7 @@ def _finish(folder: FolderState) -> None:
 
 def _clear(folder: FolderState, publication: Publication) -> None:
     """Remove the files that a commit replaced, and its journal."""
+    # The list no longer names them, so that a crash between these deletions shows no part of them to readers.
     for name in publication.removed:
         folder.place.delete(name)
         _remove_empty(folder, os.path.dirname(name))
@@ -443,6 +447,7 @@ def sweep(folder: FolderState, runs: set[str]) -> None:
         for name, _ in list(folder.place.entries(HIDDEN)):
             if STAGED.fullmatch(name) and name not in unfinished:
                 with contextlib.suppress(OSError, SinkError):
+                    # Files of other runs may belong to tasks that still write, or to receipts to be committed later.
                     if name.partition("-")[0] in runs or folder.place.age(f"{HIDDEN}/{name}") > _WEEK:
                         held = folder.all_held() if held is None else held
                         if name not in held:
@@ -451,4 +456,5 @@ def sweep(folder: FolderState, runs: set[str]) -> None:
 
 def record_of(job: str) -> str:
     """Return the name of the record of a job, which may be called anything."""
+    # A name may hold a lone surrogate, which UTF-8 refuses.
     return sha256(job.encode("utf-8", "surrogatepass")).hexdigest()[:32]

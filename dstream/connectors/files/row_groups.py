@@ -69,7 +69,7 @@ def largest_value(source: Any, chunk: Any, enough: int) -> int:
 
 
 class _Page(NamedTuple):
-    """How many bytes a page has, how many of them are stored, and how many its header has."""
+    """The sizes of a page: decompressed, stored, and of its header, in bytes."""
 
     size: int
     stored: int
@@ -266,7 +266,7 @@ _FEW_BYTES = 1 << 28
 
 @dataclass(frozen=True, slots=True)
 class RowGroup:
-    """One row group of a file, how many rows stand before it, and how many of it make a batch."""
+    """A row group of a file, the number of rows before it, and that of a batch."""
 
     file: File
     index: int
@@ -341,7 +341,7 @@ class OpenParquet:
 
     @cached_property
     def of_microseconds(self) -> Any:
-        """The same `ParquetFile`, whose times of 12 bytes are read as microseconds."""
+        """The file as a `ParquetFile` whose times of 12 bytes are read as microseconds."""
         return type(self.file)(
             self.source,
             metadata=self.file.metadata,
@@ -373,6 +373,7 @@ def opened_parquet(file: File) -> Iterator[OpenParquet]:
     with raw(file) as stream:
         source = pa.PythonFile(stream, mode="r")
         try:
+            # By default pyarrow does not compare the checksums of pages, and returns damaged values.
             parquet = pyarrow.parquet.ParquetFile(source, page_checksum_verification=True)
         except pa.ArrowInvalid:
             stream.seek(0)
@@ -416,7 +417,7 @@ def batches(parquet: OpenParquet, groups: Sequence[RowGroup], columns: Sequence[
 
 
 class _Large(NamedTuple):
-    """How a row group with large values is read: which of its values stay in dictionaries, and rows of a batch."""
+    """The reading of a row group: which of its large values stay in dictionaries, and the rows of a batch."""
 
     paths: list[str]
     rows: int

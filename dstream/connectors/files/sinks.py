@@ -102,11 +102,13 @@ class FileJob:
         if self.held is None:
             return rolling.seconds
         held = self.held.found()
+        # Most looks find nothing to show, and take no lock, for which others would wait.
         if not held.files or not (is_over or held.is_due(rolling)):
             return held.seconds_left(rolling)
         with locked(self.folder):
             held = self.held.found()  # Another driver may have shown it.
             if held.files:
+                # The publication writes the record anew, which must keep the number of the last committed epoch.
                 self.epoch = self.folder.epoch(self.record)
                 self._show(self.held, held)
         return rolling.seconds

@@ -46,7 +46,7 @@ LONGEST_TEXT = 64 << 10
 
 
 class Format(Protocol):
-    """How the records of files become items. It travels with each split."""
+    """The contract of a format, which makes items of the records of files. It travels with each split."""
 
     def divided(self, files: list[File], parallelism: int) -> Sequence[tuple[Any, ...]]:
         """Return the parts that each split reads, one after another; each part has a `file`."""
@@ -72,11 +72,11 @@ class FormatInArrow(Format, Protocol):
 
     @property
     def has_columns(self) -> bool:
-        """Whether items stand in columns."""
+        """Whether items can be read in columns."""
         ...
 
     def arrow_rows(self, part: Any, misread: OnMisread) -> Iterator[ArrowRows | Iterator[Any]]:
-        """Give the items of a part in columns, and in iterators those that stand in none; else as `items`."""
+        """Yield the items of a part in columns, and in iterators those that are in none; else as `items`."""
         ...
 
 
@@ -167,7 +167,7 @@ class RecordFiles(NamesOfStreams):
 
     @property
     def has_columns(self) -> bool:
-        """Whether items may stand in columns: no pairs do, nor those beside which bad records are dealt with."""
+        """Whether items can be read in columns: no pairs can, nor items of sources that handle bad records."""
         return getattr(self.format, "has_columns", False) and self.options == Options(False, "fail", None)
 
     def splits(self, parallelism: int) -> list[RecordSplit]:
@@ -198,7 +198,7 @@ class RecordSplit:
         return self.read_past(fail_at_once)
 
     def arrow_rows(self) -> Iterator[ArrowRows | Iterator[Any]] | None:
-        """Give the items in columns as far as they stand in some; None if they do not. A bad record ends that."""
+        """Return the items in columns, as far as they are in some; None if there are none. A bad record ends that."""
         if self.with_path or not isinstance(self.format, FormatInArrow) or not self.format.has_columns:
             return None
         rows = self.format.arrow_rows

@@ -53,8 +53,10 @@ def plan(files: Iterable[File], parallelism: int, divisible: Callable[[File], bo
         position += OPENING
         cuts: list[int | None] = [0, None]
         if file.size and divisible(file):
+            # Cut at multiples of the target over all files, so that no part reaches into two bins.
             cuts = [0, *range(target - position % target, file.size, target), file.size]
         for start, end in itertools.pairwise(cuts):
+            # An empty file at the end begins behind all bytes, where it would be a split of its own.
             placed.append((min(position + (start or 0), total - 1), Part(file, start or 0, end)))
         position += file.size or 0
     return _bins(placed, target)
@@ -64,6 +66,7 @@ def group(units: Iterable[tuple[int, U]], parallelism: int) -> list[tuple[U, ...
     """Divide indivisible units, given as (bytes, unit), among splits in the same manner as `plan`."""
     units = list(units)
     starts = itertools.accumulate((size for size, _ in units), initial=0)
+    # `accumulate` with `initial` gives one number more than there are units.
     placed = [(start, unit) for start, (_, unit) in zip(starts, units, strict=False)]
     return _bins(placed, _target(sum(size for size, _ in units), parallelism))
 
@@ -133,6 +136,7 @@ class LinePieces:
             if not data:
                 break
             if not data.endswith(b"\n"):
+                # Two bytes more, since a line of the largest size may end with b"\r\n".
                 more = stream.readline(self._most + 2)
                 data += more
                 if len(more) > self._most + 1 and not more.endswith(b"\n"):

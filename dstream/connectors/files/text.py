@@ -125,14 +125,14 @@ _FEW_BYTES = 512 << 10
 
 
 def _size(part: Part) -> int:
-    """Return the bytes of a part; of a file whose size nobody knows, many."""
+    """Return the bytes of a part; of a file of unknown size, many."""
     end = part.file.size if part.end is None else part.end
     return _FEW_BYTES if end is None else end - part.start
 
 
 @dataclass(frozen=True, slots=True)
 class JsonReader:
-    """One JSON value a line, the decoder of each, the parser of floats, and the bound on the bytes of a line."""
+    """Lines of JSON values, the decoder of each, the parser of floats, and the bound on the bytes of a line."""
 
     encoding: str
     form: ItemDecoder | None = None
@@ -163,6 +163,7 @@ class JsonReader:
         for number, line in enumerate(block, given + 1):
             try:
                 value, end = decode(line)
+                # `raw_decode` ignores what follows the value: white space, which is no error, and anything else.
                 if end != len(line):
                     value = json.loads(line, parse_float=self.parse_float)
                 value = make(value)
@@ -249,7 +250,7 @@ _BLOCK = 256 << 10
 
 
 class Position(NamedTuple):
-    """Where a line begins.
+    """The position of a line in a file.
 
     Attributes:
         generation: how often the file was truncated or written anew.
@@ -406,6 +407,7 @@ class WatchedFiles(NamesOfStreams):
         """Return the paths of all files by their inodes; of several names of one, such as links, one that is meant."""
         try:
             with os.scandir(self.folder) as entries:
+                # Paths that are meant come last, so that in the dictionary they replace other names of their inode.
                 paths = sorted((entry.path for entry in entries if entry.is_file()), key=self._rank)
             return {str(os.stat(path).st_ino): path for path in paths}
         except FileNotFoundError as error:
@@ -439,7 +441,7 @@ def _reached(path: str, read: Position, most: int | None) -> Position:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class WatchedSplit:
-    """Some lines of a file, between two positions."""
+    """The lines of a file between two positions."""
 
     source: WatchedFiles
     partition: str

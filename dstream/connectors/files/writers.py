@@ -95,7 +95,7 @@ class _Field:
 
 @dataclass(frozen=True, slots=True)
 class PartitionFolders:
-    """Says for items in which folders they stand.
+    """The assignment of items to the folders of `partition_by`.
 
     Attributes:
         parts: of each level its name, and what gives the value of an item.
@@ -149,6 +149,7 @@ def _text(name: str, value: Any) -> str:
         value = value.value
     if value is None:
         return NULL_PARTITION
+    # Before the test for int, of which bool is a subclass: readers of such folders know `true`, not `True`.
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, date):  # A datetime is one, too.
@@ -260,6 +261,7 @@ class _OpenFiles:
 
     def _end(self, folder: str) -> Receipt:
         receipt = self._open[folder].finished(folder)
+        # Only now: `discard` has to remove a file that fails to end.
         del self._open[folder]
         return receipt
 
@@ -377,8 +379,10 @@ class FileBuffer:
         """Commit an epoch: record it, and the files held back from then on, its own at the end."""
         check_staged([(file.name, file.size) for file in staged], self.folder)
         kept = self.joined(held.files) if len(held.files) > MOST_HELD else list(held.files)
+        # Before the record names a joined file, its name has to last.
         self.folder.place.flush({HIDDEN})
         self.folder.hold(self.record, epoch, [file.receipt() for file in kept], held.since)
+        # After the record, which named these until now: a crash before leaves them for `sweep`.
         for name in without(held.files, kept):
             with suppress(OSError, SinkError):
                 self.folder.place.delete(f"{HIDDEN}/{name}")

@@ -59,7 +59,7 @@ class OffsetRange(Protocol):
 
     @property
     def settings(self) -> KafkaSettings:
-        """Those of the cluster."""
+        """The settings of the cluster."""
         ...
 
     @property
@@ -86,7 +86,7 @@ class OffsetRange(Protocol):
 
 @contextmanager
 def standing(wanted: OffsetRange, is_followed: bool) -> Iterator[ConsumerClient]:
-    """Give a client that stands where the range begins, or near; keep it open if another range follows."""
+    """Provide a client at the start of the range, or near it; keep it open if another range follows."""
     client = _OPEN.taken(wanted) or ConsumerClient(wanted, is_one_of_many=len(_OPEN.here()) >= _MANY)
     try:
         yield client
@@ -107,16 +107,17 @@ def _partition(wanted: OffsetRange) -> _Partition:
 
 
 class _Open:
-    """The clients of this process, by where they stand. A process that was forked has none."""
+    """The open clients of this process, by their positions. A process that was forked has none."""
 
     def __init__(self) -> None:
         self._by_process: dict[int, OrderedDict[tuple[_Partition, int], ConsumerClient]] = {}
 
     def here(self) -> OrderedDict[tuple[_Partition, int], ConsumerClient]:
+        # A fork copies a client without its threads: it would never answer, so it is neither used nor closed there.
         return self._by_process.setdefault(os.getpid(), OrderedDict())
 
     def taken(self, wanted: OffsetRange) -> ConsumerClient | None:
-        """Take out the client that stands where a range begins, or the nearest before it."""
+        """Take out the client at the start of a range, or the nearest before it."""
         here, partition, since = self.here(), _partition(wanted), time.monotonic() - _RECENT
         standing = [at for of, at in here if of == partition and 0 <= wanted.start - at <= _NEAR]
         if not standing:
@@ -126,7 +127,7 @@ class _Open:
         return here.pop(place) if is_there else None
 
     def keep(self, wanted: OffsetRange, client: ConsumerClient) -> None:
-        """Keep a client, and close the one that stands at the same place, or that was used longest ago."""
+        """Keep a client, and close one at the same position, or the least recently used one."""
         here, place = self.here(), (_partition(wanted), client.position)
         if same := here.pop(place, None):
             same.close()
@@ -161,7 +162,7 @@ _OF_MANY: dict[str, Any] = {"queued.max.messages.kbytes": 1_024}
 
 
 class ConsumerClient:
-    """A consumer that stands at an offset of one partition.
+    """A consumer at an offset of one partition.
 
     Attributes:
         position: that offset.
@@ -184,7 +185,7 @@ class ConsumerClient:
         self._said = error.str()
 
     def messages(self, wanted: OffsetRange) -> Iterator[list[Message]]:
-        """Give the messages of a range that begins where this client stands, or behind that."""
+        """Yield the messages of a range that begins at the position of this client, or behind it."""
         since = time.monotonic()
         while self.position < wanted.stop:
             before = self.position
@@ -202,7 +203,7 @@ class ConsumerClient:
                 yield found
 
     def _is_gone(self, topic: str) -> bool:
-        """Say whether there is no such topic: a client that reads one is told nothing (confluent-kafka 2.16)."""
+        """Say whether there is no such topic, which a client that reads it does not report (confluent-kafka 2.16)."""
         from confluent_kafka import KafkaException
 
         try:
@@ -341,6 +342,7 @@ class KafkaRange(Generic[T]):
         """Yield the items, and the result of `misread` in the place of a message of which a function makes none."""
         for messages in self._messages():
             try:
+                # Bad messages are rare: a block is made as a whole, and message by message only after a failure.
                 made: Iterable[Any] = list(self._items(messages))
             except Exception:
                 made = itertools.chain.from_iterable(self._past(message, misread) for message in messages)

@@ -109,7 +109,7 @@ def _bytes(made: Any, argument: str) -> bytes | None:
 
 
 class ProducerClient:
-    """A producer, and the worst that it has said; a failure that nobody hears breaks its next call.
+    """A producer, and the worst error that it has reported; without a listener, a failure breaks its next call.
 
     Attributes:
         producer: the library's.
@@ -176,6 +176,7 @@ class MessageProducer:
         Raises:
             SinkError: the cluster has refused one of these, or the client does not say what became of it.
         """
+        # In steps of a second, since a message that failed ends the wait for the others.
         while self._heard(self._producer.flush, 1):
             continue
         if self._waiting:
@@ -269,7 +270,7 @@ def _is_cut_off(error: KafkaError) -> bool:
 
 
 def taken(settings: KafkaSettings) -> ProducerClient:
-    """Return a producer of this process that nobody uses, or a new one."""
+    """Return an idle producer of this process, or a new one."""
     idle = _IDLE.get((os.getpid(), settings))
     return idle.pop() if idle else ProducerClient(settings.for_client(PRODUCING, {}))
 
@@ -373,6 +374,7 @@ class Transactions:
 
         try:
             with self._lock:
+                # Fence others before the number is read, or it could grow between the look and the transaction.
                 client = self._begun()
                 # What others began has ended, but Kafka may not have come to the number yet.
                 if self._asked(lambda: self._looked_up("read_committed")) < epoch:
@@ -424,7 +426,7 @@ class Transactions:
             time.sleep(_PAUSE)
 
     def forget(self) -> None:
-        """Remove the number, of a job that nobody else can commit; raises nothing. Kafka would keep it for a week."""
+        """Remove the number of a job that no other process commits; raises nothing. Kafka would keep it for a week."""
         from confluent_kafka.admin import AdminClient
 
         client = AdminClient(self._settings.for_client({}, {}))

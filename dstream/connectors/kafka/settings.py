@@ -79,6 +79,7 @@ class KafkaSettings:
         """Return a client's message, without the value of any setting that could be a secret."""
         for name, value in self.items:
             secret = _secret(value)
+            # A value of three characters or fewer may stand in any message, which would lose its words.
             if name not in _PUBLIC and len(secret) > 3:
                 text = text.replace(secret, "***")
         return text

@@ -76,7 +76,7 @@ class KafkaJob:
 
     @property
     def writer(self) -> StagingWriter:
-        """Stages messages. The list is made here, where somebody is to write."""
+        """The writer that stages messages. The list is made on first use."""
         if self._begun is None:
             store: ListStore = self.context.get_list(self.name).store
             # What was staged later takes the place of what was staged earlier, of other epochs and of other runs.
@@ -236,6 +236,7 @@ class _Staged:
                 if run == self.run:
                     given += len(messages)
                     yield messages
+        # Raised inside of the transaction, which is aborted then, with the messages that were handed over.
         if given != self.count:
             raise IllegalStateError(
                 f"nothing was published, since of {self.count:,} messages {given:,} are still in the list {name!r}"
@@ -315,6 +316,7 @@ class KafkaTarget:
     def begin(self, job: str | None, epoch: int = 1) -> KafkaJob:
         """Begin an epoch."""
         sink, name = self.sink, uuid.uuid4().hex if job is None else job
+        # A run without a name is never committed again, so that its producer need not stay open.
         made = Transactions if job is None else transactions
         epochs = made(sink.settings, sink.topic, name, sink.label)
         return KafkaJob(self.context, epochs, sink.making, sink.topic, name, job is not None, epoch)

@@ -193,7 +193,7 @@ def database_of(url: Any, maker: str, failure: type[SourceError] | type[SinkErro
 
 
 def _absolute(url: sa.URL) -> sa.URL:
-    """Return the URL as it holds in every process: workers stand in other folders."""
+    """Return the URL as it holds in every process: workers have other working directories."""
     if url.get_backend_name() != "sqlite" or (url.database or "").startswith("file:"):
         return url
     if not url.database or url.database == ":memory:":
@@ -315,6 +315,7 @@ def _returned(column: StagedColumn, value: Any) -> Any:
         return float(value)
     if not column.keeps_floats:
         return decimal.Decimal(str(value)) if expected is decimal.Decimal else value
+    # SQLite turns a float without a fraction into an int in a column of numeric affinity.
     return int(value) if value == value // 1 else float(value)
 
 

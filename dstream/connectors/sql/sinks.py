@@ -77,6 +77,7 @@ class SqlJob:
                         self._move(connection, staged)
                     connection.commit()
                 self._is_committed = True
+                # After the commit: until then the receipts name these tables, and a retry reads them.
                 runs = frozenset(match[1] for name, _ in staged if (match := STAGED.fullmatch(name)))
                 swept(connection, table, runs | {self.writer.run})
                 self._forget(connection)
@@ -87,13 +88,14 @@ class SqlJob:
 
         row = {"target": str(self.writer.table), "job": self.name, "epoch": 0}
         try:
+            # In a transaction of its own: after an error PostgreSQL refuses all else in a transaction.
             connection.execute(epochs_table(self.writer.table).insert(), row)
             connection.commit()
         except IntegrityError:
             connection.rollback()
 
     def _is_next(self, connection: sa.Connection) -> bool:
-        """Write the number of the epoch if the last one was smaller; nobody else can until the transaction ends."""
+        """Write the number of the epoch if the last one was smaller; others cannot until the transaction ends."""
         epochs = epochs_table(self.writer.table)
         is_older = self._is_ours(epochs) & (epochs.c.epoch < self.epoch)
         return connection.execute(epochs.update().where(is_older).values(epoch=self.epoch)).rowcount > 0
@@ -128,7 +130,7 @@ class SqlJob:
             raise said from error
 
     def _forget(self, connection: sa.Connection) -> None:
-        """Remove the row of a job that nobody will commit again; raises nothing."""
+        """Remove the row of a job that will not be committed again; raises nothing."""
         from sqlalchemy.exc import SQLAlchemyError
 
         if not self.is_named:

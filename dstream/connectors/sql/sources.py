@@ -34,7 +34,7 @@ ROWS = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Ranges:
-    """How a column is cut.
+    """The ranges into which a column is cut.
 
     Attributes:
         borders: between the parts, one fewer than there are.
@@ -69,7 +69,7 @@ class SqlRows(NamesOfStreams):
         return 1 if self.ranges is None else len(self.ranges.borders) + 1
 
     def splits(self, parallelism: int) -> list[SqlSplit]:
-        """Divide the query, as it was told."""
+        """Divide the query by its ranges."""
         if self.ranges is None or not self.ranges.borders:
             return [SqlSplit(self.database, self.query, self.params, self.rows)]
         ends = [None, *self.ranges.borders, None]
@@ -95,7 +95,7 @@ class SqlRows(NamesOfStreams):
 
 @dataclass(frozen=True, slots=True)
 class SqlSplit:
-    """One query.
+    """The split that one query reads.
 
     Attributes:
         divided_by: the column of `partition_on`, which the rows must have: SQLite takes a name that it does not know
@@ -200,6 +200,7 @@ class SqlSplit:
         database = self.database
         with database.refusals():
             refuse_months(connection) if lost is None else keep_lost(connection, lost)
+            # Without a cursor of the server, psycopg fetches the whole result into memory.
             options = {"stream_results": True, "max_row_buffer": most}
             result = connection.execute(sa.text(self.query), dict(self.params), execution_options=options)
         if not result.returns_rows:

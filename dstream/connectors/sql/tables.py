@@ -94,6 +94,7 @@ def opened_table(
         with suppress(DBAPIError):  # Another process makes it at the same time; else the next line tells.
             epochs_table(table).create(connection, checkfirst=True)
             connection.commit()
+        # After an error PostgreSQL refuses all else in a transaction.
         connection.rollback()
         connection.execute(sa.select(sa.func.count()).select_from(epochs_table(table)))
     is_whole_key = set(keys) <= {one["name"] for one in chosen}
@@ -131,7 +132,7 @@ def _with_null(kind: Any) -> Any:
 
 
 def epochs_table(table: Table) -> sa.Table:
-    """Return the table of the last epoch of each job in each table, which stands beside them."""
+    """Return the table of the last epoch of each job in each table, which is in their schema."""
     import sqlalchemy as sa
 
     return sa.Table(
@@ -145,7 +146,7 @@ def epochs_table(table: Table) -> sa.Table:
 
 
 def staged_tables(connection: sa.Connection, table: Table) -> list[re.Match[str]]:
-    """Return the names of staged tables that nobody has removed."""
+    """Return the names of the staged tables that exist."""
     import sqlalchemy as sa
 
     return list(filter(None, map(STAGED.fullmatch, sa.inspect(connection).get_table_names(table.schema))))
@@ -284,9 +285,11 @@ class SqlWriter:
             connection.execute(staged.insert(), rows)
             connection.commit()
         except refused as error:
+            # No item is to blame for a connection that was cut.
             if getattr(error, "connection_invalidated", False):
                 with self.database.refusals():
                     raise
+            # Each row is tried alone and taken back, since a driver does not say which one of a batch was refused.
             for item, row in zip(batch, rows, strict=True):
                 connection.rollback()
                 try:
