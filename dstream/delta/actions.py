@@ -164,6 +164,7 @@ class Actions:
         return lines
 
     def _partition(self, file: DataFile) -> dict[str, str]:
+        # The protocol of Delta has the values of partitions as strings, whatever the type of their columns.
         values = {"_b": file.bucket, "_v": file.version, "_i": file.place}
         return {name: str(values[name]) for name in self.partitions}
 
@@ -298,6 +299,7 @@ def packed(folder: StorageFolder, version: int, info: Mapping[str, Any], actions
     """Return an entry with its checksum; `info` is for this library alone."""
     lines = [{"commitInfo": {"commit": version, **info}}, *actions]
     first, *others = map(_dumps, lines)
+    # The checksum stands before the bytes that it sums up, so it goes into the finished text and not into the dict.
     rest = "\n".join(['",' + first.removeprefix('{"commitInfo":{'), *others])
     return seal(_HEAD, rest.encode(), _owner(folder))
 
@@ -334,6 +336,7 @@ class TableState:
         for kind, action in (each for line in actions for each in line.items()):
             if kind in THINGS:
                 thing, identity = THINGS[kind]
+                # An `add` and a `remove` of one path share an entry, so that the later one replaces the other.
                 self.last[thing][action.get(identity)] = kind, action
 
     def of(self, kind: str) -> dict[Any, dict[str, Any]]:
@@ -373,6 +376,7 @@ def _actions(folder: StorageFolder, version: int, data: bytes, all_sealed: bool)
         actions = parsed(data)
     except ValueError:
         actions = []
+    # An action that is not known might change what the table contains, so it is not passed over.
     if not actions or not all(map(_ACTIONS.issuperset, actions)):
         is_whole = False
     if is_whole is None and not _may_be_unsealed(actions, all_sealed):

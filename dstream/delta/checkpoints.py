@@ -124,6 +124,7 @@ def _delta_struct(fields: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 def of_kind(rows: pa.Table, kind: pa.Field) -> pa.Array:
     """Return the actions of a kind with our fields, whatever program has written them."""
+    # Other programs may write more fields or fewer, and other types for the same ones.
     column = rows.column(kind.name).combine_chunks()
     fields = [
         _compute.struct_field(column, field.name).cast(field.type)
@@ -275,6 +276,7 @@ def put_checkpoint(folder: Folder, version: int, rows: pa.Table, codec: str, lev
     sink = io.BytesIO()
     parquet.write_table(rows, sink, compression=codec, compression_level=level, store_schema=False)
     data = sink.getvalue()
+    # The checkpoint may be there from another process that summed up the same commits, so it is replaced.
     folder.replace(checkpoint_path(version), data)
     pointer = {"version": version, "size": rows.num_rows, "crc32": crc32(data)}
     folder.replace(POINTER, json.dumps(pointer).encode())

@@ -121,6 +121,7 @@ class CollectionLog:
         """
         last = self._last_version()
         if last < 0:  # an object store does not say
+            # Only the handle that opens a log lists it. Later looks read one small file, and see whether it was cut.
             last = newest_checkpoint(self.folder) if self._look_again else self._last_listed()
         if last > self.version:
             self._read_on()
@@ -175,6 +176,7 @@ class CollectionLog:
         Returns:
             False if `prepare` gave None, so that nothing was committed.
         """
+        # The turn comes first: a thread that waited for it with the lock would stop all readers of this process.
         with turn(self.folder.url, LOG), self.lock:
             while True:
                 self.refresh()
@@ -206,6 +208,7 @@ class CollectionLog:
         if not self.folder.create(self._next, data) and self.folder.read(self._next) != data:
             return False
         with self._whole_or_reset():
+            # Applied from memory: to read the own entry again would cost each put another file.
             self._apply(stamped.adds, (file.path for file in stamped.removes), stamped.changes_data)
             self._note(stamped.metadata)
             if stamped.transaction is not None:
@@ -213,6 +216,7 @@ class CollectionLog:
             if stamped.condemned:
                 self._vacuums.append(version)
             self._advance()
+            # `_last_created` has these bytes now; the next look compares them, and parses nothing.
             self._created = data, version
         return True
 
@@ -293,6 +297,7 @@ class CollectionLog:
             yield
         except BaseException as error:
             self._reset()
+            # Some errors of files, such as that of an unsupported operation, are a ValueError as well, and no damage.
             if isinstance(error, (UnsupportedError, *NOT_UNDERSTOOD)) and not isinstance(error, OSError):
                 raise self.damaged(version, error) from error
             raise
@@ -310,6 +315,7 @@ class CollectionLog:
         checkpoint = read_checkpoint(self.folder)
         if checkpoint is not None:
             check_protocol(checkpoint.protocol, self.folder.url)
+            # A checkpoint does not say which commit changed a bucket last: `changed_at` names its version for all.
             self._apply(checkpoint.adds, (), changes_data=False)
             self._note(checkpoint.metadata)
             self._transactions.update(checkpoint.transactions)
@@ -353,9 +359,11 @@ class CollectionLog:
         added = list(adds)
         for bucket in {file.bucket for file in removed}:
             gone = {file.path for file in removed if file.bucket == bucket}
+            # A new tuple each time: caches keep the old one, and compare identities to see whether it is the newest.
             self.groups[bucket] = tuple(file for file in self.groups[bucket] if file.path not in gone)
         for file in added:
             self._files[file.path] = file
+            # No key belongs to a bucket beyond these: splits would read its rows, and no `get` would find them.
             checked_number(file.bucket, self._buckets - 1)
             self.groups[file.bucket] = _with(self.groups.get(file.bucket, ()), file)
         if changes_data:
@@ -380,6 +388,7 @@ class CollectionLog:
 def _with(files: tuple[DataFile, ...], file: DataFile) -> tuple[DataFile, ...]:
     if not files or files[-1] < file:
         return (*files, file)
+    # A compaction, or a change within a list, takes the place of older files, which is not always the last one.
     ordered = list(files)
     insort(ordered, file)
     return tuple(ordered)

@@ -83,6 +83,7 @@ class SharedLog(TableState):
         """Read the newest checkpoint; without one the log begins with its first commit."""
         try:
             pointer = json.loads(self.place.read(POINTER))
+            # The commits before such a checkpoint may be gone, so to begin with the first entry would miss files.
             if "parts" in pointer or "v2Checkpoint" in pointer:
                 raise UnsupportedError(
                     f"{self.place.title}: its log has checkpoints in parts, which to_files() cannot read"
@@ -91,6 +92,7 @@ class SharedLog(TableState):
             rows = _rows(self.place.read(checkpoint_path(version)))
         except FileNotFoundError:
             if self._entry(0) is None and self._is_begun():
+                # A log without its beginning would pass for a table that is yet to be made, and be begun once more.
                 raise self._damaged("its first commit is gone, and there is no checkpoint") from None
             return
         except (ValueError, KeyError, TypeError) as error:
@@ -115,6 +117,7 @@ class SharedLog(TableState):
     def take(self, actions: Iterable[Mapping[str, Any]], version: int) -> None:
         """Take the actions of a commit, after a check of each."""
         for kind, action in (each for line in actions for each in line.items()):
+            # An unknown action, such as `domainMetadata`, may carry a promise to readers that this writer would break.
             if kind not in (*THINGS, *_IGNORED):
                 raise UnsupportedError(
                     f"{self.place.title}: the log of its Delta table says {kind!r:.50}, which to_files() does not know"
@@ -130,6 +133,7 @@ class SharedLog(TableState):
         known = reader <= 1 and writer <= 2
         features = {*(protocol.get("readerFeatures") or ()), *(protocol.get("writerFeatures") or ())}
         if reader == 3 and writer == 7:
+            # The last two are features of writer version 2, known to `check_table`; a table may name them one by one.
             known = features <= {NTZ, "appendOnly", "invariants"}
         if not known:
             says = f"the features {', '.join(sorted(features))}" if features else f"the versions {reader} and {writer}"
@@ -143,6 +147,7 @@ class SharedLog(TableState):
         if not self.place.create(entry_path(self.version + 1), lines.encode()):
             return False
         self.take(actions, self.version + 1)
+        # Only who has committed this version gets here, so no two processes write the same checkpoint.
         if self.version and self.version % CHECKPOINT_EVERY == 0:
             self._sum_up()
         return True
@@ -154,6 +159,7 @@ class SharedLog(TableState):
         from dstream.delta.checkpoints import CHECKPOINT, CHECKPOINT_WITH_FEATURES, put_checkpoint
 
         now = int(time.time() * 1000)
+        # A table with a duration of its own keeps all names: the text of an interval is not parsed.
         if "delta.deletedFileRetentionDuration" not in (self.metadata.get("configuration") or {}):
             for path, remove in self.of("remove").items():
                 if now - int(remove.get("deletionTimestamp") or 0) >= REMOVED_FOR:
@@ -223,6 +229,7 @@ def description_of(columns: ColumnTypes, partitions: Sequence[str], title: str) 
             f"{title}: nothing was changed, since the column {missing[0]!r} has nothing but None so far, and a "
             "Delta table needs its type: say it with a class in columns="
         )
+    # The protocol of Delta compares names of columns without regard to case.
     if len({name.lower() for name in columns}) < len(columns):
         raise SinkError(
             f"{title}: nothing was changed: names of columns in Delta differ in more than upper and lower case"
@@ -310,6 +317,7 @@ def partition_values(folder: str, columns: ColumnTypes, title: str) -> dict[str,
         kind = columns.get(name, "")
         if kind and kind not in _KINDS_OF_FOLDERS:
             raise SinkError(f"{title}: nothing was changed, since no folder of a Delta table is called after {kind}")
+        # The log has the value itself, the name of the folder has it quoted.
         value = None if text == NULL_PARTITION else unquote(text)
         if value == "":
             raise SinkError(

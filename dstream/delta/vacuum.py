@@ -58,8 +58,10 @@ def vacuum(log: CollectionLog, older_than: float) -> int:
     limit, staged_limit = now - older_than, min(now - older_than, now - STAGED_FOR)
     entries, others = _divided(log.folder.found())
     unnamed = [file for file in others if file.written_at <= limit and not log.is_live(file.path)]
+    # Older entries need not be read: what they took out was written still earlier, and `_unknown` takes it for old.
     taken_out = dict(_taken_out(log, (entry for entry in entries if entry.written_at > staged_limit)))
     unneeded = [file.path for file in unnamed if taken_out.get(file.path, _unknown(file, staged_limit)) <= limit]
+    # No path is added twice, so a file that was taken out needs no such commit; nor does one that no commit can name.
     _condemn(log, [path for path in unneeded if path not in taken_out and not is_temporary(path)])
     removed = [path for path in unneeded if not log.is_live(path)]  # what was committed meanwhile stays
     for path in removed:
@@ -79,6 +81,7 @@ def _condemn(log: CollectionLog, orphans: Sequence[str]) -> None:
         condemned = tuple(path for path in orphans if not log.is_live(path))
         return Actions(condemned=condemned) if condemned else None
 
+    # A writer to a destroyed collection cannot commit, so its orphans need not be named first.
     with suppress(CollectionDestroyedError):
         log.commit(named)
 
@@ -178,8 +181,10 @@ class LogTruncation:
         taken_out = [action["remove"]["path"] for action in entry if "remove" in action]
         with self._log.lock:
             gone = [path for path in taken_out if not self._log.is_live(path)]
+        # The entry goes last: a process that dies here leaves the names of what the next cut has to remove.
         for path in gone:
             folder.delete(path)
+        # A writer that began before the vacuum reads these names at its commit, also if a checkpoint sums them up.
         if not condemned_in(entry):
             folder.delete(entry_path(version))
         self._first += 1

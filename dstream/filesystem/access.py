@@ -139,6 +139,7 @@ def refuse_other_format(name: str, head: bytes, *, wanted: str = "text", is_insi
         SourceError: it is of another one; the message says how it is read.
     """
     found = signature_of(head)
+    # Before the encodings: most binary formats have NULs, by which UTF-16 is recognized.
     if found is not None and found.name != wanted:
         holds = f"holds {found.name} where it is decompressed" if is_inside else f"is {found.name}"
         advice = "decompress it before" if found.endings and (is_inside or wanted == PARQUET) else found.advice
@@ -233,6 +234,7 @@ class ReferredFiles:
 
     def __getattr__(self, name: str) -> Any:
         """Open the file system, of which fsspec keeps one for each process."""
+        # `copy` and `pickle` look for special methods, for which no connection is to be opened.
         if name.startswith("__"):
             raise AttributeError(name)
         return getattr(opened_url(resolved_url(self._url, quoted=False))[0], name)
@@ -381,6 +383,7 @@ def reading(name: str) -> Iterator[None]:
     except SourceError:
         raise
     except Exception as error:
+        # Client libraries may put URLs with their passwords into messages.
         scrub(error, name)
         raise SourceError(f"cannot read {shown_url(name)}: {_reason(error)}") from error
 
@@ -390,6 +393,7 @@ def _reason(error: Exception) -> str:
         return "there is no such file or directory"
     if isinstance(error, PermissionError):
         return "this process may not read it"
+    # pyarrow raises an OSError for torn Zstandard, of which only the text says so (26).
     if isinstance(error, EOFError) or "Truncated compressed" in str(error):
         return "it is torn: the compressed data end too early"
     if str(error) == "Memory usage limit exceeded":  # As lzma says it.

@@ -114,6 +114,7 @@ def checked(file: Any, size: int, sums: str) -> Any:
         blocks = _Blocks(file, size, b64decode(sums))
     except ValueError as error:
         raise MismatchError(f"its checksums in the log are none: {error}") from error
+    # pyarrow reads the footer and then each column, so a small file is read and compared once as a whole.
     return pa.BufferReader(blocks.read()) if size <= _READ_WHOLE else blocks
 
 
@@ -172,6 +173,7 @@ def seal(head: bytes, rest: bytes, owner: str = "") -> bytes:
 def is_sealed(head: bytes, data: bytes, owner: str = "") -> bool | None:
     """Return whether the contents are those of `seal`; None if the head is nowhere in it, and nothing is known."""
     if not data.startswith(head):
+        # With the head further in, the file was sealed once, and something stands before it now.
         return False if head in data else None
     start = len(head) + _DIGITS
     return data[len(head) : start] == _digits(memoryview(data)[start:], owner)

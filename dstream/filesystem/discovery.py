@@ -160,6 +160,7 @@ def _find(path: str) -> list[File]:
     if not URL.match(path):
         return _find_local(path)
     fs, inside = opened_url(resolved_url(path, quoted=False))
+    # A URL of a local file is treated as its path, so that links and hard links count as one file.
     if "file" in ((fs.protocol,) if isinstance(fs.protocol, str) else fs.protocol):
         return _find_local(inside)
     return _find_remote(ReferredFiles(path) if has_reference(path) else fs, inside, path)
@@ -174,6 +175,7 @@ def _find_local(path: str) -> list[File]:
             entries = list(listed)
         _refuse_table(path, [entry.name for entry in entries])
         names = [entry.path for entry in entries if not _is_hidden(entry.name) and not entry.is_dir()]
+        # An empty result of `to_files` is a result; any other empty folder is more likely a mistake in the path.
         if not names and any(_is_list_of_none(_local(entry.path)) for entry in entries if entry.name == _LIST):
             return []
         return _some([_local(name) for name in names], f"the directory {path} holds no files")
@@ -191,6 +193,7 @@ def _matches(pattern: str) -> list[str]:
     """
     names = [os.sep]
     for part in pattern.split(os.sep)[1:]:
+        # `**` may lead to one folder in several ways, as in `**/**`.
         names = list(dict.fromkeys(itertools.chain.from_iterable(_below(name, part) for name in names)))
     return names
 
@@ -233,8 +236,10 @@ def _local(path: str) -> File:
     with reading(path):
         status = os.stat(path)
     size = status.st_size if stat.S_ISREG(status.st_mode) else None
+    # `/proc` reports 0 bytes for files that have some, which would pass for empty ones.
     if size == 0 and _has_content(path):
         size = None
+    # A file system without inodes says 0 for each file, and they are not all the same one.
     return File(path, path, size, inode=(status.st_dev, status.st_ino) if status.st_ino else None)
 
 

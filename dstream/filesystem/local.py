@@ -79,6 +79,7 @@ class LocalFolder:
 
     def exists(self, path: str) -> bool:
         try:
+            # `os.path.exists` says no where a disk fails, which would pass for the end of a log.
             os.stat(f"{self.root}/{path}")
         except FileNotFoundError:
             return False
@@ -102,6 +103,7 @@ class LocalFolder:
 
     def open(self, path: str) -> Any:
         whole = f"{self.root}/{path}"
+        # pyarrow opens files by name: it would follow a link, and wait for a pipe.
         if _checked(whole, os.lstat(whole)).st_size > _READ_WHOLE:
             return pa.OSFile(whole, "rb")
         return pa.BufferReader(self.read(path))
@@ -126,6 +128,7 @@ class LocalFolder:
         folder = final.rpartition("/")[0]
         temporary = f"{folder}/{temporary_name()}"
         with _removed_after_failure(temporary):
+            # If `durable`, the data are flushed before the name exists: a loss of power leaves all of it or none.
             self._fill(self._new(temporary), data)
             finish(temporary, final)
         if self.durable:
@@ -174,6 +177,7 @@ class LocalFolder:
     def found(self, path: str = "", after: str = "") -> Iterator[Found]:
         for inside in self.paths(path):
             if inside > after:
+                # Other processes remove files while this one lists them.
                 with suppress(FileNotFoundError):
                     yield Found(inside, os.stat(f"{self.root}/{inside}").st_mtime)
 
@@ -194,6 +198,7 @@ class LocalFolder:
         try:
             return _created(path, mode)
         except FileNotFoundError:
+            # The folder is made only now: almost always it is there, and a look at it is a call of the system.
             self._make_folder(os.path.dirname(path))
             return _created(path, mode)
 
@@ -223,6 +228,7 @@ class LocalFolder:
                 flush_folder(str(folder.parent))
 
 
+# POSIX allows two numbers for a folder that is not empty.
 _NOT_EMPTY_OR_GONE = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT)
 
 
@@ -287,6 +293,7 @@ def _created(path: str, mode: int) -> int:
 def _write_all(descriptor: int, data: bytes) -> None:
     rest = memoryview(data)
     while len(rest):
+        # Linux writes at most 2 GiB at once, and less on a disk that is nearly full.
         rest = rest[os.write(descriptor, rest) :]
 
 
@@ -425,6 +432,7 @@ def _lock(folder: int, path: str, until: float) -> bool:
             if now > until:
                 _stuck[path] = now + _STUCK_FOR
                 return False
+            # Random pauses, so that processes that wait for one turn do not all ask at the same moments.
             time.sleep(random.uniform(*_PAUSES))
         except OSError:  # The file system has no such locks.
             return False

@@ -83,6 +83,7 @@ class ObjectFolder:
         return ()
 
     def exists(self, path: str) -> bool:
+        # obstore is optional, and `opened` has looked for it, so each method imports it where it is used.
         import obstore
 
         try:
@@ -124,6 +125,7 @@ class ObjectFolder:
     def open(self, path: str) -> Any:
         import obstore
 
+        # One request for most files: the answer tells the size before any byte of the content is fetched.
         answer = obstore.get(_store(self.root), self._at(path))
         if answer.meta["size"] <= _READ_WHOLE:
             return io.BytesIO(bytes(answer.bytes()))
@@ -152,6 +154,7 @@ class ObjectFolder:
     def writing(self, path: str) -> Iterator[Any]:
         import obstore
 
+        # An error in the block skips the put, so that there is never a part of an object.
         with tempfile.SpooledTemporaryFile(max_size=_KEEP_IN_MEMORY) as file:
             yield file
             file.seek(0)

@@ -83,6 +83,7 @@ class LocalOutput:
         """
         hidden = self.path_of(HIDDEN)
         for folder in (hidden, os.path.join(hidden, "jobs")):
+            # The user's own links are followed, but not these: files in hidden folders are removed by their age.
             if os.path.islink(folder):
                 raise SinkError(f"cannot write {folder}: it is a symbolic link, which may lead anywhere; remove it")
         with writing_to(self.path):
@@ -209,6 +210,7 @@ class _LocalFile:
     def close(self) -> None:
         with writing_to(self._path):
             self._file.flush()
+            # A commit names this file next, so its bytes must outlive a loss of power before its name does.
             os.fsync(self._file.fileno())
             self._file.close()
 
@@ -388,6 +390,7 @@ class RemoteOutput:
         found = self._info(path)
         times = (found.get(key) for key in ("LastModified", "last_modified", "mtime", "updated", "created"))
         written: datetime | None = next((each for each in times if isinstance(each, datetime)), None)
+        # Zero counts as new: what has no age is never removed for being old.
         return 0.0 if written is None else (datetime.now(UTC) - written.astimezone(UTC)).total_seconds()
 
     def move(self, old: str, new: str) -> None:
@@ -439,6 +442,7 @@ class RemoteOutput:
         try:
             yield
         finally:
+            # A user may have removed the note after an error, and another process have its turn: that note stays.
             if self._note() == mine:
                 self.delete(_NOTE)
 

@@ -77,7 +77,9 @@ def obstore_options(scheme: str) -> dict[str, Any]:
     if config:
         found["config"] = config
     if endpoint is not None and endpoint.startswith("http://"):
+        # obstore refuses plain HTTP, which servers for tests speak, unless it is allowed (0.12).
         found["client_options"] = {"allow_http": True}
+    # obstore reads keys from the environment itself, and no profiles (0.12).
     if name is not None and "AWS_ACCESS_KEY_ID" not in os.environ:
         found["credential_provider"] = ProfileCredentials(name)
     return found
@@ -124,6 +126,7 @@ def _files() -> tuple[str, str]:
 
 def _profile(name: str) -> dict[str, str]:
     credentials, config = _files()
+    # AWS calls a section `[profile name]` in the one file and `[name]` in the other.
     of_config = name if name == "default" else f"profile {name}"
     return {**_section(config, of_config, _written(config)), **_section(credentials, name, _written(credentials))}
 
@@ -137,11 +140,13 @@ def _written(path: str) -> float:
 
 @lru_cache(maxsize=16)
 def _section(path: str, name: str, written: float) -> dict[str, str]:
+    # Secret keys may have a % in them, which `ConfigParser` would interpolate.
     parser = configparser.RawConfigParser()
     try:
         parser.read(path, "utf-8")
     except configparser.Error as error:
         raise SetupError(f"{path} is no file of profiles: {error}") from error
+    # The cache goes by the time of the file, so credentials that were renewed are read again.
     return dict(parser[name]) if parser.has_section(name) else {}
 
 
@@ -175,6 +180,7 @@ def opened_url(url: str) -> tuple[Any, str]:
 
     schemes = {link.partition("://")[0] for link in url.split("::")}
     options = {scheme: _options(scheme) for scheme in schemes & IN_OBSTORE}
+    # fsspec takes the options of a chain by scheme, and those of a single URL without it.
     given = options if "::" in url else options.get(url.partition("://")[0], {})
     opened: tuple[Any, str] = fsspec.core.url_to_fs(url, **given)
     return opened
