@@ -154,6 +154,7 @@ class NamedFolder:
         """List the files below a path."""
         with self._naming("listing", path):
             self._look(f"{path}/")
+            # A list, since the errors of a generator would come after this block.
             return iter(list(self.folder.found(path, after)))
 
     def _look(self, path: str) -> str:
@@ -161,12 +162,14 @@ class NamedFolder:
         if self.storage and self.storage not in _seen_here:
             self._check_is_seen()
         above = path.rpartition("/")[0]
+        # A folder that is not there yet may still be made as a link, so it is looked at again.
         if above not in self.seen and None not in self.folder.folders(above):
             self.seen.add(above)
         return path
 
     def _check_is_seen(self) -> None:
         """Refuse to read or write on a worker whose disk has no such storage: the caller would never see its files."""
+        # The driver makes the storage where there is none, while on a worker an empty folder is a disk of its own.
         if inside_a_worker() and not self.is_seen():
             raise SetupError(
                 f"{self.title}: the worker on {socket.gethostname()} does not see the storage in "
@@ -182,6 +185,7 @@ class NamedFolder:
     def _named(self, error: Exception, doing: str, path: str) -> Exception:
         if isinstance(error, DStreamError):
             return error
+        # Where a file is written, it is a folder that is missing, which no vacuum removes.
         if isinstance(error, FileNotFoundError) and doing != "writing":
             return FileGoneError(path)
         scrub(error)

@@ -44,7 +44,7 @@ def check_format(title: str, found: object, known: object) -> None:
 
 
 BUCKETS = 16
-"""Into how many parts keys are divided if nobody says otherwise."""
+"""The default number of parts into which keys are divided."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +60,7 @@ class Shape:
     def of(kind: Kind, name: str, options: Options) -> Shape:
         """Return the shape with defaults for the open `options`."""
         buckets = options.buckets if kind == "list" or options.buckets is not None else BUCKETS
+        # A bool is an int for `isinstance`.
         if buckets is not None and type(buckets) is not int:
             raise TypeError(f"{kind} {name!r} cannot have {buckets!r} buckets; their number is an int")
         if buckets is not None and buckets < 1:

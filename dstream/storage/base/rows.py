@@ -50,7 +50,7 @@ __all__ = [
 T = TypeVar("T")
 
 PORTION_BYTES = 4 << 20
-"""How many bytes are encoded, written and later read at a time; a single row may be larger."""
+"""Bytes that are encoded, written and later read at a time; a single row may be larger."""
 
 _FIRST_ROWS = 512
 
@@ -72,6 +72,7 @@ class Portions(Generic[T]):
         """Return the next rows, none at the end."""
         if self._count:
             return self._taking.take(self._count)
+        # One row alone, so that rows of hundreds of megabytes are not collected before their size is known.
         first = self._taking.take(1)
         if first:
             self._count = max(1, min(PORTION_BYTES // size_of(first), _FIRST_ROWS))
@@ -347,6 +348,7 @@ def encoded_bucket(
         if not (codec.is_decided or is_update):
             codec = codec.decided_by([key], [value])
         data = codec.encode_key(key)
+        # In another bucket nobody would find the key again.
         if bucket_of(data, buckets) != bucket:
             raise ValueError(f"{codec}: {key!r} does not belong into bucket {bucket}")
         encoded[data] = codec.encode_value(value)

@@ -192,6 +192,7 @@ class Codec:
             return array, columns.nothing(len(keys))
         encoded = list(map(self.encode_key, keys))
         found = columns.typed(self.key)
+        # Keys go through their bytes, so that equal ones, such as 1 and 1.0, have one form in the column.
         shaped = [NOTHING if found is None else found.shaped(self.decode_key(data)) for data in encoded]
         typed = [None if key is NOTHING else key for key in shaped]
         escape = [data if key is NOTHING else None for data, key in zip(encoded, shaped, strict=True)]
@@ -292,6 +293,7 @@ class Codec:
     ) -> ColumnType | None:
         if not self._is_open(found):
             return found
+        # An empty list says nothing about its items, so the type is that of the first value that does.
         first = next((value for value in values if value is not None and not (type(value) is list and not value)), None)
         if first is None:
             first = next((value for value in values if value is not None), None)
@@ -326,6 +328,7 @@ class Codec:
 
     def _column_of_keys(self, keys: Sequence[Any]) -> pa.Array:
         array, escape = self.key_columns(keys)
+        # A user's table has one column for keys and no escape.
         if escape.null_count == len(escape):
             return array
         position = escape.is_valid().to_pylist().index(True)

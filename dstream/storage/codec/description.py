@@ -64,6 +64,7 @@ def codec_by(types: Any, known: Codec) -> Codec:
     Raises:
         IllegalStateError: they are none.
     """
+    # Almost all receipts have the types of the collection; a codec of its own for each would be made from JSON.
     if types == known.to_json():
         return known
     return described_codec(types, known.kind, known.name, Options(), known.pickles)

@@ -101,6 +101,7 @@ _BASES = sorted(STORED_SCALARS.items(), key=lambda found: -len(found[0].__mro__)
 
 def bucket_of(data: bytes, buckets: int) -> int:
     """Return the bucket of an encoded key."""
+    # Not `hash`, which differs from process to process for strings, and may differ between versions of Python.
     return zlib.crc32(data) % buckets
 
 
@@ -110,6 +111,7 @@ def _encode(key: Any) -> bytes:
         return b"n"
     if isinstance(key, enum.Enum) and type(key).__eq__ is object.__eq__:
         return _encode_member(key)
+    # `FieldNan` stands for NaN in fields of dataclasses from Python 3.13 on, and is the same key.
     key = NAN if type(key) is FieldNan else without_numpy(key)
     for base, encode in _ENCODERS:
         if isinstance(key, base):
@@ -136,6 +138,7 @@ def _encode_tuple(key: tuple[Any, ...]) -> bytes:
 
 
 def _encode_frozenset(key: frozenset[Any]) -> bytes:
+    # Sorted, since the order of a frozenset depends on the process; as a set, since several NaN in it are one key.
     return b"F" + _join(sorted(set(map(_encode, key))))
 
 
@@ -149,6 +152,7 @@ def _encode_path(key: PurePath) -> bytes:
     if not isinstance(key, PurePosixPath | PureWindowsPath):
         return refuse_key(key)
     if isinstance(key, PureWindowsPath):
+        # Windows paths that differ in upper and lower case alone are equal.
         return b"pw" + _encode_str(str(key).lower())
     return b"pp" + _encode_str(str(key))
 
@@ -185,6 +189,7 @@ def _can_be_filled(field: dataclasses.Field[Any]) -> bool:
 
 
 def _join(parts: Iterable[bytes]) -> bytes:
+    # With lengths no two tuples have the same bytes: ("a", "bc") is not ("ab", "c").
     return b"".join([piece for part in parts for piece in (len(part).to_bytes(4, "big"), part)])
 
 
@@ -233,6 +238,7 @@ def _decode_dataclass(data: bytes, classes: Classes) -> Any:
     values = dict(zip(pairs[::2], pairs[1::2], strict=True))
     kind = classes.resolve(name)
     fields = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
+    # A class with other fields would make a key that equals none of those that were stored.
     if [field.name for field in fields if field.compare] != list(values) or not _is_stable(kind):
         raise ClassRefusedError(
             f"the class {name} has other compared fields than ({', '.join(values)}), which are stored"
@@ -245,6 +251,7 @@ def _default_of(field: dataclasses.Field[Any]) -> Any:
     return field.default if is_missing(make) else make()
 
 
+# The methods are those of the base types, since a subclass may have its own. A datetime is a date, so it comes first.
 _ENCODERS: tuple[tuple[type, Callable[[Any], bytes]], ...] = (
     (str, _encode_str),
     (int, lambda key: scalar_keys.encode_int(int.__index__(key))),

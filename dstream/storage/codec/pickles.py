@@ -46,7 +46,7 @@ _PLAIN = {
     "pathlib._local": "PurePath PurePosixPath PureWindowsPath",  # as Python 3.13 names them
     "uuid": "SafeUUID UUID",
 }
-"""What restricted mode loads besides `allowed`: what makes values, such as classes, and has no other effect."""
+"""Classes that restricted mode loads besides `allowed`: they make values, and have no other effect."""
 
 _PLAIN_CLASSES = frozenset((module, name) for module, names in _PLAIN.items() for name in names.split())
 _READ_ONLY = (read_only.__module__, read_only.__qualname__)  # what `to_unmodifiable_map` makes
@@ -70,6 +70,7 @@ class Pickles:
     driver: LoadedClasses | None = field(default=None, compare=False, repr=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
+        # Trusted mode finds classes by import, so it needs none of the driver's.
         travelling = None if self.mode == "trusted" else self.driver or loaded_classes()
         return Pickles, (self.mode, self.allowed, travelling)
 
@@ -94,6 +95,7 @@ class Pickles:
                 f"a {_named(type(value))} cannot be stored: {error}; store plain values that you take out of it"
             ) from error
         if self.mode == "restricted":
+            # A value that could not be loaded again is refused now, while its owner still has it.
             self.load(data)
         return data
 
@@ -142,6 +144,7 @@ class Pickles:
             return True
         if self.mode != "trusted":
             return is_plain(kind) and self._loads(kind)
+        # `__main__` is another module in each process.
         if kind.__module__ == "__main__":
             return False
         try:
@@ -229,6 +232,7 @@ class _Restricted:
             # Every Python finds the classes of paths here, also where 3.13 pickled them.
             return getattr(importlib.import_module(module.removesuffix("._local")), name)
         if (module, name) == (by_name.__module__, by_name.__name__):
+            # The function itself would return any registered object; this one asks the policy.
             return lambda name: self.named(name)
         known = _by_reference(self._pickles.allowed).get(f"{module}:{name}")
         if known is None:

@@ -76,6 +76,7 @@ def _is_plain(kind: Any) -> bool:
 
 
 _OTHERS = (tuple, enum.Enum)
+# A `_missing_` of the user's would be called with whatever stands in the storage.
 _MISSING = (enum.Enum._missing_.__func__, enum.Flag._missing_.__func__)  # type: ignore[attr-defined]
 
 
@@ -103,6 +104,7 @@ def loaded_class(name: str) -> type | None:
     found: Any = sys.modules.get(module)
     for part in path.split("."):
         found = _attributes(found).get(part)
+    # A module may know a class under another name, as after `import ... as`; only its own name counts.
     if not isinstance(found, type) or reference(found) != name:
         return None
     return found if is_plain(found) else None
@@ -153,6 +155,7 @@ def loaded_classes() -> LoadedClasses:
 @functools.lru_cache(maxsize=1)
 def _modules(loaded: int) -> frozenset[str]:
     """Return the modules that define plain classes; looked for again when more modules are loaded."""
+    # A copy, since other threads may import modules meanwhile.
     modules = list(sys.modules.items())
     return frozenset(name for name, module in modules if _has_plain_classes(name, len(_attributes(module))))
 
@@ -181,6 +184,7 @@ def _pickled(kind: type) -> bytes | None:
 Parts = tuple[bool, str, list[int], str, Any]
 """Whether it is a scalar; the dtype; the shape; the order, "C" or "F"; the bytes, or the str of a scalar."""
 
+# `O` is missing: an array of objects would be a pickle.
 _DTYPE = re.compile(r"[<>|](?:[biufc][0-9]{1,2}|[SU][1-9][0-9]{0,9}|[mM]8(?:\[[0-9]*[a-zA-Z]+\])?)")
 _TEXTS = {"S": bytes, "U": str}
 
@@ -228,6 +232,7 @@ def from_parts(is_scalar: Any, dtype: Any, shape: Any, order: Any, data: Any) ->
     kind = np.dtype(dtype)
     if type(shape) is not list or any(type(size) is not int or size < 0 for size in shape):
         raise ValueError("an array of NumPy was stored without its shape")
+    # `np.ndarray` takes a buffer that is longer than the array.
     if math.prod(shape) * kind.itemsize != len(data):
         raise ValueError(f"an array of NumPy of the shape {tuple(shape)} was stored with {len(data):,} bytes")
     # A copy, since memory of others makes an array that cannot grow, or be written.

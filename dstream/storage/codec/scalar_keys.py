@@ -48,6 +48,7 @@ _LONGEST_EXPONENT = 10_000
 
 def encode_int(key: int) -> bytes:
     """Encode an int of any size."""
+    # One bit more than the number has, for its sign.
     return b"i" + key.to_bytes((key.bit_length() + 8) // 8, "big", signed=True)
 
 
@@ -76,6 +77,7 @@ def decode_int(data: bytes) -> int:
 def decode_float(data: bytes) -> float:
     """Decode the bytes behind the tag of a float."""
     value: float = _FLOAT.unpack(data)[0]
+    # A dict finds a NaN by its identity alone, so all of them are this object.
     return value if value == value else math.nan
 
 
@@ -131,6 +133,7 @@ def _encode_complex(key: complex) -> bytes:
         return _NAN
     if not key.imag:
         return _encode_float(key.real)
+    # -0.0 + 0.0 is 0.0: two equal keys have equal bytes.
     return b"c" + _PAIR.pack(key.real + 0.0, key.imag)
 
 
@@ -170,6 +173,7 @@ def decode_datetime(data: bytes) -> datetime:
 def decode_aware_datetime(data: bytes) -> datetime:
     """Decode the bytes behind the tag of an aware datetime, as UTC unless its year would not exist there."""
     instant = _LONG.unpack(data)[0]
+    # Such an instant is before the year 1, or behind 9999, in UTC, and there is no `datetime` for it there.
     offset = _EAST if instant < 0 else _WEST if instant > _LAST else timedelta(0)
     local = _FIRST + timedelta(microseconds=instant + offset // _MICROSECOND)
     return local.replace(tzinfo=timezone(offset) if offset else UTC)
@@ -199,6 +203,7 @@ def decode_aware_time(data: bytes) -> time:
 
 def encode_timedelta(key: timedelta) -> bytes:
     """Encode a duration in microseconds."""
+    # The longest timedelta has more microseconds than 8 bytes hold.
     return b"l" + (key // _MICROSECOND).to_bytes(9, "big", signed=True)
 
 
@@ -231,6 +236,7 @@ def without_numpy(key: Any) -> Any:
         UnstableKeyError: what the scalar equals depends on its unit.
     """
     kind = type(key)
+    # By names, so that NumPy need not be imported to find out that a key is none of it.
     if kind.__module__ != "numpy" or all(base.__name__ != "generic" for base in kind.__mro__):
         return key
     return refuse_key(key) if kind.__name__ in ("datetime64", "timedelta64", "void") else key.item()

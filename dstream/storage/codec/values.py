@@ -42,7 +42,7 @@ _SHORT = 128
 
 
 class _Nesting(threading.local):
-    """How many extensions the current thread unpacks within one another."""
+    """Counter of the extensions that the current thread unpacks within one another."""
 
     levels = 0
 
@@ -95,11 +95,13 @@ class ValueEncoding:
             default=functools.partial(self._extension, level + 1),
             strict_types=True,
             unicode_errors="surrogatepass",
+            # The default allocates 256 KiB for each value (1.2.4).
             buf_size=1024,
         ).pack
         return pack(value)  # type: ignore[no-any-return]
 
     def _unpack(self, data: bytes) -> Any:
+        # `strict_map_key` would refuse dicts with other keys than strings and bytes.
         return msgpack.unpackb(
             data, ext_hook=self._from_extension, strict_map_key=False, unicode_errors="surrogatepass"
         )
@@ -150,6 +152,7 @@ class ValueEncoding:
 
     def _member(self, level: int, value: enum.Enum) -> msgpack.ExtType:
         kind = type(value)
+        # A combination of flags is no member, and comes back from its pickle.
         if kind.__members__.get(value.name) is not value or not self.pickles.knows(kind):
             raise _Unknown
         return msgpack.ExtType(_MEMBER, self._pack([reference(kind), value.name], level))
@@ -239,6 +242,7 @@ def _decode_time(data: bytes) -> time:
 def _encode_zone(zone: tzinfo | None) -> bytes:
     if zone is None:
         return b""
+    # A zone that was read from a file, or made without the cache, may have other rules than those of its name.
     if type(zone) is ZoneInfo and zone.key and ZoneInfo(zone.key) is zone:
         return b"z" + zone.key.encode()
     offset = zone.utcoffset(None) if type(zone) is timezone else None

@@ -138,6 +138,7 @@ class LakeStorage:
 
     def vacuum(self, older_than: float) -> int:
         """Remove files that no reader can need, also those of destroyed collections; logs and records stay."""
+        # A vacuum takes long, so it runs without the lock, for which whoever gets a collection waits.
         with self._lock:
             logs = self._registry.logs()
         return sum(vacuum(log, older_than) for log in logs) + vacuum_records(self._folder, older_than)
@@ -164,6 +165,7 @@ def open_lake(url: str, settings: Settings) -> LakeStorage:
     """
     if url.startswith(_REMOTE):
         folder: StorageFolder = ObjectFolder.opened(url.rstrip("/"))
+        # Nothing here knows who may write into a bucket, so its pickles are not trusted.
         mode: PickleMode = settings.pickle or "restricted"
     else:
         path = _path(url)

@@ -68,6 +68,7 @@ class BucketCache:
     def up_to_date(self, bucket: int, files: tuple[DataFile, ...] | None) -> dict[Any, Any] | None:
         """Return the values of a bucket that is known as of these live files, None if it is not."""
         cached = self._buckets.get(bucket)
+        # The log makes a new tuple for each change of a bucket, so its identity is the whole comparison.
         if cached is None or cached.files is not files:
             return None
         self._buckets.move_to_end(bucket)
@@ -82,6 +83,7 @@ class BucketCache:
         together with older ones meanwhile: then they hold the newest of those too. But when the oldest
         file of all is newer, what was removed before has left no trace.
         """
+        # It leaves the cache first, since its dict is changed in place, and a file that is gone may stop this halfway.
         self._drop(bucket)
         entries: dict[Any, Any] = {}
         if cached is not None and files and files[0].version <= cached.version:
@@ -95,6 +97,7 @@ class BucketCache:
 
     def _read_into(self, entries: dict[Any, Any], file: DataFile, layout: Layout) -> None:
         columns = ("key", "_pk", "_del", "value", "_pv")
+        # Rows of removed entries are read as well: they remove what older files have put into the dict.
         for keys, batch in newest_rows(self._folder, [file], layout, columns, keep_removed=True):
             values = layout.values(batch)
             known = identities(layout, keys)
@@ -178,6 +181,7 @@ class RecentRows:
         for path, entry in (entries or {}).items():
             if all(isinstance(part, int | float) or len(part) < _LARGEST // 2 for part in entry):
                 self._rows[path] = entry
+        # A dict keeps the order of insertion, so the first one is the oldest.
         while len(self._rows) > _MOST:
             del self._rows[next(iter(self._rows))]
 
@@ -227,6 +231,7 @@ SHARED = frozenset(
 )
 """Types of immutable values."""
 
+# Floats are compared as bytes: NaN equals not even itself, and 0.0 equals -0.0.
 _COMPARED = frozenset({bool, int, str, bytes})
 
 

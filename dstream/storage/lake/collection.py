@@ -26,6 +26,7 @@ __all__ = ["LakeCollection"]
 
 T = TypeVar("T")
 
+# None is the metadata of a log that has none.
 _NOT_READ = object()
 
 _log = logging.getLogger(__name__)
@@ -141,6 +142,7 @@ class LakeCollection:
         """Remove files whose names start in some way and that no commit names."""
         with self._log.lock:
             self._log.is_destroyed()
+            # Staged files of a collection that was destroyed go as well, for which `refresh` would raise.
             staged = [file.path for file in self._folder.found() if file.path.startswith(prefix)]
             remove_quietly(self._folder, [path for path in staged if not self._log.is_live(path)])
 
@@ -180,6 +182,7 @@ class LakeCollection:
         if not self._is_judged and self._log.version >= 0:
             self._pickles, self._codec_of = self._registry.pickles(self._description), _NOT_READ
             self._is_judged = True
+        # The log has a new object with each change of the types: its identity spares making a codec for each commit.
         if metadata is not self._codec_of:
             self._codec = self._description.codec(metadata, self._asked, self._pickles)
             self._layout = self._description.layout(self._codec)
@@ -210,6 +213,7 @@ class LakeCollection:
                 return read()
             except FileGoneError as error:
                 self._log.refresh()
+                # Without a newer commit nothing has taken a live file away, and another try would end the same way.
                 if self._log.version == version:
                     raise self._log.not_there(str(error)) from error
 
@@ -228,6 +232,7 @@ class LakeCollection:
         """Commit a compaction that was begun after a commit; False if one of the files is no longer live."""
 
         def prepare() -> Actions | None:
+            # One was folded or removed by another commit meanwhile, and its rows must not come back.
             if not all(self._log.is_live(file.path) for file in old):
                 return None
             return Actions(adds=new, removes=old, changes_data=False, begun=begun)

@@ -63,6 +63,7 @@ class StagedRows(NamedTuple):
     def of(receipt: Any) -> StagedRows:
         """Return the rows of a receipt: the same as plain tuples."""
         begun, types, new, merged = receipt
+        # A bool is an int to `isinstance`, and receipts may come from anywhere.
         if type(begun) is not int:
             raise ValueError("no commit has such a number")
         return StagedRows(begun, types, _file(new), None if merged is None else _file(merged))
@@ -125,12 +126,14 @@ class StagedJob(ABC, Generic[W]):
             return None
         self._check_there(actions)
         metadata = self._collection.metadata_for(codec)
+        # Receipts that were kept in a record may be older than this job, which began after a crash.
         begun = min([self._begun, *(receipt.begun for receipt in receipts)])
         return replace(actions, metadata=metadata, transaction=self._transaction, epoch=self._epoch, begun=begun)
 
     def _check_there(self, actions: Actions) -> None:
         """Refuse to commit a file that was removed. No other process knows the names of new files."""
         log = self._collection.log
+        # Other programs that vacuum know nothing of condemned files. An unnamed change has written its files just now.
         missing = log.folder.missing([file.path for file in actions.adds]) if self._transaction else []
         if missing:
             raise log.gone_before_commit(missing[0])
@@ -176,6 +179,7 @@ def _leading_codec(known: Codec, receipts: Sequence[StagedRows]) -> Codec:
     for receipt in receipts:
         types = repr(receipt.types)
         rows[types] = rows.get(types, 0) + receipt.new.rows
+    # Files of other types are written again, so the types of most rows cost least.
     return settled(known, codec_by(by_types[max(rows, key=lambda types: rows[types])], known))
 
 
@@ -199,6 +203,7 @@ class LakeMapJob(StagedJob[LakeEntryWriter]):
         prefix = f"{uuid.uuid4().hex}-"
         shape, log = collection.description.shape, collection.log
         plan = MergePlan(merge, replace, bool(shape.journal))
+        # A copy of the dict is enough, since the log replaces its tuples and changes none.
         groups: Mapping[int, tuple[DataFile, ...]] = dict(log.groups) if plan.reads_current else {}
         layout = collection.description.layout(collection.codec)
         writer = LakeEntryWriter(log.folder, layout, shape.buckets or 1, prefix, plan, groups, log.version)
@@ -287,7 +292,7 @@ class LakeItemWriter:
         return ((begun, types, tuple(file), None) for begun, types, file, _ in self.rows(items))
 
     def rows(self, items: Iterator[Any]) -> Iterator[StagedRows]:
-        """Do the same; yield the contents of the receipt."""
+        """Write the items as `write` does, and yield the contents of the receipt."""
         portions = Portions(items, ROWS_IN_GROUP)
         part = portions.take()
         if not part:

@@ -75,6 +75,7 @@ class LakeList(LakeCollection):
                 view = _View(self, self._positions())
                 changed = self._log.changed_at(0)
             try:
+                # Without the lock: the function is the user's, may take long, and may itself change the list.
                 splice = change(view)
             except FileGoneError as error:
                 if not view.is_stale():
@@ -93,6 +94,7 @@ class LakeList(LakeCollection):
         made: list[str] = []
 
         def prepare() -> Actions | None:
+            # It runs again after a lost race, and no commit names the file of the attempt before.
             remove_quietly(self._folder, made)
             made.clear()
             if self._log.changed_at(0) != changed:
@@ -245,6 +247,7 @@ def _joined(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
 def _newest_small(files: tuple[DataFile, ...]) -> tuple[DataFile, ...]:
     """Return the last files that have few items, or about as many as those after them together."""
     first, rows = len(files), 0
+    # Files of about equal size are folded together, so that each item is copied a logarithmic number of times.
     while first > 0 and files[first - 1].rows <= max(_SMALL_ROWS, rows):
         first -= 1
         rows += files[first].rows

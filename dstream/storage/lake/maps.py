@@ -168,7 +168,7 @@ class LakeMap(LakeCollection):
         self._singles = SingleEntries()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Let it travel to tasks, which open the map for themselves."""
+        """Pickle it for tasks, which open the map for themselves."""
         return _opened, (self._registry, self._description, self._asked)
 
     def get_many(self, keys: Sequence[Any]) -> list[Any]:
@@ -191,6 +191,7 @@ class LakeMap(LakeCollection):
         log = self._log
         with log.lock:
             log.refresh()
+            # The conditions of `_take_codec`, which stand here to spare its call.
             if log.metadata is not self._codec_of or not self._is_judged:
                 self._take_codec()
             entries = self._cache.up_to_date(bucket, log.groups.get(bucket))
@@ -248,6 +249,7 @@ class LakeMap(LakeCollection):
                 return False
             self._remember(change)
             version = self._log.version
+        # Outside of the lock, for other threads, and within the turn, so that no other process folds the same files.
         self._tidy_after(version, list(change.by_bucket))
         return True
 
@@ -260,6 +262,7 @@ class LakeMap(LakeCollection):
         while True:
             try:
                 self._refresh()
+                # Other keys of the bucket may have changed: only the values that the function has seen count.
                 if log.version != version and not self._unchanged(places, olds):
                     change.discard(self._folder)
                     return False
@@ -290,6 +293,7 @@ class LakeMap(LakeCollection):
     def clear(self) -> None:
         """Remove all entries, atomically; with a journal each of them is an event."""
         if self._description.shape.journal:
+            # With a journal each removed entry needs a row, which a job that replaces everything by nothing writes.
             self._job(None, 1, None, replace=True).commit([])
             return
         self._log.commit(lambda: Actions(removes=tuple(self._log.files())) if self._log.files() else None)
@@ -368,6 +372,7 @@ class LakeMap(LakeCollection):
         merge: Merge | None = None,
         replace: bool = False,
     ) -> WriteJob[MapWriter]:
+        # A run without a name has one of its own in the log, so that its commit can be tried again.
         return self._job(uuid.uuid4().hex if job is None else job, epoch, None if replace else merge, replace)
 
     def _job(self, name: str | None, epoch: int, merge: Merge | None, replace: bool) -> LakeMapJob:

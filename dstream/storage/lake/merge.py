@@ -71,7 +71,7 @@ class MergePlan:
     journal: bool
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Travel with functions that the tasks could not import."""
+        """Pickle it with functions that the tasks could not import."""
         return _plan, (dumps(self.merge), self.replace, self.journal)
 
     @property
@@ -282,6 +282,7 @@ class LakeEntryWriter:
                     for batch in in_parts(partial(_batch, layout), chunk):
                         writer.write(batch)
                         portions.learn(batch.num_rows, batch.nbytes)
+                        # Released before the next portion is made, or two of them would be in memory at once.
                         del batch
                     chunk.clear()
                     chunk = portions.take()
@@ -322,6 +323,7 @@ class LakeEntryWriter:
 
 def _batch(layout: Layout, entries: Sequence[tuple[Any, Any]]) -> pa.RecordBatch:
     keys, values = [key for key, _ in entries], [value for _, value in entries]
+    # A look at the types in C spares most entries a call each.
     if layout.codec.strict or type(None) in {*map(type, keys), *map(type, values)}:
         for key, value in entries:
             layout.codec.checked(key, value)
@@ -347,9 +349,11 @@ def _plainly(files: Sequence[DataFile], layout: Layout) -> Read:
 
 def fold_small(folder: StorageFolder, files: tuple[DataFile, ...], layout: Layout, reader: Reader = _plainly) -> Fold:
     """Fold the newest small files of a bucket, or all when the oldest is no longer much larger than the rest."""
+    # All of a bucket is written again only once a quarter as much has been added, which bounds the cost of a row.
     if 4 * sum(file.rows for file in files[1:]) > files[0].rows:
         return fold_all(folder, files, layout, reader)
     run = _newest_run(files)
+    # Rows of removed entries stay, since files older than the run may hold the entries.
     rows = (batch for _, batch in newest_rows(folder, run, layout, keep_removed=True, read=reader(run, layout)))
     return run, _one_file(folder, run, layout, rows)
 
@@ -385,6 +389,7 @@ def _one_file(
     if sort and can_sort and table.nbytes <= _SORTED_BYTES:
         table = table.take(compute.sort_indices(table, [("key", "ascending")]))  # pyright: ignore[reportAttributeAccessIssue]
     written = write_parts(folder, table.combine_chunks().to_batches(), files[-1].bucket)
+    # With the version of the newest input it stays older than what others have committed meanwhile, which then wins.
     return (written._replace(version=files[-1].version),)
 
 

@@ -74,6 +74,7 @@ class RecordFile(NamedTuple):
         token = secrets.token_hex(_DIGITS // 2)
         if newest is None:
             return RecordFile(1, version, token, "", data)
+        # Cut to a bound, or a record that is written each second would grow for as long as its job runs.
         before = (newest.token + newest.before)[: _DIGITS * _REMEMBERED]
         return RecordFile(newest.number + 1, version, token, before, data)
 
@@ -106,6 +107,7 @@ def parsed_record(name: str, data: bytes, number: int | None = None) -> RecordFi
     if not data.startswith(_HEAD) or end < 0:
         raise ValueError("it is no record")
     header = json.loads(data[start:end])
+    # The checksum is compared only below, since the path that it covers is that of the number in the header.
     found, version = checked_number(header["number"], _MOST_FILES), checked_number(header["version"])
     token, before = checked_text(header["token"]), checked_text(header["before"])
     if number not in (None, found) or not is_sealed(_HEAD, data, record_path(name, found)):
@@ -174,6 +176,7 @@ class LakeRecords:
         """Create a next file that says so; it stays."""
         check_record(name)
         while (newest := self._newest(name)) is not None and newest.version:
+            # The mark comes first, or a crash in between would leave a removed record among the names.
             self._folder_of(name).replace(f"{place_of(name)}/{REMOVED}", b"")
             if self._put(name, RecordFile.behind(newest, 0, b""), kept=1):
                 return
@@ -251,6 +254,7 @@ class LakeRecords:
         folder, path = self._folder_of(name), record_path(name, made.number)
         is_created = folder.create(path, made.packed(name))
         there = _listed(folder, name)
+        # Where the number was taken and removed long ago, creating the file succeeds, and a higher number is there.
         is_next = (is_created and there[-1:] == [made.number]) or self._is_own(folder, name, made)
         if is_next:  # oldest first, so that one which is left is never older than one which is gone
             remove_quietly(folder, [record_path(name, number) for number in there if number <= made.number - kept])

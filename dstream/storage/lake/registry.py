@@ -200,6 +200,7 @@ class Registry:
             path = f"{folder}/{number:08d}.json"
             data = seal(_HEAD, _json({"path": path, **made.to_json()}))
             mark = f"{_data(made)}/{_MARK}"
+            # The mark comes first: a process that dies in between leaves a mark without a name, which is no damage.
             self._names.replace(mark, data)
             if self._names.create(path, data):
                 return made
@@ -251,6 +252,7 @@ class Registry:
             buckets, all_sealed = description.shape.buckets or 1, description.has_mark
             log = CollectionLog(folder, description.title, description.partitions, buckets, all_sealed)
             if place not in self._destroyed:
+                # Of two threads that have made one, both get the first: all handles share the lock of the log.
                 log = self._logs.setdefault(place, log)
         return log
 
@@ -286,6 +288,7 @@ class Registry:
         try:
             content = json.loads(data)
             if is_sealed(_HEAD, data):
+                # A newer format may have other fields, so its number is compared before they are read.
                 check_format(f"the collection {path} of {self._names.title}", content.get("format"), FORMAT)
             description = Description.from_json(content)
             is_its_own = _folder(description.kind, description.name) == path.rpartition("/")[0]
@@ -306,6 +309,7 @@ class Registry:
         if is_destroyed:
             self.forget_destroyed(description)
             return True
+        # Without this check a collection whose folder is gone would pass for an empty one.
         if log.version < 0 and description.has_mark and not log.folder.exists(_MARK):
             raise IllegalStateError(
                 f"{description.title} is damaged: there is nothing in {log.folder.url}; restore it from a backup"
@@ -356,6 +360,7 @@ def _number(path: str) -> int:
 
 def _quoted(name: str) -> str:
     """Return a name as a folder; different names give different folders, also where case does not count."""
+    # `quote` leaves the tilde, which separates the digest below, and the dot, which would make `..` of a name.
     quoted = quote(name, safe=" ").replace("~", "%7E").replace(".", "%2E")
     if quoted == quoted.lower() and len(quoted) <= _LONGEST:
         return quoted

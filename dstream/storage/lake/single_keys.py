@@ -73,8 +73,10 @@ class SingleEntries:
         form = self._forms.get(lengths)
         if form is None:
             if lengths not in self._forms:
+                # All go at once: those in use come back with their next two entries, and no order has to be kept.
                 if len(self._forms) == _MOST_FORMS:
                     self._forms.clear()
+                # The first entry of a length makes no form, which is dearer than the file that it would spare.
                 self._forms[lengths] = None
                 return None
             form = self._forms[lengths] = _form(layout, key, value, cells)
@@ -236,6 +238,7 @@ def look_up(folder: StorageFolder, files: Sequence[DataFile], layout: Layout, ke
             missing.discard(key)
             if not removed:
                 found[key] = value
+    # pyarrow would keep the memory of large values for itself.
     if any(map(is_large, found.values())):
         release_memory()
     return found
@@ -249,6 +252,7 @@ def _matches(folder: StorageFolder, file: DataFile, layout: Layout, keys: list[A
     with opened(folder, file) as reader:
         there = reader.schema_arrow.names
         for group in range(reader.num_row_groups):
+            # A row group has statistics of its typed keys; what is escaped may be in any.
             if not len(escaped) and _are_elsewhere(reader.metadata.row_group(group), typed):
                 continue
             columns = [name for name in ("key", "_pk") if name in there]

@@ -39,9 +39,9 @@ __all__ = [
 
 
 _ROWS = 32_768
-"""So many rows of numbers stay in the cache of a core."""
+"""Rows of numbers that stay in the cache of a core."""
 _ITEMS = 8_192
-"""So many items are made at a time, as where rows are read one by one."""
+"""Items that are made at a time, as where rows are read one by one."""
 _AS_THEY_ARE = (int, float, bool, str, bytes)
 """Types whose values `to_pylist` gives."""
 
@@ -137,6 +137,7 @@ def _can_be_made(kind: ColumnType) -> bool:
 
 def _part(kind: ColumnType, column: Any, decode: Decode) -> Any:
     """Return the column of a part, or rows; None if its values are not those of `to_pylist`."""
+    # None is the null of the column itself, so an optional type has the column of its inner one.
     while isinstance(kind, OptionalType):
         kind = kind.inner
     if kind.hint in _AS_THEY_ARE:

@@ -316,6 +316,7 @@ class DataWriter:
             try:
                 self._end()
             except BaseException as failure:
+                # The file is removed also after an interrupt, since nothing else would until a vacuum.
                 self._give_up(failure)
                 raise
             self._opened.__exit__(None, None, None)
@@ -334,6 +335,7 @@ class DataWriter:
 
     def _end(self) -> None:
         if self._writer is None:
+            # No row came, but a file without a footer would be none of Parquet.
             self._writer = self._begun(0)
         self._writer.close()
         if self._is_large:
@@ -389,6 +391,7 @@ def batches(folder: StorageFolder, file: DataFile, columns: Sequence[str] | None
     with opened(folder, file) as reader:
         names = None if columns is None else [name for name in columns if name in reader.schema_arrow.names]
         if file.rows <= _READ_AT_ONCE and _bytes_of(reader) <= _BYTES_AT_ONCE:
+            # pyarrow's threads make a small file three times as slow (26), and tasks share the cores already.
             yield from reader.read(names, use_threads=False).combine_chunks().to_batches()
             return
         for group in range(reader.num_row_groups):
@@ -436,6 +439,7 @@ def newest_rows(
             keys = layout.keys(batch)
             known = identities(layout, keys)
             yield from _remaining(keys, known, batch, layout.removed(batch), seen, keep_removed)
+            # A file has a key at most once, so the keys of the oldest one are compared with nothing.
             if number:
                 seen.update(known)
 
@@ -456,6 +460,7 @@ def _remaining(
     keys: list[Any], known: list[Any], batch: pa.RecordBatch, removed: Any, seen: set[Any], keep_removed: bool
 ) -> Iterator[tuple[list[Any], pa.RecordBatch]]:
     skips_removed = not keep_removed and compute.any(removed).as_py()  # pyright: ignore[reportAttributeAccessIssue]
+    # Most batches lose no row, and to take rows would copy them.
     if not skips_removed and seen.isdisjoint(known):
         if keys:
             yield keys, batch

@@ -72,7 +72,7 @@ class State(ABC):
     @property
     @abstractmethod
     def size(self) -> int:
-        """How many entries or items there are."""
+        """The number of entries or items."""
 
     def has_committed(self, job: str, epoch: int) -> bool:
         """Say whether an epoch of a job, or a later one, was committed, the lock being held."""
@@ -80,6 +80,7 @@ class State(ABC):
 
     def settle(self, types: Any) -> None:
         """Write down types that were decided, the lock being held."""
+        # Types that are equal stay the same object, since handles compare them by identity.
         if types != self.types:
             self.types = types
 
@@ -102,7 +103,7 @@ class MapState(State):
 
     @property
     def size(self) -> int:
-        """How many entries there are."""
+        """The number of entries."""
         return len(self.entries)
 
     def look(self, keys: Iterable[bytes]) -> tuple[Any, list[bytes | None]]:
@@ -136,7 +137,7 @@ class ListState(State):
 
     @property
     def size(self) -> int:
-        """How many items there are."""
+        """The number of items."""
         return len(self.items)
 
     def replace(self, start: int, stop: int, items: list[bytes]) -> None:
@@ -273,7 +274,7 @@ class MemoryHandle(Generic[S]):
 
     @property
     def options(self) -> Options:
-        """How the collection was made, and the types that are known by now."""
+        """The options of its creation, and the types that are known by now."""
         return self._state.shape.options(self._codec())
 
     def size(self) -> int:

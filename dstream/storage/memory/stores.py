@@ -213,7 +213,7 @@ class MemoryMap(NumberedJournal, MemoryHandle[MapState]):
     """A handle to the entries of a map or a cache."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Let a copy of the entries travel to tasks."""
+        """Pickle a copy of the entries for tasks."""
         with self._state.held():
             types, entries = self._state.types, dict(self._state.entries)
         return CopiedMap, (self.name, self._codec_of(types), entries)
@@ -231,6 +231,7 @@ class MemoryMap(NumberedJournal, MemoryHandle[MapState]):
             codec = self._codec_of(types)
             new = change(decoded(codec, old))
             decided, changes = changed(codec, keys, encoded, new)
+            # Before the lock, under which no code of users runs.
             settled = decided.to_json()
             with self._state.held():
                 if self._state.has(types, dict(zip(encoded, old, strict=True))):
@@ -255,6 +256,7 @@ class MemoryMap(NumberedJournal, MemoryHandle[MapState]):
     def journal(self, since: int) -> Iterator[JournalEvent]:
         """Give the events after the first `since`: the offset of an event is its number, from 1."""
         with self._state.held():
+            # A copy, since the list grows while the events are read.
             types, events = self._state.types, self._journaled()[since:]
         codec = self._codec_of(types)
         return (journal_event(codec, *event, offset) for offset, event in enumerate(events, since + 1))

@@ -241,6 +241,7 @@ class RedisStorage:
         found = {self._split(name): self._checked(identity) for name, identity in registered.items()}
         with self._connection.pipeline() as pipe:
             for identity in found.values():
+                # `destroy` removes the description first, and may not have come to the name.
                 pipe.exists(_meta(identity))
             alive = pipe.execute()
         return sorted(name for name, lives in zip(found, alive, strict=True) if lives)
@@ -293,6 +294,7 @@ class RedisStorage:
         types = types_of(Codec.of(kind, name, options, self._pickles))
         content = {"kind": kind, "name": name, "shape": shape, "types": types, "format": _FORMAT}
         with self._connection.server.speaking():
+            # The description comes before the name, so that whoever finds the name can open the collection.
             self._client.hset(_meta(identity), mapping=content)
             if not self._connection.run(REGISTER, [REGISTRY], f"{kind}:{name}", stale, identity):
                 self._client.delete(_meta(identity))
@@ -319,12 +321,14 @@ class RedisStorage:
             if types is None:
                 return None
             is_its_own = (there, called) == (kind.encode(), name.encode())
+            # A newer format may have other fields, so its number is compared before they are judged.
             if is_its_own or stored is not None:
                 check_format(f"{kind} {name!r}", None if stored is None else stored.decode(errors="replace"), _FORMAT)
             if not is_its_own:
                 raise ValueError(f"it describes {there!r:.50} {called!r:.200}")
             return Shape.from_json(json.loads(shape), kind), types
         except (*NOT_UNDERSTOOD, EngineError) as error:
+            # A server that does not answer is no damage.
             if isinstance(error, EngineError) and "WRONGTYPE" not in str(error):
                 raise
             raise IllegalStateError(

@@ -33,7 +33,7 @@ REGISTRY = "dstream:names"
 
 
 _SIGNS = ("WRONGTYPE", "not an integer", "would overflow", "user_script", "not a valid", "attempt to ")
-"""What a server says, in its own words or in those of Lua, of content that is not what was expected."""
+"""Parts of messages of the server, or of Lua in it, about content that is not what was expected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class RedisCollection:
 
     @property
     def bucket_count(self) -> int:
-        """Into how many parts the keys of a map are divided."""
+        """The number of parts into which the keys of a map are divided."""
         assert self.shape.buckets is not None  # the shape of a map has them
         return self.shape.buckets
 
@@ -146,6 +146,7 @@ class RedisCollection:
 
 def is_damage(error: EngineError) -> bool:
     """Say whether a command or a script met something of another type than was written there."""
+    # Redis has no codes for most of its errors, only their texts.
     said = str(error.__cause__)
     return isinstance(error.__cause__, redis.ResponseError) and any(sign in said for sign in _SIGNS)
 
@@ -183,13 +184,14 @@ class RedisHandle:
 
     @property
     def options(self) -> Options:
-        """How the collection was made, and the types that are known by now."""
+        """The options of its creation, and the types that are known by now."""
         return self._collection.shape.options(self._codec())
 
     def destroy(self) -> None:
         """Remove the collection, which is one step, and then its name, which stands for nothing from that step on."""
         collection = self._collection
         content = [*collection.buckets, collection.items, collection.journal, collection.key("jobs")]
+        # Handles find out by the missing description, so a crash before the name is gone harms nobody.
         self._run(DESTROY, [collection.temporary, *content])
         name = f"{collection.kind}:{collection.name}"
         self._connection.run(REGISTER, [REGISTRY], name, collection.identity, "")

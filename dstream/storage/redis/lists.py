@@ -44,7 +44,7 @@ __all__ = ["RedisItemWriter", "RedisList", "RedisListJob"]
 
 @dataclass(frozen=True, slots=True)
 class StagedItems:
-    """How many items an attempt has staged."""
+    """Staged items of one attempt."""
 
     stage: Stage
     codec: Codec
@@ -130,7 +130,7 @@ class RedisListJob(RedisJob):
 
 
 AT_ONCE = 5000
-"""How many items one command appends; more are staged first, so that no command is too long."""
+"""The most items that one command appends; more are staged first, so that no command is too long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +201,7 @@ class RedisList(RedisHandle):
 
     def splits(self, parallelism: int) -> Sequence[ItemSplit]:
         """Divide the items; a change other than appending keeps a copy of them from now on."""
+        # The copy is made by the next change, if there is one: most lists do not change while they are read.
         _, epoch, size = self._run(LIST_PIN, [self._collection.items])
         stretches = divided(range(size), parallelism)
         return [StretchSplit(self._collection, epoch, part[0], part[-1] + 1) for part in stretches]

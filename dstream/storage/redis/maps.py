@@ -57,7 +57,7 @@ class StagedKeys(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StagedBucket:
-    """How many entries an attempt has staged for which bucket."""
+    """Staged entries of one attempt for one bucket."""
 
     stage: Stage
     codec: Codec
@@ -79,7 +79,7 @@ class StagedBucket:
 
     @property
     def keys(self) -> StagedKeys:
-        """Where they are."""
+        """The keys of the staged hashes."""
         return StagedKeys(self.stage.key("entries"), self.stage.key("old"), self.stage.key("new"))
 
     def check(self, connection: Connection, codec: Codec) -> None:
@@ -191,6 +191,7 @@ class RedisMapJob(RedisJob):
 
     def _publish(self, types: bytes, codec: Codec, receipts: Sequence[StagedBucket]) -> list[Any]:
         collection = self._collection
+        # Replacing empties also the buckets for which nothing was staged.
         used = range(collection.bucket_count) if self._replace else sorted({written.number for written in receipts})
         places = {number: at for at, number in enumerate(used, 1)}
         keys = [self._mark, collection.temporary, collection.journal, *map(collection.bucket, used)]
@@ -216,6 +217,7 @@ class RedisMapJob(RedisJob):
         with self._collection.pipeline(self._connection) as pipe:
             pipe.hmget(keys.new, list(old))
             [values] = pipe.execute()
+        # Staged keys expire after a day, or a vacuum has removed them.
         if None in values:
             raise removed_error(self._collection)
         _, entries = merged_with(codec, old, dict(zip(old, values, strict=True)), self._merge)
@@ -239,7 +241,7 @@ class RedisMap(RedisHandle):
     """A handle to the entries of a map or a cache."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Let it travel to tasks, which use the connection of their process."""
+        """Pickle it for tasks, which use the connection of their process."""
         return _in_this_process, (self._collection, self._known[0])
 
     def get_many(self, keys: Sequence[Any]) -> list[Any]:
@@ -351,7 +353,7 @@ class RedisMap(RedisHandle):
                 yield journal_event(codec, key, old or None, new or None, when, since)
 
     def _trimmed(self, since: int) -> IllegalStateError:
-        """Say that events are missing: each has the number after the one before it."""
+        """Return the error for missing events: each has the number after the one before it."""
         return IllegalStateError(
             f"the journal of {self._collection} no longer reaches back to offset {since}: something else than dstream "
             f"has trimmed the stream {self._collection.journal}"

@@ -44,7 +44,7 @@ __all__ = [
 DESTROYED = "DSTREAM destroyed"
 LOST = "DSTREAM lost"
 KEEP_SECONDS = 86_400
-"""How long staged data and pinned lists stay if nobody removes them."""
+"""Seconds for which staged data and pinned lists stay if nobody removes them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +63,7 @@ class Script:
     def bare(*parts: str) -> Script:
         """Return a script."""
         source = "".join(parts)
+        # Redis names scripts by SHA-1, which an OpenSSL under FIPS refuses where it may be for security.
         return Script(source, hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest())
 
 

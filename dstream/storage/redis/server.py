@@ -50,6 +50,7 @@ class Server:
     def at(url: str) -> Server:
         """Ask the server at `url` for its kind and version."""
         server = Server(url, shown_url(url))
+        # A client for a single server, since one for a cluster cannot be made before it is known to be one.
         with contextlib.closing(server.connect()) as connection, server.speaking():
             is_cluster = bool(int(connection.client.info("cluster").get("cluster_enabled", 0)))
         if is_cluster and url.startswith("unix:"):
@@ -122,6 +123,7 @@ class Connection:
                 try:
                     return self.client.evalsha(script.digest, len(keys), *keys, *arguments)
                 except redis.exceptions.NoScriptError:
+                    # The server has restarted, or never seen the script; EVAL also makes it known for the next time.
                     return self.client.eval(script.source, len(keys), *keys, *arguments)
                 except redis.ResponseError as error:
                     if not str(error).startswith("BUSY "):
@@ -132,6 +134,7 @@ class Connection:
     @contextlib.contextmanager
     def pipeline(self) -> Iterator[Any]:
         """Collect commands, which its `execute` sends together."""
+        # Without MULTI: what has to be atomic is a script, and pipelines read, or write what nobody reads yet.
         with self.server.speaking(), self.client.pipeline(transaction=False) as pipe:
             yield pipe
 
@@ -144,6 +147,7 @@ class Connection:
         nodes = {"target_nodes": redis.RedisCluster.PRIMARIES} if self.server.is_cluster else {}
         with self.server.speaking():
             found = self.client.info("persistence", **nodes)
+            # A cluster answers with a dict for each node.
             infos = [found] if "aof_enabled" in found else list(found.values())
             self._check_eviction(wanted, nodes)
         if not all(int(info.get("aof_enabled", 1)) for info in infos):

@@ -20,14 +20,14 @@ __all__ = ["AT_A_TIME", "RedisJob", "Stage"]
 
 
 AT_A_TIME = 5000
-"""How many entries or items a task sends at once."""
+"""The most entries or items that a task sends at once."""
 
 _PREFIX = re.compile(r"s:[0-9a-f]{32}:[0-9a-f]{32}")
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Where one attempt of a task writes. No two attempts share one, so a losing one never shows."""
+    """The keys that one attempt of a task writes. No two attempts share them, so a losing one never shows."""
 
     collection: RedisCollection
     prefix: str
@@ -70,6 +70,7 @@ class Sender:
     def send(self, keys: Sequence[str], commands: Callable[[Any], object]) -> list[Any]:
         """Send commands that write to `keys`, and return their answers."""
         if self._now is None:
+            # By the clock of the server, with which a vacuum compares.
             self._now = self._collection.run(self._connection, NOW, [])
         new = [key for key in keys if key not in self._known]
         self._known.update(new)
@@ -78,6 +79,7 @@ class Sender:
                 pipe.zadd(self._collection.temporary, dict.fromkeys(new, self._now))
             commands(pipe)
             for key in new:
+                # A key can expire only once it is there, so this follows the commands that make it.
                 pipe.expire(key, KEEP_SECONDS)
             answers: list[Any] = pipe.execute()
         return answers[bool(new) : len(answers) - len(new)]

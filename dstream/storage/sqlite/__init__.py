@@ -68,6 +68,7 @@ class SqliteRecords:
         check_prefix(prefix)
         if not self._place.exists():
             return []
+        # `LIKE` would take an underscore for any character, and capital letters for small ones.
         sql = "SELECT name FROM dstream_records WHERE substr(name, 1, ?) = ? ORDER BY name"
         found = [name for (name,) in self._database.rows(Titled("the records"), sql, (len(prefix), prefix))]
         if not all(type(name) is str and is_record_name(name) for name in found):
@@ -174,6 +175,7 @@ class SqliteStorage:
             IllegalStateError: the structure of the file is damaged, in whatever part.
         """
         if self._place.exists():
+            # It reads the whole file, which a vacuum can afford and an open cannot.
             [found] = self._database.row(_WHOLE, "PRAGMA quick_check(1)")
             if found != "ok":
                 raise IllegalStateError(f"the storage {self.url} is damaged: {found:.200}; {DAMAGE}")
@@ -217,6 +219,7 @@ class SqliteStorage:
             if made.rowcount == 1:
                 number = made.lastrowid or 0
                 has_journal = bool(json.loads(shape)["journal"])
+                # In the same transaction as the name, so that there is no name without its table.
                 for statement in content_statements(kind, name, number, has_journal):
                     connection.execute(statement)
 
@@ -226,6 +229,7 @@ class SqliteStorage:
         collection = SqliteCollection(self._place, found.number, found.kind, found.name, found.shape, options, pickles)
         types, settled = found.types, types_of(collection.codec(found.types))
         if settled != types:
+            # Nothing changes if another process has decided the types meanwhile, perhaps otherwise.
             sql = "UPDATE dstream_collections SET types = ? WHERE id = ? AND types = ?"
             if not self._database.change(collection, sql, (settled, found.number, types)):
                 return None

@@ -44,7 +44,7 @@ __all__ = [
 
 
 KEEP_SECONDS = 86_400.0
-"""How long staged data and pins stay if nobody removes them."""
+"""Seconds for which staged data and pins stay if nobody removes them."""
 
 
 class CollectionRow(NamedTuple):
@@ -61,6 +61,7 @@ class CollectionRow(NamedTuple):
     size: int
 
 
+# Without slots, since `cached_property` keeps its value in the `__dict__`.
 @dataclass(frozen=True)
 class SqliteCollection:
     """One collection in a database. One of the same name that is made later has another number."""
@@ -178,6 +179,7 @@ class Pin:
     def drop_at_end(self, place: DatabaseLocation) -> None:
         """Drop the pin when nobody in this process holds it any more."""
         self._at_end = weakref.finalize(self, _dropped[place].append, self.number)
+        # At the end of the process nobody would read the note: such a pin goes after a day.
         self._at_end.atexit = False
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -203,6 +205,7 @@ def pinned(connection: sqlite3.Connection, collection: SqliteCollection) -> Pin:
 def removed_pins(connection: sqlite3.Connection, number: int, before: float) -> int:
     """Remove the pins of a collection that are older, inside a transaction, and the values that no other one needs."""
     found = connection.execute("DELETE FROM dstream_pins WHERE collection = ? AND at <= ?", (number, before))
+    # A reader takes the oldest value that was kept since its pin, so what is older than all pins serves nobody.
     connection.execute(
         "DELETE FROM dstream_undo WHERE collection = ? "
         "AND pin < coalesce((SELECT min(pin) FROM dstream_pins WHERE collection = ?), 9223372036854775807)",
@@ -235,7 +238,7 @@ class SqliteHandle:
 
     @property
     def options(self) -> Options:
-        """How the collection was made, and the types that are known by now."""
+        """The options of its creation, and the types that are known by now."""
         return self._collection.shape.options(self._codec())
 
     def destroy(self) -> None:
@@ -245,9 +248,11 @@ class SqliteHandle:
             collection.state(connection)
             for table in ("jobs", "pins", "undo"):
                 connection.execute(f"DELETE FROM dstream_{table} WHERE collection = ?", (collection.number,))
+            # The row goes in the same transaction as the table: a handle that finds no table looks here for the reason.
             connection.execute("DELETE FROM dstream_collections WHERE id = ?", (collection.number,))
             for statement in drop_statements(self._table):
                 connection.execute(statement)
+        # Files last: a job that is about to commit finds the collection gone before its rows are.
         shutil.rmtree(collection.staged, ignore_errors=True)
 
     def schema(self) -> pa.Schema:
@@ -284,7 +289,7 @@ class SqliteHandle:
         self._known_types, self._known_codec, self._is_decided = types, codec, codec.is_decided
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Let it travel to tasks, which use the connection of their process."""
+        """Pickle it for tasks, which use the connection of their process."""
         return type(self), (self._collection, self._known_types)
 
 

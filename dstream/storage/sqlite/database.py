@@ -54,6 +54,7 @@ APPLICATION = 0x64737472
 """Says in the header of the file whose it is."""
 FORMAT = 4
 
+# `AUTOINCREMENT` gives no number twice: an old handle, or a pin that traveled, never meets another collection.
 TABLES = (
     "CREATE TABLE dstream_collections (id INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, name TEXT NOT NULL, "
     "shape TEXT NOT NULL, types TEXT NOT NULL, version INTEGER NOT NULL, size INTEGER NOT NULL, UNIQUE (kind, name))",
@@ -89,8 +90,10 @@ def content_statements(kind: Kind, name: str, number: int, has_journal: bool) ->
     """Give the statements that make the table of a collection, its triggers and its journal."""
     table = content_table(kind, name, number)
     if kind == "list":
+        # `INTEGER PRIMARY KEY` is the row id itself. No column has another type, to which SQLite would convert cells.
         yield f"CREATE TABLE {table} (key INTEGER PRIMARY KEY, value NOT NULL)"
     else:
+        # Without a row id the table itself is sorted by key, and there is no index with each key a second time.
         yield f"CREATE TABLE {table} (key PRIMARY KEY, value NOT NULL) WITHOUT ROWID"
     for event, key, old in (
         ("INSERT", "NEW.key", "NULL"),
@@ -137,7 +140,7 @@ def _named(table: str, suffix: str) -> str:
 
 
 WAIT_SECONDS = 30.0
-"""How long a writer waits for others."""
+"""Seconds for which a writer waits for others."""
 
 DAMAGE = "something else than dstream has changed it, or the disk has lost a part of it: restore it from a backup"
 
@@ -179,7 +182,7 @@ class Titled:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseLocation:
-    """Where a database is, as a value that travels.
+    """The location of a database, as a value that travels.
 
     Attributes:
         path: that of the file, absolute.
@@ -289,6 +292,7 @@ class Database:
                 yield connection
                 connection.execute("COMMIT")
             finally:
+                # After some errors, such as a full disk, SQLite itself has rolled back, and a second one would fail.
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
         except SQLITE_ERRORS as error:
@@ -317,6 +321,7 @@ class Database:
             _make_own_file(path)
         except OSError as error:
             raise EngineError(f"the storage sqlite:{path} cannot be made: {error.strerror}") from error
+        # `isolation_level=None`: otherwise `sqlite3` begins transactions of its own before some statements.
         connection = sqlite3.connect(
             path, timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=512
         )
@@ -337,6 +342,7 @@ class Database:
         return others, connection.total_changes
 
     def _failed(self, owner: Owner, error: Exception) -> DStreamError:
+        # SQLite has no error code of its own for a missing table.
         if owner.number is not None and str(error).startswith("no such table") and self._is_destroyed(owner.number):
             return destroyed_error(owner)
         return failure(self.place, owner, error)
@@ -352,6 +358,7 @@ class Database:
 
 def failure(place: DatabaseLocation, owner: object, error: Exception) -> DStreamError:
     """Return the error that an error of SQLite means."""
+    # The low byte is the error, the rest the case of it, such as which call of the file system has failed.
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     where = f"in the storage sqlite:{place.path}"
     if code in _FAILURES:
@@ -394,17 +401,20 @@ def _prepare(connection: sqlite3.Connection, place: DatabaseLocation) -> None:
         SetupError: the file is that of something else, or of a later version.
     """
     connection.execute("PRAGMA trusted_schema = OFF")  # what others wrote into the schema calls no functions of ours
+    # Damaged pages are found where they are read, and not where something is written by them.
     connection.execute("PRAGMA cell_size_check = ON")
     connection.execute("PRAGMA cache_size = -65536")
     mode = _with_wal(connection)
     if mode != "wal":
         raise SetupError(f"the storage sqlite:{place.path} needs a write-ahead log, and the file system has it {mode}")
+    # In a write-ahead log NORMAL damages nothing: a loss of power takes back the last changes at most.
     connection.execute(f"PRAGMA synchronous = {'FULL' if place.durable else 'NORMAL'}")
     if _identified(connection, place):
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
         if not _identified(connection, place):
+            # Another process may have made the tables before this transaction began.
             for statement in TABLES:
                 connection.execute(statement)
         connection.execute("COMMIT")
@@ -422,6 +432,7 @@ def _identified(connection: sqlite3.Connection, place: DatabaseLocation) -> bool
         if version != FORMAT:
             raise SetupError(f"the storage sqlite:{place.path} has format {version}; this dstream reads {FORMAT}")
         return True
+    # Other programs leave both numbers 0, so tables count, too.
     if application or version or connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
         raise SetupError(f"{place.path} is an SQLite database of something else; name another file as storage")
     return False

@@ -88,6 +88,7 @@ class SqliteListJob(SqliteJob):
         types = self._types()
         codec = self._settled(types, parts)
         for staged in parts:
+            # Decoding may run code of the user's classes, so the rows are checked before the file is locked.
             if codec.strict and staged.codec.value != codec.value:
                 for _, cell, _, _ in staged.rows():
                     codec.checked(None, value_of(staged.codec, cell))
@@ -97,6 +98,7 @@ class SqliteListJob(SqliteJob):
             if self._has_committed(connection):
                 return True
             if now.types != types:
+                # Somebody has decided the types since the rows were checked.
                 return False
             collection.settle(connection, types, codec)
             size = 0 if self._replace else end_of(connection, collection, now)
@@ -176,6 +178,7 @@ class SqliteList(SqliteHandle):
 
     def _splice(self, state: CollectionRow, view: _View, splice: Splice) -> bool:
         written = encoded_items(self._codec_of(state.types), splice.items)
+        # Encoded before: no code of the user's runs while the file is locked.
         cells = [value_cell(written.codec, data) for data in written.items]
         with self._database.writing(self._collection) as connection:
             if self._collection.state(connection) != state:
@@ -195,6 +198,7 @@ class SqliteList(SqliteHandle):
 
     def _move(self, connection: sqlite3.Connection, start: int, by: int) -> None:
         """Move the items from a position on; those that they come to stand upon disappear."""
+        # Not one UPDATE of the keys: SQLite checks each row, and would meet keys that are still taken.
         connection.execute("CREATE TEMP TABLE moving (key INTEGER PRIMARY KEY, value)")
         connection.execute(f"INSERT INTO moving SELECT key + ?, value FROM {self._table} WHERE key >= ?", (by, start))
         connection.execute(f"DELETE FROM {self._table} WHERE key >= ?", (min(start, start + by),))

@@ -144,6 +144,7 @@ class SqliteMapJob(SqliteJob):
             if differing == {}:
                 break
             codec, merged = self._merged_again(codec, parts, differing or {})
+            # Values that were merged in earlier rounds stay: they are compared again, like those of tasks.
             again.update(merged)
         self._tidy(parts)
 
@@ -186,6 +187,7 @@ class SqliteMapJob(SqliteJob):
                 row = connection.execute(sql, (key,)).fetchone()
                 now = None if row is None else row[0]
                 expected = again[key][0] if key in again else old
+                # 1 equals 1.0 for Python as well, and they are different values.
                 if type(now) is not type(expected) or now != expected:
                     found[key] = now
         return found
@@ -221,6 +223,7 @@ class SqliteMapJob(SqliteJob):
         return ((key, value) for staged in parts for key, value, _, _ in staged.rows())
 
     def _remove_others(self, connection: sqlite3.Connection, parts: Sequence[Staged]) -> None:
+        # A table, since one statement takes a bounded number of parameters.
         connection.execute("CREATE TEMP TABLE staying (key PRIMARY KEY) WITHOUT ROWID")
         keys = ((key,) for key, _ in self._entries(parts))
         connection.executemany("INSERT INTO staying VALUES (?) ON CONFLICT DO NOTHING", keys)
@@ -247,6 +250,7 @@ class SqliteMap(NumberedJournal, SqliteHandle):
         codec = self._codec()
         cells = [cell_of_key(codec, key) for key in keys]
         if len(cells) == 1:
+            # One statement sees one state without a transaction, which would take three.
             row = self._database.row(self._collection, self._select, cells)
             return [None if row is None else value_of(codec, row[0])]
         with self._database.reading(self._collection) as connection:
@@ -277,7 +281,7 @@ class SqliteMap(NumberedJournal, SqliteHandle):
                 return decoded(codec, data)
 
     def _update_one(self, codec: Codec, key: Any, change: Callable[[list[Any]], list[Any]]) -> list[Any]:
-        """Do the same for one key of known types: the comparison stands in the statement that writes."""
+        """Change the value of one key of known types: the comparison stands in the statement that writes."""
         cell = cell_of_key(codec, key)
         while True:
             row = self._database.row(self._collection, self._select, (cell,))
@@ -318,6 +322,7 @@ class SqliteMap(NumberedJournal, SqliteHandle):
             return True
         with self._database.writing(self._collection) as connection:
             now = self._collection.state(connection)
+            # Where nobody has written anything, the old values need not be looked at again.
             is_untouched = self._database.mark(connection) == mark
             if now.types != types or not (is_untouched or self._has(connection, old)):
                 return False
@@ -384,6 +389,7 @@ class SqliteMap(NumberedJournal, SqliteHandle):
             if not page:
                 raise self._trimmed(since)
             for offset, at, key, old, new in page:
+                # The offsets are those of AUTOINCREMENT, without gaps, so a gap is a row that was removed.
                 if offset != since + 1:
                     raise self._trimmed(since)
                 since = offset
@@ -393,7 +399,7 @@ class SqliteMap(NumberedJournal, SqliteHandle):
                     return
 
     def _trimmed(self, since: int) -> IllegalStateError:
-        """Say that events are missing: each has the number after the one before it."""
+        """Return the error for missing events: each has the number after the one before it."""
         return IllegalStateError(
             f"the journal of {self._collection} no longer reaches back to offset {since}: something else than dstream "
             f"has removed rows of {self._collection.journal}"

@@ -35,7 +35,7 @@ __all__ = [
 
 
 Cell: TypeAlias = str | int | float | bytes
-"""What stands in a column; never NULL."""
+"""The content of a column; never NULL."""
 
 _LEAST, _MOST = -(2**63), 2**63 - 1
 _MSGPACK_SCALARS = frozenset(
@@ -160,9 +160,11 @@ class _Stretch:
         collection = self.collection
         with collection.place.shared().reading(collection) as connection:
             state = collection.state(connection)
+            # Looked up for each page: a vacuum in between removes the pin, and the old values with it.
             if not connection.execute("SELECT 1 FROM dstream_pins WHERE pin = ?", (self.pin.number,)).fetchone():
                 raise removed_error(collection)
             kept = connection.execute("SELECT 1 FROM dstream_undo WHERE collection = ? LIMIT 1", (collection.number,))
+            # Where no old values are kept, the table alone says the same, without two subqueries for each row.
             sql = _SELECT_KEPT if kept.fetchone() else _SELECT
             bounds = (f" AND key {compared} :low" if low is not None else "") + (
                 " AND key < :high" if self.high is not None else ""

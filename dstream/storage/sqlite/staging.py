@@ -30,7 +30,7 @@ __all__ = ["AT_A_TIME", "Row", "SqliteJob", "Staged", "StagedFile"]
 
 
 AT_A_TIME = 5000
-"""How many entries or items a task writes at once."""
+"""The most entries or items that a task writes at once."""
 
 _NAME = re.compile(r"[0-9a-f]{32}-[0-9a-f]{32}")
 
@@ -40,7 +40,7 @@ Row = tuple[Any, Cell | None, Cell | None, bytes | None]
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """How many rows an attempt has staged in which file."""
+    """Staged rows of one attempt, in a file."""
 
     collection: SqliteCollection
     name: str
@@ -66,7 +66,7 @@ class Staged:
 
     @property
     def path(self) -> str:
-        """Where the file is."""
+        """The path of the file."""
         return f"{self.collection.staged}/{self.name}"
 
     def rows(self) -> Iterator[Row]:
@@ -81,12 +81,14 @@ class Staged:
                 found += 1
                 yield row
         if found != self.size:
+            # A file that was cut may read as one with fewer rows, which would be lost in silence.
             raise removed_error(self.collection)
 
     def _opened(self) -> sqlite3.Connection:
         path = self.path
         if not os.path.exists(path):
             raise removed_error(self.collection)
+        # `immutable`: the file is finished, so SQLite needs neither locks nor a look for a journal.
         return sqlite3.connect(f"file:{quote(path)}?mode=ro&immutable=1", uri=True)
 
 
@@ -112,10 +114,12 @@ class StagedFile:
             for folder in (collection.place.files, os.path.dirname(staged), staged):
                 with suppress(FileExistsError):
                     os.mkdir(folder, 0o700)  # that of this user alone, whatever the mask says
+            # SQLite itself would make the file with the permissions of the mask.
             os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         except OSError as error:
             raise EngineError(f"{collection}: tasks cannot write into {self._path}: {error.strerror}") from error
         self._connection = connection = sqlite3.connect(self._path, isolation_level=None)
+        # A file that was not finished is removed as a whole, so nothing ever has to be rolled back.
         connection.execute("PRAGMA journal_mode = OFF")
         connection.execute(f"PRAGMA synchronous = {'FULL' if collection.place.durable else 'OFF'}")
         connection.execute("BEGIN")
@@ -131,6 +135,7 @@ class StagedFile:
     def close(self) -> None:
         """Close the file; it is removed if it was not finished."""
         if self._connection is not None:
+            # `finish` has committed; a failed one leaves the transaction open.
             is_finished = not self._connection.in_transaction
             self._connection.close()
             if not is_finished:
