@@ -30,7 +30,7 @@ F = TypeVar("F")
 C = TypeVar("C", bound=Callable[..., Any])
 
 _CLOSE = 0.82
-"""How alike a typing error and the name are that was meant."""
+"""The least similarity of a typing error and the intended name."""
 
 
 def checked_function(value: F, name: str, *, awaits: bool = False) -> F:
@@ -52,7 +52,7 @@ def checked_function(value: F, name: str, *, awaits: bool = False) -> F:
 
 
 def hinting(**meant: str) -> Callable[[C], C]:
-    """Let a function whose arguments do not fit say which ones are probably meant.
+    """Add the intended arguments to the message of a call whose arguments do not fit.
 
     Costs one more call. What the function itself raises is left as it is.
 

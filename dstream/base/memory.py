@@ -39,16 +39,16 @@ __all__ = [
 T = TypeVar("T")
 
 _FEWEST, _MOST = 8, 512
-"""So many items come at least, and at most, before anybody looks at the clock."""
+"""The fewest and the most items between two looks at the clock."""
 _CLOCK = 1e-5
-"""Seconds that so many should take to come: a look at the clock costs a hundredth of that."""
+"""Seconds between two looks at the clock, which costs a hundredth of that."""
 _SOON = 0.001
-"""Seconds in which nothing comes that makes the process grow by many megabytes: the kernel takes as long for it."""
+"""Seconds in which no process grows by many megabytes: the kernel takes as long for them."""
 _PIECE = 4 * 2**20
 _MOST_GROWTH = 16 * 2**20
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _LINE = 64
-"""So many bytes hold the first three numbers of what the kernel says of a process."""
+"""Bytes that contain the first three of the kernel's figures of a process."""
 
 
 def resident_bytes() -> int:
@@ -117,7 +117,7 @@ os.register_at_fork(after_in_child=_statm.cache_clear)
 
 
 def pieces(items: Iterable[T], most: int) -> Iterator[list[T]]:
-    """Give the items in lists of up to `most`, of few megabytes where the items are large.
+    """Yield the items in lists of up to `most`, of few megabytes where the items are large.
 
     The next list is read when it is asked for, while the caller may still hold the last one. A list ends before an
     item that cannot be made, whose failure the next look meets: the caller's own about the items before comes first.
@@ -131,7 +131,7 @@ def pieces(items: Iterable[T], most: int) -> Iterator[list[T]]:
 
 
 class BatchPace:
-    """How many items may come between two looks at the process, at most `most`."""
+    """Number of items between two looks at the process, at most `most`."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -147,13 +147,13 @@ class BatchPace:
 
 
 class Growth:
-    """Says whether the process has grown by megabytes since the last start, or since it was smaller."""
+    """Check whether the process has grown by megabytes since the last start, or since it was smaller."""
 
     def __init__(self) -> None:
         self.start()
 
     def start(self) -> None:
-        """Begin anew."""
+        """Reset the growth to zero."""
         self._most = _own_bytes() + _MOST_GROWTH
         self._held = 0
 
@@ -166,7 +166,7 @@ class Growth:
 
 
 class _UpToFailure(Generic[T]):
-    """Takes items in lists, which end before an item that cannot be made: its failure is raised at the next look.
+    """Reader of items in lists, which end before an item that cannot be made: its failure is raised at the next look.
 
     So whoever works on the items fails at the first one that is wrong in any way, as if each had come alone.
     """
@@ -204,7 +204,7 @@ class _UpToFailure(Generic[T]):
 
 
 class BatchIterator(Generic[T]):
-    """Takes items in lists of a given length, or shorter ones as soon as they make the process grow by megabytes.
+    """Reader of items in lists of any length, or shorter ones as soon as they make the process grow by megabytes.
 
     A list ends before an item that cannot be made, whose failure the next look meets.
 
@@ -313,7 +313,7 @@ _LARGE_BLOCK = 2**20
 
 
 def give_back() -> None:
-    """Let allocators return free memory: glibc (2.36) keeps pages below any that are in use, that of Arrow any."""
+    """Return free memory of the allocators: glibc (2.36) keeps pages below any that are in use, that of Arrow any."""
     trim = _of_the_allocator("malloc_trim")
     if trim is not None:
         trim(0)
@@ -344,7 +344,7 @@ class holding:
 
     @staticmethod
     def allow() -> None:
-        """Let it have an effect in this process from now on: a worker runs one task at a time, and nothing else."""
+        """Enable it in this process from now on: a worker runs one task at a time, and nothing else."""
         holding._is_allowed = True
 
     def __enter__(self) -> None:
@@ -368,7 +368,7 @@ _LEAST_GROWTH = 32 * 2**20
 
 @dataclass
 class Bound:
-    """Says when an operation holds too much; asked once for every few hundred items.
+    """Memory bound of an operation, checked once for every few hundred items.
 
     Where the allocator does not give memory back after a spill, the mark is raised a little: without that, every
     later question would be answered with yes and each spill would be tiny.
@@ -390,7 +390,7 @@ class Bound:
         return self._is_exceeded
 
     def spilled(self) -> None:
-        """Take note that the operation moved its data to disk and let go of it."""
+        """Record that the operation moved its data to disk and released it."""
         if self._is_exceeded and resident_bytes() > self._mark - _LEAST_GROWTH // 2:
             # A few thousand tuples and floats that Python keeps for later use can hold back all the memory around them
             # (CPython 3.11); a full collection lets go of them.

@@ -80,7 +80,7 @@ _FUNCTIONS = {
 """Functions that pickles call to make values."""
 
 NAMES: Mapping[str, str] = types.MappingProxyType({**_VALUES, **_STATE, **_FUNCTIONS})
-"""Where each of them is today, as "module:qualname", by name."""
+"""The present location of each, as "module:qualname", by name."""
 
 PACKAGES = tuple({location.partition(".")[0].encode() for location in NAMES.values()})
 """The packages that they are in."""

@@ -78,7 +78,7 @@ os.register_at_fork(after_in_child=_renew_all)
 
 
 _PATIENCE = 60.0
-"""Seconds after which a thread that nobody needs ends: a job without an end runs something every few seconds."""
+"""Seconds after which an idle thread ends: a job without an end runs something every few seconds."""
 
 
 def in_a_thread(run: Callable[[], object], name: str) -> None:
@@ -105,7 +105,7 @@ class _Thread(threading.Thread):
         self._waiting = threading.Semaphore(0)  # No `queue`: a folder of the user's may have that name.
 
     def give(self, given: _Task) -> None:
-        """Let it run a function."""
+        """Hand over a function to run."""
         self._given.append(given)
         self._waiting.release()
 
@@ -142,7 +142,7 @@ def _forget_threads() -> None:
 
 
 def _wait_for_imports() -> None:
-    """Let our threads end the imports that they are in, before this process is forked.
+    """Wait until our threads end the imports that they are in, before this process is forked.
 
     In the forked process nobody would end them: the module stays there half made, and each use of it fails.
     """

@@ -29,7 +29,7 @@ PIECES = 32
 """Into how many parts a collection is divided that the caller reads alone, one part after another."""
 
 _UNREADABLE = (DStreamError, TypeError, OSError)
-"""What keeps a collection from being read: it is gone, or a class is not there, or files cannot be opened."""
+"""Errors of a collection that cannot be read: it is gone, or a class is not there, or files cannot be opened."""
 
 _FEW = 5
 _ROWS = 10
@@ -44,9 +44,9 @@ class Collection(ABC, Generic[S]):
     _columns: ClassVar[Sequence[str]]
     _brackets: ClassVar[str]
     _at_most: ClassVar[str] = ""
-    """What stands before a size that was not counted."""
+    """The words before a size that was not counted."""
     _instead: ClassVar[str]
-    """What to do before a function that runs on the workers needs the content."""
+    """The advice for a function on the workers that needs the content."""
 
     def __init__(self, store: S, runtime: Runtime) -> None:
         self._opened = store
@@ -67,7 +67,7 @@ class Collection(ABC, Generic[S]):
 
     @property
     def options(self) -> Options:
-        """How it was made; types that the first commit decided are among them."""
+        """The options that it was made with, and the types that the first commit decided."""
         return self._opened.options
 
     @property
@@ -246,7 +246,7 @@ class Collection(ABC, Generic[S]):
 
     @abstractmethod
     def _walk(self) -> Iterator[Sequence[object]]:
-        """Give the rows of a table, lazily."""
+        """Yield the rows of a table."""
 
     @abstractmethod
     def _splits(self) -> Sequence[Any]:

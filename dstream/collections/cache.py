@@ -61,7 +61,7 @@ class Expiring(NamedTuple, Generic[V]):
 
 @dataclass(frozen=True, slots=True)
 class Expiry:
-    """How long entries live.
+    """The lifetime of entries.
 
     To record every use would make every read a write. So an entry gets a tenth of `max_idle` more than it is due,
     and a use is recorded only when the recorded deadline no longer covers it: an entry lives at least
@@ -156,7 +156,7 @@ class ExpiringStore:
 
     @property
     def location(self) -> str | None:
-        """Where other tools find the table."""
+        """The location of the table for other tools."""
         return self._store.location
 
     @property
@@ -324,12 +324,12 @@ class ExpiringSplit:
     now: float
 
     def read(self) -> Iterator[tuple[Any, Any]]:
-        """Give the entries."""
+        """Yield the entries."""
         now = self.now
         return ((key, stored.value) for key, stored in self.split.read() if now < stored.deadline)
 
     def read_arrow(self) -> Iterator[pa.RecordBatch]:
-        """Give the entries in columns."""
+        """Yield the entries in columns."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -394,7 +394,7 @@ class _StampingJob:
 
 @dataclass(frozen=True, slots=True)
 class _StampingWriter:
-    """Writes entries with the time at which it writes each.
+    """Writer of entries, each with the time at which it is written.
 
     On re-run: an entry gets the time of the attempt that is committed.
     """

@@ -25,7 +25,7 @@ __all__ = ["FieldIndex", "Kind"]
 Kind = Literal["hash", "sorted"]
 
 _FEW = 64
-"""So many new values are put into their places one by one; more of them are sorted in."""
+"""The most new values that are inserted one by one; more of them are sorted in."""
 
 
 class FieldIndex:
@@ -145,7 +145,7 @@ class FieldIndex:
 
 
 _PLACES = {"<": bisect_left, "<=": bisect_right, ">": bisect_right, ">=": bisect_left}
-"""Where the values end that are less than a bound, or those begin that are greater."""
+"""Functions from the order and a bound to the place of the bound."""
 
 _ORDERED = frozenset(
     {

@@ -26,7 +26,7 @@ _NOT_MADE = -1
 _TRIES = 3
 _FEW = 1000
 _PART = 4
-"""A look-up that finds more than a few entries, and more than one in so many, is left to those who read all of them."""
+"""A look-up that finds more than `_FEW` entries, and more than one in `_PART`, is left to a read of all entries."""
 
 
 class Indexes:

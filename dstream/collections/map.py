@@ -31,7 +31,7 @@ __all__ = ["IStreamMap", "Replacing"]
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Replacing:
-    """Gives entries that are there other values; which ones, the items of the stream say, which are entries.
+    """Sink that gives present entries other values: those whose keys the entries of the stream have.
 
     Attributes:
         store: where they are.
@@ -81,7 +81,7 @@ def _later(left: Any, right: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Replaced:
-    """Calls the user's function on the workers, or in the driver for entries that changed meanwhile."""
+    """Call of the user's function, on the workers, or in the driver for entries that changed meanwhile."""
 
     title: str
     fn: Callable[[Any, Any], Any]

@@ -71,7 +71,7 @@ class Processing(Generic[R]):
 
 @contextmanager
 def noting(place: str, key: Any) -> Iterator[None]:
-    """Let an exception of the user's function say where it arose, and on which key."""
+    """Add the call and the key to an exception of the user's function."""
     try:
         yield
     except Exception as error:

@@ -28,7 +28,7 @@ __all__ = ["IStreamQueue", "Lease", "QueueState"]
 
 
 class Lease(NamedTuple):
-    """Who has an item, and until when.
+    """The lease of an item: its end, and the token of its holder.
 
     Attributes:
         until: seconds since 1970; from then on the item waits again.
@@ -89,7 +89,7 @@ class QueueState:
         return replace(self, head=max(self.head, number + 1), leases={**self.leases, number: lease})
 
     def has(self, number: int, token: str) -> bool:
-        """Say whether a lease still belongs to who holds the token, be it over or not."""
+        """Say whether a lease still belongs to the holder of the token, be it over or not."""
         lease = self.leases.get(number)
         return lease is not None and lease.token == token
 
@@ -104,7 +104,7 @@ _STATE = -1
 """The key of the state in the map that a queue is stored as; the other keys are the numbers of items."""
 
 _AHEAD = 4
-"""How many numbers beyond the next one a change looks at, so that it need not start again for each that others had."""
+"""The numbers beyond the next one that a change reads, so that it need not start again for each that others took."""
 
 _READ_TOGETHER = 100
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.005, 0.1

@@ -45,7 +45,7 @@ class EntrySource:
 
     @property
     def has_columns(self) -> bool:
-        """Whether the entries stand in columns, and nothing happens to them where they are read."""
+        """Whether the entries are in columns, and are neither filtered nor projected where they are read."""
         return getattr(self.store, "has_columns", False) and self.can_be_read_here
 
     @property
@@ -54,7 +54,7 @@ class EntrySource:
         return self.predicate is None and self.projection is None
 
     def count_items(self) -> int | None:
-        """Say how many entries there are if they are in this process."""
+        """Return the number of entries if they are in this process."""
         return _count(self.store)
 
     def splits(self, parallelism: int) -> Sequence[Split[Any]]:
@@ -70,14 +70,14 @@ class EntrySource:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EntryReader:
-    """Reads a split of a map and sieves it where it is read."""
+    """Reader of a split of a map, which filters and projects its entries."""
 
     split: EntrySplit
     predicate: Callable[[Any], object] | None
     projection: Callable[[Any], Any] | None
 
     def read(self) -> Iterator[Any]:
-        """Give the entries that satisfy the predicate, projected."""
+        """Yield the entries that satisfy the predicate, projected."""
         entries: Iterator[Any] = map(as_entry, self.split.read())
         if self.predicate is not None:
             entries = _satisfying(self.predicate, entries)
@@ -130,7 +130,7 @@ class ItemSource:
 
     @property
     def has_columns(self) -> bool:
-        """Whether the items stand in columns."""
+        """Whether the items are in columns."""
         return getattr(self.store, "has_columns", False)
 
     @property
@@ -139,7 +139,7 @@ class ItemSource:
         return self.store.in_process
 
     def count_items(self) -> int | None:
-        """Say how many items there are if they are in this process."""
+        """Return the number of items if they are in this process."""
         return _count(self.store)
 
     def splits(self, parallelism: int) -> Sequence[ItemSplit]:

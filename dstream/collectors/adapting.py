@@ -209,7 +209,7 @@ _ELEMENTS = 512
 def _element_batches(
     fn: Callable[[Any], Any], items: Iterable[Any]
 ) -> Iterator[tuple[list[Any], list[int], list[Any]]]:
-    """Give a few hundred elements at a time, where those of each item end, and these items."""
+    """Yield a few hundred elements at a time, the place where those of each item end, and these items."""
     elements: list[Any] = []
     ends: list[int] = []
     opened: list[Any] = []

@@ -22,7 +22,7 @@ __all__ = ["Batched", "Prepared", "Waiting", "applied", "batches", "kinds", "pre
 T = TypeVar("T")
 
 _BATCH = 512
-"""Small enough that the garbage collector does not come (every 700 new objects, CPython 3.11), and for the cache."""
+"""Items that do not start the garbage collector (every 700 new objects, CPython 3.11), and fit into the cache."""
 
 
 def batches(items: Iterable[T]) -> Iterable[list[T]]:
@@ -139,7 +139,7 @@ class Batched(ABC, Generic[T]):
         self.add_all(other._pending)
 
     def settle(self) -> None:
-        """Let no value wait."""
+        """Take in the values that are buffered."""
         if self._pending:
             waiting, self._pending = self._pending, []
             self._take(waiting)

@@ -177,7 +177,7 @@ Entry = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class _Rules:
-    """How items become entries, and entries of one key one entry."""
+    """The rules by which items become entries, and entries of one key become one."""
 
     factory: str
     key: Callable[[Any], Any]

@@ -114,7 +114,7 @@ class Ordered(Protocol):
 
 
 _MOST_IN_MEMORY = 2**21
-"""How many numbers are held, 8 bytes each; it takes some three times that to sort them."""
+"""The most numbers in memory, 8 bytes each; sorting them takes some three times that."""
 
 
 class KeptNumbers(array):  # type: ignore[type-arg]  # `array[float]` is no class to inherit from
@@ -153,7 +153,7 @@ class KeptNumbers(array):  # type: ignore[type-arg]  # `array[float]` is no clas
             self.spill_many()
 
     def parts(self) -> Iterator[KeptNumbers]:
-        """Give the same numbers in several that are held in memory, one after another."""
+        """Yield the same numbers in several that fit into memory, one after another."""
         if not hasattr(self, "_runs"):
             yield self
             return
@@ -188,7 +188,7 @@ def _sorted(numbers: array[float]) -> memoryview[float]:
 
 
 class _Runs:
-    """Sorted runs of numbers in a file without a name, which goes with this object."""
+    """Sorted runs of numbers in a file without a name, which is closed with this object."""
 
     def __init__(self) -> None:
         import tempfile  # Few need a file: with what it loads it takes 3 ms.
@@ -205,7 +205,7 @@ class _Runs:
             self._sizes.append(len(ordered) * 8)
 
     def contents(self) -> Iterator[bytes]:
-        """Give each run as bytes."""
+        """Yield each run as bytes."""
         place = 0
         for size in self._sizes:
             self._file.seek(place)

@@ -126,7 +126,7 @@ class _Sent(tuple[Any, Any]):
 
 
 class _NoKey:
-    """Stands for the key of an item that came from another process."""
+    """Placeholder of the key of an item that came from another process."""
 
     def __reduce__(self) -> str:
         return "_NO_KEY"  # Pickled as a global, so that `is` holds in every process.

@@ -237,7 +237,7 @@ def _restored_distinct(pending: list[str | int], data: bytes | None) -> _Distinc
 
 
 def _check_library(factory: str) -> None:
-    """Say at the call that the library is missing, rather than in a worker.
+    """Refuse a missing library at the call, rather than in a worker.
 
     Raises:
         SetupError: it is not installed; it has no wheels for some versions of Python.

@@ -18,7 +18,7 @@ __all__ = ["DecimalSum", "Summaries", "Summary", "Total", "Totals"]
 
 
 _EXACT = decimal.Context(prec=decimal.MAX_PREC, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN, traps=[])
-"""Adds decimals without rounding: a sum has as many digits as it needs."""
+"""Context that adds decimals without rounding: a sum has as many digits as it needs."""
 
 
 class DecimalSum:
@@ -313,7 +313,7 @@ class Total(Batched[Number]):
 
 
 def _exact_floats(whole: int) -> Iterator[float]:
-    """Give floats whose exact sum is `whole`."""
+    """Yield floats whose exact sum is `whole`."""
     while whole:
         # A float has 53 bits, so that a large int needs several.
         part = float(whole)

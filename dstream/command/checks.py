@@ -32,12 +32,12 @@ _EXTRAS = {
 
 
 def python() -> Finding:
-    """Which Python this is; dstream would not be installed on an old one."""
+    """Report the Python; dstream would not be installed on an old one."""
     return Finding("Python", "ok", f"{platform.python_version()} at {sys.executable}")
 
 
 def neighbours() -> Finding:
-    """Whether a program that starts in this folder would find modules of this folder instead of ours."""
+    """Check that a program which starts in this folder would not find modules of this folder instead of ours."""
     home = os.path.dirname(os.path.dirname(os.path.abspath(dstream.__file__)))
     advice = ""
     for name in ("dstream", "collectors", "reducers", "sources"):
@@ -51,7 +51,7 @@ def neighbours() -> Finding:
 
 
 def packages() -> Iterator[Finding]:
-    """The packages that dstream cannot do without, and whether their versions fit."""
+    """Check the versions of the packages that dstream cannot do without."""
     for name, (oldest, too_new) in requirements().items():
         wanted = requirement(name)
         try:
@@ -65,7 +65,7 @@ def packages() -> Iterator[Finding]:
 
 
 def extras() -> Iterator[Finding]:
-    """The packages that some things need."""
+    """Report the packages that some operations need."""
     for name, (extra, purpose) in _EXTRAS.items():
         try:
             yield Finding(name, "ok", metadata.version(name))
@@ -74,7 +74,7 @@ def extras() -> Iterator[Finding]:
 
 
 def java(engine: str) -> Finding:
-    """Which Java Spark will run on."""
+    """Report the Java that Spark will run on."""
     if engine == "local":
         return Finding("Java", "not checked", "not needed, since the engine is local")
     try:
@@ -87,7 +87,7 @@ def java(engine: str) -> Finding:
 
 
 def class_archive(configuration: Configuration) -> Finding:
-    """Whether Spark starts from an archive of Java's classes; without one it takes twice as long."""
+    """Report the archive of Java's classes that Spark starts from; without one it takes twice as long."""
     if not configuration["class_archive"]:
         return Finding("class archive", "ok", "not used, as the settings say")
     try:
@@ -108,7 +108,7 @@ def class_archive(configuration: Configuration) -> Finding:
 
 
 def settings(configuration: Configuration) -> Iterator[Finding]:
-    """Which file was read, and every setting that someone made, with where it was made."""
+    """Report the file that was read, and each setting that is no default, with its origin."""
     yield Finding("dstream.toml", "ok", configuration.file or "none in this folder or above")
     for name, setting in configuration.settings.items():
         if setting.origin != "default":

@@ -146,7 +146,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 AnyCollection = IStreamMap[Any, Any] | IStreamList[Any] | IStreamSet[Any] | IStreamCounter | IStreamQueue[Any]
 
 _LOOKED_AT = 1000
-"""How many values `show` looks at."""
+"""The number of values that `show` reads."""
 
 _WIDEST = 1000
 """Columns of a table that goes to no terminal: nothing is cut."""

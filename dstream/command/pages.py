@@ -18,10 +18,10 @@ from dstream.errors import NoSuchElementError
 __all__ = ["docs", "pages"]
 
 _FOLDERS = ("", "concepts", "how-to", "reference", "samples", "decisions")
-"""In the order of reading; a page is found by its last name alone, in the first folder that has it."""
+"""The folders in the order of reading; a page is found by its last name alone, in the first folder that has it."""
 
 _OBJECT = re.compile(r"^::: (\S+)(\n +.*)*", re.MULTILINE)
-"""Where the site has the reference of an object, which `help()` shows too."""
+"""The place of the reference of an object in the site, which `help()` shows too."""
 
 
 @click.command(context_settings=SAYING)
@@ -44,7 +44,7 @@ def docs(page: str | None) -> None:
 
 
 def pages() -> Iterator[tuple[str, Traversable]]:
-    """Give each page with its name: its path below the folder of all pages, without `.md`."""
+    """Yield each page with its name: its path below the folder of all pages, without `.md`."""
     for name in _FOLDERS:
         folder = _folder() / name if name else _folder()
         for file in sorted(folder.iterdir(), key=lambda each: each.name):

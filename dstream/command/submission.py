@@ -112,7 +112,7 @@ _PATIENCE, _BETWEEN_LOOKS = 60.0, 0.2
 
 
 def _jobs_of(log: Path, context: Context) -> Iterator[Job]:
-    """Give the jobs whose drivers write into a log; one whose record is damaged is none of them."""
+    """Yield the jobs whose drivers write into a log; one whose record is damaged is none of them."""
     for job in context.jobs():
         with suppress(IllegalStateError):
             if job.driver.log == str(log):
@@ -120,7 +120,7 @@ def _jobs_of(log: Path, context: Context) -> Iterator[Job]:
 
 
 class _Supervisor:
-    """Runs a driver again and again, as long as it has to.
+    """Supervisor of a driver, which starts it again as long as it has to.
 
     The driver writes into the log itself, so that it goes on if this process is killed.
     """

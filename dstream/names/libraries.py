@@ -341,7 +341,7 @@ _PLACES = {
 }
 
 _NOWHERE = dict.fromkeys(("partitioner", "setpartitions"), "")
-"""What sounds like a typing error of a name that does something else."""
+"""Names that are like a typing error of a name with another meaning."""
 
 ELSEWHERE = {**_REDUCTIONS, **_STEPS, **_PLACES, **_NOWHERE}
 """What people call elsewhere what a stream can do."""

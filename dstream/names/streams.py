@@ -36,7 +36,7 @@ REDUCERS = (
 """The names of the package `reducers`, which streams do not import: a sink of the user's is as good as one of it."""
 
 _CLOSE = 0.82
-"""How alike a typing error and what was meant are; names that mean different things are less alike."""
+"""The least similarity of a typing error and the intended name; names of other meanings are less similar."""
 
 
 def no_such_name(cls: type[Any], name: str, of_objects: type[Any]) -> str:

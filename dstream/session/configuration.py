@@ -35,7 +35,7 @@ class ConfigurationFile:
     values: Mapping[str, Any]
 
     def place(self, name: str) -> str:
-        """Say where a setting stands, as the subject of a sentence."""
+        """Return the location of a setting, as the subject of a sentence."""
         sets = re.compile(rf"""\s*\[?\s*["']?{re.escape(name)}["']?\s*[=.\]]""")
         for number, line in enumerate(self.text.splitlines(), start=1):
             if sets.match(line):
@@ -307,7 +307,7 @@ def _job(place: str, value: Any) -> Any:
 
 
 def _flat(table: Mapping[Any, Any], before: str = "") -> Iterator[tuple[str, Any]]:
-    """Give names and values; in a file, `spark.a.b = 1` is a table in a table, and means the name."""
+    """Yield names and values; in a file, `spark.a.b = 1` is a table in a table, and means the name."""
     for name, value in table.items():
         if isinstance(value, Mapping):
             yield from _flat(value, f"{before}{name}.")

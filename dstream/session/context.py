@@ -36,7 +36,7 @@ V = TypeVar("V")
 
 
 class CollectionName(NamedTuple):
-    """How a collection is found in its storage."""
+    """The kind and the name by which a collection is found in its storage."""
 
     kind: Kind
     name: str

@@ -50,7 +50,7 @@ def job_table(file: ConfigurationFile, table: Any) -> JobConfig:
 
 
 def _at(place: str, name: str, message: str) -> str:
-    """Say in a message about a value where it stands."""
+    """Add the location of a value to the message about it."""
     said = message.removeprefix("JobConfig: ")
     rest = said.removeprefix(f"{name} ")
     return f"{place.removesuffix(',')}: {said}" if rest == said else f"{place} {rest}"

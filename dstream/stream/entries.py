@@ -249,7 +249,7 @@ def _by_key(
 
 
 class _Swapping:
-    """Exchanges key and value of an entry."""
+    """Function that exchanges key and value of an entry."""
 
     around: ClassVar[PairFunction] = "swap"
 
@@ -258,7 +258,7 @@ class _Swapping:
 
 
 class _OnValue:
-    """Applies a function to the value of an entry."""
+    """Function of an entry that applies another one to its value."""
 
     around: ClassVar[PairFunction] = "on_value"
 
@@ -271,7 +271,7 @@ class _OnValue:
 
 
 class _IfValue:
-    """Gives an entry if its value satisfies a predicate."""
+    """Function of an entry that returns it if its value satisfies a predicate."""
 
     around: ClassVar[PairFunction] = "if_value"
 
@@ -287,7 +287,7 @@ class _IfValue:
 
 
 class _EachOfValue:
-    """Gives an entry for each item that a function makes of the value of one."""
+    """Function of an entry that yields one for each item that another function makes of its value."""
 
     def __init__(self, fn: Callable[[Any], Any]) -> None:
         self.fn = fn

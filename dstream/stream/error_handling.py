@@ -180,7 +180,7 @@ class Delivery:
         say()
 
     def staged(self, letters: Iterable[DeadLetter], writer: Writer | MapWriter) -> Sequence[Receipt]:
-        """Let a writer of the reducer's take the letters, in the same way, and return its receipts."""
+        """Write the letters, in the same way, with a writer of the reducer, and return its receipts."""
         runtime = self.runtime or default_runtime()
         end = writing(Read(_Letters(letters), step=Step("dead letters")), self.reducer, writer)
         receipts: Sequence[Receipt] = runtime.engine_here().submit(rewrite(end)).result()

@@ -303,7 +303,7 @@ class Keyed(BaseStream[T]):
 
 
 class _Keying:
-    """Gives an item with its key."""
+    """Function that makes an entry of an item and its key."""
 
     around: ClassVar[PairFunction] = "key_by"
 

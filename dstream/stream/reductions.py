@@ -175,7 +175,7 @@ def _choose_all_floats(choose: Callable[..., Any], held: list[float], items: Ite
 
 
 _CHUNK = 512
-"""Few enough for the cache, and for the garbage collector not to come."""
+"""Items that fit into the cache of the processor, and do not start the garbage collector."""
 
 
 def _survivor(choose: Callable[[list[Any]], Any], held: list[Any], items: Iterable[Any]) -> list[Any]:

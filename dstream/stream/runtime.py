@@ -195,7 +195,7 @@ def writing(
 
 
 def _functions(value: Any, name: str = "") -> Iterator[str]:
-    """Give the names under which a sink of ours holds functions that it calls for each item."""
+    """Yield the names under which a sink of ours has functions that it calls for each item."""
     if name in _NOT_OF_ITEMS:
         return
     if isinstance(value, Mapping):

@@ -88,7 +88,7 @@ class _OfMap(Service[MapView[Any, Any]]):
 
 @dataclass(frozen=True, repr=False)
 class ImapService(_OfMap):
-    """Stands for such a service until a job starts in a context (`dstream.spi.runtime.OpenedLater`)."""
+    """Placeholder of such a service until a job starts in a context (`dstream.spi.runtime.OpenedLater`)."""
 
     def opened(self, context: Collections) -> Service[MapView[Any, Any]]:
         """Return the service; the map is made if there is none."""

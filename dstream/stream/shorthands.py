@@ -31,7 +31,7 @@ class StreamOf(Protocol[T_co]):
     """A stream, for a type checker: one of tuples is one of entries too, where items are only read."""
 
     def iterator(self) -> Iterator[T_co]:
-        """Give the items."""
+        """Return an iterator of the items."""
         ...
 
 
@@ -151,7 +151,7 @@ def _starred(stream: Any, fn: Any) -> R:  # type: ignore[type-var]
 
 
 class _Part:
-    """Gives one part of an item."""
+    """Function that returns one part of an item."""
 
     def __init__(self, name: str | int) -> None:
         self.name = name
@@ -168,7 +168,7 @@ class _Part:
 
 
 class Starred:
-    """Takes a tuple for several arguments."""
+    """Function that calls another one with the parts of a tuple."""
 
     around: ClassVar[PairFunction] = "starred"
 

@@ -30,7 +30,7 @@ _UNKNOWN = (math.nan,) * 7
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Description:
-    """How many numbers there were, and how they lie; of no numbers, all but the count are NaN.
+    """Count, mean, deviation and quartiles of numbers; without numbers, all but the count are NaN.
 
     Attributes:
         count: how many.
@@ -97,12 +97,12 @@ def _described(statistics: DoubleSummaryStatistics, deviation: float, quartiles:
 
 
 _WIDEST = 40
-"""How many characters the longest bar has."""
+"""The number of characters of the longest bar."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Histogram:
-    """How many numbers lie in each bin: from its lower edge up to, not including, the upper one; the last has both.
+    """The number of numbers in each bin, from its lower edge up to, not including, the upper one; the last has both.
 
     Attributes:
         edges: those of the bins, ascending: one more than there are bins.

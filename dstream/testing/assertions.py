@@ -289,8 +289,8 @@ class AssertingJob:
 
 @dataclass(frozen=True)
 class SendingWriter:
-    """Sends the items to the caller: they are the receipts."""
+    """Writer that sends the items to the caller: they are the receipts."""
 
     def write(self, items: Iterator[Any]) -> Iterator[Receipt]:
-        """Give the items, pickled."""
+        """Yield the items, pickled."""
         return map(dumps, chunked(items, _BATCH))

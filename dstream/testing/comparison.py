@@ -77,7 +77,7 @@ def _state(value: Any) -> Iterator[Any]:
 
 
 def difference(expected: Any, actual: Any, place: str = "") -> str | None:
-    """Say where `actual` first differs from `expected`, or return None if they are exactly equal."""
+    """Describe where `actual` first differs from `expected`; None if they are exactly equal."""
     if exact(expected) == exact(actual):
         return None
     finders: dict[type, Callable[[Any, Any, str], str | None]] = {
@@ -120,7 +120,7 @@ def _in_set(expected: Any, actual: Any, place: str) -> str | None:
 
 
 def difference_in_any_order(expected: Iterable[Any], actual: Iterable[Any]) -> str | None:
-    """Say which items are missing from `actual` and which are too many, each with its number; None if none is."""
+    """Report the items missing from `actual` and the surplus ones, each with its number; None if there are none."""
     wanted, found = list(expected), list(actual)
     missing = _surplus(wanted, found)
     unexpected = _surplus(found, wanted)

@@ -172,7 +172,7 @@ def _marked(test: Callable[..., Any], partitions: list[int]) -> Any:
 
 @dataclass(frozen=True)
 class _Case:
-    """Where one run of a test happens."""
+    """The engine and the partitions of one run of a test."""
 
     engine: str
     partitions: int | None

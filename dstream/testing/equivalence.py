@@ -204,7 +204,7 @@ class _Outcome:
         return self.value
 
     def differs_from(self, expected: _Outcome) -> str | None:
-        """Say how, or return None if it does not."""
+        """Describe the difference from the expected outcome; None if there is none."""
         if self.error is not None or expected.error is not None:
             return difference(_words(expected), _words(self))
         if isinstance(expected.comparable, list) and isinstance(self.comparable, list) and not expected.in_order:
@@ -230,7 +230,7 @@ class _Trial:
     agreed: list[int] = field(default_factory=list)
 
     def divisions(self, partitions: Sequence[int], seed: int) -> Iterator[list[Partitioning]]:
-        """Give a way to divide each input, again and again."""
+        """Yield a way to divide each input, again and again."""
         ways = [
             list(partitionings(len(one.pickled), one.like.ordered, partitions, f"{seed}/{number}"))
             for number, one in enumerate(self.inputs)

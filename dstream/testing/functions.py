@@ -81,7 +81,7 @@ class Watched(Generic[P, R]):
 
     @property
     def calls(self) -> int:
-        """How often it was called."""
+        """The number of calls."""
         return len(self._calls())
 
     def _calls(self) -> list[tuple[bytes, tuple[bytes, ...]]]:
@@ -133,7 +133,7 @@ def _traveling(root: Node) -> Iterator[tuple[Step, Any]]:
 
 
 def _captured(value: Any) -> Iterator[tuple[str, Any]]:
-    """Give the variables that a function or a collector takes along, also through the functions that it calls."""
+    """Yield the variables that a function or a collector takes along, also through the functions that it calls."""
     seen: set[int] = set()
     rest = [("it", value)]
     while rest:
@@ -247,6 +247,6 @@ class Observed:
         return getattr(self._engine, name)
 
     def submit(self, end: Node) -> Running:
-        """Let the plan be looked at, and submit it."""
+        """Show the plan to the observer, and submit it."""
         self._look(end)
         return self._engine.submit(end)

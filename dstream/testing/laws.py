@@ -104,7 +104,7 @@ class Laws:
         return self.by(_copied(self.collector.finisher(container)))
 
     def differs(self, container: Any, way: str, items: Sequence[Any] | None = None) -> Iterator[str]:
-        """Say how the result of a container differs from that of collecting at once, if it does."""
+        """Yield the difference of a container's result from that of collecting at once, if there is one."""
         wanted = self.whole() if items is None else self.result(self.of(items))
         found = difference(wanted, self.result(container))
         if found is not None:
@@ -159,7 +159,7 @@ def _any_split_gives_the_same(laws: Laws) -> Iterator[str]:
 
 
 def _ways(items: list[Any]) -> Iterator[list[list[Any]]]:
-    """Give every way to cut a few items; of many items every single cut, and some ways by chance."""
+    """Yield every way to cut a few items; of many items every single cut, and some ways by chance."""
     inner = range(1, len(items))
     if len(items) <= _ALL_WAYS_UP_TO:
         every = itertools.chain.from_iterable(itertools.combinations(inner, n) for n in range(1, len(items)))
@@ -217,7 +217,7 @@ def _deducting_undoes(laws: Laws) -> Iterator[str]:
 
 
 def _cuts(items: list[Any]) -> Iterator[list[list[Any]]]:
-    """Give every way to cut the items once, also before the first and after the last; of many items some of them."""
+    """Yield every way to cut the items once, also before the first and after the last; of many items some of them."""
     step = max(1, len(items) // _SOME_WAYS)
     return (_cut(items, (cut,)) for cut in range(0, len(items) + 1, step))
 

@@ -41,7 +41,7 @@ def note(folder: str, name: str, value: Any) -> None:
 
 
 def notes(folder: str) -> Iterator[tuple[str, Any]]:
-    """Give (name, value) of all notes, name by name, each in the order in which it was written."""
+    """Yield (name, value) of all notes, name by name, each in the order in which it was written."""
     for path in sorted(Path(folder).iterdir(), key=lambda path: (path.name != _DRIVER, path.name)):
         with path.open("rb") as file:
             while file.peek(1):
@@ -121,7 +121,7 @@ class Parts(Generic[T]):
         return Parts(*(held[start:stop] for start, stop in pairwise(ends)))
 
     def splits(self, parallelism: int) -> Sequence[PartSplit[T]]:
-        """Give one split for each part."""
+        """Return one split for each part."""
         first, splits = 0, []
         for number, part in enumerate(self.parts):
             splits.append(PartSplit(part, number, first, self.raising, self.pausing, self._folder))
@@ -130,7 +130,7 @@ class Parts(Generic[T]):
 
     @property
     def items_read(self) -> int:
-        """How many items were asked for so far, on every engine and in every process; again read counts again."""
+        """The number of items that were read so far, on every engine and in every process; again read counts again."""
         return sum(kind == "item" for _, (kind, _) in notes(self._folder))
 
     @property
@@ -155,7 +155,7 @@ class PartSplit(Generic[T]):
     folder: str
 
     def read(self) -> Iterator[T]:
-        """Give the items, and note each one that is asked for."""
+        """Yield the items, and note each one that is read."""
         self._note("part", self.number)
         for position, item in enumerate(self.items, self.first):
             self._note("item", position)
@@ -195,7 +195,7 @@ class Partitioning:
 
 
 def partitionings(size: int, ordered: bool, counts: Iterable[int], seed: object) -> Iterator[Partitioning]:
-    """Give the ways to divide `size` items: those with `counts` partitions, and one item in each.
+    """Yield the ways to divide `size` items: those with `counts` partitions, and one item in each.
 
     The one with most partitions has empty ones at the front, in the middle and at the end.
     """

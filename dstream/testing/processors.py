@@ -107,7 +107,7 @@ class TestOutbox(NamesOfJet):
 
     @property
     def bucket_count(self) -> int:
-        """How many outbound edges there are."""
+        """The number of outbound edges."""
         return len(self.capacities)
 
     def offer(self, item: Any, to: Targets = None) -> bool:
@@ -205,7 +205,7 @@ class TestOutbox(NamesOfJet):
             )
 
     def _breaks(self, error: Exception) -> Exception:
-        """Take note that the processor has broken the protocol, and return the error that tells it."""
+        """Record that the processor has broken the protocol, and return the error."""
         self.broken = error
         return error
 
@@ -235,13 +235,13 @@ class TestOutbox(NamesOfJet):
         return drained
 
     def reset(self) -> None:
-        """Let the processor offer again: it has returned, as far as the outbox is concerned."""
+        """Allow offers again: the processor has returned, as far as the outbox is concerned."""
         self.refused_now = MISSING
 
 
 @dataclass(frozen=True, slots=True)
 class TestProcessorContext(ProcessorContext):
-    """Where a processor runs in a test: each attribute of `ProcessorContext` has a default.
+    """Context of a processor in a test: each attribute of `ProcessorContext` has a default.
 
     Its logger is named after the vertex and the number, as in a job, unless one is given.
 
@@ -263,7 +263,7 @@ _NOTHING: Any = object()
 
 
 class ReadingProcessor(Processor):
-    """Emits the items of a source; saves its offsets, and how many items of the current range were emitted.
+    """Processor that emits the items of a source, and saves its offsets and the items emitted of the current range.
 
     Args:
         source: one that ends is read as a partition with one range.

@@ -327,7 +327,7 @@ class ProcessorRun:
 
 
 _ENDS = ("try_process_watermark", "complete_edge", "complete")
-"""When these are done, what was refused in an earlier call has gone out too."""
+"""Methods that are done when what was refused in an earlier call has gone out, too."""
 _RETURN_NOTHING = ("process", "restore_from_snapshot")
 
 

@@ -324,7 +324,7 @@ class Epochs:
 
     @property
     def late(self) -> dict[str, int]:
-        """How many items were late at each stage that has state, since the start."""
+        """The number of late items at each stage that has state, since the start."""
         return {stage: counts["late"] for stage, counts in self._record.counts.items() if "late" in counts}
 
     # ------------------------------------------------------------------------------------------------------- the run

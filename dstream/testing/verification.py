@@ -23,7 +23,7 @@ __all__ = ["VerifiedProcessor", "same_items_in_any_order", "verify_processor"]
 
 
 _MORE = 10_000
-"""So many items more than are expected, and the processor goes on for ever."""
+"""The items beyond the expected ones after which a processor counts as one without an end."""
 
 Checker = Callable[[list[Any], list[Any]], object]
 """Takes what was expected and what was emitted by an edge, and says whether that is the same."""
@@ -77,7 +77,7 @@ def _same_items(expected: list[Any], emitted: list[Any]) -> bool:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class VerifiedProcessor:
-    """How a processor is verified: a value; each method returns another one, and `expect_output` runs it."""
+    """Verification of a processor, a value: each method returns another one, and `expect_output` runs it."""
 
     supplier: AnySupplier
     limits: RunLimits

@@ -56,12 +56,12 @@ class JobFiles:
 
     @property
     def first(self) -> list[str]:
-        """Where `import` looks before all other folders."""
+        """The folders that `import` searches before all others."""
         return [str(Path(self.folder, GIVEN))]
 
     @property
     def last(self) -> list[str]:
-        """Where it looks behind all others."""
+        """The folders that it searches after all others."""
         return [str(Path(self.folder, NAMED))] if self.is_elsewhere else []
 
 

@@ -146,7 +146,7 @@ else:
 
 
 class PairsOfOneValue(_Zip):
-    """Gives the pair of each item and a value, at the speed of C.
+    """Iterator of the pairs of each item and one value, at the speed of C.
 
     Attributes:
         keys: the items; whoever takes them takes the pairs.

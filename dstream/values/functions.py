@@ -27,7 +27,7 @@ def _cut(text: str) -> str:
 
 
 _MOST = 80
-"""How many characters of a condition are shown."""
+"""The number of characters of a condition that are shown."""
 
 
 def is_async(fn: Any) -> bool:

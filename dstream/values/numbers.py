@@ -33,7 +33,7 @@ _CHUNK = 4096
 _MOST_WAITING = 32
 
 Specials = tuple[int, int, int]
-"""How many positive infinities there are, negative ones, and NaN."""
+"""The numbers of positive infinities, negative ones, and NaN."""
 
 
 class ExactSum:

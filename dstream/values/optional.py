@@ -19,7 +19,7 @@ T_co = TypeVar("T_co", covariant=True)
 U = TypeVar("U")
 
 _ABSENT: Any = object()
-"""Stands in an `Optional` that holds nothing."""
+"""The value of an empty `Optional`."""
 
 
 class Optional(Generic[T_co]):
@@ -37,7 +37,7 @@ class Optional(Generic[T_co]):
     __slots__ = ("_value",)
 
     _make_stream: ClassVar[Callable[[tuple[Any, ...]], Any]]
-    """How `stream()` makes a stream of what it holds; `dstream.stream` sets it, since it stands above this module."""
+    """The maker of the stream of `stream()`; `dstream.stream` sets it, since it is above this module."""
 
     def __init__(self, value: T_co | None = None) -> None:
         self._value: Any = _ABSENT if value is None else value

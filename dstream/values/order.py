@@ -72,8 +72,8 @@ def choose(extreme: Callable[..., Any], items: Sequence[Any], key: Key | None) -
 
 
 _TOGETHER = 1024
-"""How many keys are coordinates of one point. Its distance from zero is finite only if all of them are, and is known in
-a third of the time that a look at each with `isnan` takes."""
+"""Keys that are the coordinates of one point. Its distance from zero is finite only if all of them are, and is known in
+a third of the time that `isnan` takes for each."""
 
 
 def holds_nan(keys: Sequence[Any]) -> bool:

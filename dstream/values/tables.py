@@ -51,7 +51,7 @@ class Rows(NamedTuple):
 
 
 class _Absent:
-    """Stands where an item has no value for a column."""
+    """The cell of an item that has no value for a column."""
 
     def __repr__(self) -> str:
         return ""
@@ -152,7 +152,7 @@ def _one_column(items: Sequence[object]) -> Rows:
 
 
 def caption(count: int, unit: tuple[str, str], *, more: bool) -> str:
-    """Say how many are shown, and whether there are more.
+    """Return the number of those that are shown, in words, and whether there are more.
 
     Example:
         >>> caption(2, ("item", "items"), more=True)
@@ -352,7 +352,7 @@ class _Page(io.StringIO):
 
 
 _WIDTH = 100
-"""How wide a table may be where there is no terminal, so that a log looks the same everywhere."""
+"""The width of a table without a terminal, so that a log looks the same everywhere."""
 
 
 def _width() -> int:
