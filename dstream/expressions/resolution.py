@@ -317,7 +317,7 @@ def _operated(fn: Any, arguments: tuple[Expression, ...]) -> Expression | None:
         return Applied(symbol, arguments) if len(arguments) == wanted else None
     if fn is operator.getitem and len(arguments) == 2:
         return Indexed(*arguments)
-    # The operands change places: with leaves alone, nobody can see the order of their evaluation.
+    # The operands change places: of leaves, the order of evaluation cannot be observed.
     if fn is operator.contains and len(arguments) == 2 and all(map(is_leaf, arguments)):
         return Applied("in", arguments[::-1])
     return None
@@ -376,7 +376,7 @@ def _is_dataclass(kind: type) -> bool:
         and all(
             each.init and not each.kw_only and not _is_computed(kind, each.name) for each in dataclasses.fields(kind)
         )
-        # Pseudo-fields, such as an `InitVar`, stand there and not among `fields()`.
+        # Pseudo-fields, such as an `InitVar`, are in this dictionary and not among `fields()`.
         and len(vars(kind)["__dataclass_fields__"]) == len(dataclasses.fields(kind))
         and is_of_dataclass(init)
         and "__init__" in vars(kind)

@@ -106,7 +106,7 @@ def _looked_up(code: CodeType, file: str) -> FunctionSource | MissingSource:
         return _NOT_AT_HAND
     if not candidates:
         return MissingSource("its source has changed since it was loaded", "load it again")
-    # Of several in one line, whose places CPython 3.12 does not always keep, each gives this very code.
+    # CPython 3.12 does not keep all columns: each of several candidates in one line compiles to this very code.
     return FunctionSource(candidates[0], source.rebound)
 
 

@@ -255,6 +255,7 @@ def _called_by_name(fn: Any, written: str, syntax: ast.Call, body: Body) -> Expr
     try:
         return body.callee.called(fn, written, arguments, keywords)
     except UnreadableName as problem:
+        # The function that is called may be in another file: the line is that of the call.
         raise UnreadableName(problem.reason, problem.advice, syntax.lineno) from None
 
 

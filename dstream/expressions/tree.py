@@ -93,7 +93,7 @@ class Expression:
         while waiting:
             each = waiting.pop()
             yield each
-            # Reversed, since the stack gives what it got last.
+            # Reversed, since a stack returns its last element first.
             waiting.extend(reversed(each.parts()))
 
     def extent(self) -> tuple[int, int]:

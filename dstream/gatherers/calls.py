@@ -59,7 +59,7 @@ def in_order(items: Iterable[Any], calls: Calls, n: int) -> Iterator[Outcome]:
                 waiting.append(calls.start(following))
             except Exception as error:
                 problem = error
-            # An outcome that is there is not kept back, although more calls would have room.
+            # A finished outcome is emitted at once, although more calls would have room.
             while waiting and (len(waiting) >= n or waiting[0].done()):
                 yield _ended(waiting.popleft())
         while waiting:
@@ -164,7 +164,7 @@ class LoopCalls:
         try:
             return await self._tried(item)
         except BaseException as error:
-            # Some would end the loop, and with it the calls that somebody waits for.
+            # Also those that would end the loop, such as SystemExit, and with it the calls in flight.
             return Outcome(item, None, cast(Exception, _raisable(error)))
 
     async def _tried(self, item: Any) -> Outcome:

@@ -157,7 +157,7 @@ def _take_and_push(fn: Callable[[R, T], R], box: list[R], item: T, downstream: D
 def _scanned(start: Callable[[], R], fn: Callable[[R, T], R], items: Iterable[T]) -> Iterator[R]:
     value, items = start(), iter(items)
     for item in items:
-        # The first value alone is checked: an async function gives a coroutine from the first call on.
+        # Only the first value is checked: an async function returns a coroutine from the first call on.
         value = checked_result(fn(value, item))
         yield value
         break
@@ -271,7 +271,7 @@ def _push_short(state: _Sliding, downstream: Downstream[tuple[T, ...]]) -> None:
 
 
 def _sliding(size: int, items: Iterable[T]) -> Iterator[tuple[T, ...]]:
-    # No generator of our own stands between C code and the windows; it only opens them.
+    # `chain` takes the windows in C code: the generator only makes their iterator.
     return chain.from_iterable(_opened(size, iter(items)))
 
 

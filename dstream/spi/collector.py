@@ -406,7 +406,7 @@ class Collector(AggregateOperation[tuple[T], A, R], Generic[T, A, R]):
                 raise
             if following is not None:
                 container = following
-        # Behind the loop, since an async accumulator gives coroutines from the first item on.
+        # Behind the loop, since an async accumulator returns coroutines from the first item on.
         refuse_awaitable(container)
         return container
 

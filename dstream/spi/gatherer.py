@@ -451,6 +451,7 @@ class _Through:
     downstream: Downstream[Any]
 
     def push(self, item: Any, /) -> bool:
+        # `left` may push although it was told that no more is wanted.
         if self.is_rejecting():
             return False
         if self.right.integrator(self.states.right, item, self.downstream) is False:

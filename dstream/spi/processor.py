@@ -78,6 +78,7 @@ class NamesOfJet:
 
         def __getattr__(self, name: str) -> Any:
             ours = re.sub("([A-Z])", lambda found: "_" + found[0].lower(), name)
+            # Of the class: on the object, a property would run, and may fail.
             if ours == name or not hasattr(type(self), ours):
                 ours = _OTHERWISE.get(name)
             if ours is None:

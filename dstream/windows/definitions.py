@@ -131,6 +131,7 @@ class FrameWindow:
             3
         """
         found = milliseconds(offset, "offset")
+        # A longer offset would give the frames of a shorter one, and another signature of the same state.
         if found >= self.by:
             raise ValueError(f"offset must be shorter than a frame of {self.by} ms, not {found} ms")
         return dataclasses.replace(self, offset=found)

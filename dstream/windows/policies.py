@@ -102,6 +102,7 @@ def limiting_lag_and_lull(lag: int | timedelta, max_lull: float | timedelta) -> 
 class _Lag:
     """The greatest timestamp, less the lag."""
 
+    # No policy here depends on how many timestamps an epoch has, so that tasks need not report each.
     greatest_only: ClassVar[bool] = True
     settings: ClassVar[tuple[str, ...]] = ("lag",)
 

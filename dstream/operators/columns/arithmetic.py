@@ -411,7 +411,7 @@ def extreme(function: str, columns: tuple[Column, ...]) -> Column:
     for each in others:
         if type(each) is not type(found):
             raise NotColumnar("the least of numbers of several types")
-        # Not `np.minimum`, which gives NaN for any NaN (NumPy 2.4): Python keeps a value unless another one is less.
+        # Not `np.minimum`, which returns NaN for any NaN (NumPy 2.4): Python's stays unless another value is less.
         values: Any = np.where(better(each.values, found.values), each.values, found.values)
         if isinstance(found, Ints) and isinstance(each, Ints):
             choose = min if function == "min" else max

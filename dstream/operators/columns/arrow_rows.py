@@ -43,6 +43,7 @@ class Records(LazyRows):
         self._known = {} if known is None else known
 
     def at(self, places: Any) -> Records:
+        # Parts that were decoded are shared by all selections of the rows.
         return Records(self.rows, self._step, places if self._places is None else self._places[places], self._known)
 
     def portions(self) -> Iterator[Iterable[Any]]:
@@ -52,7 +53,7 @@ class Records(LazyRows):
                 yield self.rows.items(few if self._places is None else self._places[few])
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # What they are made of may be an open file, or far more rows than these.
+        # The source of the rows may be an open file, or have far more rows than these.
         return Objects, (list(chain.from_iterable(self.portions())),)
 
     def part(self, name: str) -> Column:
@@ -171,7 +172,7 @@ def _is_one_of(kind: Any, *tests: str) -> bool:
 
 def _numbers(array: Any) -> Column:
     """Return numbers without nulls; unsigned ints of 64 bits may be too long."""
-    # An array of bools refuses to be copied unless it is told to; one in chunks copies unasked (pyarrow 26).
+    # `Array.to_numpy` refuses to copy bools by default; that of a `ChunkedArray` copies (pyarrow 26).
     values = array.to_numpy() if isinstance(array, pa.ChunkedArray) else array.to_numpy(zero_copy_only=False)
     if pa.types.is_boolean(array.type):
         return Bools(values)

@@ -98,7 +98,7 @@ def _least(rows: GroupedRows, ranks: NDArray[np.int64]) -> NDArray[np.intp]:
     least = np.minimum.reduceat(side_by_side, rows.starts)
     found = np.flatnonzero(side_by_side == np.repeat(least, rows.counts))
     groups = rows.numbers.take(rows.order.take(found))
-    # Rows of a group stand side by side in their order, so the first with the least rank is the earliest.
+    # Rows of a group are side by side in their order, so the first with the least rank is the earliest.
     is_first = np.concatenate(([True], groups[1:] != groups[:-1]))
     return rows.order.take(found[is_first])
 

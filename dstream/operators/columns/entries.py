@@ -106,7 +106,7 @@ def check_identities(members: Iterable[Column]) -> None:
         NotColumnar: there may be such an object.
     """
     parts = list(_parts(members))
-    # One column of lists in two places gives the same list twice in a tuple: a change of one is a change of both.
+    # One column of lists in two places puts the same list into a tuple twice: a change of one changes both.
     lists = [id(each) for each in parts if isinstance(each, StringLists)]
     objects = sum(isinstance(each, LazyRows) for each in parts)
     if len(set(lists)) < len(lists) or objects > 1:

@@ -87,6 +87,7 @@ def _on_texts(apply: Callable[[Any], Column]) -> Column:
     Raises:
         NotColumnar: they withhold it, or the texts become too long for Arrow.
     """
+    # Here, since Arrow's functions take 30 ms to load, and numbers need none of them.
     import pyarrow as pa
 
     from dstream.operators.columns import string_methods as text_functions
@@ -373,7 +374,7 @@ def _called(function: str, arguments: list[Column]) -> Column:
     if function in ("min", "max"):
         return extreme(function, _compared_ones(arguments))
     if function in EACH_BY_PYTHON or (function == "round" and len(arguments) == 2):
-        # NumPy (2.4) rounds 2.675 to 2.68, where Python, which rounds the exact value, gives 2.67.
+        # NumPy (2.4) rounds 2.675 to 2.68; Python rounds the exact value, to 2.67.
         rows = list(map(items_of, map(_number_or_same, arguments)))
         return made(lambda: list(map(KNOWN[function], *rows)))
     if len(arguments) != 1:

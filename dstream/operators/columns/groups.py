@@ -216,7 +216,7 @@ def sum_of_ints(column: Ints) -> int:
     rows = len(column.values)
     if column.least * rows >= LEAST and column.greatest * rows <= GREATEST:
         return int(column.values.sum())
-    # The upper and the lower halves of so many rows fit.
+    # The sums of the upper and of the lower halves fit into 64 bits.
     return (int((column.values >> 32).sum()) << 32) + int((column.values & 0xFFFF_FFFF).sum())
 
 

@@ -308,7 +308,7 @@ def _merged(batches: list[SortedBatch | None], places: NDArray[np.intp]) -> Iter
                 # None lets go of the pickle, whose items are in memory from now on.
                 opened[owner], batches[owner] = batch.items(), None
             first, end = done[owner], done[owner] + int(counts[owner])
-            # The rows of a batch come in their order, so those of a block stand side by side.
+            # The rows of a batch are in order, so those of one block are side by side.
             shifts[owner] = len(pool) - first
             pool += opened[owner][first:end]
             done[owner] = end

@@ -184,7 +184,7 @@ def counted_items(ops: Sequence[Op], items: ColumnItems) -> ColumnItems:
     blocks = _counted_blocks(ops, items.blocks(), open_block)
     if not items.is_read:
         return ColumnItems(blocks, taking=open_block.items)
-    # The items are asked for when the first one is: until then the blocks may be.
+    # In a generator, which begins with the first item: until then the blocks may be read instead.
     return ColumnItems(blocks, chain.from_iterable(run_chain(one_by_one(ops), each) for each in (items,)))
 
 

@@ -134,7 +134,7 @@ def _runs(texts: Strings, outside: _Outside) -> StringLists:
     if joined is None:
         raise NotColumnar("a text that holds a newline")
     places = np.flatnonzero(np.frombuffer(joined.translate(outside.table), np.bool_))
-    # So many bytes of runs stand before each byte that is in none.
+    # The number of bytes in runs before each byte that is in none.
     before = np.zeros(len(places) + 1, np.int32)
     np.subtract(places, np.arange(len(places)), out=before[1:], casting="unsafe")
     is_end = before[1:] != before[:-1]
@@ -301,7 +301,7 @@ def _slices_of_bytes(values: Any, start: int | None, stop: int | None) -> Any:
     kept = np.maximum(last - first, 0)
     found = np.zeros(len(values) + 1, np.int64)
     np.cumsum(kept, out=found[1:])
-    # Each byte that stays comes from so many places behind where it goes.
+    # The distance of each remaining byte to its new place, plus that place.
     places = np.repeat(offsets[:-1] + first - found[:-1], kept) + np.arange(found[-1])
     return array_of(found, data[places])
 

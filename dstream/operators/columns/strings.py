@@ -148,7 +148,7 @@ class StringLists:
         """Return the lists at these places."""
         lengths = self.lengths().take(places)
         ends = np.cumsum(lengths)
-        # Each member that stays comes from so many places behind where it goes.
+        # The distance of each remaining member to its new place, plus that place.
         rows = np.repeat(self.starts().take(places) - ends + lengths, lengths) + np.arange(lengths.sum())
         return StringLists(self.members.taken(rows), lambda: ends, len(places))
 

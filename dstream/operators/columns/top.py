@@ -70,7 +70,7 @@ def _candidates(
     try:
         column = _column_of(block)
         keys = _keys_of(columns.expression, column)
-        # Before `count` items are held, any row may be among the first.
+        # With fewer than `count` items so far, any row may be among the first.
         last = held[-1:] if len(held) == count else []
         places = _first_places(keys, count, reverse, last if key is None else each(key, last))
     except NotColumnar:
@@ -120,7 +120,7 @@ def _first_places(keys: Column, count: int, reverse: bool, before: Sequence[Any]
         # Less, not equal: of equal keys the item that was found earlier stays.
         places = np.flatnonzero(values < limit.values[0])
         values = values.take(places)
-    # `argmin` gives the first of equal ranks, as a stable sort does.
+    # `argmin` returns the first of equal ranks, as a stable sort does.
     first = np.array([np.argmin(values)]) if count == 1 and len(values) else _least(values, count)
     return places.take(first) if before else first
 

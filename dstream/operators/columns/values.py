@@ -148,7 +148,7 @@ def _of_range(items: range) -> Column:
     least, greatest = sorted((items[0], items[-1]))
     if least < LEAST or greatest > GREATEST or not LEAST <= items.step <= GREATEST:
         raise NotColumnar("ints of more than 64 bits")
-    # The end of `arange` may lie outside; a product that wraps comes back with the sum, which lies inside.
+    # The end of `arange` may exceed 64 bits; a product that wraps around is right again after the addition.
     return Ints(items[0] + np.arange(len(items), dtype=np.int64) * items.step, least, greatest)
 
 

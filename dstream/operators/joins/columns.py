@@ -379,7 +379,7 @@ class SideTable(JoinTable):
         start = 0
         while start < len(keys):
             before = ends[start] - counts[start]
-            # A single row may have more partners than a block: it goes alone, so that the loop advances.
+            # A single row may have more partners than a block: it is a block of its own, so that the loop advances.
             end = max(start + 1, int(np.searchsorted(ends, before + _MOST_ENTRIES, side="right")))
             rows = np.repeat(np.arange(start, end), counts[start:end])
             held = self._held_rows(numbers.take(rows), counts[start:end])

@@ -346,7 +346,7 @@ class StatefulCalls:
                 self._states[key] = self._create()
             state = self._states[key]
             result = self._fn(state, key, item) if self._is_keyed else self._fn(state, item)
-            # An async function gives a coroutine from the first call on: later results need no check.
+            # An async function returns a coroutine from the first call on: later results need no check.
             if is_first:
                 refuse_awaitable(result)
             return self._made(result, item)

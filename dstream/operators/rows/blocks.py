@@ -78,7 +78,7 @@ class ColumnItems(Iterator[Any]):
         self.is_read = items is not None
 
     def __iter__(self) -> Iterator[Any]:
-        # The chain itself, so that loops ask C code for each item.
+        # The chain itself, so that loops take items from C code.
         self._is_begun = True
         return self._items
 
@@ -99,7 +99,7 @@ def given(block: Block) -> Iterable[Any]:
         return chain.from_iterable(block.portions())
     from dstream.operators.columns.values import Tuples, items_of, windows_of  # NumPy made the column
 
-    # Windows come one by one: each of them is let go of before many others are there.
+    # Windows are made one by one, so that each can be freed before many others are made.
     return windows_of(block) if isinstance(block, Tuples) and block.whole is not None else items_of(block)
 
 
@@ -150,7 +150,7 @@ def stretches(items: Iterator[Any], work: int) -> Iterator[Sequence[Any]] | None
     """
     if type(items) not in SEQUENCES or items.__length_hint__() < _FEWEST:  # type: ignore[attr-defined]
         return None
-    # Pickling alone gives the list or range of an iterator. CPython 3.12 cuts the range, with None for the position.
+    # Only `__reduce__` returns the list or range of an iterator. CPython 3.12 cuts the range, and has no position.
     parts: Any = items.__reduce__()
     (sequence,), start = parts[1], parts[2] if len(parts) > 2 else 0
     return _stretches(sequence, start or 0) if is_worth_columns(sequence, work) else None

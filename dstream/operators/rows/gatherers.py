@@ -30,7 +30,7 @@ def _(node: Gather) -> Operation:
 def gathered(gatherer: Gatherer[Any, Any, Any], step: Step, items: Iterator[Any], task: Task) -> Iterator[Any]:
     """Yield the output of `gatherer` for the items."""
     gathered_items = gatherer.gather(items)
-    # Those that go by places run nothing of the user's: what fails in them has failed before.
+    # Gatherers by place run no function of the user's: a failure in them belongs to a step before.
     return gathered_items if isinstance(gatherer.parallel, ByPlace) else _named(step, gathered_items)
 
 
@@ -99,7 +99,7 @@ def _timed_results(node: CallResults, pairs: Iterator[Any], task: Task) -> Gener
     settle, timestamps = _Settling(node, task), deque[Any]()
     with naming(node.step), closing(_outcomes(node, _items_of(pairs, timestamps), task)) as outcomes:
         for outcome in outcomes:
-            # Outcomes come in the order of the items, however the calls overlap.
+            # Outcomes arrive in the order of the items, however the calls overlap.
             timestamp = timestamps.popleft()
             for result in settle(outcome):
                 yield timestamp, result

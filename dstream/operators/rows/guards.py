@@ -120,7 +120,7 @@ def _resolved(guard: Guard, item: Any, error: Exception) -> tuple[Any]:
     try:
         return (converted(checked_result(guard.fn(item, error)), guard.kind),)
     except Exception as problem:
-        # A function may raise what it was given: then the step that resolves is to blame, too.
+        # A function may raise its argument, the failure: then the step that resolves is attributed, too.
         blame(problem, guard.step, item)
         raise
 

@@ -143,7 +143,7 @@ def _segments(ops: Sequence[Op]) -> Iterator[Sequence[Op]]:
     for op in ops:
         loops += op.action == "flat_map"
         if len(segment) >= _MOST_STEPS or loops > _MOST_LOOPS:
-            # A timestamp that is kept aside goes from loop to loop with its item.
+            # A timestamp outside of its item is passed from loop to loop with it.
             yield [*segment, _around(op, "pair")] if is_apart else segment
             segment, loops = [_around(op, "unpair")] if is_apart else [], int(op.action == "flat_map")
         is_apart = op.action == "unpair" or (is_apart and op.action != "pair")
@@ -332,7 +332,7 @@ def run_branches(
 ) -> Iterator[Any]:
     """Yield the results of the first chain for each item, after `takers` had those of the other chains."""
     first, *others = map(_short, branches)
-    # The first branch comes last, since its results are yielded: by then the takers have had the item.
+    # The first branch runs last, since its results are yielded: by then the takers have received the item.
     chains = [*others, first]
     # Each branch has a line of its own before its steps and one behind them.
     ops = list(chain.from_iterable((None, *each, None) for each in chains))

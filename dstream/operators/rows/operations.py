@@ -327,7 +327,7 @@ def _looked_at(items: Iterator[Any], looks: Sequence[EarlyCheck]) -> Iterator[An
     """Return the items, of which the first one was looked at."""
     if not looks:
         return items
-    # The range stands first: `zip` asks it before it would read a second item.
+    # The range comes first: it ends the `zip` before a second item is read.
     first = list(zip(range(1), items, strict=False))
     for _, item in first:
         for look in looks:

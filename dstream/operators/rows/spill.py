@@ -117,7 +117,7 @@ def sorted_items(items: Iterable[Any], key: Callable[[Any], Any] | None, reverse
                 # Each run has an open file, and in the last merge a batch in memory: past either bound they become one.
                 runs = [Run(heapq.merge(*runs, key=NanLast(key), reverse=reverse))]
     sort(held, key, reverse, known)
-    # The items in memory are the latest: of equal items a merge gives those of earlier runs first.
+    # The items in memory are the latest: of equal items a merge yields those of earlier runs first.
     return heapq.merge(*runs, held, key=NanLast(key), reverse=reverse) if runs else iter(held)
 
 
@@ -180,7 +180,7 @@ def distinct_of_batches(batches: Iterable[Sequence[list[Any]]], bound: Bound) ->
 
 def first_ones(keys: list[Any], items: list[Any], seen: set[Any]) -> dict[Any, Any]:
     """Return the first item of each canonical key that is not in `seen`, which gets to know it."""
-    # A dictionary keeps the value that it was given last: in reverse, that of the first item.
+    # The last value of a key stays in a dictionary: in reverse, that of the first item.
     found = dict(zip(reversed(keys), reversed(items), strict=True))
     if not seen.isdisjoint(found):
         found = {key: found[key] for key in found.keys() - seen}
@@ -399,7 +399,7 @@ def taken_first(
 ) -> list[Any]:
     """Return the first `count` of the held and of later items, in order."""
     for chunk in pieces(items, max(FEWER_THAN_COLLECTED, count)) if count else ():
-        # Most chunks hold few items that belong to the first ones: comparing costs less than sorting.
+        # Few items of most chunks are among the first: comparing costs less than sorting.
         if found := chunk if len(held) < count else before(chunk, held[-1], key, reverse):
             held += found
             sort(held, key, reverse)

@@ -185,7 +185,7 @@ class StatesOnDisk(MutableMapping[Any, S]):
         for number, row, _ in far:
             self._near.update(_pairs(row))
             self._looked_up.add(number)
-        # What is further away than the last of these has to wait for its turn.
+        # Deadlines behind that of the last row loaded are for the next call.
         last = far[-1][2] if len(far) == _AT_ONCE else watermark
         due = self._due
         found = ((at, key) for key, state in self._near.items() if (at := due(state)) <= last)

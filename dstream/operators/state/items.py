@@ -168,7 +168,7 @@ def _pieces(partial: Any) -> Iterator[tuple[Any, Any, bool]]:
             for _, item in late:
                 yield item, None, True
             for key, held in groups.items():
-                # Frames have groups inside, by the ends of frames; sessions belong to keys themselves.
+                # Frames have a dictionary of groups for each end; sessions are lists by key.
                 frame = held.items() if isinstance(held, dict) else [(key, container) for _, _, container in held]
                 for of_key, container in frame:
                     yield container, of_key, False

@@ -188,7 +188,7 @@ class KeyStates(Generic[S]):
         if not isinstance(self._states, StatesOnDisk):
             return DumpedKeys(list(self._states), copies(self._states.values()))
         dumped = DumpedKeys([], [])
-        # Iterating over a table gives copies already.
+        # Iterating over a table yields copies already.
         for key, state in self._states.items():
             dumped.keys.append(key)
             dumped.states.append(state)

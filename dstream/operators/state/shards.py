@@ -313,6 +313,7 @@ class ShardFiles:
     def _loaded(self, number: int, parts: Sequence[Part], operator: StateOperator) -> ShardState:
         state = operator.new()
         if parts:
+            # A snapshot is never merged with other parts.
             (snapshot,) = self._read(number, parts[0])
             state.load(self._unpickled(number, snapshot))
             self._patched(number, state, self.blobs(number, parts[1:]))

@@ -245,7 +245,7 @@ class _FadingStates(KeyStates[list[Any]]):
 
     def __init__(self, operator: StatefulMapping) -> None:
         ttl = operator.ttl
-        # One more than `ttl`: a state goes when the watermark is beyond its last instant, not at it.
+        # One more than `ttl`: a state is evicted when the watermark is beyond its last instant, not at it.
         super().__init__(None if ttl is None else lambda held: int(held[1]) + ttl + 1)
         self._ttl, self._operator = ttl, operator
         self._made = _MADE[operator.action]
@@ -277,7 +277,7 @@ class _FadingStates(KeyStates[list[Any]]):
                 self._put(key, [create(), timestamp])
             state = self._met(key, timestamp)
             result = fn(state, key, item) if is_keyed else fn(state, item)
-            # An async function gives a coroutine from the first call on: later results need no check.
+            # An async function returns a coroutine from the first call on: later results need no check.
             if is_first:
                 refuse_awaitable(result)
             for made in self._made(result, item):

@@ -98,7 +98,7 @@ class BoundedFrames:
         window, held = self._window, FrameBuffer(self._collector)
         held.load({end: {key: container} for end, container in frames.items()})
         slide = Slide(window.size, window.by, inside_of(False, self._collector, copies_of(self._inner)))
-        # The end of time closes all windows: each with items is given once.
+        # The end of time closes all windows: each with items is emitted once.
         for end, groups in slide.windows(held, held.ends[0], END_OF_TIME):
             yield self._output.passing(end - window.size, end, key, groups[key])
 

@@ -101,6 +101,7 @@ class SessionBuffer:
         while (end := self.first_end()) is not None and end < watermark:
             key = self._waiting[0][2]
             sessions = self._sessions[key]
+            # Sessions of a key are ascending: the first one ends first.
             closed = sessions.pop(0)
             if not sessions:
                 del self._sessions[key], self._wakes[key]
@@ -205,6 +206,7 @@ class SessionState:
 
     def patch(self, delta: Any) -> None:
         """Become the state after an epoch."""
+        # A delta has the form of a dump, with the keys that were touched.
         self.load(delta)
         for _ in self._sessions.close(self._watermark):
             continue  # They were given when the epoch ran.
