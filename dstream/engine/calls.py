@@ -191,6 +191,7 @@ class Submitted:
         if self._claimed():
             self._runner = None  # This thread may ask for the result before the other one has begun.
             self._cancellation.is_watched = True
+            # The caller's context variables hold in the thread, too.
             in_a_thread(partial(contextvars.copy_context().run, self._in_thread), "dstream-run")
 
     def run_here(self) -> Any:
@@ -222,6 +223,7 @@ class Submitted:
         return self._result
 
     def _wait(self) -> None:
+        # A function of the plan that asks for the result of its own run would wait for ever.
         if os.getpid() != self._process or (self._runner == threading.get_ident() and not self._ended.is_set()):
             raise IllegalStateError("this run belongs to another process, or to what asks for its result")
         self._ended.wait()

@@ -204,6 +204,7 @@ class Counting:
             each = waiting.pop()
             if isinstance(each, CachedInput) and isinstance(each.held, InputAlternatives):
                 reads.add(each.held)
+            # A shuffle that two inputs of one job read runs once.
             if not isinstance(each, Rows) or id(each.taken) in seen:
                 continue
             seen.add(id(each.taken))
@@ -263,6 +264,7 @@ def split_count(source: SourceSplits) -> Amount:
         if least == MANY:
             return Amount(1, None, "one for each processor")
         return Amount(least, most if most < MANY else None, "" if least == most else "one for each core")
+    # The caller's items are divided at once; any other source might have to ask a server or list files.
     if of.in_caller and is_known:
         splits = of.splits(source.divisor)
         if isinstance(splits, Sized):

@@ -203,6 +203,7 @@ def _arrow_label(exchange: Exchange) -> Label:
 
 
 def _box_lines(text: str) -> list[str]:
+    # Words are in a proportional font, of which more characters fit than of monospaced calls.
     return textwrap.wrap(text, _CHARACTERS + 6, max_lines=4, placeholder=" \N{HORIZONTAL ELLIPSIS}")
 
 

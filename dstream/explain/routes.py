@@ -119,6 +119,7 @@ class ItemFormat:
             return ONE_BY_ONE
         if self.listed is None or self.stand.obstacle:
             return self.stand
+        # Weighed as tasks do it, by the same function.
         work = sum(op.evaluation.operators for op in column_steps(ops))
         return self.stand if is_worth_columns(list(self.listed), work) else InputFormat(_NOT_WORTH_IT)
 
@@ -182,6 +183,7 @@ def ways_of_source(node: Read, pieces: Amount) -> tuple[ItemFormat, ...]:
     source: Any = node.source
     if node.guards:
         return (ItemFormat(InputFormat("bad records are looked after one by one")),)
+    # By attributes, which a user's own source does not have.
     if getattr(source, "gives_texts", False) or getattr(source, "has_columns", False):
         condition = getattr(source, "columns_if", "")
         return (ItemFormat(InputFormat("", (condition,) if condition else ())),)
@@ -210,6 +212,7 @@ def _of_list(source: Any, pieces: Amount) -> ItemFormat:
 def _of_sizes(items: float, pieces: Amount, *conditions: str) -> InputFormat:
     """Return the format of *n* items, of which few in a task are not worth columns."""
     fewest = fewest_items()
+    # Splits are even, so the largest one has the average, rounded up.
     if items / max(pieces.least, 1) <= fewest - 1:
         return InputFormat(f"a task has fewer than {fewest:,} items")
     are_enough = pieces.most is not None and items // max(pieces.most, 1) >= fewest

@@ -271,6 +271,7 @@ _ARROWS = {"pipe": "-->", "kept": "-.->", "sent": "-.->", "shuffle": "==>", "wri
 def as_mermaid(stages: Stages) -> str:
     """Write a flowchart: a box for each stage, an arrow for each exchange."""
     shown = folded(stages.stages, _MERMAID_STAGES)
+    # A comment of Mermaid ends with its line, and knows no escapes.
     about = (re.sub(r"[^ -~]", "?", line) for line in (summary(stages), *stages.notes))
     lines = [*(f"%% {line}" for line in about), "flowchart TD"]
     for number, one in enumerate(shown):

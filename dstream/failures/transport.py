@@ -58,6 +58,7 @@ def as_text(error: Exception) -> str:
     """Return a text that `from_worker` turns into `error` again, and forget its facts here."""
     if isinstance(error, WorkerFailure):  # It is on its way from an earlier task.
         return str(error)
+    # The end of a long traceback says more than its beginning.
     text = "".join(traceback.format_exception(error))[-_LONGEST_TRACEBACK:]
     known = replace(known_of(error) or Failure(None), remote_traceback=text, origin=origin_of(error))
     packed = replace(_packed(error, _MOST_CAUSES), known=_light(known))

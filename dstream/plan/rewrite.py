@@ -150,6 +150,7 @@ class _Rewriting:
     def _made_of(self, node: Node) -> Node:
         if id(node) in self._runs:
             start, ops = self._runs.pop(id(node))
+            # The last call of the user's names the chain: steps that `rewrite` adds have no label.
             step = next((op.step for op in reversed(ops) if op.step.label), ops[-1].step)
             self._became[id(node)] = Chain(start, tuple(ops), step=step)
         elif isinstance(node, Concat) and id(node) in self._parts:
@@ -206,6 +207,7 @@ class _Rewriting:
             return dataclasses.replace(upstream, upstream=self._limit(first, upstream.upstream, step))
         if isinstance(upstream, Limit | Top):
             return _at_most(node.count, upstream)
+        # With another reader the sort runs anyway, and the first items are its first rows.
         if isinstance(upstream, Sorted) and node.count <= LARGEST_TOP and self._readers[id(node.upstream)] == 1:
             sort, is_one_call = upstream, not node.label()
             return Top(sort.upstream, node.count, sort.key, sort.reverse, is_one_call, step=sort.step)

@@ -93,6 +93,7 @@ def last_groups(end: Write, compiling: Compiling) -> LastGroups | None:
     blocks = end.upstream
     if not isinstance(blocks, Chain) or len(blocks.ops) != 1 or not isinstance(blocks.upstream, ProcessorGraph):
         return None
+    # One task runs the whole graph then, and there is no shuffle to save.
     if compiling.facts.is_sequential or not compiling.is_bounded(blocks):
         return None
     node = blocks.upstream
@@ -137,6 +138,7 @@ FEW = 10_000
 def _(end: ToList, compiling: Compiling) -> Ending:
     skipped, limit = _page(end.upstream)
     if limit is not None:
+        # Pulled in waves, so that partitions behind the limit do not run.
         return Pulled(compiling.items_of(limit.upstream), limit, skipped, True)
     return Last(Vertex(compiling.items_of(end.upstream), WriteItems(), end.step), Listed())
 
@@ -151,6 +153,7 @@ def _(end: Loop, compiling: Compiling) -> Ending:
 
 def _page(last: Node) -> tuple[int, Limit | None]:
     """Return how many items to leave out before a limit, and the limit, if a plan ends in these two."""
+    # The skipped items come to the caller too, so many of them are left out by tasks.
     if isinstance(last, Skip) and last.count <= FEW and isinstance(last.upstream, Limit):
         return last.count, last.upstream
     return 0, last if isinstance(last, Limit) else None
@@ -382,6 +385,7 @@ def reduced_apart(last: Node, collector: Collector[Any, Any, Any]) -> Apart | No
         if isinstance(node, Chain):
             behind.append(node)
         node = node.upstream
+    # Groups of windows are as large as the windows, so nothing is saved by making them apart.
     if collector.keyed is not None or not isinstance(node, Gather) or not is_bounded(node.upstream):
         return None
     kind = node.gatherer.parallel

@@ -60,6 +60,7 @@ def _(node: OverEpochs, inputs: Sequence[Items], compiling: Compiling) -> Items:
     applied = () if graph is None else called_in_graph(graph, compiling.facts)
     parts = (piped(items, node, reducing(node, number), does, reduced) for number, items in enumerate(inputs))
     items = one_after_another(tuple(chain.from_iterable(parts)))
+    # Time passes in each shard of a step without inputs, too, so each needs a task.
     if not inputs:
         count = _SHARDS if node.state is None else node.state.shards
         items = piped(numbers(count, node.step), None, nothing)

@@ -70,6 +70,7 @@ def read_around(fn: Any, namespaces: Namespaces | None) -> Expression | Unreadab
     of_value = substituted(found, {0: _VALUE})
     if around == "on_value":
         return ForTuples(2, _entry(_KEY, of_value))
+    # Once a function has returned its `and` or `or`, Python asks the value for its truth once more.
     condition = Let(of_value, 0, Local(0)) if asks_for_truth(of_value) else of_value
     return ForTuples(2, Choice(condition, Together((_entry(_KEY, _VALUE),)), Constant(())))
 
@@ -196,6 +197,7 @@ def _read_of(
         if not isinstance(first, Expression) or not isinstance(found, Expression):
             return first if isinstance(found, Expression) else found
         found = one_behind_another(first, found)
+    # pickle fails on a deeply nested expression, where it takes the function itself.
     return found if not isinstance(found, Expression) or may_travel(found) else Unreadable("is long")
 
 

@@ -300,6 +300,7 @@ def _(node: CallResults, inputs: Sequence[Items], compiling: Compiling) -> Items
 
 def calls_run_first(node: CallResults, root: Node) -> bool:
     """Say whether calls that have a rate or a cache run in a job of their own: more than one way leads from them on."""
+    # Readers come first in the reversed order, so all ways into a node are counted before those through it go on.
     ways = {id(root): 1}
     for each in reversed(topological(root)):
         for upstream in each.inputs():

@@ -161,6 +161,7 @@ def _(node: Table, inputs: Sequence[Items], compiling: Compiling) -> Items:
 @compile_node.register
 def _(node: ReadCache, inputs: Sequence[Items], compiling: Compiling) -> Items:
     read = read_here(node)
+    # The local engine keeps items in this process, which are read as any items of the caller.
     return (CachedInput(node),) if read is None else compile_node(read, (), compiling)
 
 
@@ -220,6 +221,7 @@ def _part(several: Several, numbers: tuple[int, ...]) -> GraphOfEnds:
 
 def _fork_of(end: Write, readers: Counter[int]) -> Fork | None:
     """Return the fork that a write hangs on by steps that nothing else reads and that need one item only."""
+    # Parts of a group have to meet before they are written, so the tasks of the fork cannot feed such an end.
     if end.collector is not None:
         return None
     node = end.upstream

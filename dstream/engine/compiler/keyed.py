@@ -124,6 +124,7 @@ def _(node: PartitionBy, inputs: Sequence[Items], compiling: Compiling) -> Items
     if compiling.facts.is_sequential or (node.count == 1 and is_one_task(inputs[0])):
         return piped(inputs[0], node, operation(node), decided=called_by(node, compiling.facts))
     decided = called_by(node, compiling.facts)
+    # Whether all items stand in one partition already is known only by the run.
     if node.count == 1:
         return across(node, inputs[0], compiling, functools.partial(ToPartitions, node, decided), decided=decided)
     return (compiling.decide(Routed(inputs[0], node, decided)),)
@@ -171,6 +172,7 @@ def _(node: Aggregate, inputs: Sequence[Items], compiling: Compiling) -> Items:
 def partials(node: Aggregate, inputs: Sequence[Items], compiling: Compiling) -> Items:
     """Return the containers of all inputs' tasks before the shuffle, as (keys, containers)."""
     node, decided = _read(node, compiling)
+    # The tasks that write buckets of a map take containers alone.
     return _partials(node, decided, inputs, compiling, items_may_travel=False)
 
 

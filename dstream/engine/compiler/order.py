@@ -59,6 +59,7 @@ def _(node: Limit, inputs: Sequence[Items], compiling: Compiling) -> Items:
         assert isinstance(each, Splits), "what is generated is read from a source"
         shares: Items = (Splits((each,), for_each=Share(node)),)
         return piped(shares, node, None, "each partition gives its share", gives=one_by_one())
+    # Each partition is cut at the limit before it is written, since no more of it can be wanted.
     wide = functools.partial(Waves, node, FirstItems(node.count), WriteItems(), before=operation(node))
     return across(node, inputs[0], compiling, wide)
 
@@ -78,6 +79,7 @@ class Share:
 
     def __call__(self, pieces: tuple[Piece, ...]) -> Callable[[int], Operation]:
         count = self.limit.count
+        # So the shares add up to the count, whatever the number of pieces.
         return lambda number: operation(dataclasses.replace(self.limit, count=(count + number) // len(pieces)))
 
 

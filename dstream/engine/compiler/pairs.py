@@ -192,6 +192,7 @@ class Meet:
         first = self.kept.get(holds_left) or self._routed(holds_left)
         behind = self.partitions[0 if holds_left else 1]
         second = self.kept.get(not holds_left) or self._routed(not holds_left, first=behind)
+        # Its targets are behind those of the first side, so that each partition has all of the held side first.
         together = (Taken(first), Taken(second, behind=self.targets))
         met = Rows(together, self.targets, read_buckets, is_ordered=False, why=_MEET, notes=self._notes())
         return Done(piped((met,), node, functools.partial(meet, self.targets), does, gives=self._gives()))
@@ -316,6 +317,7 @@ class Broadcast:
 
     def _measured(self, report: Report) -> Move:
         with naming(self.node.step):
+            # Before the rows come to this process, which may have no room for them.
             self.side.check(sum(size for _, size in report.rows))
         come = replace(self, go_on=Broadcast._come)
         purpose = "the right side comes to this process"

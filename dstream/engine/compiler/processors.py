@@ -448,6 +448,7 @@ class _Cutting:
             return Taken(vertices[part])
         behind = self._behind(readers, reader)
         end = behind + self._processors(reader)
+        # Among the rows of the stage its targets follow those of other readers; for itself they begin at 0.
         return Taken(vertices[part], EVERYTHING.to_targets(behind, end), -behind)
 
 

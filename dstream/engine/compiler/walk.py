@@ -77,6 +77,7 @@ class ClusterFacts:
 
     def targets(self, partitions: int) -> int:
         """Return in how many partitions to shuffle the rows of `partitions` partitions."""
+        # Three tasks for each core, so that a free core takes the next one while a slow task still runs.
         return max(1, min(partitions, max(self.parallelism, 3 * self.cores)))
 
 
@@ -186,6 +187,7 @@ class Across:
 
     @property
     def counts(self) -> bool:
+        # One task reads an endless source, whatever its pieces are.
         return self.wide.counts and self.ends
 
     def begin(self, inputs: tuple[Items, ...], partitions: tuple[PartitionCount, ...]) -> Move:
@@ -217,6 +219,7 @@ def across(
     """
     narrow, inputs = narrow or operation(node), node.inputs()
     ends = not inputs or compiling.is_bounded(inputs[0])
+    # Known before the run, so no decision has to be made.
     if is_one_task(items):
         return piped(items, node, narrow, "here, where all items stand", decided)
     return (compiling.decide(Across(node, items, narrow, wide(), ends, decided)),)
@@ -251,6 +254,7 @@ def _method(label: str) -> str:
     """Return the name of the last call of a label, or of the sink that it is given."""
     inside = re.fullmatch(r"\.?(?:write_to|collect)\((.*)\)", label)
     calls = inside[1] if inside else label
+    # Arguments may be calls themselves, so parentheses go from the inside out.
     while (without := re.sub(r"\([^()]*\)", "", calls)) != calls:
         calls = without
     return calls.rpartition(".")[2].partition("(")[0]

@@ -84,6 +84,7 @@ def entries_of_graph(end: Write, opened: Callable[[Node], Iterator[Any]], task: 
         return None
     before = dataclasses.replace(node, graph=found.before)
     items = opened(dataclasses.replace(blocks, upstream=before) if found.before.vertices else node.upstreams[0])
+    # One loop in place of processors, which would take turns in this thread over groups of their own.
     return _results(blocks, items, found, telling(node.step, node.take), task)
 
 

@@ -275,6 +275,7 @@ class Splits:
 
     def between(self, start: int, stop: int | None) -> Splits:
         """Return some of the pieces."""
+        # Around the whole and not a copy of it, so that the source is divided once for all ranges.
         return Splits((self,), start=start, stop=stop)
 
 

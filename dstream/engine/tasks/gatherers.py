@@ -153,6 +153,7 @@ class AccumulateAcross:
                         border.behind += head[: following - len(border.behind)]
                 last = _Border(row.source, tail, seen == 0 and len(tail) == size) if size else None
                 seen += size
+            # In order: what follows a border whose next items are still to come waits for it.
             while waiting and (isinstance(waiting[0], Row) or len(waiting[0].behind) == following):
                 yield from self._written(waiting.popleft(), task)
         for each in (*waiting, *(() if last is None else (last,))):
@@ -182,6 +183,7 @@ class WriteWithHead:
         head: list[Any] = []
         written = looked_at = 0
         for row in WriteItems()(items, task):
+            # Items are unpickled for the head only as long as it may be small enough.
             if written < self.count and looked_at <= self.largest:
                 head += loads(row.payload)[: self.count - written]
                 looked_at += len(row.payload)
@@ -300,6 +302,7 @@ class ReadAhead:
     kind: ByPlace[Any, Any]
 
     def __call__(self, pieces: tuple[Piece, ...]) -> Callable[[int], Operation]:
+        # An item is counted by the task whose piece it belongs to, and not again by those that read ahead.
         quiet = tuple(replace(piece, operations=tuple(map(_uncounted, piece.operations))) for piece in pieces)
         return lambda number: functools.partial(_gather_ahead, self.kind, quiet, number)
 

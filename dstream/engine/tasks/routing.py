@@ -98,6 +98,7 @@ class RouteByKeyAndPlace:
             while chunk := taking.take(router.count):
                 keys = keys_of(self.key, chunk)
                 yield from router.rows(keys, [keys, list(islice(positions, len(chunk))), chunk])
+                # Large items do not wait in buffers until a batch is full.
                 yield from router.rest() if taking.is_careful else ()
             yield from router.rest()
 

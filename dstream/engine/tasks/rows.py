@@ -257,6 +257,7 @@ class Storing:
 
     def _opened(self) -> BinaryIO:
         try:
+            # Two attempts of a task may run at once, so each has a file of its own.
             return open(os.path.join(self.folder, uuid.uuid4().hex), "xb")
         except OSError as error:
             raise not_written(self.folder, error) from error
@@ -343,6 +344,7 @@ def counting_sent(rows: Iterator[Row], task: int, sink: object) -> Iterator[Row]
     targets = targets_of(sink)
     sent: dict[int, Counter[tuple[int, int]]] = defaultdict(Counter)
     for row in rows:
+        # There may be more buckets than tasks that read them: a target above the last one counts round.
         sent[row.target % targets][row.source, row.channel] += 1
         yield row
     for target in range(targets):

@@ -368,5 +368,6 @@ class RouteByPlace:
     targets: int
 
     def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
+        # Neighbouring sources share a target, so the order of the targets is that of the sources.
         placed = ((place[0] * self.targets // self.sources, (place, item)) for place, item in items)
         yield from Router(self.targets, task).rows(placed)

@@ -206,6 +206,7 @@ class RouteByRange:
     def _cut(self, batch: list[Any], borders: list[Any]) -> Iterator[list[Any]]:
         start = 0
         for border in borders:
+            # False up to the border and True from there on: few keys are made and compared.
             end = bisect_left(batch, True, lo=start, key=functools.partial(self._reaches, border))
             yield batch[start:end]
             start = end

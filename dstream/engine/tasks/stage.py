@@ -278,6 +278,7 @@ def _run(pickled: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Recor
                 rows = rows if stage.storing is None else stage.storing.stored(rows)
                 yield from map(to_record_batch, bounded(rows, stage.largest, stage.step))
     except Exception as error:
+        # A stage that cannot be loaded fails the task: nothing says to which targets a row would go.
         if stage is not None and stage.hands_failures_on:
             yield from map(to_record_batch, rows_of_failure(error, stage.sink))
             deque(batches, maxlen=0)  # PySpark (4.3) ends a process that has not read all of its input.

@@ -68,6 +68,7 @@ class Node:
         step: the user's call that it stands for: by it it names itself in pictures, and when it fails.
     """
 
+    # By keyword, since subclasses add fields without defaults.
     step: Step = dataclasses.field(default=Step(), kw_only=True)
 
     def inputs(self) -> tuple[Node, ...]:

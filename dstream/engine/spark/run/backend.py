@@ -62,6 +62,7 @@ class KnownPlans:
     """
 
     def __init__(self, port: Port) -> None:
+        # A cache for each session: one on functions of the module would keep sessions alive for ever.
         remembering = functools.lru_cache(MOST_PLANS)
         self.numbers = remembering(functools.partial(_numbers, port))
         self.places = remembering(functools.partial(_places, port))
@@ -116,6 +117,7 @@ def packed_split(split: Any, step: Any) -> bytes:
     except Exception as error:
         for part in _parts(split):
             if isinstance(part, list | tuple):
+                # It raises an error that names the item to blame, if there is one.
                 dumps_items(list(part))
             for found in look(part, {}, sys.maxsize) if callable(part) else ():
                 raise SerializationError(f"{step} cannot be sent to the workers: {found}") from error

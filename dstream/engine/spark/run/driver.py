@@ -77,6 +77,7 @@ class ServiceListener:
         self._listening.close()
         self._listening = None
         until, answers = time.monotonic() + _LONGEST_END, []
+        # All are told before any is waited for, so that workers destroy their services at the same time.
         for each in connections:
             with suppress(OSError):
                 each.sendall(b"E")
@@ -184,6 +185,7 @@ def by_target(rows: Iterable[Row], targets: int) -> tuple[tuple[Row, ...], ...]:
     """Return the rows of each of *n* partitions: target after target, in the order of their sources."""
     partitions: list[list[Row]] = [[] for _ in range(targets)]
     for row in rows:
+        # As Spark's shuffle does it where there are more buckets than tasks.
         partitions[row.target % targets].append(row)
     return tuple(tuple(sorted(each, key=_PLACE)) for each in partitions)
 

@@ -287,6 +287,7 @@ def _arrow(rows: LastRows, step: Step, run: SparkRun) -> pa.Table:
 
 def _data_frame(rows: DataFrame, step: Step, run: SparkRun) -> DataFrame:
     """Return a DataFrame that reads columns where they were computed."""
+    # Pinned, since the schemas are read now, and the columns by the DataFrame later, without another run.
     pinned = run.runner.port.pinned(rows)
     schemas = run.payloads(chosen_rows(pinned, vertices.SCHEMAS), COLUMNS)
     with naming(step):

@@ -86,6 +86,7 @@ def facts_of(root: Node, runner: StageRunner, *, in_small_pieces: bool) -> Clust
     backend = runner.backend
     asked, cores = parallelism(root) or (1 if runner.options.is_one_task else None), backend.cores
     bound = largest_small_side({BROADCAST: backend.setting(BROADCAST)})
+    # Where the user has asked for a number of partitions, it holds.
     few = _ITEMS_OF_A_SMALL_PIECE if in_small_pieces and asked is None else None
     return ClusterFacts(asked or cores, cores, bound, few, backend.broadcast_limit, backend.column_mode)
 

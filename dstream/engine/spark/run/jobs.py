@@ -91,6 +91,7 @@ class OperationJobs:
         """Return an operation that counts items on the workers, if progress is shown, and Spark can count."""
         if self._operation is None:
             return None
+        # A method of the counts: one of `self` would keep it alive, and never be called.
         weakref.finalize(self, self._counts.forget, self.tag)
         return self._counts.counting(self.tag)
 
@@ -228,6 +229,7 @@ class StageRunner:
     def last_stage(self, source: SplitInput | RowsInput, sink: Sink) -> LastRows:
         """Return the rows of a stage that reads no other one's, and whose rows come to this process."""
         pickled, tasks = self._packed(source, sink), source.tasks
+        # What a job carries travels with each of its tasks, where a plan travels once.
         is_small = len(pickled) <= MOST_CARRIED and tasks <= MOST_PLANS and self.options.files is None
         if is_small and self.port.may_carry():
             return CarriedStage(self.backend.plans.carrying(tasks, search_path()), carried(pickled))

@@ -283,6 +283,7 @@ def _caches(home: Path) -> Path:
 def _key(java: Java, jars: Path) -> str:
     """Return the name of an archive for this Java and these jars."""
     files = sorted((entry.name, entry.stat()) for entry in os.scandir(jars))
+    # An update in place changes what Java answers, or the sizes and times of the jars.
     facts: Sequence[object] = (
         _FORM,
         answer_of(java.path),

@@ -159,6 +159,7 @@ def check_machine(master: str | None, config: Mapping[str, Any]) -> None:
     if is_server(master) or _session_of_the_user() is not None:
         return
     check_master(master, config)
+    # `spark-submit` has started a Java for this process already.
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
         find_java()
 
