@@ -75,6 +75,7 @@ class Shape:
         Raises:
             ValueError: it is none, or one that no collection of that kind has.
         """
+        # Exactly these, since an option that is not known here would change what the entries mean.
         if not isinstance(data, Mapping) or set(data) != {"buckets", "journal", "ttl", "max_idle"}:
             raise ValueError("the options of a collection were expected")
         journal = data["journal"]

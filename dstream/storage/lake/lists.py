@@ -183,6 +183,7 @@ class LakeList(LakeCollection):
         except FileGoneError as error:
             with self._log.lock:
                 self._refresh()
+                # No other commit has taken the files out, so no vacuum has removed them.
                 if self._log.groups.get(0, ()) is files:
                     raise self._log.missing(str(error)) from error
             return False

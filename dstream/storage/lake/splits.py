@@ -71,6 +71,7 @@ def large_batches(
         if not wanted:
             return
         place = skipped
+        # By bytes as well as rows, since values of a megabyte each would make batches of gigabytes.
         for batch in reader.iter_batches(max(1, min(_ROWS, fitting)), wanted, names, use_threads=False):
             first, last = max(start - place, 0), min(stop - place, batch.num_rows)
             if first < last:
@@ -119,6 +120,7 @@ def rows_of_items(layout: Layout, batch: pa.RecordBatch) -> ArrowRows | Iterator
 
 def _column(layout: Layout, batch: pa.RecordBatch, name: str, escape: str, kind: ColumnType | None) -> Any:
     """Return the typed column; None if some of the rows stand beside it, or cannot be loaded."""
+    # A class that is not found here is an error of the items that need it, which making them raises.
     if kind is None or kind.arrow is None or name not in batch.schema.names or not _can_be_made(kind):
         return None
     beside = layout.column(batch, escape, pa.binary())
@@ -155,6 +157,7 @@ def _record(kind: ClassType, column: Any, items: Callable[[Any], Iterable[Any]],
 def _reached_by(kind: ClassType) -> frozenset[Literal["attribute", "key", "place"]]:
     made: Any = kind.kind
     names = tuple(name for name, _ in kind.fields)
+    # An attribute may be computed, and then the column does not hold what it gives.
     if not has_plain_fields(made) or names != field_names(made):
         return frozenset()
     return frozenset({"attribute", "place"} if issubclass(made, tuple) else {"attribute"})
@@ -238,6 +241,7 @@ def grouped(groups: Mapping[int, tuple[DataFile, ...]], parallelism: int) -> lis
     )
     chosen: list[list[int]] = [[] for _ in range(min(max(parallelism, 1), len(sizes)))]
     heap = [(0, number) for number in range(len(chosen))]
+    # The largest first, so that the small ones even out the groups at the end.
     for rows, bucket in sizes:
         total, number = heapq.heappop(heap)
         chosen[number].append(bucket)

@@ -68,6 +68,7 @@ class MemoryStorage:
     def create(self, kind: Kind, name: str, options: Options) -> MapStore | ListStore:
         """Return the store of that name, made if there is none."""
         check_name(name)
+        # Made before the lock, under which no code of the user's classes runs; it is dropped if there is one already.
         made = self._made(kind, name, options)
         with self._registry.lock:
             state = self._registry.states.setdefault((kind, name), made)
@@ -97,6 +98,7 @@ class MemoryStorage:
             types = state.types
             settled = described_codec(types, state.kind, state.name, options, self._pickles).to_json()
             with state.lock:
+                # Another thread may have decided them since they were read; then its types are looked at instead.
                 if state.types is types:
                     state.settle(settled)
                     return

@@ -117,6 +117,7 @@ class MapState(State):
 
     def apply(self, changes: Changes) -> None:
         """Make changes, the lock being held."""
+        # One time for all, since they happen at one moment.
         now = int(time.time() * 1000)
         for key, new in changes.items():
             old = self.entries.get(key)
@@ -145,6 +146,7 @@ class ListState(State):
         if start == stop == len(self.items):
             self.items += items
         else:
+            # A new list, since views read on in the old one.
             self.items = self.items[:start] + items + self.items[stop:]
         self.version += 1
 

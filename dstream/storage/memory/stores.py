@@ -158,6 +158,7 @@ class MemoryMapJob(_Job[MapState, MemoryEntryWriter]):
             if not state.has(types, old):
                 return False
             if self._replace:
+                # Entries that stay are not removed first: in the journal they are updates.
                 state.apply({key: None for key in state.entries if key not in new})
             state.settle(settled)
             state.apply(new)

@@ -38,6 +38,7 @@ def open_redis(url: str, settings: Settings) -> RedisStorage:
         import redis  # noqa: F401
     except ImportError as error:
         raise SetupError(f"storage in Redis needs the package redis: {pip_install('redis')}") from error
+    # Behind the check, since the catalog imports redis, which is optional.
     from dstream.storage.redis.catalog import RedisStorage
 
     return RedisStorage.connect(url, settings)

@@ -169,6 +169,7 @@ class RedisList(RedisHandle):
             return
         types, codec = self._known
         written = encoded_items(codec, first)
+        # The script refuses items that were encoded by other types than the list has by now.
         while not self._run(LIST_EXTEND, [self._collection.items], types, types_of(written.codec), *written.items):
             types = self._run(TYPES, [])
             written = items_as(self._codec_of(types), [written])

@@ -137,6 +137,7 @@ class _Attempt:
             codec, entries = merged_with(codec, old, new, self._merge)
             hashes = {keys.entries: entries, keys.old: old, keys.new: new}
             added, *_ = self._sender.send(keys, lambda pipe: [pipe.hset(key, mapping=hashes[key]) for key in keys])
+        # The count is that of new fields, by the answer of HSET: the script compares it with the size of the hash.
         self.written = StagedBucket(self.written.stage, codec, self.written.number, self.written.size + added)
         return sum(map(len, chain(new.keys(), new.values())))
 
