@@ -28,6 +28,7 @@ def without_none(items: Iterable[T]) -> Iterable[T]:
     Raises:
         TypeError: one of them is None; where they are made one by one, when it is reached.
     """
+    # Anything else may be an iterator, which is read only once.
     if type(items) not in (list, tuple):
         return map(_no_none, items)
     if type(None) in map(type, items):
@@ -83,6 +84,7 @@ class BlockProcessor(Processor):
         Returns:
             Whether all were taken.
         """
+        # A list can be offered as it is; anything else is cut into lists first.
         if isinstance(items, list):
             self._block = items
         else:

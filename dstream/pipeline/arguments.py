@@ -129,6 +129,7 @@ def service_of(service: Any) -> Service[Any] | OpenedLater:
     Raises:
         TypeError: it is something else.
     """
+    # The class of a service has the methods of the protocol, too, so `isinstance` alone would take it (Python 3.11).
     if isinstance(service, Service | OpenedLater) and not isinstance(service, type):
         return service
     hint = f": Service({getattr(service, '__name__', '...')}) makes one of a function" if callable(service) else ""

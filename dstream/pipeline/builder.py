@@ -296,6 +296,7 @@ def _read(source: Any, where: SourceLocation | None) -> Node:
     """
     if isinstance(source, ProcessorSource | ProcessorStreamSource):
         return emitted(source, "read_from", where)
+    # A class has the methods of the protocol, too, so `isinstance` alone would take it for a source (Python 3.11).
     if isinstance(source, type) or not isinstance(source, Source | StreamSource):
         raise TypeError(f"read_from() takes a source, such as text_files(...), not {named_source(source)}")
     if isinstance(source, StreamRead):  # It has the face of a source that ends.

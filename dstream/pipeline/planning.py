@@ -65,6 +65,7 @@ def _writes(
 ) -> Iterator[PlannedWrite]:
     if record.sink is not None:
         is_named = record.given_name is not None
+        # Its processors write by themselves, and leave no item for the job to write.
         sink = Nowhere(record.sink.label) if isinstance(record.sink, ProcessorSink) else record.sink
         yield PlannedWrite(names[id(record)], nodes.own[id(record)], sink, record.where, is_named)
     if record.late_to is not None:

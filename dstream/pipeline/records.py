@@ -191,6 +191,7 @@ def _free(kind: str, taken: set[str], numbers: dict[str, int]) -> str:
     number = numbers.get(kind, 1)
     while (name := kind if number == 1 else f"{kind}-{number}") in taken:
         number += 1
+    # Later stages of this kind begin to look behind this number, so a long pipeline is named in linear time.
     numbers[kind] = number + 1
     return name
 

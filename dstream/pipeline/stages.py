@@ -117,6 +117,7 @@ class AnyStage(Hinting):
         number = whole(n, "n")
         if number != -1 and number < 1:
             raise ValueError(f"n must be at least 1, or -1 for the default: {number}")
+        # A stage that deals with the failures of another one runs as a part of it.
         self._record.step.parallelism = number
         return self
 

@@ -200,8 +200,10 @@ def _have_timestamps(node: Node, inputs: Sequence[bool]) -> bool:
         case AssignTimestamps():
             return True
         case HashJoin():
+            # The items are those of the left side: what the right side keeps has no time in the job.
             return inputs[0]
         case ProcessorGraph():
+            # Processors emit items without timestamps, whatever they receive.
             return False
     return bool(inputs) and all(inputs)
 
@@ -253,6 +255,7 @@ def _kept(policy: WatermarkPolicy) -> WatermarkPolicy:
             f"policy is kept with each epoch, and {shown(policy)} cannot be pickled ({error}): let its class stand in "
             "a module, and its attributes hold data only"
         ) from error
+    # Asked of a copy, since the question may change a policy of a user's.
     if not isinstance(first := CopyOf(policy)().watermark(0.0), int):
         raise TypeError(
             f"policy.watermark(now) must give milliseconds as int, also before the first event, not {shown(first)}: "

@@ -45,6 +45,7 @@ class GroupInput:
             found = users_items(GraphBlock(0, 0, block))
             came += len(found)
             yield from found
+        # At the end alone: an attempt of a task that fails, or is left early, counts nothing.
         task.peeking(self.receipts)({self.vertex: ([came], [0])})
 
 

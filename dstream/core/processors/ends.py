@@ -110,6 +110,7 @@ def write_logger(to_string: Callable[[Any], str] = str) -> ProcessorMetaSupplier
 
 
 class _Buffered(Processor):
+    # `flush` may wait for a server, and the other processors of the run must not wait with it.
     is_cooperative = False
 
     def __init__(self, create: Any, receive: Any, flush: Any, destroy: Any) -> None:

@@ -82,6 +82,7 @@ class PeekingProcessor(Processor):
         """Log items as they are taken or seen, each once."""
         if self._peek.what != "input":
             return self._inner.process(ordinal, inbox)
+        # One for each edge and all calls: it remembers whether the item at the head was logged before.
         seen = self._inboxes.get(ordinal)
         if seen is None:
             seen = self._inboxes[ordinal] = PeekingInbox(self._peek, self._logger, ordinal)
