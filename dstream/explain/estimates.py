@@ -219,6 +219,7 @@ class CostEstimate:
         if not counts:
             yield (None,) * len(inputs)
             return
+        # One partition is the case above.
         least = tuple(_at_least(2, each) if len(inputs) == 1 else each.least for each in amounts)
         most = tuple(MANY if each.most is None else each.most for each in amounts)
         if least != most:

@@ -182,6 +182,7 @@ def _ordered(operation: Node, inputs: Sequence[bool]) -> bool:
             return False
         case OrderPreserving() | Concat() | Several() | Zip():
             return all(inputs)
+    # No default: a new operation that is not listed here would lose the order without an error.
     raise UnsupportedError(f"nobody knows whether the items of {operation.label()} are in order")
 
 
@@ -299,6 +300,7 @@ def _items(operation: Node, inputs: Sequence[_Items], kept: CacheLookup) -> _Ite
             return _Items(math.inf, f"{operation.label()} is there")
         case Cache() if (cached := kept(operation)) is not None:
             return _of_cached(operation, cached)
+        # These steps add and leave out nothing, so a limit behind them bounds what is read.
         case Chain(ops=ops) if all(op.action in ("map", "peek", "count") and not op.guards for op in ops):
             return inputs[0]
         case ProcessorGraph(upstreams=()):

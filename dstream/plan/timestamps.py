@@ -280,6 +280,7 @@ def _(node: UsingBatches, inputs: Sequence[Flow]) -> Flow:
 def _(node: Concat, inputs: Sequence[Flow]) -> Flow:
     if not any(each.is_timed for each in inputs):
         return _like(node, inputs)
+    # If one part has timestamps, all need pairs: what reads them takes items of one form.
     return _like(node, [_paired(each, node.step) for each in inputs])
 
 

@@ -69,6 +69,7 @@ def _(node: Join, inputs: Sequence[Items], compiling: Compiling) -> Items:
 @compile_node.register
 def _(node: SemiJoin, inputs: Sequence[Items], compiling: Compiling) -> Items:
     left, right = inputs
+    # Only the right side may travel: copies of the left one would give an item once in each task that matches it.
     return (compiling.decide(Meet(node, left, right, compiling.facts, (False,), compiling.is_bounded(node))),)
 
 

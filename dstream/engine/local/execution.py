@@ -67,6 +67,7 @@ class LocalEngine:
 
     def submit(self, end: End | Several) -> Submitted:
         """Return a run of the plan in this process."""
+        # Looked for now: a run in a thread of its own has no frame of the user's above it.
         call = None if end.label() else Call.of_user()
         return Submitted(functools.partial(self._run, end, call))
 

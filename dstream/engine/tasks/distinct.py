@@ -158,6 +158,7 @@ def _met(
         if isinstance(batch[1], list) or task.bound.exceeded():
             break
     else:
+        # No batch was a list, and all of them fit into memory: they are put together as columns.
         if not held:
             return
         from dstream.operators.columns.distinct import firsts_met  # loads NumPy, which made the columns

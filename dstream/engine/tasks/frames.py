@@ -36,6 +36,7 @@ def rows_of_frame(batch: pa.RecordBatch, schema: Any) -> list[Any]:
     try:
         return _rows(table, schema)
     except Exception as error:
+        # Value by value only after a failure: PySpark's conversion names neither the column nor the value.
         for column, field in zip(columns, schema.fields, strict=True):
             _refuse_unread(column, field.name, error)
         raise

@@ -120,6 +120,7 @@ class Accumulate:
 
     def _pieces(self, container: Any, task: StageTask) -> Iterator[Row]:
         data = memoryview(dumps_items([container]))
+        # In pieces, since Java copies each row several times on its way.
         for number, start in enumerate(range(0, len(data), _PIECE_BYTES)):
             yield Row(0, task.partition, number, ITEMS, 1, bytes(data[start : start + _PIECE_BYTES]))
 

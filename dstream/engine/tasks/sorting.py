@@ -198,6 +198,7 @@ class RouteByRange:
             return
         from dstream.operators.columns.ranks import cut_at  # loads NumPy, which made the ranks
 
+        # Ranks of ints and of floats have no common order: Python compares their exact values.
         if ranks is not None and ranks.kind == batch.ranks.kind:
             yield from ((len(part), dumps(part) if len(part) else b"") for part in cut_at(batch, ranks))
         else:

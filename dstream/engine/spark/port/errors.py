@@ -158,6 +158,7 @@ def _words(text: str, session: Any) -> str | None:
     lacks = _NO_MODULE.search(text)
     if lacks is None and not _TWO_PYTHONS.search(text):
         return None
+    # Only now, since it runs a job: the text says that a package or the right Python is missing.
     seen = None if session is None else seen_by_a_task(session)
     if _TWO_PYTHONS.search(text):
         theirs = "another Python" if seen is None else _shown(seen)

@@ -123,6 +123,7 @@ class SparkEngine:
 
     def submit(self, end: End | Several) -> Submitted:
         """Return a run of the plan on Spark."""
+        # Looked for now: a run in a thread of its own has no frame of the user's above it.
         call = None if end.label() else Call.of_user()
         return Submitted(functools.partial(self._run, end, call))
 

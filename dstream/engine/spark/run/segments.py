@@ -73,6 +73,7 @@ class Pieces:
 
     def __iter__(self) -> Iterator[Piece]:
         for index in count():
+            # Asked at each step, since several iterators share what is known, and another one may have gone further.
             if index == len(self._known):
                 self._known.extend(islice(self._rest, 1))
             if index == len(self._known):
@@ -224,6 +225,7 @@ def _rows_input(segment: DriverRows, first_partition: int) -> RowsInput:
 
 def piece_rows(pieces: Sequence[Piece], sink: Sink, first_partition: int, runner: StageRunner) -> DataFrame:
     """Return the rows that `sink` makes of some pieces, one task for each."""
+    # The pieces travel to every task with the function; if they are large, each goes to its own task, in a row.
     if sum(piece.size() for piece in pieces) > LARGEST_PASSENGER:
         return runner.stage(runner.backend.shipped(pieces), ShippedInput(first_partition), sink)
     return runner.stage(runner.backend.numbers(len(pieces)), SplitInput(tuple(pieces), first_partition), sink)
@@ -306,6 +308,7 @@ def _through(levels: list[_Level], piece: Piece) -> Piece | None:
     for depth in range(len(levels) - 1, -1, -1):
         level = levels[depth]
         number, level.number = level.number, level.number + 1
+        # A level is left with its last piece, so that its source is not asked for the next one.
         if level.number == level.splits.stop:
             del levels[depth:]
         if number < level.splits.start or number == level.splits.stop:

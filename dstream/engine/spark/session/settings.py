@@ -118,6 +118,7 @@ def _sockets(config: Mapping[str, str]) -> dict[str, str]:
 @functools.cache
 def _folder_of_sockets() -> str | None:
     """Make a folder that only this user may enter, for all sessions: a JVM remembers that of the first (4.3)."""
+    # A temporary folder may be too long for the path of a socket, as that of macOS is.
     for parent in map(os.path.realpath, (tempfile.gettempdir(), "/tmp")):
         if len(os.fsencode(parent)) <= _LONGEST_PARENT and os.access(parent, os.W_OK):
             with suppress(OSError):  # A full disk: Spark keeps to TCP.

@@ -220,6 +220,7 @@ def started(archive: ClassArchive | None, settings: Settings) -> SparkSession:
     try:
         return _started(settings, options)
     except SetupError:
+        # With a gateway Java has started, so the archive is not to blame.
         if archive is None or not options or SparkContext._gateway is not None:
             raise
     archive.discard()
