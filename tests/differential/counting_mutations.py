@@ -26,9 +26,9 @@ MUTATIONS = of_columns([
     ("steps", "None if open_block is None else open_block.items", "None"),
     ("steps", "            passed.append(lists := _lists(op, column, found))", "            lists = _lists(op, column, found)"),
     ("steps", "        passed.append(rows := truth(found))", "        rows = truth(found)"),
-    ("steps", "    if all(op.action == \"count\" for op in ops):", "    if False:"),
+    ("dstream.operators.rows.operations", " or any(op.action != \"count\" for op in ops):\n        return None", ":\n        return None"),
     ("capabilities", "    if op.action == \"count\":\n        return None\n", ""),
-    ("dstream.operators.rows.operations", "next((op for op in ops if op.action != \"count\"), None)", "ops[0]"),
+    ("dstream.plan.steps", "takewhile(lambda op: op.evaluation.obstacle is None, ops)", "ops"),
     ("dstream.operators.rows.operations", "self._ones) + self._many", "self._ones)"),
     ("dstream.operators.rows.operations", "(self.of_open_block() if self.of_open_block else 0)", "0"),
 ])  # fmt: skip
