@@ -226,7 +226,7 @@ class BatchIterator(Generic[T]):
             return few
         items, at_once, before = self._items, self._at_once, _own_bytes()
         most = before + _MOST_GROWTH
-        found = items.take(0)
+        found = items.take(0)  # The item that `has_more` has read ahead, if there is one.
         known, size = 0, len(found)
         looked = last = perf_counter()
         while size < count:
@@ -238,6 +238,7 @@ class BatchIterator(Generic[T]):
             if now - looked > _SOON or is_end or size == count:
                 occupied = _own_bytes()
                 if occupied > most or occupied - before > _PIECE or _large_bytes(found) > _MOST_GROWTH:
+                    # The process has grown since the last look: each of these items is measured.
                     self._waiting = small_lists(found[known:])
                     del found[known:]
                     break

@@ -181,6 +181,7 @@ class ExpiringStore:
         found = self._store.get_many(keys)
         met = [key for key, stored in zip(keys, found, strict=True) if self._after_use(stored, now) is not UNCHANGED]
         if met:  # Most look-ups record no use, and commit nothing.
+            # Equal keys such as 1 and 1.0 are one entry, which is changed once.
             self._record_uses([*dict.fromkeys(map(canonical, met))])
         return [live(stored, now) for stored in found]
 

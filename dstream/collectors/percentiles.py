@@ -98,6 +98,7 @@ def _between(ordered: Ordered, p: float) -> float:
     below, part = divmod(p * (len(ordered) - 1), 100)
     low, high = (ordered[place] for place in (int(below), min(int(below) + 1, len(ordered) - 1)))
     share = part / 100
+    # An infinite number times 0 would be NaN.
     return low if share == 0 or low == high else low * (1 - share) + high * share
 
 

@@ -99,6 +99,7 @@ def _consider_all(
 ) -> Ranked:
     for batch in batches(items):
         ranks = applied(key, batch)
+        # With a NaN, the result of `min` and `max` depends on the order.
         if _holds_nan(ranks):
             for rank, item in zip(ranks, batch, strict=True):
                 _keep_better(better, key, best, rank, item)

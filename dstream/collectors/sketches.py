@@ -90,6 +90,7 @@ def _sketch_size(accuracy: float) -> int:
             f"accuracy must lie between 0.00005 and 1, not {accuracy!r}; percentiles() and median() are exact"
         )
     sketch = _library().kll_doubles_sketch
+    # Negative, since the error falls where k grows and `bisect_left` needs what ascends.
     return bisect_left(_QUANTILE_SIZES, -accuracy, key=lambda k: -sketch.get_normalized_rank_error(k, False)) + 8
 
 

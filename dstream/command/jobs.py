@@ -61,6 +61,7 @@ def _folder() -> Path:
 
 
 def _file_name(name: str) -> str:
+    # Filesystems allow 255 bytes in a name.
     return f"{quote(name, safe=' ')[:100]}-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
 
 

@@ -125,6 +125,7 @@ def _place_of_trial(url: str) -> Iterator[tuple[str, str]]:
     if folder is None:
         yield url, f"dstream-doctor-{uuid.uuid4().hex}"
         return
+    # A storage makes its folder when it is used; the trial must not leave one.
     while not os.path.exists(folder):
         folder = os.path.dirname(os.path.abspath(folder))
     trial = tempfile.mkdtemp(prefix=".dstream-doctor-", dir=folder)

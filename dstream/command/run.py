@@ -49,6 +49,7 @@ def run(
         show_lines_of_jobs()
     with connected(engine, master, storage) as context:
         sys.argv = [script, *args]
+        # As Python does for a script, unless it runs with -P.
         if not sys.flags.safe_path:
             sys.path[0] = os.path.dirname(os.path.realpath(script))
         _execute(code, script, context)

@@ -193,6 +193,7 @@ def no_such_name(cls: type[Any], name: str, kind: str) -> str:
 
 def _meant(cls: type[Any], name: str, kind: str) -> str:
     own = _OWN.get(kind, _MAP)
+    # Counters and queues have no streams.
     elsewhere = {**_of_streams(), **_COLLECTION, **own} if hasattr(cls, "stream") else own
     if kind == "cache":
         elsewhere |= {"purgeall": "purge()", "evictexpired": "purge()"}

@@ -57,6 +57,7 @@ def no_such_name(cls: type[Any], name: str, of_objects: type[Any]) -> str:
 
 
 def _is_factory(cls: type[Any], name: str) -> bool:
+    # `getattr` would return the function in the place of its descriptor.
     found = next((vars(each)[name] for each in cls.__mro__ if name in vars(each)), None)
     return isinstance(found, staticmethod | classmethod) and not name.startswith("_")
 

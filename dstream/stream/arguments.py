@@ -201,6 +201,7 @@ def refuse_endless(source: object, call: str) -> None:
     Raises:
         UnsupportedError: it is one.
     """
+    # A class of sources has the methods of its sources.
     if isinstance(source, StreamSource) and not isinstance(source, type):
         raise UnsupportedError(
             f"{call} takes sources that end, and {source.label} has no end: pipeline.read_from(...) begins a job with "

@@ -129,7 +129,7 @@ def _calls_for_each_item(step: Node) -> bool:
     """Return whether a step runs a function of the user's on each item, or parses it, so that `Recover` may follow."""
     match step:
         case Map(fn=fn):
-            return fn is not unchanged
+            return fn is not unchanged  # A check of numbers is such a step, and no call of the user's.
         case Read(source=source):
             return hasattr(source, "on_bad")
         case FlatMap():

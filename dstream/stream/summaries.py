@@ -131,7 +131,7 @@ class Histogram:
 
     def _rows(self) -> list[tuple[str, str, int, float]]:
         """Return the edges of each bin in words, its count, and its share of the greatest count."""
-        most = max(self.counts) or 1
+        most = max(self.counts) or 1  # Each bin may be empty.
         edges = _told_apart(self.edges)
         return [
             (low, high, count, count / most)

@@ -57,6 +57,7 @@ def _speaks_for_itself(value: Any) -> bool:
     kind: Any = type(value)
     if kind.__eq__ is object.__eq__ or kind.__hash__ is None or dataclasses.is_dataclass(kind):
         return False
+    # Ours are equal where their parts are, so that an `Optional` of 1 equals that of 1.0.
     return str(kind.__module__).partition(".")[0] != "dstream"
 
 

@@ -294,7 +294,7 @@ def _on_local(trial: _Trial, may_change: Collection[str]) -> _Outcome:
         try:
             check_captures(plan)
         except SerializationError as error:
-            problems.append(str(error))
+            problems.append(str(error))  # Raised after the run, where it cannot count as an exception of the pipeline.
         state.keep(plan)
 
     items = [one.items() for one in trial.inputs]

@@ -54,6 +54,7 @@ class Watched(Generic[P, R]):
     """A function that remembers its calls; `watch` makes it."""
 
     def __init__(self, fn: Callable[P, R], folder: str | None) -> None:
+        # Without its `__dict__`, whose names could be those of attributes here.
         functools.update_wrapper(self, fn, updated=())
         self._fn = fn
         self._folder = folder_for(self) if folder is None else folder
@@ -209,6 +210,7 @@ class CapturedState:
         for step, value in _traveling(root):
             for name, found in _captured(value):
                 if id(found) not in self._kept and _can_change(found):
+                    # With the object itself, so that no other one gets its `id`.
                     self._kept[id(found)] = (step, name, found, cloudpickle.dumps(found, protocol=5))
 
     def changes(self, allowed: Collection[str]) -> Iterator[str]:

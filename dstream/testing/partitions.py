@@ -54,6 +54,7 @@ def task_name() -> str:
     task = None if module is None else module.TaskContext.get()
     if task is None:
         return _DRIVER
+    # With zeros, so that the names are in the order of the numbers.
     return f"{task.stageId():08}-{task.partitionId():08}-{task.attemptNumber():04}"
 
 
@@ -201,6 +202,7 @@ def partitionings(size: int, ordered: bool, counts: Iterable[int], seed: object)
     """
     wanted = list(counts)
     for count in wanted:
+        # A string seeds alike in each process, whatever PYTHONHASHSEED is.
         chance = random.Random(f"{seed}/{count}")
         order = list(range(size))
         if not ordered:

@@ -252,6 +252,7 @@ class ProcessorRun:
 
     def _calling(self, method: str, *given: Any) -> Any:
         """Call a method once, check its effects, and take the items that it emitted."""
+        # Copies, since the processor empties the inbox.
         before = [each.queue if isinstance(each, TestInbox) else each for each in given]
         refuses_all = self._refuses_next and self.run == REFUSED_FIRST
         self.outbox.capacities = [0 if refuses_all else 1] * len(self.outputs)

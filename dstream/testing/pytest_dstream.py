@@ -34,6 +34,7 @@ def same_everywhere() -> Any:
 
 def pytest_sessionfinish() -> None:
     """Stop the Spark session that the tests shared."""
+    # Not imported: a run that has not loaded it has no session.
     engines = sys.modules.get("dstream.testing.engines")
     if engines is not None:
         engines.end_session()

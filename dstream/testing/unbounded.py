@@ -296,6 +296,7 @@ class Epochs:
             self._start_clock(at)
         with explained(self._plan.several([None] * len(self._plan.writes)), "cut"):
             got = self._given(copied, at, is_end)
+        # Not before the epoch has run, since one that fails is not replayed.
         self._history.append((copied, at, is_end))
         self._names_clock = self._names_clock or now is not None
         return got

@@ -110,6 +110,7 @@ def attached(name: str) -> Path:
 def _only_one_with(name: str) -> JobFiles:
     with _lock:
         jobs = list(_in_process.values())
+    # Without a match, the message about the first job names its files.
     having = [each for each in jobs if name in each.files] or jobs[:1]
     if not having:
         raise IllegalStateError(
@@ -163,6 +164,7 @@ def using_files(files: JobFiles | None) -> Iterator[None]:
 
 def _begin(files: JobFiles) -> None:
     with _lock:
+        # Before anything changes, since a job that is refused does not end what it began.
         for other in _in_process.values():
             _check_modules(files, other)
         if not _users[files.name]:
@@ -206,6 +208,7 @@ def forget_modules() -> None:
 
 def _forget_modules() -> None:
     running = {place for each in _in_process.values() for place in each.first + each.last}
+    # With the slash, since the name of one folder may begin with that of another.
     gone = tuple(f"{place}/" for place in _searched - running)
     if gone:
         # A copy, since other threads import meanwhile.

@@ -143,6 +143,7 @@ def _counted(specials: list[float]) -> Specials:
 
 def _each_of(operation: Callable[[int, int], int], left: Specials | None, right: Specials) -> Specials | None:
     plus, minus, nans = map(operation, left or (0, 0, 0), right)
+    # None as at first, so that no trace remains of numbers that were deducted.
     return (plus, minus, nans) if plus or minus or nans else None
 
 

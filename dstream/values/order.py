@@ -49,6 +49,7 @@ def sort(items: list[Any], key: Key | None, reverse: bool, known: Sequence[Any] 
 def first_compared(items: Sequence[Any], key: Key | None) -> Sequence[Any]:
     """Compare the first two of `items`, so that a sort fails before it has read the others; return their keys."""
     keys = list(items[:2]) if key is None else list(each(key, items[:2]))
+    # A copy, since the keys are returned in the order of their items.
     sort(keys.copy(), None, False)
     return keys
 

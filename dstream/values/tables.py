@@ -331,6 +331,7 @@ def _printed(title: str, table: Table, note: str, width: int) -> str:
     from rich.console import Console
 
     page = _Page(sys.stdout)
+    # Without an environment: rich (15) reads variables such as COLUMNS and NO_COLOR.
     console = Console(file=page, width=width, color_system=None, force_terminal=False, force_jupyter=False, _environ={})
     console.print(_text(title), overflow="fold")
     if table.row_count:
