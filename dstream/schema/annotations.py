@@ -106,6 +106,9 @@ class OpenType(ColumnType):
             raise ColumnTypeError(refusal("a column", self.union, _BEFORE))
         return found.refined(present)
 
+    def fits(self, value: Any) -> bool:
+        return True
+
     def closed(self) -> ColumnType:
         return _ANYTHING if self.layout is Layout.STORED else self
 

@@ -11,6 +11,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NewType, Optional, TypedDict, TypeVar, Union
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pytest
@@ -251,3 +252,25 @@ def test_records_that_are_more_than_their_fields_have_no_column():
         x: int
 
     assert [stored_type(kind).arrow for kind in (Own, Mixed, Rights)] == [None, None, None]
+
+
+BERLIN = ZoneInfo("Europe/Berlin")
+
+
+@pytest.mark.parametrize(
+    ("good", "bad"),
+    [
+        (
+            [datetime(2024, 7, 1, tzinfo=BERLIN), datetime(2024, 10, 27, 2, 30, tzinfo=BERLIN, fold=1)],
+            [datetime(2024, 3, 31, 2, 30, tzinfo=BERLIN), datetime(2024, 7, 1, tzinfo=BERLIN, fold=1)],
+        ),
+        ([datetime(2024, 7, 1, tzinfo=UTC)], [datetime(2024, 7, 1, tzinfo=UTC, fold=1), datetime(2024, 7, 1)]),
+    ],
+    ids=["Berlin", "UTC"],
+)
+def test_columns_of_one_zone_return_moments_with_their_fold(good, bad):
+    """Hours that do not exist, and a fold that means nothing, do not fit: a column would change them."""
+    found = infer_stored(good[0])
+
+    assert repr(found.from_array(found.to_array(good))) == repr(good)
+    assert [value for value in bad if found.fits(value) or found.to_array([value]) is not None] == []
