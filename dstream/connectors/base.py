@@ -193,6 +193,7 @@ class FunctionWriter:
         """Pass the items to the function; yield the result of `prepare` at the end, if there is one."""
         made: Any = _NOTHING_MADE
         receipts: list[Receipt] = []
+        # Looked up at the end, since the object is made with the first item.
         with self._destroying(lambda: made):
             for number, item in enumerate(items, start=1):
                 if made is _NOTHING_MADE:

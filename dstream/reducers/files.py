@@ -189,6 +189,7 @@ def to_files(
     form = checked_format(format, to_string, columns, encoding, compression, partitions)
     if on_existing not in get_args(OnExistingFiles):
         raise ValueError(f"on_existing must be 'add' or 'refuse', not {on_existing!r}")
+    # Usual file systems take names of 255 bytes, to which numbers and the suffix are added.
     if not _NAME.fullmatch(checked_text(name, "name")) or len(name.encode()) > 200:
         raise ValueError(f"name must begin as no hidden file does, and hold no '/' and 200 bytes at most, not {name!r}")
     if job is not None:

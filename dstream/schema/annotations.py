@@ -51,6 +51,7 @@ _COMMON = ("bool", "int", "str", "bytes", "date", "time", "timedelta")
 _AS_STRINGS = ("Fraction", "IPv4Address", "IPv6Address", "Path", "PurePath")
 STORED_SCALARS = scalars(*_COMMON, "float", "Decimal", "UUID", *_AS_STRINGS, is_exact=True)
 """The scalar types of collections by their classes."""
+# `Path()` makes an object of a subclass, such as `PosixPath`.
 _INFERRED = STORED_SCALARS | {type(kind()): STORED_SCALARS[kind] for kind in (PurePath, Path)}
 _SCALARS: Mapping[Layout, Mapping[type, ScalarType]] = {
     Layout.FILES: scalars(*_COMMON, "float", "decimal", "uuid", *_AS_STRINGS),
@@ -276,6 +277,7 @@ def type_of(hint: Any, layout: Layout, around: tuple[Any, ...] = ()) -> ColumnTy
     """
     if get_origin(hint) is typing.Annotated and get_args(hint)[0] is datetime and layout is not Layout.STORED:
         zones = [each for each in hint.__metadata__ if isinstance(each, tzinfo)]
+        # The moment does not matter: a type takes its zone from a value.
         return _TIMESTAMPS[layout].refined([datetime(2000, 1, 1, tzinfo=zone) for zone in zones[:1]])
     hint = plain_hint(hint)
     if hint in (Any, object, None, type(None)) or isinstance(hint, typing.TypeVar):

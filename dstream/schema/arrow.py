@@ -268,6 +268,7 @@ def _way(form: Decoder, kind: Any, may_hold_nulls: Callable[[], bool]) -> _Way |
         own = float if isinstance(form, Whole) else form.kind if isinstance(form, ScalarDecoder | Made) else None
         fits = _FITTING.get(own)
         way = "as it is" if fits is not None and any(getattr(pa.types, each)(kind) for each in fits) else None
+    # Asked last, since the answer may take a read of the column.
     return None if way is None or may_hold_nulls() else way
 
 

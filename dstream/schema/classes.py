@@ -136,6 +136,7 @@ def parts_of(value: Any) -> Sequence[Any] | None:
 def _parts_of_model(value: Any, names: tuple[str, ...]) -> Sequence[Any] | None:
     state = value.__getstate__()
     others = {**state, "__dict__": None, "__pydantic_fields_set__": None}
+    # A model knows which fields were set explicitly; one that is built from stored fields counts all as set.
     is_whole = tuple(state["__dict__"]) == names and state["__pydantic_fields_set__"] == set(names)
     return None if not is_whole or any(others.values()) else list(state["__dict__"].values())
 

@@ -255,6 +255,7 @@ def _typed(name: str, known: ColumnType, values: Sequence[Any], items: Sequence[
         found = known.refined(values)
         return found, found.array(values)
     except ColumnTypeError:
+        # A column is made at once, and values are looked at one by one only to find the one to blame.
         for value, item in zip(values, items, strict=True):
             try:
                 known = known.refined([value])

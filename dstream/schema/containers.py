@@ -155,6 +155,7 @@ class ListType(ColumnType):
 
     def _check_classes(self, values: Sequence[Any]) -> None:
         for kind in set(map(type, values)) - {self.kind, type(None)}:
+            # A named tuple is a tuple, but has the columns of a record.
             if self.is_exact or not issubclass(kind, _ALIKE[self.kind]) or field_names(kind):
                 plural = "lists" if self.kind is list else f"{self.kind.__name__}s"
                 raise ColumnTypeError(f"it holds {plural}, and this is {kind.__qualname__}: nothing is converted")
@@ -170,6 +171,7 @@ class ListType(ColumnType):
         return pyarrow.ListArray.from_arrays(_offsets(values), inner, type=self.arrow, mask=absent_mask(values))
 
     def from_array(self, array: pa.Array, decode: Decode | None = None) -> list[Any]:
+        # Unlike `values`, `flatten` has no items outside of a slice, or of lists that are null.
         parts = _parts(array, self.each.from_array(array.flatten(), decode))
         found = parts if self.kind is list else list(map(self.kind, parts))
         return found if not array.null_count else _without(found, array)

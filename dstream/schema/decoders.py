@@ -259,6 +259,7 @@ class UnionDecoder:
 
     def made(self, value: Any) -> Any:
         """Return the value that the form decodes."""
+        # First of all, so that an int stays one in `float | int`.
         if any(isinstance(form, ScalarDecoder) and form.kind is type(value) for form in self.forms):
             return value
         inner: list[DecodeError] = []

@@ -199,6 +199,7 @@ class ClassType(RecordType):
         for position, (_, part) in enumerate(self.fields):
             items = [row[position] for row in rows]  # type: ignore[index]
             if _is_stored_as_bytes(part):
+                # By identity, since an item may have None in all of its fields as well.
                 stored = [NOTHING if row is empty else item for row, item in zip(rows, items, strict=True)]
                 arrays.append(_array_of_bytes(part, stored, encode))
                 continue

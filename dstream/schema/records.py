@@ -175,6 +175,7 @@ class JsonDecoder:
         if type(value) is str:
             try:
                 value = json.loads(value)
+            # `json` recurses, and so fails on deeply nested values.
             except (ValueError, RecursionError) as error:
                 raise DecodeError(f"expected {self.expected} as JSON, got {shown(value)} ({error})") from error
         return self.form.made(value)
@@ -292,6 +293,7 @@ class _Forms:
     def record(self, kind: Any) -> RecordDecoder:
         if kind in self._known:
             return self._known[kind]
+        # Known before its fields are looked at, since one of them may be of this class.
         record = self._known[kind] = RecordDecoder(_constructor(kind), name_of(kind))
         record.takes_arrays = not self._vocabulary.has_columns and _is_named(kind)
         hints = hints_of_kind(kind)
@@ -435,9 +437,11 @@ def _fields(kind: Any, hints: dict[str, Any]) -> dict[str, bool]:
     if is_typed_dict(kind):
         return {name: is_required_key(kind, name, hint) for name, hint in hints.items()}
     if dataclasses.is_dataclass(kind):
+        # The constructor takes no others.
         given = [each for each in dataclasses.fields(kind) if each.init]
         return {each.name: not has_default(each) for each in given}
     if is_attrs(kind):
+        # Whoever has a class of attrs has imported it, which others should not pay for.
         nothing = sys.modules["attr"].NOTHING
         return {each.name: each.default is nothing for each in kind.__attrs_attrs__ if each.init}
     return {name: name not in kind._field_defaults for name in field_names(kind)}

@@ -265,6 +265,7 @@ def _shaped_decimal(key: Any) -> Any:
     if places is None:
         return NOTHING
     digits = abs(numerator) * 10**places // denominator
+    # A division would round to the digits of the context.
     return Decimal((int(numerator < 0), tuple(map(int, str(digits))), -places))
 
 

@@ -72,6 +72,7 @@ _WHOLE = re.compile(r"[+-]?\d+")
 
 def _float(text: str) -> float:
     value = float(_tight(text))
+    # `float` makes infinity of a number that is too large; infinity itself is written without digits.
     if math.isinf(value) and any(map(str.isdecimal, text)):
         raise OverflowError(f"{text} is too large for a float")
     return value
@@ -148,6 +149,7 @@ def _ipv6(text: str) -> IPv6Address:
 
 
 def _bytes(text: str) -> bytes:
+    # Unless it validates, characters outside of the alphabet are left out in silence.
     return base64.b64decode(text.translate(_URL_SAFE), validate=True)
 
 

@@ -202,6 +202,7 @@ def common_schema(schemas: Sequence[pa.Schema]) -> pa.Schema:
     kinds = list(dict.fromkeys((schema.metadata or {}).get(_KIND, b"").decode() for schema in schemas))
     if len(kinds) > 1:
         raise _mixed(*kinds[:2])
+    # Each pair is compared, and most batches have equal schemas.
     distinct = _in_one_zone(list({schema.to_string(): schema for schema in schemas}.values()))
     for left in distinct:
         for name in left.names:

@@ -102,6 +102,7 @@ if not TYPE_CHECKING:  # A type checker would take it for every name.
             from dstream.names.packages import no_such_name  # here: only a mistaken name needs it
 
             raise no_such_name("sources", name, sys._getframe(1))
+        # A name that the module has is found without a call of this function.
         found = globals()[name] = getattr(import_module(_HOMES[name]), name)
         return found
 

@@ -277,6 +277,7 @@ def json_lines(
 
     paths, kind = kind_behind(paths, kind)
     form = None if kind is None else form_of(kind, JSON)
+    # A function of Python takes much longer than the parser's own for each float.
     parse_float = exact_float if _has_decimals(form) else None
     format = JsonReader(checked_encoding(encoding), form, parse_float, checked_max_record(max_record))
     shown = (("encoding", encoding), ("kind", kind), shown_max_record(max_record))

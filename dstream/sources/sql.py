@@ -93,6 +93,7 @@ def sql_rows(
     """
     _check_text(query, "query")
     database = database_of(url, "sql_rows", SourceError, shown(query))
+    # With `partition_on` it becomes a part of another query, in which a semicolon would be an error.
     stripped = query.strip().rstrip(";").rstrip()
     # pandas and Spark take the name of a table, too; a database would answer with a syntax error.
     if not re.search(r"[\s(]", stripped):

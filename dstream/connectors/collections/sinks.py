@@ -178,6 +178,7 @@ class _Removed(enum.Enum):
     REMOVED = "REMOVED"
 
 
+# A member of an enum stays the same object when it is pickled, so that `is` holds in every process.
 _REMOVED = _Removed.REMOVED
 
 

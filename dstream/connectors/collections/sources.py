@@ -230,6 +230,7 @@ class Journal:
 
     def _check_has(self, since: int) -> None:
         """Refuse an offset of another collection of this name, once: a store says itself when its own is destroyed."""
+        # The offset of `start=` may be one of events to come.
         if since and since != self.named.start and since > (end := self.store.journal_end()):
             raise SourceError(
                 f"{self.label}: it was read up to the offset {since}, but the journal ends at {end}: the collection "

@@ -200,10 +200,12 @@ class _Decoder:
             yield _Unread(before + 1, block.count, problem, b"")
             return
         found = self._block(block)
+        # Measuring takes some ten times as long as decoding, so only blocks that may be harmful are measured.
         if self._schema.must_be_measured(len(block.data), self._most):
             yield from self._measured(found, block.data, before)
         else:
             yield found
+        # fastavro (1.13) ignores bytes behind the last record that a block counts: records would be lost in silence.
         if left := len(block.data) - found.bytes_.tell():
             raise ValueError(f"its block has bytes behind the last of {block.count:,} records: {left:,} are left over")
 

@@ -207,6 +207,7 @@ class ParquetFormat:
         import pyarrow.parquet
 
         rows = _row_groups(files)
+        # Files that are joined have items, and so a row group.
         first = next(rows)
         made = pa.PythonFile(kept_open(into), mode="w")
         with pyarrow.parquet.ParquetWriter(made, first.schema, compression=PARQUET_CODECS[self.compression]) as writer:

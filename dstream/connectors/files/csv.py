@@ -26,6 +26,7 @@ from dstream.spi import Misread
 __all__ = ["CsvReader", "RowsOfFile"]
 
 
+# With 256 and more, the garbage collector looks through the rows, which costs what is saved (CPython 3.11).
 ROWS = 128
 """So many rows are made together."""
 
@@ -170,6 +171,7 @@ class RowsOfFile:
         return ((row, done + again.line_num) for row in itertools.islice(again, len(rows)))
 
     def _instead(self, problem: Exception, last: int, misread: OnMisread) -> Sequence[Any]:
+        # A file that cannot be read is no bad row.
         if not isinstance(problem, csv.Error | ValueError):
             raise problem
         return list(misread(self._misread(problem, last)))

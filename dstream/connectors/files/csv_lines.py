@@ -250,6 +250,7 @@ class CsvInput:
         return self._decoded_at_once()
 
     def _decoded_at_once(self) -> Generator[list[str], None, None]:
+        # The `csv` module wants line ends as they are: they may be a part of a quoted field.
         with opened(self._part.file) as stream, io.TextIOWrapper(stream, self._encoding, newline="") as text:
             number = size = 0
             try:

@@ -138,7 +138,6 @@ def type_in_delta(name: str, form: ColumnType) -> str:
     Raises:
         TypeError: Delta has no such type, or no such name.
     """
-    # here: it imports pyarrow, which only a task that writes needs
     from dstream.delta.checkpoints import delta_field
 
     _check_name(name)
@@ -271,6 +270,7 @@ class DeltaJob:
             self.log.catch_up()
         if self._files is not None or self.app_id is None:
             return self._files is not None
+        # Of an epoch without items only the folder's record knows.
         return max(self.log.epoch(self.app_id), self.folder.epoch(record_of(self.app_id))) >= self.epoch
 
     def files(self) -> list[str]:

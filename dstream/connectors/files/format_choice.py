@@ -59,6 +59,7 @@ def _check_compression(format: str, compression: Any) -> None:
     inside: dict[str, dict[Any, str]] = {"parquet": PARQUET_CODECS, "delta": PARQUET_CODECS, "avro": AVRO_CODECS}
     codecs = inside.get(format, dict.fromkeys(get_args(Compression), ""))
     names = [repr(name) for name in codecs if name is not None]
+    # A value without a hash would fail in the look-up, with a message about hashes.
     if compression is not None and (not isinstance(compression, str) or compression not in codecs):
         raise ValueError(f"compression must be {', '.join(names)} or None for format={format!r}, not {compression!r}")
 

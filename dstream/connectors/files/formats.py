@@ -248,6 +248,7 @@ class LineFormat:
         for number, file in enumerate(files):
             skipped = b"" if number == 0 else opening or self._doubled_mark(file)
             if not skipped:
+                # Compressed files that follow one another are read as one.
                 shutil.copyfileobj(file, into)
                 continue
             lines = decompressed(file, self.compression)
@@ -261,6 +262,7 @@ class LineFormat:
         """Return the first bytes of a file, whatever its items are."""
         header = self.of.heading(columns)
         header = _MARK + header if header.startswith(_MARK) and self._is_utf8() else header
+        # The encoder begins with the byte order mark that an encoding such as UTF-16 has.
         return codecs.getincrementalencoder(self.encoding)().encode(header)
 
     def _doubled_mark(self, file: IO[bytes]) -> bytes:

@@ -193,6 +193,7 @@ class _ColumnsOfGroup:
     def _large(self, parquet: OpenParquet, name: str) -> _Large:
         """Return the dictionaries of a column if its values may take too many bytes without them."""
         most = max(0, self._room)
+        # Where rows that have all values of the row group are within the bound, no dictionary need be looked at.
         if self.bytes * self.rows <= most and not parquet.has_lists:
             return _Large([], 0, are_lists=False)
         found, together, are_lists = [], 0, False

@@ -104,6 +104,7 @@ class FolderState:
         # In this order: a commit that ends meanwhile is in the journal or in the list.
         unfinished = self.unfinished()
         own = {*unfinished.names(), *unfinished.removed, *self.listed()}
+        # A file that such a commit has replaced is gone.
         return [name for name in seen if name not in own and self.place.exists(name)]
 
     def seen(self, below: str = "") -> Iterator[str]:
@@ -449,6 +450,7 @@ def sweep(folder: FolderState, runs: set[str]) -> None:
                 with contextlib.suppress(OSError, SinkError):
                     # Files of other runs may belong to tasks that still write, or to receipts to be committed later.
                     if name.partition("-")[0] in runs or folder.place.age(f"{HIDDEN}/{name}") > _WEEK:
+                        # Each record is a file to read, so they are read once, and only if something may be removed.
                         held = folder.all_held() if held is None else held
                         if name not in held:
                             folder.place.delete(f"{HIDDEN}/{name}")

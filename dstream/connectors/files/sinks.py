@@ -86,6 +86,7 @@ class FileJob:
                 self._files = self.folder.files_of(self.record)
                 if not self.is_named:
                     self.folder.forget(self.record)
+        # Attempts that were repeated have left files which no receipt names.
         sweep(self.folder, {self.writer.run, *(file.name.partition("-")[0] for file in staged)})
 
     def _take(self, staged: Sequence[FileReceipt]) -> None:

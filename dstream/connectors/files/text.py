@@ -294,6 +294,7 @@ def position_at(path: str, generation: int, byte: int) -> Position:
 
 def is_of(path: str, position: Position) -> bool:
     """Say whether a position is one of the file as it is now."""
+    # A file that was truncated may have the same first bytes.
     return os.stat(path).st_size >= position.byte and _hash(path, position.head) == position.known
 
 
@@ -454,6 +455,7 @@ class WatchedSplit:
         Raises:
             SourceError: they are no longer there.
         """
+        # A file that was written anew is read from its start.
         first = self.start.byte if self.start.generation == self.stop.generation else 0
         if first >= self.stop.byte:
             return iter(())

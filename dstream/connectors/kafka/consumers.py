@@ -421,6 +421,7 @@ class KafkaRange(Generic[T]):
         return made
 
 
+# The `__new__` of a named tuple is a function of Python; this one is called by `map` without leaving C.
 _RECORD: Callable[[Iterable[Any]], KafkaRecord[Any, Any]] = partial(tuple.__new__, cast("Any", KafkaRecord))
 
 

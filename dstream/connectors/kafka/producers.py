@@ -150,6 +150,7 @@ class MessageProducer:
         for key, value, headers in messages:
             while not self._has_taken(key, value, headers):
                 self._heard(self._producer.poll, 0.05)
+        # Deliveries are reported within `poll` alone, and free the queue of the client.
         self._heard(self._producer.poll, 0)
 
     def _has_taken(self, key: bytes | None, value: bytes | None, headers: Any) -> bool:

@@ -114,6 +114,7 @@ class KafkaJob:
             return
         with suppress(IllegalStateError):  # Somebody else has removed it.
             if self.is_named:
+                # Another run may have staged its messages in the list meanwhile.
                 found.store.edit(lambda view: Splice(0, view.size, []) if _is_of(view, run) else None)
             else:
                 found.store.destroy()

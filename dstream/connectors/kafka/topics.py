@@ -94,6 +94,7 @@ class TopicOffsets:
 
     def _names(self, there: list[str]) -> list[str]:
         if isinstance(self.topics, re.Pattern):
+            # Kafka's own topics, such as `__consumer_offsets`, are called so.
             matching = [name for name in there if self.topics.fullmatch(name) and not name.startswith("__")]
             if not matching:
                 raise self.failure(f"no topic matches {self.topics.pattern!r}")
@@ -175,6 +176,7 @@ def _ids(client: AdminClient, names: list[str], seconds: float) -> dict[str, str
         try:
             found[name] = str(answer.result().topic_id)
         except KafkaException as error:
+            # Any other failure means that the cluster has no ids, as before Kafka 2.8.
             if may_pass(error.args[0]):
                 raise KafkaException(error.args[0], f"the topic {name}") from None
     return {name: identity for name, identity in found.items() if identity != _NO_ID}

@@ -185,6 +185,7 @@ def database_of(url: Any, maker: str, failure: type[SourceError] | type[SinkErro
             f"url must be one of a database, such as sqlite:///file.db or postgresql+psycopg://host/name, not {given}"
         ) from None
     try:
+        # SQLAlchemy imports a driver with the engine, which would be in a task.
         dialect.import_dbapi()
     except ImportError as error:
         raise SetupError(f"{maker}() needs the driver {error.name} of {parsed.drivername}://: install it") from error

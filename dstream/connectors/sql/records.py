@@ -166,6 +166,7 @@ def _field_names(names: tuple[str, ...], call: str) -> tuple[str, ...]:
     Raises:
         SourceError: what somebody writes for one column would be another one.
     """
+    # Python reads identifiers in this normal form.
     read = [unicodedata.normalize("NFKC", name) for name in names]
     fields = tuple(name if _is_field(name) else f"_{place}" for place, name in enumerate(read))
     places = {name: place for place, name in enumerate(read)}
@@ -274,6 +275,7 @@ def _interval_loader() -> Any:
 
     class Intervals(IntervalLoader):
         def load(self, data: Any) -> datetime.timedelta:
+            # PostgreSQL writes intervals as `1 year 2 mons 3 days`, unless its style is another one.
             if b"mon" in bytes(data) or b"year" in bytes(data):
                 raise DataError(f"an interval of months has no fixed length: {bytes(data).decode()!r}")
             return super().load(data)

@@ -83,6 +83,7 @@ class SqlRows(NamesOfStreams):
         conditions = {"dstream_start": f"{name} >= :dstream_start", "dstream_stop": f"{name} < :dstream_stop"}
         asked = {key: value for key, value in within.items() if value is not None}
         where = " AND ".join(conditions[key] for key in asked)
+        # NULL is on no side of a border, so its rows belong to the first part.
         if start is None:
             where = f"{where} OR {name} IS NULL"
         # On a line of its own, since the query may end in a comment.
@@ -186,6 +187,7 @@ class SqlSplit:
         return Misread(cause, lambda: BadRecord(self.database.call, number, text), lambda: error)
 
     def _check_is_divided(self, columns: tuple[str, ...]) -> None:
+        # Databases fold the case of names without quotes.
         if (missing := self.divided_by) is not None and missing.lower() not in map(str.lower, columns):
             raise SourceError(
                 f"{self.database.call}: the query gives no column {missing!r} for partition_on, but "
