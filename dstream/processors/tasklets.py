@@ -69,6 +69,7 @@ class ProcessorTasklet:
         self.context = context
         self.has_ended = False
         self.saved: dict[Any, Any] = {}
+        self._is_restoring = False
         self._inflows = inflows
         self._outbox = outbox
         self._step = step
@@ -90,7 +91,7 @@ class ProcessorTasklet:
         self._calling(self.processor.init, self._outbox, self.context)
 
     def restore(self, entries: Sequence[tuple[Any, Any]], state: TaskletState) -> None:
-        """Restore a started processor from its saved state."""
+        """Restore a started processor from its saved state; what it emits as it finishes waits for its turns."""
         self._least.restore(state.watermarks)
         for each, ended in zip(self._inflows, state.ended, strict=True):
             each.ended |= ended
@@ -103,8 +104,14 @@ class ProcessorTasklet:
             self._calling(self.processor.restore_from_snapshot, inbox)
             if len(inbox) == before:
                 raise self._stuck("restore_from_snapshot() took no entry out of the inbox")
-        while entries and not self._asking("finish_snapshot_restore"):
-            self._outbox.flush()
+        # Nothing empties the queue of an edge before the processors take turns, so that the first one finishes this.
+        self._is_restoring = bool(entries)
+
+    def _has_restored(self) -> bool:
+        """Let a restored processor finish, unless it has; return whether that is done."""
+        if self._is_restoring and self._asking("finish_snapshot_restore"):
+            self._is_restoring = False
+        return not self._is_restoring
 
     def _stuck(self, what: str) -> RuntimeError:
         error = RuntimeError(f"{type(self.processor).__name__}.{what}")
@@ -119,7 +126,7 @@ class ProcessorTasklet:
         outbox = self._outbox
         if outbox.saved is None:
             outbox.saved = {}
-        if not outbox.flush() or not self._asking("save_to_snapshot"):
+        if not outbox.flush() or not self._has_restored() or not self._asking("save_to_snapshot"):
             outbox.flush()
             return False
         self.saved, outbox.saved = outbox.saved, None
@@ -152,8 +159,8 @@ class ProcessorTasklet:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether nothing waits in it or before it."""
-        if self._watermark is not None or len(self._inbox) or not self._outbox.is_empty:
+        """Whether nothing waits in it or before it, and its processor is restored."""
+        if self._is_restoring or self._watermark is not None or len(self._inbox) or not self._outbox.is_empty:
             return False
         if self.has_ended or self.is_source:
             return True
@@ -199,7 +206,9 @@ class ProcessorTasklet:
         return type(self.processor).try_process_watermark is not Processor.try_process_watermark
 
     def stand_still(self) -> bool:
-        """Send emitted items, without a call of the processor; return whether anything went."""
+        """Send emitted items, and call the processor only to finish its restore; return whether anything was done."""
+        if self._is_restoring:
+            return self.call()
         outbox = self._outbox
         if outbox.is_empty:
             return False
@@ -228,6 +237,8 @@ class ProcessorTasklet:
 
     def _step_on(self) -> bool:
         inbox = self._inbox
+        if self._is_restoring:
+            return self._has_restored()
         if self._ticks and not self._asking("tick"):
             return False
         was_filled = bool(len(inbox)) or self._watermark is not None or self._fill()

@@ -316,7 +316,7 @@ class Processor(NamesOfJet):
         raise UnsupportedError(f"{type(self).__name__} saves a snapshot, and has no restore_from_snapshot()")
 
     def finish_snapshot_restore(self) -> bool:
-        """Get ready to go on; called when all entries were restored."""
+        """Get ready to go on; called when all entries were restored, if there were any."""
         return True
 
     def close(self, error: BaseException | None) -> None:

@@ -14,9 +14,10 @@ from dstream.failures import failure
 from dstream.plan.graphs import Routing, VertexGraph
 from dstream.processors.blocks import GraphArrival, Mark, items_of_outlet
 from dstream.processors.run import GraphRun
-from dstream.processors.tasklets import ProcessorTasklet
+from dstream.processors.tasklets import ProcessorTasklet, TaskletState
 from dstream.spi.processor import Processor, Watermark
-from tests.executor.graphs_by_hand import Log, Mapped, Source, Summing, edge, run_of, vertex
+from dstream.values.time import NO_WATERMARK
+from tests.executor.graphs_by_hand import Log, Mapped, Source, Summing, edge, graph_of, run_of, vertex
 
 
 def test_items_pass_through_vertices_in_order():
@@ -283,6 +284,43 @@ def test_what_was_saved_is_there_again_in_another_run():
 
     blocks = list(second.run(iter([GraphArrival(0, 0, None, [("a", 10)])])))
     assert list(items_of_outlet(0, blocks)) == [{"a": 11, "b": 2}]
+
+
+class Reopening(Summing):
+    """Gives numbers when it is restored, as many as the outbox takes in one call."""
+
+    def __init__(self, count):
+        super().__init__()
+        self.left = list(range(count))
+
+    def finish_snapshot_restore(self):
+        """Give what is left."""
+        del self.left[: self.outbox.offer_all(self.left)]
+        return not self.left
+
+
+class ReopeningAlone(Reopening):
+    """One with a thread of its own."""
+
+    is_cooperative = False
+
+
+@pytest.mark.parametrize("way", ["run", "epoch", "save"])
+@pytest.mark.parametrize("kind", [Reopening, ReopeningAlone])
+@pytest.mark.parametrize("is_source", [False, True])
+def test_what_is_emitted_as_a_restore_finishes_waits_like_other_output(way, kind, is_source):
+    """It may be more than the outbox and the queue of an edge take, also of a source whose slice of time is over."""
+    vertices = [vertex("sum", lambda: kind(10_000)), vertex("next", lambda: Mapped(lambda n: n))]
+    edges = [edge("sum", "next", queue_size=10), edge("next", "out")]
+    graph = graph_of(vertices, edges if is_source else [edge("in", "sum"), *edges])
+    run = GraphRun(graph, {"sum": 1, "next": 1})
+    state = TaskletState(({}, NO_WATERMARK), () if is_source else (frozenset(),), frozenset(), False)
+
+    run.restore({("sum", 0): ({"a": 1}, state)})
+    blocks = list(run.save() if way == "save" else getattr(run, way)(iter(())))
+    run.close()
+
+    assert [n for n in items_of_outlet(0, blocks) if type(n) is int] == list(range(10_000))
 
 
 def test_what_is_emitted_while_saving_is_processed_before_the_next_one_saves():
