@@ -219,6 +219,7 @@ class _Rules:
     def accumulate_all(self, entries: dict[Any, Entry], items: Iterable[Any]) -> dict[Any, Entry]:
         for batch in batches(items):
             given = each(self.key, batch)
+            # A pass over the types is quick, and the slow check of each key names the item.
             if not self.null_keys and type(None) in kinds(given):
                 given = each(self.checked_key, batch, given)
             keys = canonical_keys(given, batch)

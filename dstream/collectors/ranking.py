@@ -89,7 +89,7 @@ def _consider(better: Callable[[Any, Any], bool], key: Key, best: Ranked, item: 
 
 def _keep_better(better: Callable[[Any, Any], bool], key: Key, best: Ranked, rank: Any, item: Any) -> None:
     if best and best[0][0] is _NO_KEY:
-        best[:] = _with_keys(key, best)
+        best[:] = _with_keys(key, best)  # The best item came from another process, without its key.
     if not best or better(rank, best[0][0]):
         best[:] = [(rank, item)] if type(rank) in _plain() else _sendable([(rank, item)])
 

@@ -156,6 +156,7 @@ class Total(Batched[Number]):
         Raises:
             TypeError: there were decimals, and floats, fractions or complex numbers.
         """
+        # Numbers that were added up before may be of any kind.
         held = set() if self._count else kinds(self._pending)
         if held == _INTS:
             return sum(self._pending)

@@ -248,6 +248,7 @@ class BaseStream(Generic[T]):
         """Give the items lazily, in encounter order, with a bounded number read ahead."""
         with explained(self._node, "iterator"):
             items = self._result(Loop(self._node))
+        # No generator itself, so that a plan that cannot run is refused at the call.
         return _explained_items(self._node, "iterator", items)
 
     def iterator(self) -> Iterator[T]:
@@ -696,7 +697,7 @@ class BaseStream(Generic[T]):
                         refuse_awaitable(result)
                 except Exception as error:
                     blame(error, last_step(node), item)
-                    refuse_an_end(error)
+                    refuse_an_end(error)  # A StopIteration that leaves this call may end a loop in silence.
                     raise
 
     def _finds(self, predicate: Callable[[T], object], name: str) -> bool:

@@ -80,6 +80,7 @@ def _connected(engine: str) -> Context:
     try:
         return connect(_keep_session(), storage="memory:")
     except SetupError as error:
+        # pytest sets it while a test runs; a program of its own must see the error.
         if "PYTEST_CURRENT_TEST" not in os.environ:
             raise
         import pytest
