@@ -397,6 +397,7 @@ def packed(value: Any) -> bytes:
 
     Raises:
         TypeError: it is no plain data.
+        ValueError: it has an int of more than 4,300 digits.
     """
     import msgpack  # here: `import dstream` must not load it
 
@@ -412,13 +413,17 @@ def _extended(value: Any) -> Any:
         return msgpack.ExtType(_TUPLE, packed(list(value)))
     # Integers of msgpack have 64 bits; it passes larger ones to this function.
     if type(value) is int:
+        if abs(value) > _LARGEST:
+            raise ValueError(f"a receipt or an offset has an int of more than {_MOST_DIGITS:,} digits")
         return msgpack.ExtType(_LARGE, str(value).encode())
     raise TypeError(f"a receipt holds {type(value).__qualname__}, which is no plain data")
 
 
 _TUPLE, _LARGE = 1, 2
-# Python (3.11) refuses to read numbers of more than 4,300 digits, since that takes quadratic time.
-_MOST_DIGITS = 4000
+# Python (3.11) neither writes nor reads ints of more digits, since that takes quadratic time, unless a process sets
+# another limit: what one may write, all others must be able to read.
+_MOST_DIGITS = 4300
+_LARGEST = 10**_MOST_DIGITS - 1
 
 
 def unpacked(data: bytes) -> Any:
@@ -435,7 +440,7 @@ def unpacked(data: bytes) -> Any:
 def _reduced(code: int, data: bytes) -> Any:
     if code == _TUPLE:
         return tuple(unpacked(data))
-    if code == _LARGE and len(data) <= _MOST_DIGITS:
+    if code == _LARGE and len(data.removeprefix(b"-")) <= _MOST_DIGITS:
         return int(data)
     raise ValueError("data of an unknown kind")
 

@@ -131,6 +131,29 @@ def test_receipts_come_back_as_they_were():
         packed([object()])
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_the_longest_int_comes_back_and_a_longer_one_is_refused(sign):
+    """What could not be read again is refused before it is written."""
+    largest = sign * (10**4300 - 1)
+
+    assert unpacked(packed([largest, (largest,)])) == [largest, (largest,)]
+    for larger in (largest + sign, sign * 10**5000):
+        with pytest.raises(ValueError, match="has an int of more than 4,300 digits"):
+            packed({0: [(larger,)]})
+
+
+def test_receipts_with_an_int_that_is_too_long_are_not_committed(ctx, job):
+    """The record stays as it was, and readable."""
+    record = EpochRecord(ctx._jobs._records, job.id, "token")
+    record.claim()
+    record.commit({0: [1]})
+
+    with pytest.raises(ValueError, match="digits"):
+        record.commit({0: [10**4300]})
+
+    assert record.looked_up() == {0: [1]}
+
+
 @pytest.mark.parametrize("name", ["../../etc/passwd", "018f00000000-0000000g", "", "x" * 5000])
 def test_what_is_no_id_is_no_job(ctx, name):
     """Nothing of it becomes part of a path."""

@@ -9,6 +9,7 @@ from itertools import chain
 from typing import Any, NamedTuple, cast
 
 from dstream.errors import SourceError
+from dstream.failures import shown
 from dstream.jobs.records import packed
 from dstream.jobs.unbounded.log import SourceMark
 from dstream.spi import Source, Split, StreamSource
@@ -206,7 +207,7 @@ def check_offsets(source: StreamSource[Any], offsets: Mapping[str, Offset]) -> N
         try:
             packed((partition, offset))
         except Exception as error:  # msgpack has exceptions of its own
-            where = f"the offset {offset!r} of the partition {partition!r}"
+            where = f"the offset {shown(offset)} of the partition {partition!r}"
             raise SourceError(f"{source.label}: {where} is no plain data ({error!s:.200})") from error
 
 

@@ -102,7 +102,7 @@ def test_a_partition_that_is_left_out_goes_on_where_it_was():
     assert ranges_of(feed, out, None, now=15.0, keep=10).mark.offsets == {"b": 2}
 
 
-@pytest.mark.parametrize("offset", ["\ud800", type("Int", (int,), {})(3), object()])
+@pytest.mark.parametrize("offset", ["\ud800", type("Int", (int,), {})(3), object(), pytest.param(10**5000, id="long")])
 def test_an_offset_that_no_record_can_hold_is_refused_before_it_is_read(offset):
     """The message names the source and the partition."""
     source = type("Odd", (Feed,), {"reach": lambda self, offsets, most=None: {"p": offset}})()
