@@ -35,7 +35,8 @@ __all__ = [
 _HIDDEN = "***"
 # fsspec chains filesystems so: `simplecache::s3://bucket/key`.
 _CHAINED = re.compile(r"::(?=[A-Za-z][\w+.-]*://)")
-_PARAMETER = re.compile(r"([?&;#])([^=&;#?]*)=([^&]*)")
+# A value ends where the next parameter begins: JDBC separates them by semicolons, and some URLs have them behind a #.
+_PARAMETER = re.compile(r"([?&;#])([^=&;#?]*)=([^&;#?]*(?:[;#?](?![^=&;#?]*=|&|\Z)[^&;#?]*)*)")
 _SECRET_NAME = re.compile(r"pass|pwd|secret|token|key|credential|sig", re.IGNORECASE)
 _REDIS = frozenset({"redis", "rediss", "unix"})
 
@@ -60,7 +61,11 @@ def _shown_link(url: str) -> str:
     credentials = credentials_in(url)
     if credentials is not None:
         rest = f"{_shown_credentials(scheme.lower(), credentials)}@{rest[len(credentials) + 1 :]}"
-    return f"{scheme}://{_PARAMETER.sub(_shown_parameter, rest)}"
+    return f"{scheme}://{_BEHIND_HIDDEN.sub('', _PARAMETER.sub(_shown_parameter, rest))}"
+
+
+# What looks like another parameter there may be the rest of a secret that was not percent-encoded.
+_BEHIND_HIDDEN = re.compile(r"(?<==\*\*\*)[;#?][^&]*")
 
 
 def credentials_in(url: str) -> str | None:
@@ -105,9 +110,34 @@ def _unquoted(text: str) -> str:
 
 def _shown_parameter(found: re.Match[str]) -> str:
     mark, name, value = found.groups()
-    if not _SECRET_NAME.search(_unquoted(name)):
-        return found[0]
-    return f"{mark}{name}={_unquoted(value) if is_reference(_unquoted(value)) else _HIDDEN}"
+    if _is_secret(name):
+        return f"{mark}{name}={_unquoted(value) if is_reference(_unquoted(value)) else _HIDDEN}"
+    is_open = all(map(is_reference, _nested_secrets(value)))
+    return found[0] if is_open else f"{mark}{name}={_HIDDEN}"
+
+
+def _is_secret(name: str) -> bool:
+    return _SECRET_NAME.search(_unquoted(name)) is not None
+
+
+_NESTED = re.compile(r"(?:^|(?<=[;&?#]))([^=&;#?]*)=(\{(?:[^}]|\}\})*\}|[^&;#?]*)")
+"""A parameter in the value of another one. ODBC writes braces around a value that has a semicolon."""
+
+
+def _nested_secrets(value: str) -> Iterator[str]:
+    """Yield the secrets in a value that is a URL or a connection string, such as `odbc_connect` of SQLAlchemy."""
+    text = _unquoted_form(value)
+    if "=" in text:
+        yield from (found[2] for found in _NESTED.finditer(text) if _SECRET_NAME.search(found[1]))
+    credentials = credentials_in(text) if "://" in text else None
+    if credentials is not None and text.partition("://")[0].lower() not in _CONTAINER:
+        user, colon, password = credentials.partition(":")
+        yield password if colon else user
+
+
+def _unquoted_form(value: str) -> str:
+    """Return a value of a query as it was before it was encoded as that of a form is: with + for a blank."""
+    return _unquoted(value.replace("+", " "))
 
 
 def has_reference(url: str) -> bool:
@@ -149,7 +179,30 @@ def _resolved_link(url: str, quoted: bool) -> str:
 
 def _resolved_parameter(found: re.Match[str], quoted: bool) -> str:
     mark, name, value = found.groups()
-    return f"{mark}{name}={_resolved(value, quoted)}" if _SECRET_NAME.search(_unquoted(name)) else found[0]
+    if _is_secret(name):
+        return f"{mark}{name}={_resolved(value, quoted)}"
+    if not any(map(is_reference, _nested_secrets(value))):
+        return found[0]
+    text = _unquoted_form(value)
+    text = _resolved_link(text, quoted) if "://" in text else _NESTED.sub(_resolved_nested, text)
+    return f"{mark}{name}={_quoted(text) if quoted else text}"
+
+
+def _resolved_nested(found: re.Match[str]) -> str:
+    name, value = found.groups()
+    if not (_SECRET_NAME.search(name) and is_reference(value)):
+        return found[0]
+    secret = looked_up(value)
+    return f"{name}={{{secret.replace('}', '}}')}}}" if set(secret) & _SPECIAL_IN_ODBC else f"{name}={secret}"
+
+
+_SPECIAL_IN_ODBC = frozenset("[]{}(),;?*=!@")
+
+
+def _quoted(text: str) -> str:
+    from urllib.parse import quote
+
+    return quote(text, safe="")
 
 
 def _resolved(text: str, quoted: bool) -> str:
@@ -159,9 +212,7 @@ def _resolved(text: str, quoted: bool) -> str:
         return text
     secret = looked_up(reference)
     if quoted:
-        from urllib.parse import quote
-
-        return quote(secret, safe="")
+        return _quoted(secret)
     if set(secret) & _DELIMITERS:
         raise SetupError(
             f"the secret {reference} has one of {' '.join(sorted(_DELIMITERS))}, which its URL cannot have"
@@ -222,10 +273,10 @@ _SHORTEST = 3
 def _secrets(url: str) -> Iterator[str]:
     """Yield the secrets of a URL, as they are written there, as they are meant, and the values of references."""
     for secret in _places_of_secrets(url):
-        meant = (secret, _unquoted(secret))
+        meant = (secret, _unquoted(secret), secret.strip("{}"))
         if is_reference(meant[1]):
             try:
-                meant = (looked_up(meant[1]), _resolved(secret, quoted=True))
+                meant = (looked_up(meant[1]), _resolved(secret, quoted=True), "")
             except SetupError:  # Then no library has seen it.
                 continue
         yield from (text for text in meant if len(text) >= _SHORTEST)
@@ -235,7 +286,8 @@ def _places_of_secrets(url: str) -> Iterator[str]:
     """Yield the texts in the places where a URL has secrets."""
     for link in _CHAINED.split(url):
         yield (credentials_in(link) or "").partition(":")[2]
-        yield from (found[3] for found in _PARAMETER.finditer(link) if _SECRET_NAME.search(_unquoted(found[2])))
+        for found in _PARAMETER.finditer(link):
+            yield from [found[3]] if _is_secret(found[2]) else _nested_secrets(found[3])
 
 
 _REFERENCE = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*|file:.+")

@@ -73,6 +73,27 @@ def test_references_in_urls_are_shown_and_lead_to_the_secret(reference):
 
 
 @pytest.mark.parametrize(
+    ("url", "resolved"),
+    [
+        ("sqlserver://h/db?a=1;password=env:PW;x=1", "sqlserver://h/db?a=1;password=correct%2Fh%40rse;x=1"),
+        ("jdbc:sqlserver://h:1;user=u;password=env:PW;", "jdbc:sqlserver://h:1;user=u;password=correct%2Fh%40rse;"),
+        ("https://h/a?x=1#token=env:PW", "https://h/a?x=1#token=correct%2Fh%40rse"),
+        (
+            "mssql:///?odbc_connect=UID%3Du%3BPWD%3Denv:PW",
+            "mssql:///?odbc_connect=UID%3Du%3BPWD%3D%7Bcorrect%2Fh%40rse%7D",
+        ),
+        ("https://h/?to=redis%3A%2F%2Fu%3Aenv%3APW%40h", "https://h/?to=redis%3A%2F%2Fu%3Acorrect%252Fh%2540rse%40h"),
+    ],
+)
+def test_references_behind_and_in_other_parameters_lead_to_the_secret(url, resolved, monkeypatch):
+    """Behind a semicolon or a #, and in a connection string or a URL that is a parameter."""
+    monkeypatch.setenv("PW", SECRET)
+
+    assert shown_url(url) == url
+    assert resolved_url(url) == resolved
+
+
+@pytest.mark.parametrize(
     "url", ["redis://ada:secret@host", "file:///data", "sqlite:///env:X", "s3://b/env:X@y", "data"]
 )
 def test_references_are_not_seen_where_no_secret_is(url):

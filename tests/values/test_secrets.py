@@ -23,6 +23,15 @@ SECRET = "correct-horse"
         ("file://ada:SECRET@host/a", "file://ada:***@host/a"),
         ("s3://ada:SECRET/x@bucket/a", "s3://ada:***@bucket/a"),
         ("https://SECRET@host/a?X-Amz-Signature=SECRET", "https://***@host/a?X-Amz-Signature=***"),
+        ("sqlserver://h/db?a=1;password=SECRET", "sqlserver://h/db?a=1;password=***"),
+        ("jdbc:sqlserver://h:1433;user=u;password=SECRET;x=1", "jdbc:sqlserver://h:1433;user=u;password=***"),
+        ("jdbc:sqlserver://h:1;password=SECRET;x=1&y=2", "jdbc:sqlserver://h:1;password=***&y=2"),
+        ("https://host/a?x=1#password=SECRET", "https://host/a?x=1#password=***"),
+        ("https://host/a?x=1?token=SECRET", "https://host/a?x=1?token=***"),
+        ("https://host/a?x=1;y#z?token=SECRET", "https://host/a?x=1;y#z?token=***"),
+        ("mssql+pyodbc:///?odbc_connect=UID%3Du%3BPWD%3DSECRET&x=1", "mssql+pyodbc:///?odbc_connect=***&x=1"),
+        ("mssql+pyodbc:///?odbc_connect=PWD%3D%7BSECRET%3Bx%7D", "mssql+pyodbc:///?odbc_connect=***"),
+        ("https://host/a?to=redis%3A%2F%2Fu%3ASECRET%40h", "https://host/a?to=***"),
         ("zip://*.txt::sftp://ada:SECRET@host/a.zip", "zip://*.txt::sftp://ada:***@host/a.zip"),
     ],
 )
@@ -32,9 +41,20 @@ def test_secrets_of_urls_are_hidden(url, shown):
     assert shown_url(shown) == shown
 
 
-@pytest.mark.parametrize("url", ["/tmp/a@b:c", "s3://bucket/a@b", "redis://[::1]:6379/0", "abfss://c@account/a", "a/b"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "/tmp/a@b:c",
+        "s3://bucket/a@b",
+        "redis://[::1]:6379/0",
+        "abfss://c@account/a",
+        "a/b",
+        "jdbc:sqlserver://h:1433;user=u;database=d",
+        "mssql+pyodbc:///?odbc_connect=UID%3Du%3BServer%3Dh&to=https%3A%2F%2Fh%2Fa%40b",
+    ],
+)
 def test_urls_without_secrets_stay(url):
-    """An @ in a path ends no password."""
+    """An @ in a path ends no password, and parameters that do not sound secret are shown."""
     assert shown_url(url) == url
 
 
@@ -55,3 +75,19 @@ def test_secrets_are_scrubbed_from_the_whole_chain():
 
     assert "horse" not in f"{first} {second} {second.__notes__}"
     assert "gone" in str(second)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "jdbc:sqlserver://h;user=u;password=correct-horse;x=1",
+        "mssql+pyodbc:///?odbc_connect=UID%3Du%3BPWD%3D%7Bcorrect-horse%7D%3Bx%3D1",
+    ],
+)
+def test_secrets_between_other_parameters_are_scrubbed(url):
+    """A driver quotes the secret alone, without its neighbors and its braces."""
+    error = ValueError(f"no login with {SECRET}")
+
+    scrub(error, url)
+
+    assert str(error) == "no login with ***"
