@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 
 from dstream.spi.collector import Collector
 from dstream.spi.gatherer import Gatherer
-from dstream.values.functions import refuse_async
+from dstream.values.functions import refuse_async, refuse_one_that_would_not_run
 from dstream.values.predicates import Field
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "hinting",
     "kind_of",
     "optional_function",
+    "running_function",
     "window_size",
 ]
 
@@ -48,6 +49,20 @@ def checked_function(value: F, name: str, *, awaits: bool = False) -> F:
         raise TypeError(f"{name} must be a function, not {kind_of(value)}{hint_of_a_field(value)}")
     if not awaits:
         refuse_async(value, name)
+    return value
+
+
+def running_function(value: F, name: str) -> F:
+    """Return `value` if it can be called, and the call runs its lines.
+
+    Args:
+        value: the argument: a predicate, an action, or a function whose result is one value.
+        name: what the message calls it.
+
+    Raises:
+        TypeError: it cannot be called, is async, or yields; the message names the argument.
+    """
+    refuse_one_that_would_not_run(checked_function(value, name), name)
     return value
 
 

@@ -20,7 +20,7 @@ from dstream.failures import shown
 from dstream.spi import Collector, Grouped
 from dstream.spi.sink import Collections, MapWriter, WriteJob
 from dstream.spi.store import Kind, LiveEntry, MapStore, Revision
-from dstream.stream.arguments import count, optional_function, optional_predicate, running, seconds
+from dstream.stream.arguments import count, optional_predicate, optional_running, running, seconds
 from dstream.stream.objects import Stream, read
 from dstream.values import Entry, where
 from dstream.values.entries import JournalEvent
@@ -269,7 +269,7 @@ class IStreamMap(ChangingMap[K, V]):
             [{'born': 1815}]
             ['Grace']
         """
-        running(predicate, "predicate"), optional_function(projection, "projection")
+        running(predicate, "predicate"), optional_running(projection, "projection")
         self._runtime.check_open()
         known = None if self._indexes is None else self._indexes.look_up(predicate)
         if known is None:
@@ -316,7 +316,7 @@ class IStreamMap(ChangingMap[K, V]):
         self._indexes.add(field, kind)
 
     def _sieved(self, name: str, predicate: Any, projection: Any) -> Stream[Any]:
-        optional_function(projection, "projection")
+        optional_running(projection, "projection")
         functions = (("predicate", predicate), ("projection", projection))
         shown_arguments = ", ".join(f"{name}={shown_function(fn)}" for name, fn in functions if fn is not None)
         source = EntrySource(self.store, predicate, projection)

@@ -8,9 +8,8 @@ import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar, cast
 
-from dstream.arguments import checked_function, hint_of_a_collector
+from dstream.arguments import checked_function, hint_of_a_collector, running_function
 from dstream.spi import AggregateOperation, Collector, Sink
-from dstream.values.functions import refuse_one_that_would_not_run
 
 __all__ = [
     "OfItems",
@@ -39,8 +38,7 @@ def checked_predicate(value: F) -> F:
     Raises:
         TypeError: it cannot be called, is async, or yields.
     """
-    refuse_one_that_would_not_run(checked_function(value, "predicate"), "predicate")
-    return value
+    return running_function(value, "predicate")
 
 
 def checked_collector(value: Any, name: str = "downstream") -> Any:

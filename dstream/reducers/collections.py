@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
-from dstream.arguments import checked_function, hint_of_a_collector, kind_of
+from dstream.arguments import hint_of_a_collector, kind_of, running_function
 from dstream.base.urls import Place, checked_place, shown_place
 from dstream.connectors.base import checked_text
 from dstream.connectors.collections.sinks import (
@@ -192,7 +192,7 @@ def _to_entries(
         raise TypeError(f"{function}() takes key and value together, or neither for items that are entries or pairs")
     for argument, given in (("key", key), ("value", value), ("merge", merge)):
         if given is not None:
-            checked_function(given, argument)
+            running_function(given, argument)
     if job is not None:
         checked_text(job, "job")
     if on_existing not in ("overwrite", "merge"):
@@ -310,7 +310,7 @@ def _grouping(
     storage: Place | None,
 ) -> Reducer[Any, Any]:
     checked_text(name, "name")
-    checked_function(classifier, "classifier")
+    running_function(classifier, "classifier")
     if downstream is not None and not isinstance(downstream, Collector):
         raise TypeError(f"downstream must be a Collector, not {kind_of(downstream)}{hint_of_a_collector(downstream)}")
     if job is not None:
@@ -422,7 +422,7 @@ def updating_imap(
         ...     sold.collect(updating_imap("stock", str, lambda left, _: left - 1 or None)).copy()
         {'rope': 1}
     """
-    return _sink("updating_imap", name, key, EntryUpdate(checked_function(update, "update")), job, storage)
+    return _sink("updating_imap", name, key, EntryUpdate(running_function(update, "update")), job, storage)
 
 
 def processing_imap(
@@ -461,7 +461,7 @@ def processing_imap(
         ...     sorted(words.collect(processing_imap("longest", lambda word: word[0], longest)).values())
         ['alder', 'oak']
     """
-    return _sink("processing_imap", name, key, EntryProcessing(checked_function(processor, "processor")), job, storage)
+    return _sink("processing_imap", name, key, EntryProcessing(running_function(processor, "processor")), job, storage)
 
 
 def _sink(
@@ -473,7 +473,7 @@ def _sink(
     storage: Place | None,
 ) -> Reducer[Any, Any]:
     checked_text(name, "name")
-    checked_function(key, "key")
+    running_function(key, "key")
     if job is not None:
         checked_text(job, "job")
     place = checked_place(storage)

@@ -9,11 +9,11 @@ import dataclasses
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from dstream.arguments import checked_function, kind_of
+from dstream.arguments import kind_of, running_function
 from dstream.connectors.base import CommittingSink, FunctionWriter, ImmediateSink, Replaceable, checked_text
 from dstream.connectors.functions import LOGGER, DiscardingWriter, LoggingSink, LogLineWriter
 from dstream.spi import ProcessorSink, Receipt, Reducer
-from dstream.values.functions import refuse_one_that_would_not_run, shown_function
+from dstream.values.functions import shown_function
 
 if TYPE_CHECKING:
     from dstream.spi.suppliers import AnySupplier
@@ -105,7 +105,7 @@ def sink_from(
     optional: list[tuple[str, Any]] = [("flush", flush), ("destroy", destroy), ("prepare", prepare), ("commit", commit)]
     given: dict[str, Any] = {"create": create, "receive": receive, **{k: fn for k, fn in optional if fn is not None}}
     for argument, fn in given.items():
-        refuse_one_that_would_not_run(checked_function(fn, argument), argument)
+        running_function(fn, argument)
     written = ", ".join(map(shown_function, given.values())) if name is None else repr(checked_text(name, "name"))
     label, passed = f"sink_from({written})", FunctionWriter(create, receive, flush, destroy, prepare)
     return ImmediateSink(label, passed) if commit is None else CommittingSink(label, passed, commit)
@@ -138,7 +138,7 @@ def to_logger(to_string: Callable[[T], str] = str, *, logger: str = LOGGER) -> R
         dstream.to_logger: item 1
         dstream.to_logger: item 2
     """
-    refuse_one_that_would_not_run(checked_function(to_string, "to_string"), "to_string")
+    running_function(to_string, "to_string")
     written = "" if to_string is str else shown_function(to_string)
     return LoggingSink(f"to_logger({written})", LogLineWriter(to_string, True), checked_text(logger, "logger"))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, get_args
 
-from dstream.arguments import checked_function
+from dstream.arguments import running_function
 from dstream.base.showing import shown
 from dstream.connectors.base import checked_text
 from dstream.connectors.kafka.producers import (
@@ -15,7 +15,6 @@ from dstream.connectors.kafka.producers import (
 from dstream.connectors.kafka.settings import checked_topic, kafka_settings
 from dstream.connectors.kafka.sinks import Guarantee, KafkaSink, MessageWriter, PassingKafkaSink
 from dstream.spi import Reducer
-from dstream.values.functions import refuse_one_that_would_not_run
 
 __all__ = ["to_kafka"]
 
@@ -74,7 +73,7 @@ def to_kafka(
     given = {"key": key, "value": value, "headers": headers}
     for argument, fn in given.items():
         if fn is not None:
-            refuse_one_that_would_not_run(checked_function(fn, argument), argument)
+            running_function(fn, argument)
     if guarantee not in get_args(Guarantee):
         raise ValueError(f"guarantee must be 'exactly-once' or 'at-least-once', not {shown(guarantee)}")
     if job is not None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from dstream.arguments import checked_function
+from dstream.arguments import running_function
 from dstream.connectors.base import FunctionWriter, ImmediateSink, checked_encoding
 from dstream.connectors.sockets import LineWriter, checked_address
 from dstream.spi import Reducer
-from dstream.values.functions import refuse_one_that_would_not_run, shown_function
+from dstream.values.functions import shown_function
 
 __all__ = ["to_socket"]
 
@@ -48,7 +48,7 @@ def to_socket(
         to_socket('localhost', 9999)
     """
     address = checked_address(host, port)
-    refuse_one_that_would_not_run(checked_function(to_string, "to_string"), "to_string")
+    running_function(to_string, "to_string")
     more = [] if to_string is str else [shown_function(to_string)]
     label = f"to_socket({', '.join([repr(host), repr(port), *more])})"
     sending = LineWriter(label, *address, to_string, checked_encoding(encoding))

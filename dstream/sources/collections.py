@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
-from dstream.arguments import checked_function
+from dstream.arguments import running_function
 from dstream.base.urls import Place, checked_place
 from dstream.connectors.base import checked_start
 from dstream.connectors.collections.sources import (
@@ -23,7 +23,6 @@ from dstream.connectors.collections.sources import (
 from dstream.spi.source import Source, StreamSource
 from dstream.values import Entry
 from dstream.values.entries import JournalEvent
-from dstream.values.functions import refuse_one_that_would_not_run
 
 if TYPE_CHECKING:
     from dstream.spi.store import Kind
@@ -152,7 +151,7 @@ def _stored(
         raise ValueError(f"the name of a {kind} must not be empty")
     for argument, fn in (("predicate", predicate), ("projection", projection)):
         if fn is not None:
-            checked_function(fn, argument)
+            running_function(fn, argument)
     return Stored(kind, name, predicate, projection, checked_place(storage))
 
 
@@ -287,9 +286,7 @@ def _named(
         raise ValueError("name must not be empty")
     for argument, fn in (("predicate", predicate), ("projection", projection)):
         if fn is not None:
-            checked_function(fn, argument)
-    if predicate is not None:
-        refuse_one_that_would_not_run(predicate, "predicate")
+            running_function(fn, argument)
     if events not in ("puts", "all"):
         raise ValueError(f"events must be 'puts' or 'all', not {events!r}")
     journal = TimestampedJournal if projection is None else ProjectedJournal

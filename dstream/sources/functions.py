@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from dstream.arguments import checked_function
+from dstream.arguments import checked_function, running_function
 from dstream.connectors.functions import FunctionSource, FunctionStreamSource, TimestampedFunctionStreamSource
 from dstream.spi import ProcessorSource, ProcessorStreamSource
 from dstream.spi.source import Offset, Source, StreamSource
@@ -59,7 +59,7 @@ def source_from(
         raise TypeError(f"splits must be several parts or a function that gives them, not {type(splits).__name__}")
     if not isinstance(ordered, bool):
         raise TypeError(f"ordered must be True or False, not {type(ordered).__name__}")
-    _check(splits=splits if callable(splits) else iter, read=read)
+    checked_function(splits if callable(splits) else iter, "splits"), checked_function(read, "read")
     # A one-shot iterator would be empty in the second run.
     given = splits if callable(splits) else tuple(splits)
     label = _label("source_from", name, *([given] if callable(given) else []), read)
@@ -107,16 +107,13 @@ def stream_source_from(
         >>> list(source.split("feed", 1, source.reach(source.begin())["feed"]).read())
         ['b', 'c']
     """
-    _check(begin=begin, reach=reach, read=read, **({} if timestamp is None else {"timestamp": timestamp}))
+    running_function(begin, "begin"), running_function(reach, "reach"), checked_function(read, "read")
+    if timestamp is not None:
+        running_function(timestamp, "timestamp")
     label = _label("stream_source_from", name, begin, reach, read)
     if timestamp is None:
         return FunctionStreamSource(label, begin, reach, read)
     return TimestampedFunctionStreamSource(label, begin, reach, read, timestamp)
-
-
-def _check(**functions: Any) -> None:
-    for name, fn in functions.items():
-        checked_function(fn, name)
 
 
 def _label(maker: str, name: Any, *functions: Any) -> str:

@@ -12,10 +12,10 @@ import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from dstream.arguments import checked_function
+from dstream.arguments import running_function
 from dstream.connectors.memory import Items, LiteralItems, whole
 from dstream.spi.source import StreamSource
-from dstream.values.functions import refuse_one_that_would_not_run, shown_function
+from dstream.values.functions import shown_function
 
 if TYPE_CHECKING:
     from dstream.connectors.functions import Pace, SimpleEvent
@@ -104,7 +104,7 @@ def item_stream(
     pace = _pace("item_stream", per_second, start, partitions, clock)
     if fn is None:
         return PacedItems(pace, SimpleEvent)
-    refuse_one_that_would_not_run(checked_function(fn, "fn"), "fn")
+    running_function(fn, "fn")
     return PacedItems(dataclasses.replace(pace, shown=f"{pace.shown}, {shown_function(fn)}"), fn)
 
 
@@ -178,7 +178,7 @@ def _pace(maker: str, per_second: Any, start: Any, partitions: Any, clock: Any) 
         raise TypeError(f"per_second must be a number, not {type(per_second).__name__}")
     if not 0 < per_second < math.inf:
         raise ValueError(f"per_second must be above 0, not {per_second}")
-    checked_clock = checked_function(clock, "clock")
+    checked_clock = running_function(clock, "clock")
     return Pace(f"{maker}({per_second}", per_second, _milliseconds(start), _count(partitions), checked_clock)
 
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, get_args, overload
 
-from dstream.arguments import checked_function
+from dstream.arguments import running_function
 from dstream.base.showing import shown
 from dstream.connectors.kafka.consumers import DEFAULTS, FIXED, KafkaRecord, RecordMaker
 from dstream.connectors.kafka.settings import checked_topic, kafka_settings
@@ -24,7 +24,6 @@ from dstream.connectors.kafka.topics import (
     Topics,
 )
 from dstream.spi.source import Source, StreamSource
-from dstream.values.functions import refuse_one_that_would_not_run
 
 __all__ = ["kafka"]
 
@@ -142,7 +141,7 @@ def kafka(
     functions: dict[str, Any] = {"key": key, "value": value, "projection": projection}
     for argument, fn in functions.items():
         if fn is not None:
-            refuse_one_that_would_not_run(checked_function(fn, argument), argument)
+            running_function(fn, argument)
     if until not in (None, *get_args(Latest)):
         raise ValueError(f"until must be 'latest' or None, not {shown(until)}")
     checked = _checked_start(start)

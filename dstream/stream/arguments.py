@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 
 from dstream.arguments import checked_function as function
 from dstream.arguments import hint_of_a_collector, hinting, kind_of
+from dstream.arguments import running_function as running
 from dstream.errors import UnsupportedError
 from dstream.spi import AggregateOperation, Collector, OpenedLater, ProcessorStreamSource, Sink, Source, StreamSource
-from dstream.values.functions import refuse_one_that_would_not_run
 
 if TYPE_CHECKING:
     from dstream.windows import Window
@@ -26,6 +26,7 @@ __all__ = [
     "operation_of_one_input",
     "optional_function",
     "optional_predicate",
+    "optional_running",
     "partition_count",
     "refuse_endless",
     "refuse_no_iterable",
@@ -50,16 +51,6 @@ sorting_hints = hinting(
 """Names what `sorted` of streams and stages takes for the arguments that other libraries have."""
 
 
-def running(value: F, name: str) -> F:
-    """Return `value`, a predicate or an action, if it can be called and then runs.
-
-    Raises:
-        TypeError: it cannot be called, is async, or yields; the message names the argument.
-    """
-    refuse_one_that_would_not_run(function(value, name), name)
-    return value
-
-
 def optional_function(value: F, name: str) -> F:
     """Return `value` if it is None or can be called."""
     return value if value is None else function(value, name)
@@ -67,7 +58,12 @@ def optional_function(value: F, name: str) -> F:
 
 def optional_predicate(value: F) -> F:
     """Return `value` if it is None, or can be called and then runs."""
-    return value if value is None else running(value, "predicate")
+    return optional_running(value, "predicate")
+
+
+def optional_running(value: F, name: str) -> F:
+    """Return `value` if it is None, or can be called and then runs."""
+    return value if value is None else running(value, name)
 
 
 def count(value: Any, name: str) -> int:

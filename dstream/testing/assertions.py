@@ -17,13 +17,13 @@ from typing import Any, Generic, TypeVar
 
 from more_itertools import chunked
 
-from dstream.arguments import checked_function
+from dstream.arguments import running_function
 from dstream.base.pickling import dumps
 from dstream.failures import MISSING, failure, shown
 from dstream.spi import Collections, Receipt, Sink
 from dstream.stream.base import BaseStream
 from dstream.testing.comparison import difference, difference_in_any_order, exact, missing_from, report
-from dstream.values.functions import refuse_one_that_would_not_run, shown_function
+from dstream.values.functions import shown_function
 
 __all__ = [
     "AssertingSink",
@@ -197,7 +197,7 @@ def assert_collected(fn: Callable[[list[T]], object]) -> Sink[T, None]:
         ...     assert len(names) == 2
         >>> Stream.of("Ada", "Grace").collect(assert_collected(check))
     """
-    return AssertingSink(f"assert_collected({shown_function(_checked(fn))})", fn)
+    return AssertingSink(f"assert_collected({shown_function(running_function(fn, 'fn'))})", fn)
 
 
 def assert_collected_eventually(seconds: float, fn: Callable[[list[T]], object]) -> Sink[T, None]:
@@ -220,12 +220,7 @@ def assert_collected_eventually(seconds: float, fn: Callable[[list[T]], object])
     given: Any = seconds  # Whatever the types say.
     if isinstance(given, bool) or not isinstance(given, int | float) or not given > 0:
         raise ValueError(f"seconds must be a number above 0, not {shown(seconds)}")
-    return AssertingSink(f"assert_collected_eventually({seconds!r}, {shown_function(_checked(fn))})", fn)
-
-
-def _checked(fn: Any) -> Any:
-    refuse_one_that_would_not_run(checked_function(fn, "fn"), "fn")
-    return fn
+    return AssertingSink(f"assert_collected_eventually({seconds!r}, {shown_function(running_function(fn, 'fn'))})", fn)
 
 
 def _raise(found: str | None, wanted: list[Any], actual: list[Any]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from posixpath import basename, splitext
 from typing import Any, get_args
 
-from dstream.arguments import checked_function
+from dstream.arguments import running_function
 from dstream.base.urls import shown_url
 from dstream.connectors.base import TextLines, checked_encoding
 from dstream.connectors.files.column_formats import (
@@ -66,7 +66,7 @@ def _check_compression(format: str, compression: Any) -> None:
 
 def _made(format: str, to_string: Any, columns: Any, encoding: str, compression: Any) -> JoinedFormat:
     if format == "text":
-        made = str if to_string is None else checked_function(to_string, "to_string")
+        made = str if to_string is None else running_function(to_string, "to_string")
         return LineFormat(TextLines(made), ".txt", encoding, compression)
     if format == "json":
         return LineFormat(JsonLines(), ".jsonl", encoding, compression)

@@ -18,7 +18,7 @@ from enum import Enum
 from time import monotonic
 from typing import IO, Any, TypeAlias, cast
 
-from dstream.arguments import checked_function
+from dstream.arguments import running_function
 from dstream.base.memory import pieces
 from dstream.base.showing import shown
 from dstream.connectors.base import checked_text
@@ -75,7 +75,7 @@ def _checked_name(name: Any) -> str:
 
 
 def _checked_part(name: str, function: Any) -> Callable[[Any], object]:
-    return _Field(name) if function is None else checked_function(function, f"partition_by[{name!r}]")
+    return _Field(name) if function is None else running_function(function, f"partition_by[{name!r}]")
 
 
 @dataclass(frozen=True, slots=True)
