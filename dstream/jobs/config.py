@@ -80,7 +80,8 @@ class JobConfig:
         ValueError: a value is none of its choices.
 
     Example:
-        >>> JobConfig(name="sales", auto_restart=(5, 0.5)).pauses()
+        >>> config = JobConfig(name="sales", auto_restart=(5, 0.5))
+        >>> [config.pause_before(restart) for restart in range(config.restarts)]
         [0.5, 1.0, 2.0, 4.0, 8.0]
     """
 
@@ -193,10 +194,15 @@ class JobConfig:
         """Return the same for a job that has started where it should."""
         return self if self.start_at is None else replace(self, start_at=None)
 
-    def pauses(self) -> list[float]:
-        """Return the seconds before each of the restarts that are allowed."""
-        times, pause = _times_and_pause(self.auto_restart)
-        return [min(pause * 2 ** min(number, _MOST_DOUBLINGS), _LONGEST_PAUSE) for number in range(times)]
+    @property
+    def restarts(self) -> int:
+        """The number of restarts that are allowed."""
+        return _times_and_pause(self.auto_restart)[0]
+
+    def pause_before(self, restart: int) -> float:
+        """Return the seconds before a restart; the first one is number 0."""
+        _, pause = _times_and_pause(self.auto_restart)
+        return min(pause * 2.0 ** min(restart, _MOST_DOUBLINGS), _LONGEST_PAUSE)
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields that are set, as plain data."""

@@ -29,6 +29,7 @@ from dstream.jobs.outcomes import (
     log_end,
     log_status,
     pickled_failure,
+    publication_note,
 )
 from dstream.jobs.records import ANSWERS_KEPT, EpochRecord, JobRecords, Request, Want
 from dstream.jobs.runs import BoundedRun, JobContext, JobRun, keep_plan, read_plan
@@ -89,7 +90,7 @@ class Execution:
         self._load = load
         self._clock = clock
         self._process = os.getpid()
-        self._pauses = lease.state.config.pauses()
+        self._restarts = 0
         self._files: JobFiles | None = None
         self._goal: Goal | None = None
         self._reason = ""
@@ -136,7 +137,7 @@ class Execution:
     def _progressed(self) -> None:
         """Let a job that has published an epoch be restarted as often as one that begins."""
         self.lease.note(**self._run.progress())
-        self._pauses = self.lease.state.config.pauses()
+        self._restarts = 0
 
     # ------------------------------------------------------------------------------------------------- from outside
 
@@ -335,7 +336,7 @@ class Execution:
                 self._move(JobStatus.SUSPENDED, f"it failed: {failed_with(failure_text(error))}")
                 self._run = self._new_run()
                 return False
-            if not (self._pauses and is_no_fault_of_the_user(error, self.lease.state.started_at is not None)):
+            if not (self._restarts_left and is_no_fault_of_the_user(error, self.lease.state.started_at is not None)):
                 self._fail(error)
                 return True
             pause = self._pause_after(error)
@@ -350,11 +351,16 @@ class Execution:
             _log.warning(words, self.lease.state.title, failure.type_name, failure.message)
             self.lease.change(failure=failure)
 
+    @property
+    def _restarts_left(self) -> int:
+        return self.lease.state.config.restarts - self._restarts
+
     def _pause_after(self, error: BaseException) -> float:
         """Let a job wait for its next start, and return how long."""
-        failure, pause = failure_text(error), self._pauses.pop(0)
+        failure, pause = failure_text(error), self.lease.state.config.pause_before(self._restarts)
+        self._restarts += 1
         self.lease.change(failure=failure)
-        reason = f"it starts again in {pause:g} s, restarts left: {len(self._pauses)}: {failed_with(failure)}"
+        reason = f"it starts again in {pause:g} s, restarts left: {self._restarts_left}: {failed_with(failure)}"
         self._move(JobStatus.RESTARTING, reason, logging.WARNING)
         self._asked.clear()
         return pause
@@ -449,17 +455,8 @@ class Execution:
     def _note_what_is_published(self, error: BaseException) -> None:
         """Add to the failure of a bounded job that has begun to publish how far it is, and how it goes on."""
         publication = self._run.publication() if isinstance(self._run, BoundedRun) else None
-        if publication is None:
-            return
-        done, left = (", ".join(labels) or "nothing" for labels in publication)
-        name = self.lease.state.name
-        again = (
-            f"submitted again under its name the job publishes what it has computed, and does not read its sources; "
-            f"new_job(..., name={name!r}, afresh=True) forgets that, reads them again and writes into every sink"
-            if name is not None
-            else "the job has no name under which it could go on: a new one writes into every sink"
-        )
-        error.add_note(f"  Published: {done}. Not published: {left}.\n  How to go on: {again}")
+        if publication is not None:
+            error.add_note(publication_note(*publication, self.lease.state.name))
 
     def _end(self, status: JobStatus, error: BaseException | None = None) -> None:
         """Let everybody see the end."""

@@ -6,7 +6,7 @@ import logging
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import CancelledError, Future
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -38,6 +38,7 @@ __all__ = [
     "log_end",
     "log_status",
     "pickled_failure",
+    "publication_note",
     "show_lines_of_jobs",
 ]
 
@@ -127,6 +128,24 @@ def is_no_fault_of_the_user(error: BaseException, has_run: bool) -> bool:
     if isinstance(error, SinkTakenError):  # By a process that was stopped: it may go on, or end.
         return True
     return isinstance(error, ConnectionError) and (known is None or known.step is None)
+
+
+def publication_note(done: Iterable[str], left: Iterable[str], name: str | None) -> str:
+    """Return the note on the failure of a job that has begun to publish: the sinks that have, and how it goes on.
+
+    Args:
+        done: the labels of the sinks that have published.
+        left: those of the others.
+        name: that of the job.
+    """
+    again = (
+        f"submitted again under its name the job publishes what it has computed, and does not read its sources; "
+        f"new_job(..., name={name!r}, afresh=True) forgets that, reads them again and writes into every sink"
+        if name is not None
+        else "the job has no name under which it could go on: a new one writes into every sink"
+    )
+    published, unpublished = (", ".join(labels) or "nothing" for labels in (done, left))
+    return f"  Published: {published}. Not published: {unpublished}.\n  How to go on: {again}"
 
 
 class JobCancelledError(CancelledError):

@@ -56,12 +56,16 @@ def test_a_bounded_job_refuses_what_is_for_others(ctx, name):
 )
 def test_job_config_says_when_a_job_starts_again(given, pauses):
     """Each pause is twice the one before, up to a minute."""
-    assert ds.JobConfig(auto_restart=given).pauses() == pauses
+    config = ds.JobConfig(auto_restart=given)
+
+    assert [config.pause_before(restart) for restart in range(config.restarts)] == pauses
 
 
 def test_job_config_lets_a_job_start_again_very_often():
     """The pauses stay a minute; no number on the way becomes too large."""
-    assert ds.JobConfig(auto_restart=5000).pauses()[-1] == 60
+    config = ds.JobConfig(auto_restart=1_000_000)
+
+    assert (config.restarts, config.pause_before(999_999)) == (1_000_000, 60)
 
 
 def test_job_config_is_kept_as_plain_data():
