@@ -240,7 +240,7 @@ def _of_tuples(keys: list[Any]) -> list[Any]:
     return keys if all(map(operator.is_, columns, found)) else list(zip(*found, strict=True))
 
 
-SHARDING_VERSION = 2
+SHARDING_VERSION = 3
 """The version of the function from keys to shards. A change of it, or of `SPREADERS`, needs another one."""
 
 
@@ -293,6 +293,7 @@ def _of_another_class(key: Any) -> Any:
 
 
 def _of_datetime(key: datetime.datetime) -> Any:
+    key = key.replace(fold=0)  # Python's equality and hash ignore it.
     if key.utcoffset() is not None:
         return key - _EPOCH  # Equal instants in two time zones are equal keys.
     return key.toordinal(), key.hour, key.minute, key.second, key.microsecond

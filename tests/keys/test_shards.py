@@ -10,6 +10,7 @@ import uuid
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -17,6 +18,14 @@ from dstream.errors import UnstableKeyError
 from dstream.keys.hashing import shard_numbers
 
 _PLUS_ONE = datetime.timezone(datetime.timedelta(hours=1))
+_TWICE = datetime.datetime(2024, 10, 27, 2, 30, tzinfo=ZoneInfo("Europe/Berlin"))
+
+
+@dataclass(frozen=True)
+class _Sale:
+    at: datetime.datetime
+
+
 _KEYS = """[
     "whale", b"sea", 7, -1, 2**70, 1.5, None, True, ("a", 1, None), frozenset({"a", "b"}),
     __import__("datetime").date(2026, 1, 2), __import__("datetime").datetime(2026, 1, 2, 3), "\\ud800",
@@ -45,6 +54,10 @@ def test_processes_with_any_hash_seed_find_a_key_in_the_same_shard() -> None:
         (0.0, -0.0, 0),
         (datetime.datetime(2026, 1, 1, 1, tzinfo=_PLUS_ONE), datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)),
         (datetime.time(1, tzinfo=_PLUS_ONE), datetime.time(0, tzinfo=datetime.UTC)),
+        (_TWICE, _TWICE.replace(fold=1)),
+        (("a", _TWICE), ("a", _TWICE.replace(fold=1))),
+        (frozenset({_TWICE}), frozenset({_TWICE.replace(fold=1)})),
+        (_Sale(_TWICE), _Sale(_TWICE.replace(fold=1))),
         (uuid.UUID(int=3), uuid.UUID(int=3)),
         (("a", 1), ("a", 1.0)),
     ],

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from math import sqrt
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
@@ -107,7 +108,9 @@ def test_the_shards_of_keys_are_those_of_their_version() -> None:
     """State is found again by them: where one of these changes, `SHARDING_VERSION` does, on every Python alike."""
     moment, numbers = dt.datetime(2026, 1, 1, tzinfo=dt.UTC), [0, 7, -1, 2**70, 1.5, Decimal("1.5"), uuid.UUID(int=5)]
     keys = [*numbers, "sea", b"sea", None, (1, "sea"), moment.date(), moment]
+    twice = dt.datetime(2024, 10, 27, 2, 30, tzinfo=ZoneInfo("Europe/Berlin"), fold=1)
 
-    assert SHARDING_VERSION == 2
+    assert SHARDING_VERSION == 3
     assert shard_numbers(keys, 1009) == [766, 20, 725, 252, 731, 731, 307, 718, 718, 766, 823, 68, 168]
     assert shard_numbers(["sea", "whale"], 1009) == [718, 74]
+    assert shard_numbers([twice, twice.replace(fold=0)], 64) == [33, 33]
