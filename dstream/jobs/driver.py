@@ -26,9 +26,9 @@ from dstream.jobs.outcomes import (
     failed_with,
     failure_text,
     is_no_fault_of_the_user,
+    keep_failure,
     log_end,
     log_status,
-    pickled_failure,
     publication_note,
 )
 from dstream.jobs.records import ANSWERS_KEPT, EpochRecord, JobRecords, Request, Want
@@ -250,7 +250,7 @@ class Execution:
             run = self._run
             if self.has_ended or run.stop is None or monotonic() - run.stop.at < after or not run.give_up():
                 return
-            if not self._is_over_as_asked():
+            if not self._is_over_or_waits():
                 self._start_thread()  # The old thread ends when its function returns: its run is void.
         self._tell_beside()
 
@@ -330,8 +330,12 @@ class Execution:
                 return True
             if self._goal is not None:
                 self._note_failure_meanwhile(run, error)
-                return self._is_over_as_asked()
+                try:
+                    return self._is_over_as_asked()
+                except Exception as problem:  # The log of epochs cannot be read: that is a failure as any other.
+                    error = problem
             if self.lease.state.config.suspend_on_failure:
+                self._goal = None
                 self.lease.change(failure=failure_text(error))
                 self._move(JobStatus.SUSPENDED, f"it failed: {failed_with(failure_text(error))}")
                 self._run = self._new_run()
@@ -369,19 +373,25 @@ class Execution:
         """Wait, and let go of an engine that is lost; say whether the job is over, since it was asked to end."""
         self._asked.wait(pause)
         with self._lock:
-            if run.is_void:
-                return True
-            if self._goal is None:
-                self._run = self._new_run()
-            elif self._is_over_as_asked():
+            if run.is_void or self._is_over_or_waits():
                 return True
         self._context.renew_engine()  # Not under the lock: this may take seconds, and requests come in meanwhile.
         return False
 
+    def _is_over_or_waits(self) -> bool:
+        """End the job, if it was asked to end; otherwise make a run, which serves another request before it begins."""
+        if self._goal in (Goal.CANCEL, Goal.LEAVE):
+            return self._is_over_as_asked()
+        self._run = self._new_run()
+        return False
+
     def _is_over_as_asked(self) -> bool:
-        """Serve the pending request; return whether the job is over. The lock is held."""
-        goal, self._goal = self._goal, None
-        match goal:
+        """Serve the pending request; return whether the job is over. The lock is held.
+
+        Raises:
+            Exception: the log of epochs cannot be read; the request and its pipeline are kept.
+        """
+        match goal := self._goal:
             case Goal.CANCEL:
                 self._end(JobStatus.CANCELLED, JobCancelledError(f"{self.lease.state.title} was cancelled"))
                 return True
@@ -389,6 +399,7 @@ class Execution:
                 self._leave()
                 return True
         self._take_next()
+        self._goal = None
         if goal is Goal.SUSPEND:
             self._move(JobStatus.SUSPENDED, self._reason)
         elif self.lease.state.status is JobStatus.SUSPENDED:
@@ -405,17 +416,16 @@ class Execution:
         """
         if (plan := self._next) is None:
             return
-        self._next = None
-        from dstream.jobs.upgrades import Memory, check_nothing_is_refused, upgrade_plan  # here: few jobs are changed
+        from dstream.jobs.upgrades import check_still_fits  # here: few jobs are changed
 
         state = self.lease.state
         try:
-            memory = Memory.of(self._log_of_epochs(), state.log)
-            check_nothing_is_refused(upgrade_plan(plan, state.shape, memory), state.title)
+            check_still_fits(plan, state, self._log_of_epochs())
         except IllegalStateError as error:
             _log.warning("%s goes on with the pipeline that another update gave it: %s", state.title, error)
+            self._next = None
             return
-        self.plan, self._drops = plan, True
+        self.plan, self._next, self._drops = plan, None, True
         keep_plan(plan, state.id, self._records)
 
     def _leave(self) -> None:
@@ -441,22 +451,14 @@ class Execution:
 
     def _fail(self, error: BaseException) -> None:
         with suppress(Exception):  # A sink of the user's may raise where it is asked whether it is done.
-            self._note_what_is_published(error)
+            if isinstance(self._run, BoundedRun) and (publication := self._run.publication()) is not None:
+                error.add_note(publication_note(*publication, self.lease.state.name))
         if not is_full():
             with suppress(BaseException):  # A class of the user's may raise anything there.
                 shorten(error)
         self.lease.change(failure=failure_text(error))
-        pickle = pickled_failure(error)  # Before the status: whoever sees FAILED reads it at once.
-        if pickle is not None:
-            with suppress(Exception):  # What it failed with matters more than that this cannot be kept.
-                self._records.keep_pickle(self.lease.state.id, "failure", pickle)
+        keep_failure(error, self.lease.state.id, self._records)  # Before the status: whoever sees FAILED reads it.
         self._end(JobStatus.FAILED, error)
-
-    def _note_what_is_published(self, error: BaseException) -> None:
-        """Add to the failure of a bounded job that has begun to publish how far it is, and how it goes on."""
-        publication = self._run.publication() if isinstance(self._run, BoundedRun) else None
-        if publication is not None:
-            error.add_note(publication_note(*publication, self.lease.state.name))
 
     def _end(self, status: JobStatus, error: BaseException | None = None) -> None:
         """Let everybody see the end."""

@@ -24,7 +24,7 @@ from dstream.errors import (
 )
 from dstream.failures import known_of, origin_of
 from dstream.failures.account import arguments_of, rebuilt, state_of
-from dstream.jobs.records import Want
+from dstream.jobs.records import JobRecords, Want
 from dstream.jobs.state import FailureText, JobState, JobStatus
 
 __all__ = [
@@ -35,9 +35,9 @@ __all__ = [
     "failed_with",
     "failure_text",
     "is_no_fault_of_the_user",
+    "keep_failure",
     "log_end",
     "log_status",
-    "pickled_failure",
     "publication_note",
     "show_lines_of_jobs",
 ]
@@ -75,7 +75,15 @@ def _said(say: Callable[[], str], what: str) -> str:
         return f"({what} cannot be shown: {type(problem).__name__})"
 
 
-def pickled_failure(error: BaseException) -> bytes | None:
+def keep_failure(error: BaseException, identity: str, records: JobRecords) -> None:
+    """Store an exception beside the state of its job, if it can travel and the storage takes it."""
+    pickle = _pickled(error)
+    if pickle is not None:
+        with suppress(Exception):  # The failure of the job matters more than that this cannot be stored.
+            records.keep_pickle(identity, "failure", pickle)
+
+
+def _pickled(error: BaseException) -> bytes | None:
     """Return an exception as it can be made again elsewhere; None if it cannot travel."""
     # If an attribute cannot be pickled, the class and its arguments still can.
     for has_state in (True, False):
@@ -91,7 +99,7 @@ def arrived(text: FailureText, pickle: bytes | None, load: Callable[[bytes], Any
 
     Args:
         text: what is known of it in words.
-        pickle: what `pickled_failure` gave.
+        pickle: as `keep_failure` stored it.
         load: loads a pickle, if the storage lets it.
     """
     error = None if pickle is None else _made(pickle, load)

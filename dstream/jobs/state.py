@@ -72,7 +72,7 @@ _AFTER: dict[JobStatus, frozenset[JobStatus]] = {
     JobStatus.RUNNING: _STOPPED | _SUSPENDING | _LEFT | {JobStatus.COMPLETING},
     JobStatus.SUSPENDED: _STOPPED | _LEFT | {JobStatus.STARTING, JobStatus.SUSPENDED_EXPORTING_SNAPSHOT},
     JobStatus.SUSPENDED_EXPORTING_SNAPSHOT: frozenset({JobStatus.SUSPENDED, JobStatus.FAILED, JobStatus.CANCELLED}),
-    JobStatus.RESTARTING: _LEFT | {JobStatus.STARTING, JobStatus.FAILED, JobStatus.CANCELLED},
+    JobStatus.RESTARTING: _STOPPED | _LEFT | {JobStatus.STARTING},
     # From here on the job is decided: it publishes, and nobody cancels it any more.
     JobStatus.COMPLETING: frozenset({JobStatus.COMPLETED, JobStatus.FAILED, JobStatus.RESTARTING}),
     JobStatus.COMPLETED: frozenset(),

@@ -40,6 +40,7 @@ __all__ = [
     "Verdict",
     "check_nothing_is_lost",
     "check_nothing_is_refused",
+    "check_still_fits",
     "upgrade_plan",
 ]
 
@@ -158,6 +159,17 @@ def check_nothing_is_refused(verdicts: Sequence[StageVerdict], title: str) -> No
     refused = "; ".join(each.why for each in verdicts if each.verdict == "refused")
     if refused:
         raise IllegalStateError(f"{title} cannot go on with this pipeline: {refused}")
+
+
+def check_still_fits(plan: PipelinePlan, state: JobState, log: EpochLog) -> None:
+    """Refuse the pipeline of an update that cannot use the state which the job has by now.
+
+    Raises:
+        IllegalStateError: a stage is refused; the message says why.
+        Exception: the log cannot be read.
+    """
+    verdicts = upgrade_plan(plan, state.shape, Memory.of(log, state.log))
+    check_nothing_is_refused(verdicts, state.title)
 
 
 def check_nothing_is_lost(verdicts: Sequence[StageVerdict], memory: Memory, title: str, begins: str) -> None:
