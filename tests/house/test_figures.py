@@ -9,25 +9,37 @@ import pytest
 from tests.house.figures import figures, sources
 
 MOST = {
-    "modules": 511,
+    "modules": 508,
     "heads of modules: docstrings and imports": 12,
-    "modules below 60 lines, without packages": 13,
+    "modules below 60 lines, without packages": 11,
     "modules that repeat their package": 0,
-    "public classes that share a name in their room": 74,
+    "public classes that share a name in their room": 0,
     "largest circle of imports, those for types too": 61,
     "largest circle of rooms": 0,
-    "first lines of docstrings with 'what'": 22,
+    "first lines of docstrings with 'what'": 1,
 }
 """Decision 96 has the figures before and after the modules were moved into rooms."""
+
+LEAST_COMMENTS = 1.8
+"""Comments in 100 lines; each gives a reason."""
 
 
 @pytest.fixture(scope="module")
 def reached():
     """Return the figures as numbers."""
-    return {name: int(re.sub(r"\D.*", "", text.replace(",", ""))) for name, text in figures(sources()) if name in MOST}
+    return {
+        name: float(re.sub(r"[^\d.].*", "", text.replace(",", "")))
+        for name, text in figures(sources())
+        if text[0].isdigit()
+    }
 
 
 @pytest.mark.parametrize("name", MOST)
 def test_a_figure_of_the_house_gets_no_worse(reached, name):
     """Modules, heads, names and circles."""
     assert reached[name] <= MOST[name]
+
+
+def test_comments_give_reasons_as_often_as_before(reached):
+    """A reader who asks why finds the answer beside the line."""
+    assert reached["comments per 100 lines"] >= LEAST_COMMENTS
