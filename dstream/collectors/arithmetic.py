@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
-from numbers import Complex, Real
 from typing import Any, TypeVar, overload
 
 from dstream.arguments import checked_function
@@ -22,6 +21,7 @@ from dstream.collectors.totals import Summaries, Summary, Totals
 from dstream.failures.attribution import each
 from dstream.spi import Collector, InColumns
 from dstream.values import DoubleSummaryStatistics, IntSummaryStatistics, SummaryStatistics
+from dstream.values.numbers import is_complex
 
 __all__ = [
     "Numbers",
@@ -112,13 +112,9 @@ def exact_numbers(factory: str) -> Numbers:
 def _as_float(value: Any) -> float:
     if isinstance(value, str | bytes | bytearray):  # `float` would read a number out of a string.
         raise TypeError("text is not a number")
-    if _is_complex(value):
+    if is_complex(value):
         raise TypeError("not real")  # One of NumPy's would lose its imaginary part.
     return float(value)
-
-
-def _is_complex(value: Any) -> bool:
-    return isinstance(value, Complex) and not isinstance(value, Real)
 
 
 def _as_number(value: Any) -> int | float:
@@ -130,7 +126,7 @@ def _as_number(value: Any) -> int | float:
 
 
 def _as_exact_number(value: Any) -> int | float | Decimal | Fraction | complex:
-    if _is_complex(value):
+    if is_complex(value):
         return complex(value)
     if isinstance(value, Decimal):
         return Decimal(value)

@@ -293,7 +293,8 @@ def _of_another_class(key: Any) -> Any:
 
 
 def _of_datetime(key: datetime.datetime) -> Any:
-    key = key.replace(fold=0)  # Python's equality and hash ignore it.
+    if key.fold:
+        key = key.replace(fold=0)  # Python's equality and hash ignore it.
     if key.utcoffset() is not None:
         return key - _EPOCH  # Equal instants in two time zones are equal keys.
     return key.toordinal(), key.hour, key.minute, key.second, key.microsecond

@@ -14,6 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from fractions import Fraction
 from itertools import chain, islice
+from numbers import Complex, Real
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from dstream.base.functions import refuse_awaitable
@@ -26,6 +27,7 @@ __all__ = [
     "SummaryStatistics",
     "exact_float",
     "exact_int",
+    "is_complex",
 ]
 
 
@@ -342,12 +344,18 @@ def exact_float(value: Any) -> float:
     """Return `value` as a float if it is a number.
 
     Raises:
-        TypeError: it is no number; the message names it.
+        TypeError: it is no real number; the message names it.
     """
     if type(value) is float:
         return value
-    # `float` would read a number out of a string.
-    if isinstance(value, str | bytes | bytearray) or not (hasattr(value, "__float__") or hasattr(value, "__index__")):
+    # `float` would read a number out of a string, and drop the imaginary part of a complex number of NumPy.
+    is_number = hasattr(value, "__float__") or hasattr(value, "__index__")
+    if not is_number or isinstance(value, str | bytes | bytearray) or is_complex(value):
         refuse_awaitable(value)
-        raise TypeError(f"a number is needed here, not {type(value).__name__}: {shown(value)}")
+        raise TypeError(f"a real number is needed here, not {type(value).__name__}: {shown(value)}")
     return float(value)
+
+
+def is_complex(value: Any) -> bool:
+    """Say whether `value` is a complex number and no real one; its imaginary part may be 0."""
+    return isinstance(value, Complex) and not isinstance(value, Real)

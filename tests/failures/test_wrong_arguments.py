@@ -96,7 +96,7 @@ OTHERS = {
     "iterate has_next": (lambda: Stream.iterate(1, 5, abs), "has_next must be a function"),
     "generate": (lambda: Stream.generate(5), "supplier must be a function"),
     "ints": (lambda: IntStream.of("x"), "an int is needed here"),
-    "floats": (lambda: DoubleStream.of(None), "a number is needed here"),
+    "floats": (lambda: DoubleStream.of(None), "a real number is needed here"),
     "int map": (lambda: INTS.map(5), "fn must be a function"),
     "float map": (lambda: FLOATS.map_to_int(5), "fn must be a function"),
     "long range": (lambda: LongStream.range("a", 2), "must be an int"),

@@ -7,6 +7,7 @@ import math
 import statistics
 import sys
 
+import numpy
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -115,8 +116,8 @@ def test_histogram_draws_itself(local_context):
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda s: s.describe(), TypeError, "a number is needed here, not str"),
-        (lambda s: s.histogram(), TypeError, "a number is needed here, not str"),
+        (lambda s: s.describe(), TypeError, "a real number is needed here, not str"),
+        (lambda s: s.histogram(), TypeError, "a real number is needed here, not str"),
         (lambda s: s.histogram(0), ValueError, "bins must be at least 1: 0"),
         (lambda s: s.histogram(2.5), TypeError, "bins must be an int or edges in ascending order, not float"),
         (lambda s: s.histogram("ab"), TypeError, "bins must be an int or edges in ascending order, not str"),
@@ -130,3 +131,10 @@ def test_what_has_no_numbers_is_refused_in_words(local_context, call, error, mes
     """The argument or the item is named."""
     with pytest.raises(error, match=message):
         call(local_context.stream(["a", "bb"]))
+
+
+@pytest.mark.parametrize("call", [lambda s: s.describe(), lambda s: s.histogram(), lambda s: s.histogram([0, 1, 2])])
+def test_summaries_refuse_complex_numbers_of_numpy(local_context, call):
+    """Python's `float` would drop the imaginary part."""
+    with pytest.raises(TypeError, match="a real number is needed here, not complex128"):
+        call(local_context.stream([1.0, numpy.complex128(1 + 2j)]))

@@ -39,7 +39,7 @@ def test_map_to_int_refuses_a_float_and_names_the_item(engine, method):
     assert f"lambda gave something that .{method}() does not take" in caught.value.__notes__[0]
 
 
-@pytest.mark.parametrize("result", [None, "1", b"1"])
+@pytest.mark.parametrize("result", [None, "1", b"1", numpy.complex128(1 + 2j)])
 def test_map_to_double_refuses_what_is_no_number(local_context, result):
     """A text is no number, nor is None; the error is Python's own `TypeError`."""
     with pytest.raises(TypeError, match="number is needed") as caught:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy
 import pytest
 
 from dstream import DoubleStream, IntStream, LongStream
@@ -21,7 +22,14 @@ def test_empty_numbers_have_no_items(local_context, kind):
 
 
 @pytest.mark.parametrize(
-    ("kind", "number"), [(IntStream, 1.0), (LongStream, "1"), (DoubleStream, "1"), (IntStream, None)]
+    ("kind", "number"),
+    [
+        (IntStream, 1.0),
+        (LongStream, "1"),
+        (DoubleStream, "1"),
+        (DoubleStream, numpy.complex128(1 + 2j)),
+        (IntStream, None),
+    ],
 )
 def test_of_numbers_refuses_another_kind_at_the_call(kind, number):
     """What is no number of this kind is a `TypeError` at the call, which names it."""

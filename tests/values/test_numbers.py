@@ -33,8 +33,8 @@ def test_floats_are_made_of_numbers(value):
     assert (repr(exact_float(value)), type(exact_float(value))) == ("1.0", float)
 
 
-@pytest.mark.parametrize("value", ["1", b"1", None, 1j, [1.0]], ids=repr)
+@pytest.mark.parametrize("value", ["1", b"1", None, 1j, [1.0], numpy.complex128(1), numpy.complex64(1 + 2j)], ids=repr)
 def test_floats_are_not_read_from_texts(value):
-    """What is no real number is a `TypeError`; a text is none, though `float` would take it."""
+    """What is no real number is a `TypeError`; a text and a complex number are none, though `float` takes some."""
     with pytest.raises(TypeError):
         exact_float(value)
