@@ -113,9 +113,11 @@ class LineReceiver:
         self._given = 0
         self._failure: SourceError | None = None
         self.is_over = False
+        self._close: Callable[[], object] = lambda: None
         self._forget()
 
     def _forget(self) -> None:
+        self._close()
         self._connection: socket.socket | None = None
         # As a file that is opened as text: it knows a line break that is cut in two.
         self._decoder = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder(self._encoding)(), translate=True)
@@ -157,7 +159,7 @@ class LineReceiver:
             # The driver asks before each epoch, and must not wait for a server that sends nothing.
             self._connection.setblocking(False)
             # A method of the receiver as the callback would keep the receiver alive.
-            weakref.finalize(self, self._connection.close)
+            self._close = weakref.finalize(self, self._connection.close)
         return self._connection
 
     def _take_into(self, lines: list[str], connection: socket.socket) -> None:
@@ -170,7 +172,7 @@ class LineReceiver:
             lines += self._decoded(data)
             if not data:
                 self.is_over = True
-                connection.close()
+                self._close()
                 break
 
     def _decoded(self, data: bytes) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import time
 from datetime import datetime
@@ -10,6 +11,7 @@ import pytest
 
 import dstream as ds
 from collectors import counting
+from dstream.connectors.sockets import LineReceiver
 from dstream.errors import IllegalStateError, SourceError
 from dstream.spi import Source, StreamSource
 from dstream.windows import tumbling
@@ -155,6 +157,25 @@ def test_lines_in_front_of_a_failure_are_stored(context, server, follow):
     server.send("d\n")
     assert awaited(job, 1) == ["d"]
     assert list(context.get_list("lines")) == ["a", "b", "d"]
+
+
+def test_a_receiver_closes_a_connection_that_failed(server):
+    """It connects again for each retry, and a server that sends no lines for hours would use up all descriptors."""
+    receiver, before = LineReceiver("127.0.0.1", server.port, "utf-8", "lines"), open_descriptors()
+    for _ in range(3):
+        receiver.arrived()
+        server.accept()
+        server.send("ä\n", "latin-1")
+        with pytest.raises(SourceError, match="is not utf-8"):
+            eventually(receiver.arrived)
+        server.hang_up()
+
+    assert open_descriptors() == before
+
+
+def open_descriptors():
+    """Return the number of open files and sockets of this process."""
+    return len(os.listdir("/dev/fd"))
 
 
 def test_lines_that_are_gone_are_an_error(context, server):

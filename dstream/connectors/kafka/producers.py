@@ -113,19 +113,39 @@ class ProducerClient:
 
     Attributes:
         producer: the library's.
-        said: why it can do nothing more, or what was wrong last.
     """
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         from confluent_kafka import Producer
 
-        self.said = ""
-        self._is_fatal = False
-        self.producer = Producer({**settings, "error_cb": self._heard})
+        # A method of the client as the listener would be a cycle, which has threads and sockets until Python finds it.
+        self._reports = _Reports()
+        self.producer = Producer({**settings, "error_cb": self._reports.add})
 
-    def _heard(self, error: KafkaError) -> None:
+    @property
+    def said(self) -> str:
+        """Why it can do nothing more, or what was wrong last."""
+        return self._reports.worst
+
+    def give_up(self) -> None:
+        """Drop the messages that were not delivered, so that the producer ends with this client; raise nothing."""
+        with suppress(Exception):
+            self.producer.purge()
+        # librdkafka refers to the listener of each message, and so to the producer, until the loss is reported (2.16).
+        with suppress(Exception):
+            self.producer.poll(0)
+
+
+class _Reports:
+    """The worst error so far: the first fatal one, or else the last."""
+
+    def __init__(self) -> None:
+        self.worst = ""
+        self._is_fatal = False
+
+    def add(self, error: KafkaError) -> None:
         if not self._is_fatal:
-            self.said, self._is_fatal = error.str(), error.fatal()
+            self.worst, self._is_fatal = error.str(), error.fatal()
 
 
 class MessageProducer:
@@ -442,6 +462,7 @@ class Transactions:
             with suppress(Exception):  # Another one has taken over, or the cluster is gone and gives up by itself.
                 client.producer.purge()
                 client.producer.abort_transaction(5)
+            client.give_up()
 
     def _failure(self, reason: KafkaError | str) -> SinkError:
         return failure(self._settings, self._label, reason, self._client.said if self._client else "")

@@ -360,7 +360,7 @@ class MessageWriter:
                 handing.give(self.making.messages(batch))
             handing.finish()
         except BaseException:
-            client.producer.purge()
+            client.give_up()
             raise
         kept(self.settings, client)
         yield from ()
