@@ -17,7 +17,6 @@ from typing import Any, TypeVar
 
 import cloudpickle
 
-from dstream.base import pickling as pickling
 from dstream.failures import shown
 from dstream.spi import AggregateOperation, Characteristics, Collector
 from dstream.testing.comparison import difference, exact

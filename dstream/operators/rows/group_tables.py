@@ -53,8 +53,7 @@ def tables_of_groups(
 
 def is_table(groups: Groups) -> TypeGuard[GroupTable | StringGroupTable]:
     """Say whether groups stand in columns, as which they can travel."""
-    from dstream.operators.columns.groups import GroupTable  # loads NumPy, which made the groups
-    from dstream.operators.columns.groups import StringGroupTable as StringGroupTable
+    from dstream.operators.columns.groups import GroupTable, StringGroupTable  # loads NumPy, which made the groups
 
     return isinstance(groups, GroupTable | StringGroupTable)
 

@@ -19,7 +19,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from dstream.base import pickling as pickling
 from dstream.base.functions import many, refuse_awaitable
 from dstream.base.showing import shown
 from dstream.failures.attribution import given, stopped
