@@ -75,8 +75,8 @@ if not types then return redis.error_reply('{DESTROYED}') end
 
 # Lua hands over at most some thousand arguments at a time.
 CHUNKS = """
-local function in_chunks(command, key, values)
-  for at = 1, #values, 4000 do
+local function in_chunks(command, key, values, first)
+  for at = first or 1, #values, 4000 do
     redis.call(command, key, unpack(values, at, math.min(at + 3999, #values)))
   end
 end
@@ -351,7 +351,7 @@ LIST_EXTEND = Script.of(
 -- ARGV: types seen, types now, items.
 if types ~= ARGV[1] then return 0 end
 if types ~= ARGV[2] then redis.call('HSET', meta, 'types', ARGV[2]) end
-for at = 3, #ARGV do redis.call("RPUSH", KEYS[2], ARGV[at]) end
+in_chunks('RPUSH', KEYS[2], ARGV, 3)
 redis.call('HINCRBY', meta, 'version', 1)
 return 1
 """,

@@ -55,3 +55,13 @@ def test_redis_list_job_appends_to_items_that_are_there(storage):
     )
 
     assert store.read(0, 30_000) == ["first", *range(2 * MANY)]
+
+
+@pytest.mark.parametrize("count", [1, 3_999, 4_000, 4_001, 5_000])
+def test_redis_list_is_extended_in_steps(storage, count):
+    """Items of one command are appended in several steps, each of them once and in order."""
+    store = storage.create("list", "l", Options())
+    store.extend(["first"])
+    store.extend(range(count))
+
+    assert store.read(0, 30_000) == ["first", *range(count)]
