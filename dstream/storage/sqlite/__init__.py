@@ -11,12 +11,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, cast, get_args
 from zlib import crc32
 
 from dstream.base.validation import NOT_UNDERSTOOD
-from dstream.errors import IllegalStateError, SetupError
+from dstream.errors import CollectionDestroyedError, IllegalStateError, SetupError
 from dstream.filesystem.local import LocalFolder
 from dstream.spi.records import Record
 from dstream.spi.store import Kind, ListStore, MapStore, Options, Settings
@@ -152,8 +153,12 @@ class SqliteStorage:
     def open(self, kind: Kind, name: str, options: Options) -> MapStore | ListStore | None:
         """Return the store of that name, or None."""
         check_name(name)
-        found = self._found(kind, name)
-        return None if found is None else self._opened(found, options, self._pickles())
+        pickles = self._pickles()
+        # Another process may decide the types, or destroy the collection, after it was found: look again.
+        while (found := self._found(kind, name)) is not None:
+            if (opened := self._opened(found, options, pickles)) is not None:
+                return opened
+        return None
 
     def names(self) -> list[tuple[Kind, str]]:
         """Return the kinds and names of all stores, sorted."""
@@ -174,13 +179,18 @@ class SqliteStorage:
         Raises:
             IllegalStateError: the structure of the file is damaged, in whatever part.
         """
-        if self._place.exists():
-            # It reads the whole file, which a vacuum can afford and an open cannot.
-            [found] = self._database.row(_WHOLE, "PRAGMA quick_check(1)")
-            if found != "ok":
-                raise IllegalStateError(f"the storage {self.url} is damaged: {found:.200}; {DAMAGE}")
-        stores = (self.open(kind, name, Options()) for kind, name in self.names())
-        return sum(store.vacuum(older_than) for store in stores if store is not None)
+        if not self._place.exists():
+            return 0
+        # It reads the whole file, which a vacuum can afford and an open cannot.
+        [found] = self._database.row(_WHOLE, "PRAGMA quick_check(1)")
+        if found != "ok":
+            raise IllegalStateError(f"the storage {self.url} is damaged: {found:.200}; {DAMAGE}")
+        removed = 0
+        for kind, name in self.names():
+            store = self.open(kind, name, Options())
+            with suppress(CollectionDestroyedError):  # by another process, a moment ago
+                removed += 0 if store is None else store.vacuum(older_than)
+        return removed
 
     def close(self) -> None:
         """Close the connection; stores of this storage connect again if they are used."""
@@ -224,12 +234,12 @@ class SqliteStorage:
                     connection.execute(statement)
 
     def _opened(self, found: _Described, options: Options, pickles: Pickles) -> SqliteMap | SqliteList | None:
-        """Return a handle, with types decided that are open and given now; None if the collection is no more."""
+        """Return a handle, with types decided that are open and given now; None if another process was faster."""
         found.shape.check(found.kind, found.name, options)
         collection = SqliteCollection(self._place, found.number, found.kind, found.name, found.shape, options, pickles)
         types, settled = found.types, types_of(collection.codec(found.types))
         if settled != types:
-            # Nothing changes if another process has decided the types meanwhile, perhaps otherwise.
+            # Nothing changes if another process has decided the types meanwhile, or destroyed the collection.
             sql = "UPDATE dstream_collections SET types = ? WHERE id = ? AND types = ?"
             if not self._database.change(collection, sql, (settled, found.number, types)):
                 return None

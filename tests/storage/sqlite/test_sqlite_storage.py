@@ -16,8 +16,9 @@ from dstream import connect
 from dstream.errors import EngineError, IllegalStateError, SetupError
 from dstream.spi.store import Options
 from dstream.storage import Settings, open_storage
-from dstream.storage.sqlite import database, rows
+from dstream.storage.sqlite import SqliteStorage, database, rows
 from dstream.storage.sqlite.database import FORMAT
+from dstream.storage.sqlite.maps import SqliteMap
 
 
 def test_storage_is_readable_by_any_sqlite(base):
@@ -163,6 +164,58 @@ def test_storage_in_a_folder_that_is_none(base):
     base.path.write_text("")
     with pytest.raises(EngineError, match="cannot be made"):
         open_storage(f"sqlite:{base.path}/data.db", Settings()).create("map", "m", Options())
+
+
+# Other processes between two statements
+
+
+def test_storage_opens_a_collection_whose_types_others_decide(base, monkeypatch):
+    """Types that another process decides between reading and writing them do not make a collection absent."""
+    base.map()
+    storage, opened = base.storage(), SqliteStorage._opened
+
+    def after_others(self, *arguments):
+        monkeypatch.undo()
+        base.map(key_type=str)
+        return opened(self, *arguments)
+
+    monkeypatch.setattr(SqliteStorage, "_opened", after_others)
+    store = storage.open("map", "m", Options(value_type=int))
+
+    assert store is not None
+    assert (store.options.key_type, store.options.value_type) == (str, int)
+
+
+def test_storage_opens_nothing_that_others_destroy(base, monkeypatch):
+    """A collection that is destroyed between reading and writing its types is absent."""
+    store = base.map()
+    opened = SqliteStorage._opened
+
+    def after_others(self, *arguments):
+        monkeypatch.undo()
+        store.destroy()
+        return opened(self, *arguments)
+
+    monkeypatch.setattr(SqliteStorage, "_opened", after_others)
+
+    assert base.storage().open("map", "m", Options(value_type=int)) is None
+
+
+def test_vacuum_of_a_storage_spares_what_others_destroy(base, monkeypatch):
+    """A collection that is destroyed between its lookup and its vacuum is skipped; the others get theirs."""
+    kept, gone = base.map("kept"), base.map("gone")
+    base.put(kept, a=1)
+    splits = kept.splits(1)
+    vacuum = SqliteMap.vacuum
+
+    def after_others(self, older_than):
+        monkeypatch.undo()
+        gone.destroy()
+        return vacuum(self, older_than)
+
+    monkeypatch.setattr(SqliteMap, "vacuum", after_others)
+
+    assert base.storage().vacuum(0) == len(splits)
 
 
 # Processes
