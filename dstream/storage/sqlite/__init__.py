@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -29,6 +30,7 @@ from dstream.storage.sqlite.collection import SqliteCollection, types_of
 from dstream.storage.sqlite.database import DAMAGE, DatabaseLocation, Titled, content_statements
 from dstream.storage.sqlite.lists import SqliteList
 from dstream.storage.sqlite.maps import SqliteMap
+from dstream.storage.sqlite.staging import removed_orphans
 
 __all__ = ["SqliteRecords", "SqliteStorage", "open_sqlite"]
 
@@ -174,10 +176,11 @@ class SqliteStorage:
         return sorted(cast("list[tuple[Kind, str]]", rows))
 
     def vacuum(self, older_than: float) -> int:
-        """Remove garbage from all collections; destroyed ones leave nothing behind.
+        """Remove garbage from all collections, and staged files of destroyed ones.
 
         Raises:
             IllegalStateError: the structure of the file is damaged, in whatever part.
+            EngineError: the file system refuses to remove a folder.
         """
         if not self._place.exists():
             return 0
@@ -190,7 +193,7 @@ class SqliteStorage:
             store = self.open(kind, name, Options())
             with suppress(CollectionDestroyedError):  # by another process, a moment ago
                 removed += 0 if store is None else store.vacuum(older_than)
-        return removed
+        return removed + removed_orphans(self._place, time.time() - older_than)
 
     def close(self) -> None:
         """Close the connection; stores of this storage connect again if they are used."""

@@ -39,6 +39,7 @@ __all__ = [
     "SqliteHandle",
     "pinned",
     "removed_pins",
+    "staged_folder",
     "types_of",
 ]
 
@@ -94,12 +95,8 @@ class SqliteCollection:
         Raises:
             IllegalStateError: it is a symbolic link, or one of those above it beside the database.
         """
-        files = self.place.files
-        for folder in (files, f"{files}/staged", f"{files}/staged/{self.number}"):
-            if os.path.islink(folder):
-                raise IllegalStateError(
-                    f"{self}: {folder} is a symbolic link, which may lead anywhere; put the folder itself there"
-                )
+        folder = f"{staged_folder(self, self.place)}/{self.number}"
+        _check_no_link(self, folder)
         return folder
 
     def state(self, connection: sqlite3.Connection) -> CollectionRow:
@@ -156,6 +153,26 @@ class SqliteCollection:
     def damaged(self, why: str) -> IllegalStateError:
         """Return the error of a database whose contents are not those that dstream has written there."""
         return IllegalStateError(f"{self} in the storage sqlite:{self.place.path} is damaged: {why}; {DAMAGE}")
+
+
+def staged_folder(owner: object, place: DatabaseLocation) -> str:
+    """Return the folder of the staged output for all collections of a database; errors as for one collection."""
+    folder = f"{place.files}/staged"
+    _check_no_link(owner, place.files)
+    _check_no_link(owner, folder)
+    return folder
+
+
+def _check_no_link(owner: object, folder: str) -> None:
+    """Refuse a symbolic link in place of a folder; the error names the owner.
+
+    Raises:
+        IllegalStateError: it is one.
+    """
+    if os.path.islink(folder):
+        raise IllegalStateError(
+            f"{owner}: {folder} is a symbolic link, which may lead anywhere; put the folder itself there"
+        )
 
 
 def types_of(codec: Codec) -> str:
@@ -252,7 +269,8 @@ class SqliteHandle:
             connection.execute("DELETE FROM dstream_collections WHERE id = ?", (collection.number,))
             for statement in drop_statements(self._table):
                 connection.execute(statement)
-        # Files last: a job that is about to commit finds the collection gone before its rows are.
+        # Files last: a job that is about to commit finds the collection gone before its rows are. What stays after a
+        # failure here, a vacuum of the storage removes.
         shutil.rmtree(collection.staged, ignore_errors=True)
 
     def schema(self) -> pa.Schema:
@@ -296,7 +314,8 @@ class SqliteHandle:
 def _removed_files(folder: str, before: float) -> int:
     removed = 0
     for entry in os.scandir(folder) if os.path.isdir(folder) else ():
-        if entry.stat(follow_symlinks=False).st_mtime <= before:
-            os.unlink(entry.path)
-            removed += 1
+        with contextlib.suppress(FileNotFoundError):  # a job has removed it, or another vacuum
+            if entry.stat(follow_symlinks=False).st_mtime <= before:
+                os.unlink(entry.path)
+                removed += 1
     return removed

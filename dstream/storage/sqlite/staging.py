@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import sqlite3
 import time
 import uuid
@@ -22,17 +23,18 @@ from dstream.errors import EngineError
 from dstream.storage.base.options import removed_error
 from dstream.storage.codec.collection import Codec
 from dstream.storage.codec.description import codec_by, settled
-from dstream.storage.sqlite.collection import KEEP_SECONDS, SqliteCollection
-from dstream.storage.sqlite.database import SQLITE_ERRORS, failure
+from dstream.storage.sqlite.collection import KEEP_SECONDS, SqliteCollection, staged_folder
+from dstream.storage.sqlite.database import SQLITE_ERRORS, DatabaseLocation, Titled, failure
 from dstream.storage.sqlite.rows import Cell
 
-__all__ = ["AT_A_TIME", "Row", "SqliteJob", "Staged", "StagedFile"]
+__all__ = ["AT_A_TIME", "Row", "SqliteJob", "Staged", "StagedFile", "removed_orphans"]
 
 
 AT_A_TIME = 5000
 """The most entries or items that a task writes at once."""
 
 _NAME = re.compile(r"[0-9a-f]{32}-[0-9a-f]{32}")
+_NUMBER = re.compile(r"[1-9][0-9]{0,18}")
 
 Row = tuple[Any, Cell | None, Cell | None, bytes | None]
 """The key, the new value, the value that it was merged with, and what was written; None where there is none."""
@@ -211,3 +213,38 @@ class SqliteJob:
             for entry in list(os.scandir(self._collection.staged)):
                 if entry.name[:32] in runs:
                     os.unlink(entry.path)
+
+
+def removed_orphans(place: DatabaseLocation, before: float) -> int:
+    """Remove the folders of destroyed collections in which nothing is newer than a time, and count their files.
+
+    `destroy` removes the folder after the collection, so a failure in between leaves it, and a task that still runs
+    makes it again.
+
+    Raises:
+        EngineError: the file system refuses it.
+    """
+    title = Titled("staged output of destroyed collections")
+    # The folders first: that of a collection that is made in between is not among them.
+    folders = list(_numbered(staged_folder(title, place)))
+    known = {number for (number,) in place.shared().rows(title, "SELECT id FROM dstream_collections")}
+    return sum(_removed_folder(title, path, before) for number, path in folders if number not in known)
+
+
+def _numbered(folder: str) -> Iterator[tuple[int, str]]:
+    for entry in os.scandir(folder) if os.path.isdir(folder) else ():
+        if _NUMBER.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False):
+            yield int(entry.name), entry.path
+
+
+def _removed_folder(title: Titled, folder: str, before: float) -> int:
+    try:
+        with suppress(FileNotFoundError):  # another vacuum has removed it
+            entries = list(os.scandir(folder))
+            times = [os.stat(folder).st_mtime, *(entry.stat(follow_symlinks=False).st_mtime for entry in entries)]
+            if max(times) <= before:
+                shutil.rmtree(folder)
+                return len(entries)
+    except OSError as error:
+        raise EngineError(f"{title}: {folder} cannot be removed: {error.strerror}") from error
+    return 0

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
 import threading
+import time
 import warnings
 
 import pytest
@@ -216,6 +218,88 @@ def test_vacuum_of_a_storage_spares_what_others_destroy(base, monkeypatch):
     monkeypatch.setattr(SqliteMap, "vacuum", after_others)
 
     assert base.storage().vacuum(0) == len(splits)
+
+
+# What vacuum removes
+
+
+@pytest.fixture
+def orphan(base, monkeypatch):
+    """The folder with the staged file of a collection whose `destroy` could not remove it."""
+    store = base.map("gone")
+    _stage(store)
+    monkeypatch.setattr(shutil, "rmtree", lambda path, ignore_errors: None)
+    store.destroy()
+    monkeypatch.undo()
+    return base.path.parent / "data.db-files" / "staged" / store.identity
+
+
+def _stage(store):
+    writer = store.begin("job").writer
+    list(writer.write_bucket(writer.bucket_of("a"), iter([("a", 1)])))
+
+
+def _age(folder, seconds):
+    """Let a folder and all files in it have been written some time ago."""
+    then = time.time() - seconds
+    for path in (*folder.iterdir(), folder):
+        os.utime(path, (then, then))
+
+
+def test_vacuum_removes_staged_files_of_destroyed_collections(base, orphan):
+    """A folder that outlived its collection is removed, and those of collections that exist stay."""
+    kept = base.map("kept")
+    _stage(kept)
+    _age(orphan, 100)
+
+    assert base.storage().vacuum(60) == 1
+    assert [path.name for path in orphan.parent.iterdir()] == [kept.identity]
+
+
+@pytest.mark.parametrize("is_old", [True, False], ids=["one new file", "all new"])
+def test_vacuum_spares_young_staged_files_of_destroyed_collections(base, orphan, is_old):
+    """A folder in which anything is newer stays as it is: a task may still write there."""
+    if is_old:
+        _age(orphan, 100)
+        (orphan / "new").touch()
+        os.utime(orphan, (0, 0))
+
+    assert base.storage().vacuum(60) == 0
+    assert len(list(orphan.iterdir())) == 1 + is_old
+
+
+@pytest.mark.parametrize("name", ["7x", "07", "-7", "jobs"])
+def test_vacuum_leaves_folders_that_are_no_number_alone(base, orphan, name):
+    """What dstream has not made beside staged output is not removed."""
+    other = orphan.rename(orphan.parent / name)
+    _age(other, 100)
+
+    assert base.storage().vacuum(0) == 0
+    assert len(list(other.iterdir())) == 1
+
+
+def test_vacuum_follows_no_link_to_staged_files(base, orphan, tmp_path):
+    """A link in place of a folder of a destroyed collection leads nowhere."""
+    elsewhere = orphan.rename(tmp_path / "elsewhere")
+    orphan.symlink_to(elsewhere)
+
+    assert base.storage().vacuum(0) == 0
+    assert len(list(elsewhere.iterdir())) == 1
+
+
+def test_vacuum_reports_a_folder_that_cannot_be_removed(base, orphan, monkeypatch):
+    """The error of the file system has the path, and the next vacuum tries again."""
+
+    def refuse(path):
+        raise PermissionError(13, "Permission denied", path)
+
+    monkeypatch.setattr(shutil, "rmtree", refuse)
+    with pytest.raises(EngineError, match=rf"{orphan} cannot be removed: Permission denied"):
+        base.storage().vacuum(0)
+    monkeypatch.undo()
+
+    assert base.storage().vacuum(0) == 1
+    assert not orphan.exists()
 
 
 # Processes
