@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, NoReturn, TypeVar
 from uuid import uuid4
@@ -106,8 +106,8 @@ class MapState(State):
         """The number of entries."""
         return len(self.entries)
 
-    def look(self, keys: Iterable[bytes]) -> tuple[Any, list[bytes | None]]:
-        """Return the types, and the value of each key."""
+    def look(self, keys: Collection[bytes]) -> tuple[Any, list[bytes | None]]:
+        """Return the types, and the value of each key; no iterator, which could run code of users under the lock."""
         with self.held():
             return self.types, list(map(self.entries.get, keys))
 

@@ -221,7 +221,8 @@ class MemoryMap(NumberedJournal, MemoryHandle[MapState]):
 
     def get_many(self, keys: Sequence[Any]) -> list[Any]:
         """Look the keys up, all under one lock."""
-        types, values = self._state.look(map(self._codec().encode_key, keys))
+        # Encoded before the lock, under which no code of users runs.
+        types, values = self._state.look(list(map(self._codec().encode_key, keys)))
         return decoded(self._codec_of(types), values)
 
     def update(self, keys: Sequence[Any], change: Callable[[list[Any]], list[Any]]) -> list[Any]:
