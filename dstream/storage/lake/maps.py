@@ -188,6 +188,7 @@ class LakeMap(LakeCollection):
         This is `get_many` for one key without its detours: 3 microseconds instead of 5.
         """
         bucket = bucket_of(self._codec.encode_key(key), self._buckets)
+        known = key if type(key) is str else identity(key)
         log = self._log
         with log.lock:
             log.refresh()
@@ -195,7 +196,7 @@ class LakeMap(LakeCollection):
             if log.metadata is not self._codec_of or not self._is_judged:
                 self._take_codec()
             entries = self._cache.up_to_date(bucket, log.groups.get(bucket))
-            value = None if entries is None else entries.get(key if type(key) is str else identity(key))
+            value = None if entries is None else entries.get(known)
             return value if type(value) in SHARED else own_copy(self._codec, value)
 
     def _places(self, keys: Sequence[Any]) -> list[tuple[int, Any]]:
@@ -262,8 +263,9 @@ class LakeMap(LakeCollection):
         while True:
             try:
                 self._refresh()
+                known, version = version, log.version
                 # Other keys of the bucket may have changed: only the values that the function has seen count.
-                if log.version != version and not self._unchanged(places, olds):
+                if version != known and not self._unchanged(places, olds):
                     change.discard(self._folder)
                     return False
                 codec = change.checked(self._codec)
@@ -275,8 +277,8 @@ class LakeMap(LakeCollection):
             except BaseException:
                 change.discard(self._folder)
                 raise
-            version = log.version
-            if log.publish(actions):
+            # A class of a value that is encoded here may itself have changed the map.
+            if log.version == version and log.publish(actions):
                 self._take_codec()
                 return True
 

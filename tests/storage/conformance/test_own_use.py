@@ -198,6 +198,24 @@ def test_values_may_use_the_map_that_compares_them(backend, entries, use):
     assert _numbers(entries.get_many(KEYS)) == [7, 9]
 
 
+@pytest.mark.parametrize("options", [{}, {"journal": True}, {"buckets": 1}], ids=["plain", "journal", "one bucket"])
+def test_values_may_change_the_entry_that_they_become(storage, use, used, options):
+    """A change of the same entry while the new value is encoded makes the function run again."""
+    store, runs = use.map(storage, **options), []
+    use.put(store, {"a": 1, "b": 1})
+    used(store)
+
+    def change(old):
+        probe.use = None if runs else lambda: use.put(store, {"a": 10})
+        runs.append(old)
+        return [Value(old[0] + old[1]), UNCHANGED]
+
+    store.update(["a", "b"], change)
+
+    assert runs == [[1, 1], [10, 1]]
+    assert _numbers(store.get_many(["a"])) == [11]
+
+
 def test_entries_may_use_the_map_that_is_read(entries, use):
     """Splits, the journal and the copy of a map for tasks load keys and values without a lock."""
     assert _numbers(use.content(entries).values()) == [1, 2]
@@ -283,6 +301,22 @@ def test_items_may_use_the_list_that_is_edited(items, start, stop, expected):
     items.edit(change)
 
     assert _numbers(items.read(0, 9)) == expected
+
+
+def test_items_may_change_the_list_that_they_are_put_into(storage, use, used):
+    """A change of the list while the new items are encoded makes the function run again."""
+    store, runs = use.list(storage, 1), []
+    used(store)
+
+    def change(view):
+        probe.use = None if runs else lambda: store.extend([2])
+        runs.append(view.read(0, 9))
+        return Splice(view.size, view.size, [Value(sum(runs[-1]))])
+
+    store.edit(change)
+
+    assert runs == [[1], [1, 2]]
+    assert [getattr(item, "number", item) for item in store.read(0, 9)] == [1, 2, 3]
 
 
 @pytest.mark.parametrize("replace", [False, True], ids=["append", "replace"])
