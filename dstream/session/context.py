@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from datetime import timedelta
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar, get_args, overload
 
-from dstream.base.urls import shown_url
+from dstream.base.urls import shown_url, without_secrets
 from dstream.errors import IllegalStateError, SerializationError, UnsupportedError
 from dstream.failures import shown
 from dstream.plan import Node
@@ -626,12 +627,9 @@ class Context:
         self._end(is_interrupted=False)
 
     def _end(self, *, is_interrupted: bool) -> None:
-        try:
-            # First, since jobs use the storage and the engine until they end.
-            if self._jobs is not None:
-                self._jobs.close(is_interrupted=is_interrupted)
-        finally:
-            self._close()
+        # Jobs first, since they use the storage and the engine until they end.
+        ends = [] if self._jobs is None else [partial(self._jobs.close, is_interrupted=is_interrupted)]
+        _call_each([*ends, self._close])
 
     def _close(self) -> None:
         with self._lock:
@@ -639,14 +637,14 @@ class Context:
                 return
             self._is_closed = True
         contexts.forget(self)
-        for other in self._others.values():
-            other.close()
+        closes = [other.close for other in self._others.values()]
         if self._storage is not None:
-            self._storage.close()
+            closes.append(self._storage.close)
         if self._end_start is not None:
-            self._end_start()
+            closes.append(self._end_start)
         if self._engine is not None and not self._is_beside:  # The engine of one beside another is that one's.
-            self._engine.close()
+            closes.append(self._engine.close)
+        _call_each(closes)
 
     def _jobs_here(self) -> Jobs:
         storage = self.running_storage()
@@ -703,6 +701,21 @@ class Context:
 
     def __reduce__(self) -> NoReturn:
         raise SerializationError(f"a context {self._stays_in_the_driver()}")
+
+
+def _call_each(calls: Iterable[Callable[[], object]]) -> None:
+    """Call each function, also after one that fails, and raise the first error; its notes name the others."""
+    first: BaseException | None = None
+    for call in calls:
+        try:
+            call()
+        except BaseException as error:
+            if first is None:
+                first = error
+            else:
+                first.add_note(without_secrets(f"after it, closing failed with {type(error).__name__}: {error}"))
+    if first is not None:
+        raise first
 
 
 _OF_THE_PARTS = frozenset(("check_open", "engine_here", "renew_engine", "running_engine", "running_storage", "stages"))

@@ -71,3 +71,29 @@ def test_a_job_that_is_done_starts_no_engine(tmp_path):
     with ds.connect(engine="spark", storage=tmp_path) as ctx:
         assert dict(ctx.stream([1]).collect(reducer)) == {"1": "1"}
         assert "open" in repr(ctx)
+
+
+@pytest.mark.parametrize("failing", [["storage"], ["other"], ["other", "storage"], ["jobs", "storage"]])
+def test_a_context_closes_the_rest_after_a_failure(tmp_path, monkeypatch, failing):
+    """The first error is raised and names the others; the engine and the other storages are closed all the same."""
+    ctx, closed = ds.connect(engine="local", storage="memory:"), []
+    beside = ctx.elsewhere(str(tmp_path)).running_storage()
+    ctx.jobs()
+    parts = {"jobs": ctx._jobs, "other": beside, "storage": ctx.running_storage(), "engine": ctx.running_engine()}
+    for name, part in parts.items():
+
+        def close(name=name, close=part.close, **arguments):
+            close(**arguments)
+            closed.append(name)
+            if name in failing:
+                raise OSError(name)
+
+        monkeypatch.setattr(part, "close", close)
+
+    with pytest.raises(OSError, match=failing[0]) as caught:
+        ctx.close()
+
+    assert closed == ["jobs", "other", "storage", "engine"]
+    assert getattr(caught.value, "__notes__", []) == [
+        f"after it, closing failed with OSError: {name}" for name in failing[1:]
+    ]
