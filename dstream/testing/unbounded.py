@@ -234,6 +234,7 @@ class Epochs:
         self._folder: str | None = None
         self.now = 0.0
         self._names_clock = False
+        self._is_replayed = True
 
     def source(self, name: str, partitions: int = 1) -> ManualSource[Any]:
         """Return a source without an end for a pipeline; its items are those that `cut` is given.
@@ -263,7 +264,7 @@ class Epochs:
         if self._plan is not None:
             self._runner.close()
         self._plan = plan.with_writes([replace(each, sink=CapturingSink(each.sink)) for each in plan.writes])
-        self._history = []
+        self._history, self._is_replayed = [], True
         self._begin()
         return self
 
@@ -280,13 +281,25 @@ class Epochs:
                 as those of `stream_from_processor`, hears that they do not.
 
         Raises:
-            IllegalStateError: there is no pipeline yet, or its sources have ended.
+            IllegalStateError: there is no pipeline yet, its sources have ended, or a replay failed.
             TypeError: `given` has something else than items by source and partition.
             ValueError: the pipeline does not read one of the sources; or `now` is years behind a first cut without it.
             Exception: what a function of the pipeline raised; the epoch left nothing, and may be cut again.
         """
+        self._check_plan()
+        if not self._is_replayed:
+            raise IllegalStateError(
+                "a replay failed in between: replay() runs all epochs again, of(pipeline) begins anew"
+            )
+        return self._cut(given, now, is_end)
+
+    def _check_plan(self) -> PipelinePlan:
         if self._plan is None:
             raise IllegalStateError("there is no pipeline: epochs().of(pipeline) takes one")
+        return self._plan
+
+    def _cut(self, given: Given | None, now: float | None, is_end: bool) -> dict[str, list[Any]]:
+        plan = self._check_plan()
         copied = by_partition(given or {}, self._runner.open_plan.sources.values())
         if copied and any(is_end for _, _, is_end in self._history):
             raise IllegalStateError("all sources have ended: of(pipeline) begins anew")
@@ -294,7 +307,7 @@ class Epochs:
         self._check_clock(now, at)
         if not self._history:
             self._start_clock(at)
-        with explained(self._plan.several([None] * len(self._plan.writes)), "cut"):
+        with explained(plan.several([None] * len(plan.writes)), "cut"):
             got = self._given(copied, at, is_end)
         # Not before the epoch has run, since one that fails is not replayed.
         self._history.append((copied, at, is_end))
@@ -309,13 +322,22 @@ class Epochs:
             )
 
     def replay(self) -> list[dict[str, list[Any]]]:
-        """Run all epochs again, from the start and with the same borders; return the items of sinks in each."""
-        history, self._history = self._history, []
+        """Run all epochs again, from the start and with the same borders; return the items of sinks in each.
+
+        Raises:
+            IllegalStateError: there is no pipeline yet.
+            Exception: what a function of the pipeline raised; all epochs may be replayed again.
+        """
+        self._check_plan()
+        history, names_clock = self._history, self._names_clock
         self._runner.close()
-        self._begin()
-        again = []
-        for given, now, is_end in history:
-            again.append(self.cut(given, now, is_end=is_end))
+        self._history, self._is_replayed = [], False
+        try:
+            self._begin()
+            again = [self._cut(*each) for each in history]
+        finally:
+            self._history, self._names_clock = history, names_clock
+        self._is_replayed = True
         return again
 
     @property

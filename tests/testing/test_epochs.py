@@ -41,6 +41,30 @@ def test_replay_gives_the_same():
     assert by_hand.replay() == first == [{"write_to": [1, 2]}, {"write_to": []}, {"write_to": [3]}]
 
 
+def test_a_replay_that_failed_loses_no_epochs():
+    """It can be repeated from the start; an epoch behind one that was not reached again is refused."""
+    by_hand, failing = epochs(), []
+    numbers = by_hand.source("numbers")
+    by_hand.of(pipeline_of(numbers, to_imap("map", lambda n: n if n not in failing else n / 0, str)))
+    first = [by_hand.cut({numbers: [n]}) for n in (1, 2, 3)]
+
+    failing.append(2)
+    with pytest.raises(ZeroDivisionError):
+        by_hand.replay()
+    with pytest.raises(IllegalStateError, match="a replay failed in between"):
+        by_hand.cut({numbers: [4]})
+    failing.clear()
+
+    assert by_hand.replay() == first
+    assert by_hand.cut({numbers: [4]}) == {"write_to": [(4, "4")]}
+
+
+def test_a_replay_needs_a_pipeline():
+    """As a cut does."""
+    with pytest.raises(IllegalStateError, match="there is no pipeline"):
+        epochs().replay()
+
+
 def test_a_side_of_a_hash_join_is_read_once(tmp_path):
     """It is kept from the first epoch on, as in Jet; what changes belongs into a map."""
     by_hand, path = epochs(), tmp_path / "names.txt"
