@@ -11,7 +11,6 @@ from dstream.core.processors.peeks import Peek as PeekOfVertex
 from dstream.core.suppliers import EndSupplier, Reading, Writing
 from dstream.errors import UnsupportedError
 from dstream.pipeline.plan import (
-    PartitionedSource,
     PipelinePlan,
     PlannedStage,
     PlannedWrite,
@@ -162,9 +161,9 @@ def _read(vertex: GraphVertex, reading: Reading) -> Read:
             f"{vertex.step} never ends and cannot be read range by range: stream_source_from(...) makes a source of "
             "functions that can"
         )
-    elif parts != -1:
-        source = PartitionedSource(source, parts)
-    return Read(source, step=Step("processors.read(...)", vertex.step.where, stage=vertex.name))
+    is_divided = parts != -1 and not isinstance(source, StreamRead)
+    step = Step("processors.read(...)", vertex.step.where, stage=vertex.name)
+    return Read(source, parts=parts if is_divided else None, step=step)
 
 
 def _peeked(node: Node, vertex: GraphVertex, places: Sequence[str]) -> Node:

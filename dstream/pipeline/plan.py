@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, cast
@@ -14,7 +14,7 @@ from dstream.plan.operations.calls import Tally
 from dstream.plan.operations.ends import Several, Write
 from dstream.plan.operations.epochs import AssignTimestamps, OverEpochs, ProcessorGraph
 from dstream.plan.timestamps import StreamRead
-from dstream.spi import Collections, Counted, Held, MapWriter, OpenedLater, Sink, SizedSource, Source, Split, Writer
+from dstream.spi import MapWriter, Sink, Writer
 from dstream.spi.epochs import EdgeCounts
 from dstream.stream.runtime import default_stages, writing
 
@@ -23,68 +23,12 @@ if TYPE_CHECKING:
     from dstream.plan.stages import Stages
 
 __all__ = [
-    "PartitionedSource",
     "PipelinePlan",
     "PlannedStage",
     "PlannedWrite",
     "check_that_all_or_none_takes_epochs",
     "explained_in",
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionedSource:
-    """The items of a source, divided into about `parts` splits, regardless of the engine's suggestion.
-
-    Attributes:
-        source: says in the end how many splits there are.
-        parts: how many it is asked for.
-    """
-
-    source: Source[Any]
-    parts: int
-
-    @property
-    def ordered(self) -> bool:
-        """Whether the items have an encounter order."""
-        return self.source.ordered
-
-    @property
-    def bounded(self) -> bool:
-        """Whether the items end."""
-        return self.source.bounded
-
-    @property
-    def in_caller(self) -> bool:
-        """Whether the splits hold their items themselves."""
-        return self.source.in_caller
-
-    @property
-    def on_bad(self) -> str:
-        """The treatment of bad records; a source without records has none."""
-        return getattr(self.source, "on_bad", "fail")
-
-    def splits(self, parallelism: int) -> Iterable[Split[Any]]:
-        """Divide the source into the parts that were asked for."""
-        return self.source.splits(self.parts)
-
-    def count_splits(self, parallelism: int) -> int | None:
-        """Return how many splits there would be, if the source can say it without reading."""
-        return self.source.count_splits(self.parts) if isinstance(self.source, Counted) else None
-
-    def size(self) -> int | None:
-        """Return how many items there are, if the source knows it without reading."""
-        return self.source.size() if isinstance(self.source, SizedSource) else None
-
-    def count_items(self) -> float | None:
-        """Return how many items this process holds at most; None if only workers should read them."""
-        return self.source.count_items() if isinstance(self.source, Held) else None
-
-    def opened(self, context: Collections) -> PartitionedSource:
-        """Return the same with the source that is there once a context is."""
-        if isinstance(self.source, OpenedLater):
-            return replace(self, source=self.source.opened(context))
-        return self
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 from dstream.errors import IllegalStateError, UnsupportedError
 from dstream.pipeline.arguments import under_the_name
 from dstream.pipeline.plan import (
-    PartitionedSource,
     PipelinePlan,
     PlannedStage,
     PlannedWrite,
@@ -220,11 +219,7 @@ def _in_partitions(record: StageRecord) -> Node | None:
         return None  # Its node is that of another stage.
     if isinstance(node, Read):
         # Each partition of a source without an end is a part of its own.
-        return (
-            node
-            if isinstance(node.source, StreamRead)
-            else dataclasses.replace(node, source=PartitionedSource(node.source, count))
-        )
+        return node if isinstance(node.source, StreamRead) else dataclasses.replace(node, parts=count)
     if isinstance(node, Spread | PartitionBy):
         step = node.step
         if not step.is_unnamed:  # Its call shows the count before what the user gave to it.

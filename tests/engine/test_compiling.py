@@ -19,7 +19,7 @@ from dstream.operators.rows.batches import dumps_items
 from dstream.plan import Partitions, rewrite
 from dstream.plan.operations import elementwise, epochs, keyed, pairs, streams
 from dstream.plan.operations.pairs import Pairing, TwoStreams
-from dstream.plan.operations.streams import Hint, Node, OrderPreserving, SeveralInputs, Unary
+from dstream.plan.operations.streams import Hint, Node, OrderPreserving, Read, SeveralInputs, Unary
 from dstream.stream import Stream
 from dstream.stream.keyed import aggregated
 from sources import Items
@@ -287,3 +287,11 @@ def test_a_table_is_an_input():
 
     (each,) = compiled(rewrite(Partitions(Table(object()))), FACTS)[0].ending.inputs
     assert isinstance(each, FromTable)
+
+
+def test_a_source_may_be_divided_into_other_parts_than_there_are_cores():
+    """As a pipeline says it."""
+    read = Read(Items(range(9)), parts=3)
+    (splits,) = graph_of(Stream(read, None)).ending.inputs
+
+    assert [each.divisor for each in splits.parts] == [3]

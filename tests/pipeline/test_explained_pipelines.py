@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pytest
 
 import dstream as ds
 from collectors import counting
+from dstream.connectors.memory import Items, Range
 from dstream.errors import IllegalStateError
 from dstream.pipeline import Pipeline, plan
 from dstream.session.connection import stages_on
 from reducers import to_ilist
+from sources import parquet_rows, text_files
 
 
 @pytest.fixture
@@ -88,3 +92,42 @@ def test_a_pipeline_says_the_route_of_each_function(numbers, capsys, monkeypatch
         assert "# inlined" in printed
         assert "# Python: makes a list" in printed
         assert ("Instead: a tuple can be read." in printed) == routes
+
+
+@dataclass(frozen=True)
+class Halves:
+    """A source of a user's own, without any optional member."""
+
+    ordered = True
+    bounded = True
+    in_caller = True
+
+    def splits(self, parallelism):
+        """Two halves."""
+        return [Items(range(2000)).splits(1)[0], Items(range(2000, 4000)).splits(1)[0]]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        lambda folder: text_files(str(folder)),
+        lambda folder: parquet_rows(str(folder)),
+        lambda _: Range(0, 100_000),
+        lambda _: Items(list(range(100_000))),
+        lambda _: Items(iter([1, 2])),
+        lambda _: Halves(),
+    ],
+    ids=["strings", "columns", "numbers", "list", "iterator", "own"],
+)
+def test_the_parallelism_of_a_source_changes_the_number_of_its_tasks_alone(source, tmp_path, capsys, monkeypatch):
+    """As many parts as there are cores are explained as by default, with the same routes and tasks."""
+    monkeypatch.setattr(plan, "default_stages", lambda node, into: stages_on(2, node, into))
+    read_from, printed = source(tmp_path), []
+    for parallelism in (-1, 2):
+        pipeline = Pipeline()
+        read = pipeline.read_from(read_from).set_local_parallelism(parallelism)
+        read.map(lambda n: n + n).write_to(to_ilist("all"))
+        pipeline.explain(routes=True)
+        printed.append(capsys.readouterr().out)
+
+    assert printed[0] == printed[1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
+from dataclasses import dataclass, field
 
 import pytest
 
@@ -73,12 +74,28 @@ def planned(stage: BatchStage) -> list[object]:
     return topological(stage.pipeline.plan().writes[-1].node)
 
 
-def test_a_source_is_asked_for_as_many_parts(pipeline):
-    """Whatever an engine would ask it for."""
-    read = planned(pipeline.read_from(Items(range(9))).set_local_parallelism(3))[0]
+@dataclass
+class Asked:
+    """A source that reports into how many splits it was divided."""
 
-    assert [list(split.read()) for split in read.source.splits(8)] == [[0, 1, 2], [3, 4, 5], [6, 7, 8]]
-    assert (read.source.size(), read.source.count_splits(8), read.source.ordered) == (9, 3, True)
+    parts: list[int] = field(default_factory=list)
+    ordered = bounded = in_caller = True
+
+    def splits(self, parallelism):
+        """Return no split."""
+        self.parts.append(parallelism)
+        return []
+
+
+def test_a_source_is_asked_for_as_many_parts(pipeline, local_context):
+    """Whatever an engine would ask it for; the plan has the source itself, with all that it may say of its items."""
+    source = Asked()
+    stage = pipeline.read_from(source).set_local_parallelism(3)
+    (read,) = planned(stage)
+    local_context.new_job(pipeline).join()
+
+    assert read.source is source
+    assert source.parts == [3]
 
 
 def test_items_of_other_stages_are_spread_first(numbers):

@@ -65,6 +65,8 @@ def _(node: Read, inputs: Sequence[Items], compiling: Compiling) -> Items:
 
 def _divisor(node: Read, compiling: Compiling) -> int:
     """Return into how many splits a source is to be divided."""
+    if node.parts is not None:
+        return node.parts
     facts = compiling.facts
     few = facts.items_of_a_piece
     held = node.source.count_items() if few is not None and isinstance(node.source, Held) else None

@@ -219,7 +219,7 @@ def splits(node: Read, task: LocalTask) -> Iterator[Iterator[Any]]:
     """Give the items of each part of a source."""
     misread = HandlerOfMisread(node.guards, task) if node.guards else None
     with naming(node.step):
-        for split in node.source.splits(1):
+        for split in node.source.splits(node.parts or 1):
             yield items_of(split, node.step, misread)
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from dstream.errors import UnsupportedError
 from dstream.jobs.unbounded.log import TimedPartition
 from dstream.jobs.unbounded.ranges import BoundedAsStream, Range, joined, no_items, with_times
-from dstream.pipeline.plan import PartitionedSource, PipelinePlan
+from dstream.pipeline.plan import PipelinePlan
 from dstream.plan import Node, rewrite, topological
 from dstream.plan.binding import opened
 from dstream.plan.graphs import VertexGraph, with_parallelism
@@ -297,10 +297,10 @@ def _reached(stack: list[Node], held: list[Node]) -> Iterator[Node]:
 
 
 def _streamed(read: Read) -> StreamSource[Any]:
-    source = read.source.source if isinstance(read.source, PartitionedSource) else read.source
+    source = read.source
     if isinstance(source, StreamRead):
         return source.stream
-    return source.as_stream() if isinstance(source, Streamable) else BoundedAsStream(read.source)
+    return source.as_stream() if isinstance(source, Streamable) else BoundedAsStream(source)
 
 
 def _above(root: Node, kind: type[Any]) -> Iterable[Any]:

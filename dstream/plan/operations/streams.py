@@ -142,11 +142,13 @@ class Read(Node):
     Attributes:
         delivery: takes the dead letters of its bad records, if the source itself says where they go.
         guards: what happens to its bad records; `rewrite` collects them.
+        parts: into about how many splits the source is divided; None: the engine decides.
     """
 
     source: Source[Any]
     delivery: Delivery | None = None
     guards: tuple[Guard, ...] = ()
+    parts: int | None = None
 
     def _call(self) -> str:
         return "read"
