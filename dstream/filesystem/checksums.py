@@ -11,8 +11,6 @@ from base64 import b64decode, b64encode
 from typing import Any
 from zlib import crc32
 
-import pyarrow as pa
-
 from dstream.filesystem.folders import SizedFile
 
 __all__ = ["BlockSums", "MismatchError", "SummingSink", "checked", "is_sealed", "seal", "sums_of"]
@@ -114,8 +112,12 @@ def checked(file: Any, size: int, sums: str) -> Any:
         blocks = _Blocks(file, size, b64decode(sums))
     except ValueError as error:
         raise MismatchError(f"its checksums in the log are none: {error}") from error
+    if size > _READ_WHOLE:
+        return blocks
+    import pyarrow as pa  # here: a program that writes lines of text imports this module, and needs no pyarrow
+
     # pyarrow reads the footer and then each column, so a small file is read and compared once as a whole.
-    return pa.BufferReader(blocks.read()) if size <= _READ_WHOLE else blocks
+    return pa.BufferReader(blocks.read())
 
 
 class _Blocks(SizedFile):

@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from dstream.base.threads import contextmanager
 from dstream.filesystem.folders import Found, flush_folder, temporary_name
 
@@ -102,6 +100,8 @@ class LocalFolder:
                 return
 
     def open(self, path: str) -> Any:
+        import pyarrow as pa  # here: the storage in a file of SQLite has folders, and opens no file for pyarrow
+
         whole = f"{self.root}/{path}"
         # pyarrow opens files by name: it would follow a link, and wait for a pipe.
         if _checked(whole, os.lstat(whole)).st_size > _READ_WHOLE:

@@ -201,6 +201,34 @@ def test_imports_of_dstream_load_no_pyspark():
     assert run.stdout == "False\n"
 
 
+def test_imports_of_sources_and_reducers_load_no_library_of_a_format():
+    """Each comes with the first call that needs it: pyarrow takes a second on a busy machine."""
+    command = (
+        "import collectors, reducers, sources, sys\n"
+        "for package in (collectors, reducers, sources): [getattr(package, name) for name in package.__all__]\n"
+        "print({'confluent_kafka', 'fastavro', 'fsspec', 'numpy', 'pandas', 'pyarrow', 'sqlalchemy'} & {*sys.modules})"
+    )
+    run = subprocess.run([sys.executable, "-c", command], cwd=ROOT, capture_output=True, text=True, check=True)
+
+    assert run.stdout == "set()\n"
+
+
+@pytest.mark.parametrize(
+    ("written", "is_loaded"), [("text", False), ("json", False), ("csv", False), ("parquet", True), ("delta", True)]
+)
+def test_imports_of_written_files_have_pyarrow_for_columnar_formats_alone(tmp_path, written, is_loaded):
+    """On the local engine: lines of text are written without it."""
+    command = (
+        "import sys; from dstream import Stream; from reducers import to_files\n"
+        f"Stream.of({{'n': 1}}, {{'n': 2}}).collect(to_files({str(tmp_path / 'out')!r}, format={written!r}))\n"
+        "print('pyarrow' in sys.modules)"
+    )
+    environment = {**os.environ, "DSTREAM_ENGINE": "local"}
+    run = subprocess.run([sys.executable, "-c", command], cwd=ROOT, env=environment, capture_output=True, text=True)
+
+    assert run.stdout == f"{is_loaded}\n", run.stderr
+
+
 def test_imports_of_dstream_load_no_pipelines():
     """Their modules come when somebody asks for `dstream.Pipeline`."""
     command = "import dstream, sys; print('dstream.pipeline' in sys.modules, dstream.Pipeline.__name__)"
