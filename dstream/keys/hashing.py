@@ -9,14 +9,16 @@ checksum stands in for a text, and numbers for a date, also inside tuples and da
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import enum
 import fractions
 import operator
 import os
 import sys
+import types
 import uuid
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from decimal import Decimal
 from itertools import chain, repeat
 from typing import Any, TypeVar
@@ -138,9 +140,19 @@ def _may_hash_none(key: Any, kind: Any) -> bool:
 
 
 def _state(key: Any) -> list[Any]:
-    slots = [name for base in type(key).__mro__ for name in getattr(base, "__slots__", ())]
-    values = (getattr(key, name, 0) for name in slots if name != "__weakref__")
-    return [*getattr(key, "__dict__", {}).values(), *values]
+    return [*getattr(key, "__dict__", {}).values(), *_values_of_slots(key)]
+
+
+def _values_of_slots(key: Any) -> Iterator[Any]:
+    """Yield the values of the slots that are set.
+
+    They are found by their descriptors, since `__slots__` may be one string, and has no mangled names.
+    """
+    for base in type(key).__mro__:
+        for member in vars(base).values() if "__slots__" in vars(base) else ():
+            if isinstance(member, types.MemberDescriptorType):
+                with contextlib.suppress(AttributeError):
+                    yield member.__get__(key)
 
 
 _MOST_KINDS = 4
