@@ -49,7 +49,7 @@ class FunctionSource:
 
 @dataclass(frozen=True)
 class MissingSource:
-    """The reason why a function has no syntax tree, and the remedy."""
+    """The reason why a function has no syntax tree, to stand behind "it", and the remedy."""
 
     reason: str
     advice: str
@@ -99,18 +99,18 @@ def _looked_up(code: CodeType, file: str) -> FunctionSource | MissingSource:
         return _NOT_AT_HAND
     source = _parsed("".join(lines))
     if source is None:
-        return MissingSource("its source cannot be parsed", "")
+        return MissingSource("has a source that cannot be parsed", "")
     imported = sorted(source.imported.intersection(code.co_names))
     candidates = [each for each in source.by_line.get(code.co_firstlineno, ()) if _gives(each, imported, code)]
     if not candidates and file == _TEXT_OF_EVAL:
         return _NOT_AT_HAND
     if not candidates:
-        return MissingSource("its source has changed since it was loaded", "load it again")
+        return MissingSource("has a source that changed after it was loaded", "load it again")
     # CPython 3.12 does not keep all columns: each of several candidates in one line compiles to this very code.
     return FunctionSource(candidates[0], source.rebound)
 
 
-_NOT_AT_HAND = MissingSource("its source is not at hand", "write it in a file, or in a cell of a notebook")
+_NOT_AT_HAND = MissingSource("has no readable source", "write it in a file, or in a cell of a notebook")
 _TEXT_OF_EVAL = "<string>"
 """The file of all that `eval` and `exec` compile, and of `python -c`, whose text is at hand from Python 3.13 on."""
 

@@ -292,14 +292,14 @@ def test_read_refuses_a_source_that_has_changed(tmp_path: Path) -> None:
     file.write_text("fn = lambda x: x + 2\n")
     found = read(names["fn"])
     assert isinstance(found, Unreadable)
-    assert found.reason == "its source has changed since it was loaded"
+    assert found.reason == "has a source that changed after it was loaded"
 
 
 def test_read_refuses_code_without_a_source() -> None:
     """As in `python -c`."""
     found = read(eval("lambda x: x + 1", {}))
     assert isinstance(found, Unreadable)
-    assert found.reason == "its source is not at hand"
+    assert found.reason == "has no readable source"
 
 
 def _script(text: str, name: str = "__main__") -> dict[str, Any]:

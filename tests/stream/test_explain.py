@@ -321,6 +321,22 @@ def test_explain_says_why_a_function_has_its_route(unstarted, capsys):
     assert reasons[2].startswith("Python: calls len. len is written in C, and called for each item, since ")
 
 
+def test_explain_says_why_no_source_is_read(unstarted, capsys, tmp_path):
+    """In whole sentences: the reason stands behind the function, with the remedy."""
+    file, names = tmp_path / "changed.py", {}
+    file.write_text("fn = lambda x: x + 1\n")
+    exec(compile(file.read_text(), str(file), "exec"), names)
+    file.write_text("fn = lambda x: x + 2\n")
+    stream = unstarted.stream([1]).map(eval("lambda n: n + 1", {})).map(names["fn"])
+
+    assert _routes(stream, capsys, routes=True) == [
+        "Python: has no readable source. The function is called for each item, since it has no readable source at "
+        "<string>:1. Instead: write it in a file, or in a cell of a notebook.",
+        "Python: has a source that changed after it was loaded. The function is called for each item, since it has a "
+        f"source that changed after it was loaded at {file}:1. Instead: load it again.",
+    ]
+
+
 def test_explain_says_what_runs_as_columns(unstarted, capsys):
     """From a source that has columns up to the first step that takes items; a list has them if its steps do enough."""
     numbers = unstarted.stream(range(99_999)).map(lambda n: n * 3).filter(lambda n: n % 2).map(str)
