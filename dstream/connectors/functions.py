@@ -78,8 +78,6 @@ class Pace:
     def due(self, start: int, partition: int) -> int:
         """Return how many items of a partition are due by now."""
         passed = self.now() - start
-        if passed < 0:
-            return 0
         return max(0, (math.floor(passed * self.per_second / 1000) - partition) // self.partitions + 1)
 
     def timestamp(self, start: int, sequence: int) -> int:
@@ -325,7 +323,7 @@ class FunctionStreamSource(NamesOfStreams, Generic[T]):
             try:
                 # A job stores offsets as JSON, and one that comes back as another value is another place.
                 is_kept = json.loads(json.dumps(offset)) == offset
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, RecursionError):
                 is_kept = False
             if not is_kept:
                 raise SourceError(f"{self.label}: the offset of {name!r} is not as JSON has it: {shown(offset)}")

@@ -6,7 +6,7 @@ import datetime
 import decimal
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import Any, TypeVar, overload
 
 from dstream.base.showing import shown
 from dstream.connectors.sql.databases import database_of
@@ -14,9 +14,6 @@ from dstream.connectors.sql.records import rows_of
 from dstream.connectors.sql.sources import PartitionOn, Ranges, SqlChanges, SqlRows, SqlStart
 from dstream.errors import SourceError
 from dstream.spi.source import Source, StreamSource
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["sql_changes", "sql_rows"]
 

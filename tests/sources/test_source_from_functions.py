@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import pytest
 
 from dstream.errors import SourceError
@@ -120,7 +122,12 @@ def test_items_may_have_a_time():
     assert feed(timestamp=len).timestamp("abc") == 3
 
 
-@pytest.mark.parametrize("found", [None, {1: 2}, {"a": {1}}, {"a": (1, 2)}, {"a": object()}, {"a": float("nan")}])
+DEEP = functools.reduce(lambda inner, _: [inner], range(100_000), 0)
+
+
+@pytest.mark.parametrize(
+    "found", [None, {1: 2}, {"a": {1}}, {"a": (1, 2)}, {"a": object()}, {"a": float("nan")}, {"a": DEEP}]
+)
 def test_offsets_are_plain(found):
     """What JSON would change is refused before it is kept."""
     with pytest.raises(SourceError, match=r"must give offsets by names|the offset of 'a' is not as JSON has it"):
