@@ -43,6 +43,7 @@ __all__ = [
     "is_removable",
     "is_temporary",
     "new_path",
+    "owner_of",
     "packed",
     "parsed",
     "read_entry",
@@ -301,7 +302,7 @@ def packed(folder: StorageFolder, version: int, info: Mapping[str, Any], actions
     first, *others = map(_dumps, lines)
     # The checksum stands before the bytes that it sums up, so it goes into the finished text and not into the dict.
     rest = "\n".join(['",' + first.removeprefix('{"commitInfo":{'), *others])
-    return seal(_HEAD, rest.encode(), _owner(folder))
+    return seal(_HEAD, rest.encode(), owner_of(folder))
 
 
 def parsed(data: bytes) -> list[dict[str, Any]]:
@@ -371,7 +372,7 @@ def entries_from(folder: StorageFolder, version: int, all_sealed: bool = False) 
 
 
 def _actions(folder: StorageFolder, version: int, data: bytes, all_sealed: bool) -> list[dict[str, Any]]:
-    is_whole = is_sealed(_HEAD, data, _owner(folder))
+    is_whole = is_sealed(_HEAD, data, owner_of(folder))
     try:
         actions = parsed(data)
     except ValueError:
@@ -403,7 +404,7 @@ def _may_be_unsealed(actions: Sequence[Mapping[str, Any]], all_sealed: bool) -> 
 
 def version_in(folder: StorageFolder, data: bytes | None) -> int:
     """Return which commit an entry is, as the file says that was created last; -1 if it says nothing."""
-    if data is None or not is_sealed(_HEAD, data, _owner(folder)):
+    if data is None or not is_sealed(_HEAD, data, owner_of(folder)):
         return -1
     try:
         return checked_number(json.loads(data.partition(b"\n")[0])["commitInfo"]["commit"])
@@ -411,6 +412,6 @@ def version_in(folder: StorageFolder, data: bytes | None) -> int:
         return -1
 
 
-def _owner(folder: StorageFolder) -> str:
+def owner_of(folder: StorageFolder) -> str:
     """Return the identity of the collection in a folder, which is named by it."""
     return folder.url.rpartition("/")[2]

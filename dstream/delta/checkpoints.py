@@ -13,9 +13,9 @@ import json
 import logging
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 from zlib import crc32
 
 import pyarrow as pa
@@ -33,6 +33,8 @@ from dstream.delta.actions import (
     checkpoint_path,
     data_file,
     entries_from,
+    entry_path,
+    owner_of,
 )
 from dstream.filesystem.folders import Folder, StorageFolder
 
@@ -41,12 +43,14 @@ __all__ = [
     "CHECKPOINT_EVERY",
     "CHECKPOINT_WITH_FEATURES",
     "Checkpoint",
+    "Checkpoints",
+    "Pointer",
     "delta_field",
     "is_due",
     "metadata_of",
     "newest_checkpoint",
     "of_kind",
-    "put_checkpoint",
+    "pointed_checkpoint",
     "read_checkpoint",
     "remove_checkpoints",
     "write_checkpoint",
@@ -153,6 +157,8 @@ _STATE = CHECKPOINT.remove(CHECKPOINT.get_field_index("remove"))
 """The columns that a handle reads. Files that were removed may be many."""
 _log = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 
 class Checkpoint(NamedTuple):
     """The state of a table at one version."""
@@ -164,17 +170,161 @@ class Checkpoint(NamedTuple):
     adds: tuple[DataFile, ...]
 
 
-def read_checkpoint(folder: StorageFolder) -> Checkpoint | None:
+class Checkpoints:
+    """The checkpoints of one log, and the pointer to the newest.
+
+    The pointer is a hint: a writer that was delayed may have set it after a newer checkpoint came, and after the one
+    that it names was removed. So a checkpoint has a checksum of its own, and the log is listed where the pointer fails.
+
+    Args:
+        folder: that of the table.
+        names: returns the paths of the files of the log; only those that sort behind the argument count.
+        owner: the identity of the table, which its checksums cover.
+    """
+
+    def __init__(self, folder: Folder, names: Callable[[str], Iterable[str]], owner: str = "") -> None:
+        self._folder = folder
+        self._names = names
+        self._owner = owner
+
+    def newest(self, read: Callable[[int, bytes], T], behind: int = -1) -> T | None:
+        """Return what `read` makes of the version and the bytes of the newest whole checkpoint.
+
+        Args:
+            read: raises an error for bytes that it does not understand; an older checkpoint is read then.
+            behind: a checkpoint that sums up more commits than the pointer's is wanted, namely more than these.
+
+        Returns:
+            None if there is none, or if there is no pointer and the log has its first commit.
+        """
+        pointer = self.pointer()
+        tried = {pointer.version}
+        if pointer.version > behind:
+            if (found := self._read(pointer.version, pointer, read)) is not None:
+                return found
+        elif pointer.version < 0 and self._folder.exists(entry_path(0)):
+            return None
+        # It is listed again after each failure: checkpoints are removed when newer ones are there.
+        while untried := set(self.versions(behind)) - tried:
+            version = max(untried)
+            if (found := self._read(version, pointer, read)) is not None:
+                return found
+            tried.add(version)
+        return None
+
+    def versions(self, behind: int = -1) -> Iterator[int]:
+        """Yield the commits behind one up to which there are checkpoints, whole or not. The log is listed."""
+        for path in self._names(checkpoint_path(behind) if behind >= 0 else ""):
+            if (found := _CHECKPOINT.fullmatch(path)) is not None and int(found[1]) > behind:
+                yield int(found[1])
+
+    def pointer(self) -> Pointer:
+        """Return what the pointer says; a version of -1 if there is none for a checkpoint in one file."""
+        try:
+            pointer = json.loads(self._folder.read(POINTER))
+            if pointer.get("parts") or pointer.get("v2Checkpoint"):
+                return _NO_POINTER  # another program's
+            return Pointer(checked_number(pointer["version"]), pointer.get("crc32"))
+        except FileNotFoundError:
+            return _NO_POINTER
+        except (*NOT_UNDERSTOOD, OSError) as error:
+            self._warn(error)
+            return _NO_POINTER
+
+    def put(self, version: int, rows: pa.Table, codec: str, level: int | None = None) -> None:
+        """Write the rows of a checkpoint. Readers follow the pointer, which is written last, and never moved back."""
+        sink = io.BytesIO()
+        parquet.write_table(rows, sink, compression=codec, compression_level=level, store_schema=False)
+        data = _sealed(sink.getvalue(), self._identity(version))
+        # The checkpoint may be there from another process that summed up the same commits, so it is replaced.
+        self._folder.replace(checkpoint_path(version), data)
+        pointed = pointed_checkpoint(self._folder)
+        # Another writer may have summed up later commits meanwhile. Without its file the pointer is a wrong one.
+        if pointed <= version or not self._folder.exists(checkpoint_path(pointed)):
+            pointer = {"version": version, "size": rows.num_rows, "crc32": crc32(data)}
+            self._folder.replace(POINTER, json.dumps(pointer).encode())
+
+    def _read(self, version: int, pointer: Pointer, read: Callable[[int, bytes], T]) -> T | None:
+        try:
+            data = self._folder.read(checkpoint_path(version))
+            self._check(version, data, pointer)
+            return read(version, data)
+        except FileNotFoundError:
+            return None
+        except (*NOT_UNDERSTOOD, OSError, pa.ArrowException) as error:
+            self._warn(error)
+            return None
+
+    def _check(self, version: int, data: bytes, pointer: Pointer) -> None:
+        """Refuse a checkpoint that is not as it was written, as far as that can be known."""
+        is_whole = _is_sealed(data, self._identity(version))
+        if is_whole is None and version == pointer.version:
+            is_whole = pointer.crc32 in (None, crc32(data))
+        elif is_whole is None:
+            # Another program's has no checksum, so the commits themselves are preferred where none was cut.
+            is_whole = not self._folder.exists(entry_path(0)) and self._folder.exists(entry_path(version))
+        if not is_whole:
+            raise ValueError("it is not the one that was written")
+
+    def _identity(self, version: int) -> bytes:
+        return f"{self._owner}/{version}".encode()
+
+    def _warn(self, error: Exception) -> None:
+        _log.warning("%s: a checkpoint is torn and is not used: %s", self._folder.title, error)
+
+
+class Pointer(NamedTuple):
+    """The content of the file that names a checkpoint.
+
+    Attributes:
+        version: the last commit that the checkpoint sums up.
+        crc32: its checksum; None if another program wrote it.
+    """
+
+    version: int
+    crc32: int | None
+
+
+_NO_POINTER = Pointer(-1, None)
+_SEAL = b"dstream.crc32:"
+_SEAL_SIZE = len(_SEAL) + 8
+
+
+def _sealed(data: bytes, identity: bytes) -> bytes:
+    """Return a Parquet file with a checksum before its footer, where no offset of the footer leads."""
+    at = _footer_start(data)
+    return data[:at] + _SEAL + b"%08x" % crc32(data, crc32(identity)) + data[at:]
+
+
+def _is_sealed(data: bytes, identity: bytes) -> bool | None:
+    """Return whether a Parquet file has its checksum and is as it was written; None if it has none."""
+    end = _footer_start(data)
+    start = end - _SEAL_SIZE
+    if start < 0 or not data.startswith(_SEAL, start):
+        return None
+    return data[start + len(_SEAL) : end] == b"%08x" % crc32(data[end:], crc32(data[:start], crc32(identity)))
+
+
+def _footer_start(data: bytes) -> int:
+    """Return where the footer begins: a Parquet file ends with its length in four bytes and with `PAR1`."""
+    return len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+
+
+def _checkpoints(folder: StorageFolder) -> Checkpoints:
+    """Return the checkpoints of a collection."""
+    return Checkpoints(folder, lambda after: (file.path for file in folder.found(LOG, after)), owner_of(folder))
+
+
+def read_checkpoint(folder: StorageFolder, behind: int = -1) -> Checkpoint | None:
     """Return the newest checkpoint of a collection, None if there is none that can be read.
 
-    The log itself is whole, so it is read from the start then.
+    The log itself is whole then, so it is read from the start.
+
+    Args:
+        folder: that of the collection.
+        behind: as for `Checkpoints.newest`.
     """
-    try:
-        found = _newest(folder, _STATE)
-        return None if found is None else _summed_up(*found)
-    except NOT_UNDERSTOOD as error:
-        _warn(folder, error)
-        return None
+    return _checkpoints(folder).newest(lambda version, data: _summed_up(version, _rows(data, _STATE)), behind)
 
 
 def _summed_up(version: int, rows: pa.Table) -> Checkpoint:
@@ -188,37 +338,21 @@ def _summed_up(version: int, rows: pa.Table) -> Checkpoint:
     )
 
 
-def _newest(folder: StorageFolder, schema: pa.Schema) -> tuple[int, pa.Table] | None:
-    """Return the version of the newest checkpoint, and its actions of some kinds, each of which is alone in a row."""
-    try:
-        pointer = json.loads(folder.read(POINTER))
-        if pointer.get("parts") or pointer.get("v2Checkpoint"):
-            return None  # another program's
-        try:
-            data = folder.read(checkpoint_path(checked_number(pointer["version"])))
-        except FileNotFoundError:
-            if newest_checkpoint(folder) <= pointer["version"]:
-                raise
-            return _newest(folder, schema)  # A newer one has come, and the log was cut behind it.
-        if pointer.get("crc32") not in (None, crc32(data)):
-            raise ValueError("it is not the one that was written")
-        file = parquet.ParquetFile(pa.BufferReader(data))
-        fields = [f"{kind.name}.{field.name}" for kind in schema for field in kind.type]
-        rows = file.read(fields, use_threads=False)
-        return pointer["version"], pa.table([of_kind(rows, kind) for kind in schema], schema)
-    except FileNotFoundError:
-        return None
-    except (*NOT_UNDERSTOOD, OSError, pa.ArrowException) as error:
-        _warn(folder, error)
-        return None
-
-
-def _warn(folder: StorageFolder, error: Exception) -> None:
-    _log.warning("%s: a checkpoint is torn and is not used: %s", folder.title, error)
+def _rows(data: bytes, schema: pa.Schema) -> pa.Table:
+    """Return the actions of some kinds in a checkpoint, each of which is alone in a row."""
+    file = parquet.ParquetFile(pa.BufferReader(data))
+    fields = [f"{kind.name}.{field.name}" for kind in schema for field in kind.type]
+    rows = file.read(fields, use_threads=False)
+    return pa.table([of_kind(rows, kind) for kind in schema], schema)
 
 
 def newest_checkpoint(folder: StorageFolder) -> int:
-    """Return the commit up to which the newest checkpoint sums up a log, as its pointer says; -1 if there is none."""
+    """Return the commit up to which the newest checkpoint sums up a log; -1 if there is none. The log is listed."""
+    return max(_checkpoints(folder).versions(), default=-1)
+
+
+def pointed_checkpoint(folder: Folder) -> int:
+    """Return the commit of the checkpoint that the pointer names; -1 if there is none. There may be a newer one."""
     try:
         return checked_number(json.loads(folder.read(POINTER))["version"])
     except (FileNotFoundError, *NOT_UNDERSTOOD):
@@ -261,25 +395,22 @@ def write_checkpoint(folder: StorageFolder, all_sealed: bool = False, keep: floa
         all_sealed: as for `read_entry`.
         keep: for how many seconds it names files that were taken out; unset, as long as other readers want.
     """
-    before, rows = _newest(folder, CHECKPOINT) or (-1, CHECKPOINT.empty_table())
+    files = _checkpoints(folder)
+    before, rows = files.newest(_all_rows) or (-1, CHECKPOINT.empty_table())
+    if before >= 0 and not folder.exists(entry_path(before + 1)):
+        # The log was cut behind a newer checkpoint than the pointer's, or there is nothing to sum up.
+        before, rows = files.newest(_all_rows, behind=before) or (before, rows)
     state = TableState(before)
     for entry in entries_from(folder, before + 1, all_sealed):
         state.take(entry, state.version + 1)
     if state.version > before:
         older = _remaining(rows, state, REMOVED_FOR if keep is None else min(REMOVED_FOR, int(keep * 1000)))
         newer = pa.Table.from_pylist([{kind: action} for kind, action in state.actions()], CHECKPOINT)
-        put_checkpoint(folder, state.version, pa.concat_tables([older, newer]), "zstd", 1)
+        files.put(state.version, pa.concat_tables([older, newer]), "zstd", 1)
 
 
-def put_checkpoint(folder: Folder, version: int, rows: pa.Table, codec: str, level: int | None = None) -> None:
-    """Write the rows of a checkpoint. Readers follow the pointer, which is written last."""
-    sink = io.BytesIO()
-    parquet.write_table(rows, sink, compression=codec, compression_level=level, store_schema=False)
-    data = sink.getvalue()
-    # The checkpoint may be there from another process that summed up the same commits, so it is replaced.
-    folder.replace(checkpoint_path(version), data)
-    pointer = {"version": version, "size": rows.num_rows, "crc32": crc32(data)}
-    folder.replace(POINTER, json.dumps(pointer).encode())
+def _all_rows(version: int, data: bytes) -> tuple[int, pa.Table]:
+    return version, _rows(data, CHECKPOINT)
 
 
 def _remaining(rows: pa.Table, state: TableState, removed_for: int) -> pa.Table:

@@ -30,7 +30,7 @@ from dstream.delta.actions import (
     read_entry,
     version_in,
 )
-from dstream.delta.checkpoints import newest_checkpoint, read_checkpoint
+from dstream.delta.checkpoints import newest_checkpoint, pointed_checkpoint, read_checkpoint
 from dstream.errors import CollectionDestroyedError, DStreamError, IllegalStateError, UnsupportedError
 from dstream.filesystem.folders import StorageFolder
 from dstream.filesystem.local import turn
@@ -43,6 +43,8 @@ DESTROYED = "dstream.destroyed"
 """The transaction that ends a collection."""
 _LOOK_EVERY = 1.0
 """Seconds between looks for a gap by a handle that only reads. Who commits looks each time."""
+_LISTED_AFTER = 2.0
+"""Seconds after which a look that is due lists the log. Both together are less than the age of commits that are cut."""
 
 
 class CollectionLog:
@@ -121,15 +123,18 @@ class CollectionLog:
         """
         last = self._last_version()
         if last < 0:  # an object store does not say
-            # Only the handle that opens a log lists it. Later looks read one small file, and see whether it was cut.
-            last = newest_checkpoint(self.folder) if self._look_again else self._last_listed()
+            # A handle that opens a log lists it, and so does one that has not looked for long: the pointer may be an
+            # old one. Other looks read the pointer alone, since no commit is cut that is younger than that.
+            is_recent = time.monotonic() < self._look_again + _LISTED_AFTER
+            last = pointed_checkpoint(self.folder) if is_recent else self._last_listed()
         if last > self.version:
             self._read_on()
         if last > self.version and newest_checkpoint(self.folder) > self.version:
-            # The commits in between were cut, since this handle has not looked for long.
+            # The commits in between were cut, since this handle has not looked for long, or the pointer is an old one.
+            behind = self.version
             with self._whole_or_reset():
                 self._reset()
-                self._open()
+                self._open(behind)
             self._read_on()
         if last > self.version:
             raise self._gap(self.version + 1, last)
@@ -311,8 +316,8 @@ class CollectionLog:
             f"{type(error).__name__}: {error}; restore the file from a backup"
         )
 
-    def _open(self) -> None:
-        checkpoint = read_checkpoint(self.folder)
+    def _open(self, behind: int = -1) -> None:
+        checkpoint = read_checkpoint(self.folder, behind)
         if checkpoint is not None:
             check_protocol(checkpoint.protocol, self.folder.url)
             # A checkpoint does not say which commit changed a bucket last: `changed_at` names its version for all.

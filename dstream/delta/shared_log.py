@@ -15,7 +15,16 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote, unquote
 
-from dstream.delta.actions import LOG, POINTER, REMOVED_FOR, THINGS, TableState, checkpoint_path, entry_path, parsed
+from dstream.delta.actions import (
+    LOG,
+    POINTER,
+    REMOVED_FOR,
+    THINGS,
+    TableState,
+    entry_path,
+    entry_version,
+    parsed,
+)
 from dstream.errors import SinkError, UnsupportedError
 from dstream.filesystem.folders import OutputFolder
 from dstream.filesystem.outputs import NULL_PARTITION
@@ -81,27 +90,44 @@ class SharedLog(TableState):
 
     def _begin(self) -> None:
         """Read the newest checkpoint; without one the log begins with its first commit."""
+        from dstream.delta.checkpoints import Checkpoints
+
+        self._check_pointer()
+        checkpoints = Checkpoints(self.place, self._names)
+        found = checkpoints.newest(_rows)
+        if found is not None and not self.place.exists(entry_path(found[0] + 1)):
+            # The pointer may be an old one, and the commits behind it removed since.
+            found = checkpoints.newest(_rows, behind=found[0]) or found
+            self._check_gap(found[0])
+        if found is not None:
+            version, rows = found
+            self.take(rows, version)
+        elif self._entry(0) is None and any(True for _ in self._names()):
+            # A log without its beginning would pass for a table that is yet to be made, and be begun once more.
+            raise self._damaged("its first commit is gone, and there is no checkpoint that can be read")
+
+    def _check_pointer(self) -> None:
         try:
             pointer = json.loads(self.place.read(POINTER))
-            # The commits before such a checkpoint may be gone, so to begin with the first entry would miss files.
-            if "parts" in pointer or "v2Checkpoint" in pointer:
-                raise UnsupportedError(
-                    f"{self.place.title}: its log has checkpoints in parts, which to_files() cannot read"
-                )
-            version = int(pointer["version"])
-            rows = _rows(self.place.read(checkpoint_path(version)))
-        except FileNotFoundError:
-            if self._entry(0) is None and self._is_begun():
-                # A log without its beginning would pass for a table that is yet to be made, and be begun once more.
-                raise self._damaged("its first commit is gone, and there is no checkpoint") from None
+        except (FileNotFoundError, ValueError, RecursionError):
             return
-        except (ValueError, KeyError, TypeError) as error:
-            raise self._damaged(f"its checkpoint cannot be read: {error}") from error
-        self.take(rows, version)
+        # The commits before such a checkpoint may be gone, so to begin with the first entry would miss files.
+        if isinstance(pointer, dict) and ("parts" in pointer or "v2Checkpoint" in pointer):
+            raise UnsupportedError(
+                f"{self.place.title}: its log has checkpoints in parts, which to_files() cannot read"
+            )
 
-    def _is_begun(self) -> bool:
-        """Say whether there is anything in the folder of the log."""
-        return LOG in dict(self.place.entries("")) and any(True for _ in self.place.entries(LOG))
+    def _check_gap(self, version: int) -> None:
+        """Refuse a log whose commits behind a checkpoint were removed: the next one would be put before the others."""
+        found = {number for name in self._names() if (number := entry_version(name)) is not None}
+        if version + 1 not in found and max(found, default=-1) > version:
+            raise self._damaged(f"{entry_path(version + 1)} is gone, and there is no checkpoint behind it to be read")
+
+    def _names(self, after: str = "") -> list[str]:
+        """Return the paths of all files of the log; there may be none yet."""
+        if LOG not in dict(self.place.entries("")):
+            return []
+        return [f"{LOG}/{name}" for name, _ in self.place.entries(LOG)]
 
     def _entry(self, version: int) -> list[dict[str, Any]] | None:
         try:
@@ -156,7 +182,7 @@ class SharedLog(TableState):
         """Write a checkpoint."""
         import pyarrow as pa
 
-        from dstream.delta.checkpoints import CHECKPOINT, CHECKPOINT_WITH_FEATURES, put_checkpoint
+        from dstream.delta.checkpoints import CHECKPOINT, CHECKPOINT_WITH_FEATURES, Checkpoints
 
         now = int(time.time() * 1000)
         # A table with a duration of its own keeps all names: the text of an interval is not parsed.
@@ -173,7 +199,7 @@ class SharedLog(TableState):
         rows = [{kind: {**action, **anew.get(kind, {})}} for kind, action in self.actions()]
         has_features = bool((self.protocol or {}).get("writerFeatures"))
         table = pa.Table.from_pylist(rows, CHECKPOINT_WITH_FEATURES if has_features else CHECKPOINT)
-        put_checkpoint(self.place, self.version, table, "snappy")
+        Checkpoints(self.place, self._names).put(self.version, table, "snappy")
 
     def names(self) -> list[str]:
         """Return the files of the table."""
@@ -190,17 +216,14 @@ def _check_action(kind: str, action: Any) -> None:
         raise TypeError("its path is no text")
 
 
-def _rows(data: bytes) -> list[dict[str, Any]]:
-    """Return the actions of a checkpoint."""
+def _rows(version: int, data: bytes) -> tuple[int, list[dict[str, Any]]]:
+    """Return the version and the actions of a checkpoint."""
     import pyarrow as pa
     import pyarrow.parquet as parquet
 
     from dstream.delta.checkpoints import CHECKPOINT_WITH_FEATURES, metadata_of, of_kind
 
-    try:
-        table = parquet.read_table(pa.BufferReader(data))
-    except pa.ArrowException as error:
-        raise ValueError(str(error)) from error
+    table = parquet.read_table(pa.BufferReader(data))
     strange = set(table.column_names) - {*THINGS, *_IGNORED}
     if strange := {name for name in strange if table.column(name).null_count < table.num_rows}:
         raise UnsupportedError(f"a checkpoint of a Delta table has {min(strange)!r}, which to_files() does not know")
@@ -212,7 +235,7 @@ def _rows(data: bytes) -> list[dict[str, Any]]:
                     if name in row:
                         row[name] = dict(row[name] or ())
                 actions.append({kind.name: metadata_of(row) if kind.name == "metaData" else row})
-    return actions
+    return version, actions
 
 
 _KINDS_OF_FOLDERS = ("string", "long", "boolean", "date", "timestamp", "timestamp_ntz")

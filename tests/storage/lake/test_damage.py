@@ -52,6 +52,7 @@ def test_damage_that_leaves_no_start_is_not_an_empty_collection(lake):
     checkpoints.write_checkpoint(store.log.folder)
     log = _folder(store) / "_delta_log"
     (log / "_last_checkpoint").write_bytes(b"{")
+    (log / f"{0:020d}.checkpoint.parquet").unlink()
     (log / f"{0:020d}.json").unlink()
 
     with pytest.raises(IllegalStateError, match="map 'm' is damaged"):
