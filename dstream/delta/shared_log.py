@@ -8,6 +8,7 @@ without a zone.
 from __future__ import annotations
 
 import json
+import logging
 import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
@@ -38,6 +39,8 @@ CHECKPOINT_EVERY = 100
 """Commits between checkpoints: who opens the table reads fewer entries than that."""
 
 _IGNORED = ("commitInfo", "cdc")
+
+_log = logging.getLogger(__name__)
 
 
 def path_in_log(name: str) -> str:
@@ -175,7 +178,10 @@ class SharedLog(TableState):
         self.take(actions, self.version + 1)
         # Only who has committed this version gets here, so no two processes write the same checkpoint.
         if self.version and self.version % CHECKPOINT_EVERY == 0:
-            self._sum_up()
+            try:
+                self._sum_up()
+            except Exception as error:  # The commit is made, whatever becomes of its checkpoint.
+                _log.warning("%s could not be summed up after a commit: %s", self.place.title, error)
         return True
 
     def _sum_up(self) -> None:

@@ -10,6 +10,7 @@ import pyarrow.parquet as parquet
 import pytest
 
 from dstream.errors import SinkError
+from dstream.filesystem.outputs import LocalOutput
 from reducers import to_files
 
 
@@ -140,3 +141,24 @@ def test_copy_of_a_table_is_read(local_context, table, tmp_path):
 
     assert json.loads(_pointer(copy).read_text())["version"] == 6
     assert len(deltalake.DeltaTable(str(copy)).file_uris()) == 9
+
+
+@pytest.mark.parametrize("failing", ["checkpoint.parquet", "_last_checkpoint"])
+def test_failing_checkpoint_does_not_fail_the_commit(local_context, tmp_path, monkeypatch, caplog, failing):
+    """It is logged, the paths are returned, and the next checkpoint is made of the commits."""
+    real = LocalOutput.replace
+
+    def replace(place, path, data):
+        if path.endswith(failing):
+            raise SinkError("the disk is full")
+        real(place, path, data)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalOutput, "replace", replace)
+        paths = [_add(local_context, tmp_path, n) for n in range(4)]
+    assert "could not be summed up after a commit: the disk is full" in caplog.text
+    assert sorted(deltalake.DeltaTable(str(tmp_path)).file_uris()) == sorted(path for each in paths for path in each)
+    for n in range(4, 7):
+        _add(local_context, tmp_path, n)
+
+    assert (json.loads(_pointer(tmp_path).read_text())["version"], _numbers(tmp_path)) == (6, list(range(7)))
