@@ -22,6 +22,7 @@ from dstream.delta.actions import (
     DataFile,
     check_protocol,
     checked_path,
+    checkpoint_path,
     condemned_in,
     data_file,
     entry_path,
@@ -122,11 +123,14 @@ class CollectionLog:
         A commit that is known from elsewhere was made before that was known. So its entry is there, and those before.
         """
         last = self._last_version()
-        if last < 0:  # an object store does not say
-            # A handle that opens a log lists it, and so does one that has not looked for long: the pointer may be an
-            # old one. Other looks read the pointer alone, since no commit is cut that is younger than that.
-            is_recent = time.monotonic() < self._look_again + _LISTED_AFTER
-            last = pointed_checkpoint(self.folder) if is_recent else self._last_listed()
+        if last < 0 and time.monotonic() >= self._look_again + _LISTED_AFTER:
+            # An object store does not record it. A handle that opens a log lists it, and so does one that has not
+            # looked for long: the pointer may be an old one. Other looks read the pointer alone, since no commit is cut
+            # that is younger than that.
+            last = self._last_listed()
+        else:
+            # What was created last may be recorded late as well, and is an old commit then.
+            last = max(last, self._last_summed_up())
         if last > self.version:
             self._read_on()
         if last > self.version and newest_checkpoint(self.folder) > self.version:
@@ -139,6 +143,11 @@ class CollectionLog:
         if last > self.version:
             raise self._gap(self.version + 1, last)
         self._look_again = time.monotonic() + _LOOK_EVERY
+
+    def _last_summed_up(self) -> int:
+        """Return the commit of the checkpoint that the pointer names, if it is newer and there; otherwise -1."""
+        pointed = pointed_checkpoint(self.folder)
+        return pointed if pointed > self.version and self.folder.exists(checkpoint_path(pointed)) else -1
 
     def _last_listed(self) -> int:
         """Return the last commit behind the newest one that was read, -1 if there is none."""

@@ -197,3 +197,28 @@ def test_late_pointer_does_not_let_an_idle_handle_fill_a_gap(lake, monkeypatch):
     lake.put(idle, last=1)
 
     assert lake.content(lake.map()) == CONTENT | {"last": 1}
+
+
+def test_late_name_of_the_last_commit_does_not_let_an_idle_handle_fill_a_gap(lake):
+    """A writer was delayed between its commit and `_last_created`, while others cut the log."""
+    idle = lake.map(buckets=1)
+    lake.put(idle, old=0)
+    lake.put(idle, old=None)
+    seen = (_log(idle) / "_last_created").read_bytes()
+    store = _cut_behind_two(lake, late=())
+    (_log(store) / "_last_created").unlink()
+    (_log(store) / "_last_created").write_bytes(seen)
+    lake.put(idle, last=1)
+
+    assert lake.content(lake.map()) == CONTENT | {"last": 1}
+
+
+def test_wrong_pointer_is_no_gap(lake, monkeypatch):
+    """It names a checkpoint that never was, and no commit is missing."""
+    monkeypatch.setattr(LocalFolder, "last_created", lambda *_: None)
+    monkeypatch.setattr(log, "_LISTED_AFTER", 1e9)
+    store = lake.map()
+    lake.put(store, a=1)
+    (_log(store) / "_last_checkpoint").write_text('{"version": 1000}')
+
+    assert lake.content(store) == lake.content(lake.map()) == {"a": 1}
