@@ -287,6 +287,7 @@ class _Walk:
     def __init__(self, seen: dict[int, Any], large: int) -> None:
         self.found: list[Obstacle | Large] = []
         self._seen = seen
+        self._searched: dict[int, Any] = {}
         self._large = large
 
     def enter(self, value: Any, holder: str, path: tuple[str, ...]) -> int:
@@ -395,11 +396,15 @@ class _Walk:
 
     def _functions_in(self, values: Iterable[Any]) -> None:
         """Look at functions in an object of ours first, each as the holder of its own captured values."""
-        for value in values:
+        pending = [*values][::-1]
+        while pending:
+            value = pending.pop()
             if callable(value):
                 self.enter(value, _place(value), ())
-            elif type(value) in CONTAINERS:
-                self._functions_in(value.values() if isinstance(value, dict) else value)
+            elif type(value) in CONTAINERS and id(value) not in self._searched:
+                # Not `_seen`, since `enter` comes to the container later. One may contain itself, or a thousand others.
+                self._searched[id(value)] = value
+                pending += [*(value.values() if isinstance(value, dict) else value)][::-1]
 
     def _pickled(self, value: Any, holder: str, path: tuple[str, ...]) -> int:
         problem, size = pickled(value)

@@ -229,3 +229,14 @@ def test_a_function_that_refers_to_itself_is_no_problem():
     knot = []
     knot.append(knot)
     check_captures(rewrite(Stream.of(1).map(down).filter(lambda n: knot)._node))
+
+
+def test_a_list_that_contains_itself_is_searched_once():
+    """It is an argument of a collector of ours, whose functions are looked for first; those in it are found."""
+    knot = [object()]
+    knot.append(knot)
+    check_captures(rewrite(Collect(Stream.of(1)._node, reducing(knot, max))))
+
+    knot.append(lambda n: LOCK)
+    with pytest.raises(SerializationError, match="the variable 'LOCK', a lock"):
+        check_captures(rewrite(Collect(Stream.of(1)._node, reducing(knot, max))))
