@@ -341,7 +341,7 @@ class holding:
 
     _is_allowed = False
     _holders = 0
-    _usual = (0, 0, 0)
+    _usual: tuple[int, int, int] | None = None
 
     @staticmethod
     def allow() -> None:
@@ -357,8 +357,9 @@ class holding:
 
     def __exit__(self, *failure: object) -> None:
         holding._holders -= 1
-        if holding._holders == 0 and holding._is_allowed:
+        if holding._holders == 0 and holding._usual is not None:
             gc.set_threshold(*holding._usual)
+            holding._usual = None
 
 
 _NEVER = 2**30

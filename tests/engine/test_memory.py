@@ -111,6 +111,22 @@ def test_large_blocks_are_given_back_when_they_are_free():
     assert int(program.stdout) < 10 * MB
 
 
+def test_thresholds_stay_if_collections_are_allowed_to_wait_in_between(monkeypatch):
+    """Who entered before that has changed nothing, and restores nothing."""
+    gc.collect()
+    monkeypatch.setattr(holding, "_holders", 0)
+    usual = gc.get_threshold()
+    try:
+        with holding():
+            monkeypatch.setattr(holding, "_is_allowed", True)
+        assert gc.get_threshold() == usual
+        with holding():
+            monkeypatch.setattr(holding, "_is_allowed", False)
+        assert gc.get_threshold() == usual
+    finally:
+        gc.set_threshold(*usual)
+
+
 def test_full_collections_wait_while_groups_are_held(monkeypatch):
     """In workers, until all that hold something have ended, in whatever order; elsewhere nothing changes."""
     gc.collect()  # A test that failed on purpose may have left one that still holds, in a cycle with its traceback.
