@@ -64,8 +64,9 @@ def _name(value: Any) -> str:
 
 
 def _is_elsewhere(module: str) -> bool:
-    """Say whether other processes import a module, too."""
-    return module != "__main__" and module not in cloudpickle.list_registry_pickle_by_value()
+    """Say whether other processes import a module, too: neither it nor a package around it is registered."""
+    registered = cloudpickle.list_registry_pickle_by_value()
+    return module != "__main__" and not any(f"{module}.".startswith(f"{each}.") for each in registered)
 
 
 class ValuePickler(cloudpickle.Pickler):  # type: ignore[misc]

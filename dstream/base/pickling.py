@@ -7,6 +7,8 @@ import functools
 import gc
 import io
 import pickle
+import sys
+from collections.abc import Iterable
 from types import MappingProxyType
 from typing import Any
 
@@ -45,12 +47,23 @@ def dumps(value: Any) -> bytes:
     # A local class is an AttributeError, an object of C without a form a TypeError (Python 3.11).
     except (pickle.PicklingError, AttributeError, TypeError):
         data = None
-    # A string of the data may contain the word by chance, which costs a slower pickle and no more.
-    if data is not None and b"__main__" not in data:
+    if data is not None and not _has_own_names(data):
         return data
     from dstream.base.by_value import dumps_by_value  # here: most of what is pickled is data, which every process knows
 
     return dumps_by_value(value)
+
+
+def _has_own_names(data: bytes) -> bool:
+    """Say whether a pickle may contain names of modules that other processes do not import.
+
+    A string of the data may contain one by chance, which costs a slower pickle and no more.
+    """
+    if b"__main__" in data:
+        return True
+    # Modules are registered there by `register_pickle_by_value`; without the import there are none.
+    registered: Iterable[str] = getattr(sys.modules.get("cloudpickle"), "list_registry_pickle_by_value", tuple)()
+    return any(module.encode() in data for module in registered)
 
 
 def dumps_named(value: Any) -> bytes:
@@ -59,7 +72,7 @@ def dumps_named(value: Any) -> bytes:
         data = dumps_named_by_reference(value)
     except (pickle.PicklingError, AttributeError, TypeError):
         data = None
-    if data is not None and b"__main__" not in data:
+    if data is not None and not _has_own_names(data):
         return data
     from dstream.base.by_value import dumps_by_value
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import importlib
 import pickle
 import subprocess
 import sys
 import threading
 import types
 
+import cloudpickle
 import pytest
 
 from dstream import Stream
 from dstream.base import by_value
 from dstream.base.by_value import dumps_by_value
-from dstream.base.pickling import dumps
+from dstream.base.pickling import dumps, dumps_named
 from dstream.errors import SerializationError
 from dstream.plan import rewrite
 from dstream.plan.capture_checks import check_captures
@@ -263,3 +265,30 @@ def test_what_a_wrapped_function_captures_is_checked(way, script):
     exec(WRAPPED[way], script)
     with pytest.raises(SerializationError, match="captures the variable 'LOCK', a lock"):
         check_captures(rewrite(Stream.of(1).map(script["used"])._node))
+
+
+@pytest.mark.parametrize("registered", ["rates", "rates.usual"])
+@pytest.mark.parametrize("dump", [dumps, dumps_named])
+def test_modules_that_cloudpickle_pickles_by_value_are_not_imported_elsewhere(tmp_path, monkeypatch, registered, dump):
+    """`register_pickle_by_value` of a module, or of a package around it, is honored for its functions and items."""
+    (tmp_path / "rates").mkdir()
+    (tmp_path / "rates" / "__init__.py").write_text("")
+    (tmp_path / "rates" / "usual.py").write_text(
+        "class Rate:\n    def __init__(self, n):\n        self.n = n\ndef twice(n):\n    return 2 * n\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    usual = importlib.import_module("rates.usual")
+    module = sys.modules[registered]
+    cloudpickle.register_pickle_by_value(module)
+    try:
+        data = dump([usual.Rate(7), usual.twice])
+        assert not by_value.is_importable(usual.twice)
+    finally:
+        cloudpickle.unregister_pickle_by_value(module)
+    for name in ("rates.usual", "rates"):
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(sys, "path", [path for path in sys.path if path != str(tmp_path)])
+
+    rate, twice = pickle.loads(data)
+
+    assert (rate.n, twice(3)) == (7, 6)
