@@ -80,8 +80,7 @@ class JobConfig:
         ValueError: a value is none of its choices.
 
     Example:
-        >>> config = JobConfig(name="sales", auto_restart=(5, 0.5))
-        >>> [config.pause_before(restart) for restart in range(config.restarts)]
+        >>> JobConfig(name="sales", auto_restart=(5, 0.5)).pauses()
         [0.5, 1.0, 2.0, 4.0, 8.0]
     """
 
@@ -198,6 +197,10 @@ class JobConfig:
     def restarts(self) -> int:
         """The number of restarts that are allowed."""
         return _times_and_pause(self.auto_restart)[0]
+
+    def pauses(self) -> list[float]:
+        """Return the seconds before each of the restarts that are allowed."""
+        return [self.pause_before(number) for number in range(self.restarts)]
 
     def pause_before(self, restart: int) -> float:
         """Return the seconds before a restart; the first one is number 0."""

@@ -129,11 +129,10 @@ class ProducerClient:
 
     def give_up(self) -> None:
         """Drop the messages that were not delivered, so that the producer ends with this client; raise nothing."""
-        with suppress(Exception):
-            self.producer.purge()
         # librdkafka refers to the listener of each message, and so to the producer, until the loss is reported (2.16).
-        with suppress(Exception):
-            self.producer.poll(0)
+        for drop in (self.producer.purge, lambda: self.producer.poll(0)):
+            with suppress(Exception):
+                drop()
 
 
 class _Reports:
