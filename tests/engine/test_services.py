@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import signal
 import subprocess
@@ -11,12 +12,14 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import dstream as ds
 from dstream.engine.spark.run.driver import ServiceListener
+from dstream.engine.spark.run.execution import SparkRun
 from dstream.errors import CancelledError, EngineError
 from dstream.failures import failure
 from dstream.plan import Step, ToList, Write, called, rewrite
@@ -152,6 +155,22 @@ def test_a_service_that_cannot_be_destroyed_fails_the_run(engine, noted, shared)
     assert failure(raised.value).step.label.startswith(".map_using(")
     with pytest.raises(ZeroDivisionError):
         using(engine.stream([1, 2]), service, lambda s, n: n // 0).to_list()
+
+
+def test_partitions_that_are_read_in_an_except_block_tell_that_services_failed():
+    """The exception that the caller handles is none of the run, but one of a partition comes first."""
+    services = SimpleNamespace(end=lambda: ConnectionRefusedError("nobody there"))
+    runner: Any = SimpleNamespace(options=SimpleNamespace(services=services))
+    end: Any = None
+    [good] = SparkRun(end, runner).together([iter([1, 2])])
+    [bad] = SparkRun(end, runner).together([map(operator.floordiv, [1], [0])])
+    try:
+        raise KeyError
+    except KeyError:
+        with pytest.raises(ConnectionRefusedError):
+            list(good)
+        with pytest.raises(ZeroDivisionError):
+            list(bad)
 
 
 @pytest.mark.parametrize("shared", [True, False])

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import re
-import sys
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -127,15 +126,15 @@ class SparkRun:
         if self.files is not None:
             self.files.remove()
         # Before the letters: a service that fails at its end fails the run, whose letters are not delivered then.
-        self._end_services(*exc_info)
+        self._end_services(exc_info[1])
         if self.recovered is not None:
             self.recovered.__exit__(*exc_info)
 
-    def _end_services(self, kind: type[BaseException] | None, *exc_info: Any) -> None:
+    def _end_services(self, before: BaseException | None) -> None:
         """Let workers destroy shared services; a failure there does not hide one that came before."""
         services = self.runner.options.services
         failed = None if services is None else services.end()
-        if failed is not None and (kind is None or issubclass(kind, GeneratorExit)):
+        if failed is not None and (before is None or isinstance(before, GeneratorExit)):
             raise failed
 
     @contextmanager
@@ -156,14 +155,20 @@ class SparkRun:
             return list(iterators)
         running = len(iterators)
 
-        def one_of(items: Iterator[Any]) -> Iterator[Any]:
+        def ended(error: BaseException | None) -> None:
             nonlocal running
+            running -= 1
+            if running == 0 and not is_forked():
+                self._end_services(error)
+
+        def one_of(items: Iterator[Any]) -> Iterator[Any]:
+            # Not `sys.exc_info()` in a `finally`: inside of a caller's `except` block that has the caller's exception.
             try:
                 yield from items
-            finally:
-                running -= 1
-                if running == 0 and not is_forked():
-                    self._end_services(*sys.exc_info())
+            except BaseException as error:
+                ended(error)
+                raise
+            ended(None)
 
         return [one_of(each) for each in iterators]
 
