@@ -2,13 +2,18 @@
 
 Spark carries the text of an exception only. So the worker raises one whose text holds the pickled
 original, what it was raised from, and what is known about the failure; the driver finds it there.
+
+Such a text may quote data as well, and unpickling runs code. So a worker signs what it sends with a secret that its
+task has from the driver, and the driver unpickles nothing else.
 """
 
 from __future__ import annotations
 
 import base64
+import hmac
 import pickle
 import re
+import secrets
 import traceback
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn, cast
@@ -18,11 +23,14 @@ from dstream.errors import EngineError
 from dstream.failures import MISSING, Failure, attach, forget, known_of, origin_of, shown
 from dstream.failures.account import arguments_of, rebuilt, state_of
 
-__all__ = ["WorkerFailure", "as_text", "from_worker", "raise_to_driver"]
+__all__ = ["SECRET", "WorkerFailure", "as_text", "from_worker", "raise_to_driver"]
 
+
+SECRET = secrets.token_bytes(32)
+"""The secret of this process as a driver, which it gives to its tasks; that of a worker is of no use."""
 
 _MARK = "dstream-failure:"
-_PATTERN = re.compile(_MARK + r"([A-Za-z0-9+/=]+)")
+_PATTERN = re.compile(_MARK + r"([0-9a-f]{64}):([A-Za-z0-9+/=]+)")
 _LONGEST_TRACEBACK = 20_000
 _LARGEST_ITEM = 100_000
 _MOST_CAUSES = 5
@@ -49,12 +57,12 @@ class _Packed:
     cause: _Packed | None = None
 
 
-def raise_to_driver(error: Exception) -> NoReturn:
-    """Raise, on a worker, an exception that the driver turns into `error` again."""
-    raise WorkerFailure(as_text(error)) from None
+def raise_to_driver(error: Exception, secret: bytes) -> NoReturn:
+    """Raise, on a worker, an exception that the driver with the same secret turns into `error` again."""
+    raise WorkerFailure(as_text(error, secret)) from None
 
 
-def as_text(error: Exception) -> str:
+def as_text(error: Exception, secret: bytes) -> str:
     """Return a text that `from_worker` turns into `error` again, and forget its facts here."""
     if isinstance(error, WorkerFailure):  # It is on its way from an earlier task.
         return str(error)
@@ -64,13 +72,20 @@ def as_text(error: Exception) -> str:
     packed = replace(_packed(error, _MOST_CAUSES), known=_light(known))
     forget(error)  # A worker lives on, and what it raised may be an object of a module, raised again.
     data = base64.b64encode(dumps_by_value(packed)).decode("ascii")
-    return f"{_MARK}{data}"
+    return f"{_MARK}{_signature(data, secret)}:{data}"
 
 
-def from_worker(text: str) -> BaseException | None:
-    """Return the exception that a worker raised, found in the text of Spark's, or None."""
-    found = _PATTERN.search(text)
-    return None if found is None else _unpacked(pickle.loads(base64.b64decode(found.group(1))))
+def from_worker(text: str, secret: bytes) -> BaseException | None:
+    """Return the exception that a worker raised and signed with the secret, found in the text of Spark's, or None."""
+    for signature, data in _PATTERN.findall(text):
+        # A text of Spark's may quote an item that looks like a failure: its pickle is never loaded.
+        if hmac.compare_digest(signature, _signature(data, secret)):
+            return _unpacked(pickle.loads(base64.b64decode(data)))
+    return None
+
+
+def _signature(data: str, secret: bytes) -> str:
+    return hmac.digest(secret, data.encode("ascii"), "sha256").hex()
 
 
 def _packed(error: BaseException, causes: int) -> _Packed:

@@ -95,7 +95,7 @@ def test_a_loss_that_nobody_reads_up_to_is_noticed(rows: list[Row]) -> None:
         with pytest.raises(WorkerFailure) as failed:
             task.read_rest()
 
-    assert "2 of 3 tasks were heard of" in str(from_worker(str(failed.value)))
+    assert "2 of 3 tasks were heard of" in str(from_worker(str(failed.value), task.secret))
 
 
 def test_what_is_left_out_before_it_moves_is_not_lost() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dstream.failures.account import copied
-from dstream.failures.transport import as_text, from_worker
+from dstream.failures.transport import SECRET, as_text, from_worker
 
 pydantic = pytest.importorskip("pydantic")
 
@@ -28,7 +28,7 @@ def failed():
 def test_an_error_of_pydantic_arrives_as_it_was(failed):
     """With its words, its details and its notes."""
     words, details = str(failed), failed.errors()
-    found = from_worker(as_text(failed))
+    found = from_worker(as_text(failed, SECRET), SECRET)
 
     assert type(found) is pydantic.ValidationError
     assert (str(found), found.errors()) == (words, details)
@@ -43,7 +43,7 @@ def test_an_error_of_pydantic_that_cannot_be_made_again_stays_itself(failed):
 def test_groups_of_errors_arrive_with_their_members(failed):
     """Also within each other."""
     group = ExceptionGroup("several", [failed, ExceptionGroup("inner", [ValueError(1)])])
-    found = from_worker(as_text(group))
+    found = from_worker(as_text(group, SECRET), SECRET)
 
     assert [type(each) for each in found.exceptions] == [pydantic.ValidationError, ExceptionGroup]
     assert found.exceptions[1].exceptions[0].args == (1,)

@@ -21,7 +21,7 @@ from dstream.engine.tasks.rows import (
 from dstream.engine.tasks.runtime import StageTask
 from dstream.engine.tasks.sinks import RouteByPlace, WriteItems
 from dstream.engine.tasks.stage import Piece, SplitInput, Stage, run
-from dstream.failures.transport import WorkerFailure, from_worker
+from dstream.failures.transport import SECRET, WorkerFailure, from_worker
 from dstream.operators.rows.batches import dumps_items, loads
 from dstream.operators.rows.operations import Watermarks
 
@@ -51,7 +51,7 @@ def rows(operation: Any, sink: Any, hands_failures_on: bool = True) -> list[Row]
     """Return the rows of a stage over one partition."""
     piece = Piece(dumps_items(Split(["a", "b"])), (), (operation,), None)
     stage = Stage(SplitInput((piece,), 0), sink, 2**60, hands_failures_on=hands_failures_on)
-    return list(from_record_batches(run(dumps(stage), (), iter([pa.RecordBatch.from_pydict({"id": [0]})]))))
+    return list(from_record_batches(run(dumps(stage), (), iter([pa.RecordBatch.from_pydict({"id": [0]})]), SECRET)))
 
 
 def test_watermarks_stand_behind_the_items() -> None:
@@ -84,7 +84,7 @@ def test_a_partition_in_parts_is_where_the_last_part_is() -> None:
 def test_an_exception_is_a_row() -> None:
     """Spark sees a task that has ended well, and runs it no second time."""
     *_, last = rows(failing, WriteItems())
-    raised = from_worker(bytes(last.payload).decode())
+    raised = from_worker(bytes(last.payload).decode(), SECRET)
 
     assert last.channel == FAILED
     assert isinstance(raised, ValueError)
@@ -99,7 +99,7 @@ def test_an_exception_fails_the_task_elsewhere() -> None:
 
 def read_by_a_task(count: int) -> StageTask:
     """Return a task that has read some rows that a failed task wrote, and wants no more."""
-    failed = rows_of_failure(ValueError("gone"), WriteItems())
+    failed = rows_of_failure(ValueError("gone"), WriteItems(), SECRET)
     task = StageTask(0, 2**60)
     reading = task.reading(iter([Row(0, 0, 0, ITEMS, 1, dumps_items(["a"])), *failed]))
     for _ in range(count):

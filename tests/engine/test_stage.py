@@ -11,7 +11,7 @@ import pytest
 from dstream.base.pickling import dumps
 from dstream.engine.tasks.sinks import WriteItems
 from dstream.engine.tasks.stage import Piece, SplitInput, Stage, run
-from dstream.failures.transport import WorkerFailure
+from dstream.failures.transport import SECRET, WorkerFailure
 from dstream.operators.rows.batches import dumps_items
 
 
@@ -34,7 +34,7 @@ def rows(file, fails=False):
     """Run a stage over one partition of many batches."""
     piece = Piece(dumps_items(Items(range(1000))), (), (functools.partial(closing, str(file), fails),), None)
     stage = dumps(Stage(SplitInput((piece,), 0), WriteItems(), 2**60))
-    return run(stage, (), iter([pa.RecordBatch.from_pydict({"id": [0]})]))
+    return run(stage, (), iter([pa.RecordBatch.from_pydict({"id": [0]})]), SECRET)
 
 
 def test_a_task_that_ends_closes_what_it_opened(tmp_path):

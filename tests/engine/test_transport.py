@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import base64
+import hmac
+import pickle
 import threading
 from dataclasses import dataclass, replace
+from types import NoneType
 
 import pytest
+from py4j.protocol import Py4JError
 
 from dstream import Collector
+from dstream.engine.spark.port.errors import translated
 from dstream.errors import EngineError, SourceError
 from dstream.failures import FailureMessage, blame, failure, known_of, origin_of, shown, told
-from dstream.failures.transport import WorkerFailure, from_worker, raise_to_driver
+from dstream.failures.transport import SECRET, WorkerFailure, from_worker, raise_to_driver
+
+ANSI = "spark.sql.ansi.enabled"
 
 
 class Keyworded(Exception):
@@ -28,9 +36,9 @@ class Slotted(ValueError):
 def sent(error):
     """Return the exception as it arrives, and the text in which it travelled."""
     with pytest.raises(WorkerFailure) as caught:
-        raise_to_driver(error)
+        raise_to_driver(error, SECRET)
     text = f"org.apache.spark.SparkException: Job aborted\n  {caught.value}\n\tat java.lang.Thread.run"
-    return from_worker(text), text
+    return from_worker(text, SECRET), text
 
 
 @pytest.mark.parametrize(
@@ -162,7 +170,91 @@ def test_the_failure_of_an_inner_stream_arrives_without_its_functions(step):
 
 def test_another_text_holds_no_exception():
     """An error of Spark's own is not mistaken for one of the user's."""
-    assert from_worker("org.apache.spark.SparkException: out of memory") is None
+    assert from_worker("org.apache.spark.SparkException: out of memory", SECRET) is None
+
+
+@pytest.fixture
+def opened(tmp_path):
+    """A file that is there as soon as `forged` is unpickled."""
+    return tmp_path / "opened"
+
+
+@pytest.fixture
+def forged(opened):
+    """Marks whose pickle opens a file: without a signature, with a random one, and signed with another secret."""
+    data = base64.b64encode(pickle.dumps(Opening(str(opened)))).decode()
+    signature = hmac.digest(b"a guess", data.encode(), "sha256").hex()
+    return [f"dstream-failure:{head}{data}" for head in ("", f"{'0f' * 32}:", f"{signature}:")]
+
+
+@dataclass
+class Opening:
+    """A value whose unpickling has an effect."""
+
+    path: str
+
+    def __reduce__(self):
+        return open, (self.path, "x")
+
+
+def test_a_forged_failure_is_never_unpickled(forged, opened):
+    """A text of Spark's may quote any string of the data; only the workers know the secret."""
+    for mark in forged:
+        assert from_worker(f"[CAST_INVALID_INPUT] The value '{mark}' cannot be cast", SECRET) is None
+        with pytest.raises(EngineError) as caught, translated():
+            raise Py4JError(f"java.lang.Foo: the value '{mark}' is none")
+        assert mark in str(caught.value)
+    assert not opened.exists()
+
+
+def test_a_failure_that_was_cut_or_changed_holds_no_exception():
+    """Its signature is that of the whole."""
+    _, text = sent(ValueError("a", 2))
+    whole = next(word for word in text.split() if word.startswith("dstream-failure:"))
+    changed = f"{whole[:-9]}{'B' if whole[-9] == 'A' else 'A'}{whole[-8:]}"
+
+    assert [type(from_worker(each, SECRET)) for each in (whole, whole[:-8], changed)] == [
+        ValueError,
+        NoneType,
+        NoneType,
+    ]
+
+
+def test_a_failure_is_found_behind_a_forged_one(forged, opened):
+    """The item that failed may be the forged text itself."""
+    _, text = sent(ValueError("a", 2))
+
+    assert from_worker(f"{' '.join(forged)} {text}", SECRET).args == ("a", 2)
+    assert not opened.exists()
+
+
+@pytest.fixture
+def strict_casts(spark_context):
+    """A session in which a text that is no number cannot be cast to one, as by default since Spark 4."""
+    before = spark_context.spark.conf.get(ANSI)
+    spark_context.spark.conf.set(ANSI, "true")
+    yield spark_context
+    spark_context.spark.conf.set(ANSI, before)
+
+
+def test_a_data_frame_whose_error_quotes_a_forged_failure_runs_nothing(strict_casts, forged, opened):
+    """Its error is one of Spark's, with the text as it is."""
+    texts = strict_casts.spark.createDataFrame([(" ".join(forged),)], "text string")
+    with pytest.raises(EngineError, match="CAST_INVALID_INPUT") as caught:
+        strict_casts.from_df(texts.selectExpr("CAST(text AS INT) AS number")).to_list()
+
+    assert all(mark in failure(caught.value).remote_traceback for mark in forged)
+    assert not opened.exists()
+
+
+def test_a_failure_on_an_item_that_looks_like_one_arrives(spark_context, forged, opened):
+    """With its step, its line and its item."""
+    with pytest.raises(ValueError, match="invalid literal") as caught:
+        spark_context.stream(["1", forged[0]], 2).map(int).to_list()
+
+    found = failure(caught.value)
+    assert (found.step.label, found.item, found.step.where.file) == (".map(int)", forged[0], __file__)
+    assert not opened.exists()
 
 
 class Barred(Exception):

@@ -210,7 +210,7 @@ class DriverAddress:
     """The address on which the driver of a run listens.
 
     Attributes:
-        secret: who sends it first was sent by the driver.
+        secret: who sends it first was sent by the driver; signs the failures that workers answer with.
     """
 
     host: str
@@ -242,7 +242,7 @@ class SharedServices:
 
     def __init__(self, run: RunOfTask) -> None:
         assert run.home is not None, "what is shared has a driver that says when it ends"
-        self._name = run.name
+        self._name, self._secret = run.name, run.home.secret
         self._made = TaskServices()
         self._idle = threading.Condition()
         self._users = 0
@@ -289,7 +289,7 @@ class SharedServices:
             self._made.destroy()
         except Exception as error:
             try:
-                raise_to_driver(error)
+                raise_to_driver(error, self._secret)
             except WorkerFailure as failure:
                 return str(failure)
         return ""

@@ -80,6 +80,7 @@ class StageTask:
         partition: its number among all partitions of the stage's output, in encounter order.
         bound: how much memory its operations may hold.
         run: the run of a plan that it belongs to.
+        secret: that of the driver, which signs failures.
         watermarks: those that it knows.
         reads_all: also what a writer leaves is read.
         counts_rows: the rows that it reads are counted, so they have to be read to the end.
@@ -89,6 +90,7 @@ class StageTask:
         self.partition = partition
         self.bound = Bound(worker_memory)
         self.run = NO_RUN
+        self.secret = b""
         self.watermarks = Watermarks()
         self.reads_all = False
         self.counts_rows = False
@@ -182,7 +184,7 @@ class StageTask:
         try:
             yield from sent.arriving(rows)
         except EngineError as error:
-            self._failure = as_text(error)
+            self._failure = as_text(error, self.secret)
             raise WorkerFailure(self._failure) from None
 
     def _reading(self, rows: Iterator[Row]) -> Iterator[Row]:

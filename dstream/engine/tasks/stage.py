@@ -250,7 +250,11 @@ class Stage:
 
 
 def run(
-    pickled: bytes, path: tuple[str, ...], batches: Iterator[pa.RecordBatch], sent: SentFiles | None = None
+    pickled: bytes,
+    path: tuple[str, ...],
+    batches: Iterator[pa.RecordBatch],
+    secret: bytes,
+    sent: SentFiles | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Run a pickled stage over one Spark partition; the user's exceptions travel to the driver whole.
 
@@ -258,19 +262,20 @@ def run(
         pickled: the stage.
         path: where the driver finds modules.
         batches: the input.
+        secret: by which the driver knows the failures that its tasks report.
         sent: what travels with the job that the stage belongs to.
     """
     _extend_search_path(path)
     with using_files(None if sent is None else sent.arrived()):
-        yield from _run(pickled, batches)
+        yield from _run(pickled, batches, secret)
 
 
-def _run(pickled: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _run(pickled: bytes, batches: Iterator[pa.RecordBatch], secret: bytes) -> Iterator[pa.RecordBatch]:
     stage: Stage | None = None
     try:
         stage = _loaded(pickled)
         for task, items in stage.input.open(batches, stage.worker_memory):
-            task.run, task.reads_all = stage.run, stage.hands_failures_on
+            task.run, task.secret, task.reads_all = stage.run, secret, stage.hands_failures_on
             with task.ending():
                 rows = _rows(stage.sink, items, task)
                 # Counted first, since storing changes the channel; bounded last, since a stored payload skips Java.
@@ -280,11 +285,11 @@ def _run(pickled: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Recor
     except Exception as error:
         # A stage that cannot be loaded fails the task: nothing says to which targets a row would go.
         if stage is not None and stage.hands_failures_on:
-            yield from map(to_record_batch, rows_of_failure(error, stage.sink))
+            yield from map(to_record_batch, rows_of_failure(error, stage.sink, secret))
             deque(batches, maxlen=0)  # PySpark (4.3) ends a process that has not read all of its input.
             return
         leave_all()  # PySpark (4.3) ends a process whose task has failed.
-        raise_to_driver(error)
+        raise_to_driver(error, secret)
 
 
 def _loaded(pickled: bytes) -> Stage:

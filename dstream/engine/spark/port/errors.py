@@ -23,7 +23,7 @@ from dstream.base.threads import contextmanager
 from dstream.engine.versions import requirement
 from dstream.errors import EngineError, SetupError
 from dstream.failures import Failure, attach, is_full, is_of_spark, known_of
-from dstream.failures.transport import from_worker
+from dstream.failures.transport import SECRET, from_worker
 
 __all__ = [
     "NEEDED",
@@ -320,7 +320,7 @@ def translated(session: Any = None) -> Iterator[None]:
     if _was_interrupted(of_spark):
         raise KeyboardInterrupt from None
     text = str(of_spark)
-    arrived = from_worker(text) or lacking_on_workers(text, session) or ended(of_spark)
+    arrived = from_worker(text, SECRET) or lacking_on_workers(text, session) or ended(of_spark)
     if is_full():
         raise arrived from of_spark
     # Nothing of Spark's in the chain; what the user's function raised it from stays.

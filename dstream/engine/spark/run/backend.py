@@ -24,6 +24,7 @@ from dstream.engine.tasks.rows import (
 )
 from dstream.engine.tasks.stage import Piece, Stage, run
 from dstream.errors import SerializationError
+from dstream.failures.transport import SECRET
 from dstream.operators.rows.batches import dumps_items
 from dstream.operators.rows.caches import Caches
 from dstream.plan.captures import look
@@ -78,8 +79,10 @@ def _places(port: Port, targets: int) -> Column:
 
 
 def _carrying(port: Port, numbers: Callable[[int], DataFrame], tasks: int, path: tuple[str, ...]) -> DataFrame:
+    secret = SECRET
+
     def dstream_stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return run(carried_stage(), path, batches)
+        return run(carried_stage(), path, batches, secret)
 
     return port.mapped(numbers(tasks), dstream_stage, schema_of_rows())
 

@@ -84,7 +84,7 @@ class ServiceListener:
         for each in connections:
             with each:
                 answers.append(_answer(each, until))
-        return next((from_worker(answer) for answer in answers if answer), None)
+        return next((from_worker(answer, self._secret) for answer in answers if answer), None)
 
     def _waiting(self, listening: socket.socket) -> list[socket.socket]:
         """Return the connections of workers."""

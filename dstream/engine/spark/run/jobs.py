@@ -32,7 +32,7 @@ from dstream.engine.tasks.rows import (
 from dstream.engine.tasks.runtime import CountItems
 from dstream.engine.tasks.stage import FrameInput, Input, RowsInput, Sink, SplitInput, Stage, run, search_path
 from dstream.errors import EngineError
-from dstream.failures.transport import from_worker
+from dstream.failures.transport import SECRET, from_worker
 from dstream.operators.rows.operations import Operation
 from dstream.plan.steps import Step
 
@@ -253,11 +253,10 @@ class StageRunner:
 
     def _mapped(self, frame: DataFrame, pickled: bytes, names: Sequence[str] | None = None) -> DataFrame:
         # Names of this call: a function that captured `self` would take the session along, which cannot be pickled.
-        path = search_path()
-        files = self.options.files
+        path, secret, files = search_path(), SECRET, self.options.files
 
         def dstream_stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            return run(pickled, path, batches, files)
+            return run(pickled, path, batches, secret, files)
 
         return self.port.mapped(frame, dstream_stage, schema_of_rows(), names)
 
@@ -328,5 +327,7 @@ def _unfailed(rows: Iterator[Row]) -> Iterator[Row]:
     """Give the rows; raise the exception that ended a task."""
     for row in rows:
         if row.channel == FAILED:
-            raise from_worker(bytes(row.payload).decode()) or EngineError("a task failed, and could not say how")
+            raise from_worker(bytes(row.payload).decode(), SECRET) or EngineError(
+                "a task failed, and could not say how"
+            )
         yield row
