@@ -397,7 +397,7 @@ def _aggregated_as_one(made: Program, given: list[Any]) -> Any:
 
 def _aggregate(reduction: Collector[Any, Any, Any], downstream: Collector[Any, Any, Any]) -> Aggregate:
     source: Any = Limit(None, 0, step=STEP)  # type: ignore[arg-type]  # Nobody asks it.
-    return Aggregate((source,), downstream, (reduction,), None, step=STEP)
+    return Aggregate((source,), downstream, (reduction,), is_keyed=reduction is not downstream, step=STEP)
 
 
 @contextmanager

@@ -148,7 +148,10 @@ def test_from_df_refuses_two_columns_of_one_name(spark_context):
     ("make", "message"),
     [
         (lambda ctx: ctx.from_df([1]), r"df must be a DataFrame of Spark or pandas, .* not list: stream\(...\) takes"),
-        (lambda ctx: ctx.from_df(ctx.spark.range(1), int), "kind must be a dataclass, a named tuple, a TypedDict or"),
+        (
+            lambda ctx: ctx.from_df(ctx.spark.range(1), int),
+            "kind must be a dataclass, a named tuple, a TypedDict, an attrs",
+        ),
         (
             lambda ctx: ctx.from_df(ctx.spark.range(1), Person),
             r"from_df\(DataFrame, Person\): the table has no column for name, age of Person; there are id",

@@ -24,7 +24,7 @@ PLAIN = {
     "text": np.str_("a\0\ud800\0"),
     "bytes": np.bytes_(b"a\0"),
     "moment": np.datetime64("2026-01-02T03:04:05", "ns"),
-    "no moment": np.datetime64("NaT"),
+    "no moment": np.datetime64("NaT", "s"),
     "duration": np.timedelta64(3, "D"),
     "array": np.arange(3),
     "other byte order": np.arange(3, dtype=">i4"),

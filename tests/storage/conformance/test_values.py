@@ -234,5 +234,5 @@ def test_a_value_that_is_nested_too_deep_names_its_collection(storage, use):
     store = use.map(storage)
     for _ in range(2):
         with pytest.raises(TypeError, match="map 'm': a list cannot be stored: maximum recursion depth"):
-            use.put(store, {"k": nested(900)})
+            use.put(store, {"k": nested(50_000)})
         use.put(store, {"a": 1})

@@ -12,7 +12,7 @@ from dstream.spi.store import Options
 def test_a_collection_of_another_format_is_refused(storage, server, stored, has):
     """Whatever else its hash contains."""
     meta = storage.create("map", "m", Options())._collection.meta
-    assert server.hget(meta, "format") == b"1"
+    assert server.hget(meta, "format") == b"2"
     server.hset(meta, "shape", "{}")
     server.hset(meta, "format", stored) if stored else server.hdel(meta, "format")
 
