@@ -1,4 +1,4 @@
-"""What a new operation takes: its class, what one partition does with it, and what several do."""
+"""The places of a new operation: its class, the work of one partition, and that of several."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ TESTS = """
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory):
-    """What a run of the tests with the plug-in says, in a folder of their own."""
+    """Run tests with the plug-in, in a folder of their own, and return the output."""
     folder = tmp_path_factory.mktemp("quick")
     (folder / "test_text.py").write_text(textwrap.dedent(TESTS))
     command = [sys.executable, "-m", "pytest", "--rootdir", folder, "-p", "tests.quick", "-v"]

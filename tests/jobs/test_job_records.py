@@ -133,7 +133,7 @@ def test_receipts_come_back_as_they_were():
 
 @pytest.mark.parametrize("sign", [1, -1])
 def test_the_longest_int_comes_back_and_a_longer_one_is_refused(sign):
-    """What could not be read again is refused before it is written."""
+    """A value that could not be read again is refused before it is written."""
     largest = sign * (10**4300 - 1)
 
     assert unpacked(packed([largest, (largest,)])) == [largest, (largest,)]

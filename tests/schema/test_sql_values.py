@@ -141,7 +141,7 @@ def test_classes_with_fields_are_rows(columns, item, tmp_path):
 
 
 def test_members_are_written_by_their_values(tmp_path):
-    """Those without a type in databases by their text."""
+    """Scalars without a type in databases are stored by their text."""
     of = record(Mood)
 
     assert returned(tmp_path, "v TEXT", [of(Mood.CALM)], None) == [("1/3",)]

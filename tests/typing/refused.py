@@ -84,7 +84,7 @@ def wrong_processors(processor: AbstractProcessor) -> None:
 def of_the_other_kind(
     batch: BatchStage[str], stream: StreamStage[str], keyed: KeyedStage[int, str], late: KeyedStreamStage[int, str]
 ) -> None:
-    """What needs all items, of items without an end; and what needs their time, of items that end."""
+    """Operations on all items of a stream without an end, and on the time of items that end, are refused."""
     stream.sorted()  # type: ignore[misc]  # pyright: ignore[reportAttributeAccessIssue]
     stream.limit(3)  # type: ignore[misc]  # pyright: ignore[reportAttributeAccessIssue]
     stream.zip(batch)  # type: ignore[misc]  # pyright: ignore[reportAttributeAccessIssue]

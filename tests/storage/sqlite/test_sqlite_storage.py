@@ -270,7 +270,7 @@ def test_vacuum_spares_young_staged_files_of_destroyed_collections(base, orphan,
 
 @pytest.mark.parametrize("name", ["7x", "07", "-7", "jobs"])
 def test_vacuum_leaves_folders_that_are_no_number_alone(base, orphan, name):
-    """What dstream has not made beside staged output is not removed."""
+    """Files beside staged output that dstream has not made are not removed."""
     other = orphan.rename(orphan.parent / name)
     _age(other, 100)
 
