@@ -143,8 +143,12 @@ class ColumnType(ABC):
         raise TypeError(refusal("Avro", self.name, "map() it to a str or a number before", name))
 
     def to_json(self) -> Any:
-        """Return a description of the type in JSON, for collections."""
-        raise NotImplementedError(f"{self.name} is no type of collections")
+        """Return a description of the type in JSON, for collections.
+
+        Raises:
+            TypeError: collections have no such type; their values have bytes in its place.
+        """
+        raise TypeError(refusal("collections", self.name, "map() it to plain values before"))
 
 
 @dataclass(frozen=True, slots=True)

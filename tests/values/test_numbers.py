@@ -35,6 +35,6 @@ def test_floats_are_made_of_numbers(value):
 
 @pytest.mark.parametrize("value", ["1", b"1", None, 1j, [1.0], numpy.complex128(1), numpy.complex64(1 + 2j)], ids=repr)
 def test_floats_are_not_read_from_texts(value):
-    """What is no real number is a `TypeError`; a text and a complex number are none, though `float` takes some."""
+    """Strings and complex numbers are refused by a `TypeError`, though `float` takes some of them."""
     with pytest.raises(TypeError):
         exact_float(value)
