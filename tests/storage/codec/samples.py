@@ -161,3 +161,17 @@ def _nested(parts: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 
 keys = st.recursive(_leaves, _nested, max_leaves=5)
 """Keys of every kind, with many that are equal though they differ in type."""
+
+
+def shown(value: Any) -> str:
+    """Return the repr of a key with its sets in one order.
+
+    `Decimal("NaN")` is hashed by identity, so two equal frozensets that hold one may be iterated differently.
+    """
+    if isinstance(value, frozenset):
+        return f"frozenset({sorted(map(shown, value))})"
+    if isinstance(value, tuple):
+        return f"{type(value).__name__}({', '.join(map(shown, value))})"
+    if isinstance(value, Place):
+        return f"Place({shown(value.town)}, {shown(value.street)})"
+    return repr(value)
