@@ -268,7 +268,11 @@ class Execution:
         self._thread = threading.get_ident()
         try:
             while not self._is_over_after(run):
-                run = self._run
+                with self._lock:
+                    # While this one renewed the engine, the job may have gone on in another thread, with other runs.
+                    if left is not self._left:
+                        return
+                    run = self._run
         except BaseException as problem:  # such as what a method of the user's exception raised
             self._end_of_driver(problem)
         finally:

@@ -176,3 +176,23 @@ def test_cancel_ends_the_pause_before_a_restart(ctx):
         job.join(5)
 
     assert job.status is ds.JobStatus.CANCELLED
+
+
+def test_a_restart_while_the_engine_is_renewed_leaves_one_driver(ctx, gate, monkeypatch):
+    """The job goes on in another thread; the one that comes back from the engine ends, and runs nothing."""
+    renewing, calls = Gate(), []
+
+    def work(item):
+        calls.append(item)
+        return lose_worker() if len(calls) == 1 else gate(item)
+
+    monkeypatch.setattr(ctx, "renew_engine", lambda: renewing(None))
+    job = ctx.new_job(plan_of(ctx.stream([1]).map(work), to_ilist("a")), config=ds.JobConfig(auto_restart=(3, 0.01)))
+    driver = job._execution._left
+    assert renewing.was_reached.wait(10) and job.restart() and gate.was_reached.wait(10)
+    renewing.is_open.set()
+    assert driver.wait(10)
+    gate.is_open.set()
+    job.join(10)
+
+    assert (calls, list(ctx.get_list("a")), job.metrics().runs) == ([1, 1], [1], 2)
