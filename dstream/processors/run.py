@@ -332,6 +332,8 @@ class GraphRun:
                 yield from self._settle()
             yield from self._settle()
             self.saved[tasklet.context.vertex, tasklet.context.index] = tasklet.saved, tasklet.state()
+        for tasklet in self._tasklets:
+            tasklet.has_saved = False
 
     def _settle(self) -> Iterator[GraphBlock]:
         """Let all that waits be processed; sources stand still."""

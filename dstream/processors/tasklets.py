@@ -54,6 +54,7 @@ class ProcessorTasklet:
     Attributes:
         has_ended: it is complete, and has told everybody.
         saved: what it saved last.
+        has_saved: it has saved, and others have not yet: meanwhile its processor is not called.
         received: how many items came by each inbound edge.
     """
 
@@ -69,6 +70,7 @@ class ProcessorTasklet:
         self.context = context
         self.has_ended = False
         self.saved: dict[Any, Any] = {}
+        self.has_saved = False
         self._is_restoring = False
         self._inflows = inflows
         self._outbox = outbox
@@ -129,8 +131,10 @@ class ProcessorTasklet:
         if not outbox.flush() or not self._has_restored() or not self._asking("save_to_snapshot"):
             outbox.flush()
             return False
-        self.saved, outbox.saved = outbox.saved, None
-        return outbox.flush()
+        self.saved, outbox.saved, self.has_saved = outbox.saved, None, True
+        # What finds no room goes out in the turns that follow: asked once more, the processor would save again.
+        outbox.flush()
+        return True
 
     def state(self) -> TaskletState:
         """Return the rest of the state; nothing waits in the inbox or the inflows."""
@@ -221,6 +225,9 @@ class ProcessorTasklet:
         Raises:
             Exception: what the processor raised, or the key function of an edge that it sends by.
         """
+        # What a tick emitted now would be in the state of those behind it, and not in its own.
+        if self.has_saved:
+            return self.stand_still()
         outbox = self._outbox
         with naming(self._step):
             if not outbox.flush() or self.has_ended:

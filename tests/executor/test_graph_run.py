@@ -345,6 +345,48 @@ def test_what_is_emitted_while_saving_is_processed_before_the_next_one_saves():
     assert run.saved["sum", 0][0] == {"a": 3}
 
 
+def saved_by(first):
+    """Return what a processor and the one behind it saved, in one snapshot."""
+    vertices = vertex("first", first), vertex("sum", Summing)
+    run = GraphRun(VertexGraph(vertices, (edge("in", "first"), edge("first", "sum"))), {"first": 1, "sum": 1})
+    list(run.epoch(iter([GraphArrival(0, 0, None, [("a", 1)])])))
+    list(run.save())
+    run.close()
+    return run.saved["first", 0][0], run.saved["sum", 0][0]
+
+
+def test_a_processor_saves_once_in_a_snapshot():
+    """Also where the edge has no room for all that it emits meanwhile."""
+
+    class Announcing(Summing):
+        def save_to_snapshot(self):
+            return self.outbox.offer_all([("b", 1)] * 2000) == 2000
+
+    assert saved_by(Announcing) == ({}, {"b": 2000})
+
+
+@pytest.mark.parametrize("shares_a_thread", [True, False])
+def test_a_processor_that_has_saved_does_nothing_until_all_have(shares_a_thread):
+    """What it emitted then would be in the state of those behind it, and not in its own."""
+
+    class Ticking(Summing):
+        now = seen = 0
+        is_cooperative = shares_a_thread
+
+        def tick(self):
+            if self.seen == self.now:
+                return True
+            self.seen += 1
+            return self.outbox.offer(("tick", 1))
+
+        def save_to_snapshot(self):
+            is_taken = self.outbox.offer_to_snapshot("seen", self.seen)
+            self.now += 1
+            return is_taken
+
+    assert saved_by(Ticking) == ({"seen": 0}, {})
+
+
 def test_a_source_without_end_gets_a_slice_of_time():
     """A run that is not the last ends although the source does not."""
 
