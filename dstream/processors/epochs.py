@@ -135,7 +135,7 @@ class GraphShard:
             parallelism = {each.name: self._parallelism for each in self._graph.vertices}
             self._run = GraphRun(self._graph, parallelism, number, self._guarantee, self._senders)
             # A shard may be dropped before its job ends, and its processors are to be closed all the same.
-            weakref.finalize(self, self._run.close)
+            self._finalizer: weakref.finalize[..., Any] = weakref.finalize(self, self._run.close)
             self._run.restore(self._saved())
             # New processors count from 0.
             self._counted = {}
@@ -193,6 +193,8 @@ class GraphShard:
         """Close the processors of this process; their saved state would make them again."""
         run, self._run = self._run, None
         if run is not None:
+            # A shard may have many runs, one after another, and a finalizer would keep each of them with its state.
+            self._finalizer.detach()
             run.close(error)
 
     def edge_counts(self) -> EdgeCounts:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import pickle
+import weakref
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -87,6 +89,19 @@ def test_a_delta_holds_what_changed():
     assert len(epochs.deltas[0]) == 2
     _, changed, removed = pickle.loads(epochs.deltas[0][1])
     assert (changed, removed) == ({(("sum", 0), "a"): 2}, [])
+
+
+def test_runs_that_a_delta_made_useless_are_let_go_of():
+    """A shard whose epochs other processes run in turns has many of them, each with a copy of the state."""
+    graph = graph_of([vertex("sum", Summing)], [edge("in", "sum", **BY_KEY)])
+    epochs, runs = Epochs(GraphOperator(graph, 1, (1,))), []
+    for _ in range(3):
+        epochs.epoch([("a", 1)])
+        runs.append(weakref.ref(epochs.states[0]._run))
+        epochs.states[0].patch(pickle.loads(epochs.deltas[0][-1]))
+    gc.collect()
+
+    assert [each() for each in runs] == [None, None, None]
 
 
 def test_an_entry_that_is_saved_no_more_is_gone():
