@@ -96,7 +96,7 @@ if not TYPE_CHECKING:  # A type checker would take it for every name.
 
 
 def _where_it_is(name: str) -> str:
-    from dstream.names.packages import place_of  # here: only who mistakes a name needs it
+    from dstream.suggestions.packages import place_of  # here: only who mistakes a name needs it
 
     if name.startswith("_"):
         return ""

@@ -27,9 +27,9 @@ __all__ = [
 
 
 _VALUES = {
-    "BadRecord": "dstream.values.records:BadRecord",
+    "BadRecord": "dstream.values.bad_records:BadRecord",
     "CollectionName": "dstream.session.context:CollectionName",
-    "DeadLetter": "dstream.values.records:DeadLetter",
+    "DeadLetter": "dstream.values.bad_records:DeadLetter",
     "DoubleSummaryStatistics": "dstream.values.numbers:DoubleSummaryStatistics",
     "Entry": "dstream.values.entries:Entry",
     "ExactSum": "dstream.values.numbers:ExactSum",

@@ -257,7 +257,7 @@ class Collection(ABC, Generic[S]):
     if not TYPE_CHECKING:  # A type checker would take it for every name.
 
         def __getattr__(self, name: str) -> NoReturn:
-            from dstream.names.collections import no_such_name  # here: only who mistakes a name needs it
+            from dstream.suggestions.collections import no_such_name  # here: only who mistakes a name needs it
 
             raise AttributeError(no_such_name(type(self), name, self._kind))
 

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal, TypeVar, overload
 
 from more_itertools import chunked
 
+from dstream.arguments import running_function
 from dstream.collections.indexes import Indexes
 from dstream.collections.map_queries import CHUNK
 from dstream.collections.map_updates import ChangingMap, Processing, noting
@@ -20,7 +21,7 @@ from dstream.failures import shown
 from dstream.spi import Collector, Grouped
 from dstream.spi.sink import Collections, MapWriter, WriteJob
 from dstream.spi.store import Kind, LiveEntry, MapStore, Revision
-from dstream.stream.arguments import count, optional_predicate, optional_running, running, seconds
+from dstream.stream.arguments import count, optional_predicate, optional_running, seconds
 from dstream.stream.objects import Stream, read
 from dstream.values import Entry, where
 from dstream.values.entries import JournalEvent
@@ -153,7 +154,7 @@ class IStreamMap(ChangingMap[K, V]):
             2
         """
         known = self._key(key)
-        work = Processing(self._place("execute_on_key"), [known], running(fn, "fn"))
+        work = Processing(self._place("execute_on_key"), [known], running_function(fn, "fn"))
         self.store.update([known], work.each)
         return work.results[known]
 
@@ -175,7 +176,7 @@ class IStreamMap(ChangingMap[K, V]):
             {'Ada': 36}
             37
         """
-        running(fn, "fn"), optional_predicate(predicate)
+        running_function(fn, "fn"), optional_predicate(predicate)
         place, results = self._place("execute_on_entries"), {}
         for chunk in chunked(self._pairs(), CHUNK):
             keys = [key for key, value in chunk if predicate is None or _satisfies(predicate, key, value, place)]
@@ -203,7 +204,7 @@ class IStreamMap(ChangingMap[K, V]):
             ...     sorted(ages.values())
             [37, 86]
         """
-        sink = Replacing(self.store, f"{self._kind} {self.name!r}", running(fn, "fn"))
+        sink = Replacing(self.store, f"{self._kind} {self.name!r}", running_function(fn, "fn"))
         self.stream().collect(sink)
 
     # Streams, tables, changes
@@ -269,7 +270,7 @@ class IStreamMap(ChangingMap[K, V]):
             [{'born': 1815}]
             ['Grace']
         """
-        running(predicate, "predicate"), optional_running(projection, "projection")
+        running_function(predicate, "predicate"), optional_running(projection, "projection")
         self._runtime.check_open()
         known = None if self._indexes is None else self._indexes.look_up(predicate)
         if known is None:

@@ -6,13 +6,13 @@ import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
 
+from dstream.arguments import running_function
 from dstream.base.threads import contextmanager
 from dstream.collections.base import same
 from dstream.collections.map_queries import ReadMap, local
 from dstream.errors import NullElementError
 from dstream.failures import shown
 from dstream.spi.store import UNCHANGED, LiveEntry, change_of
-from dstream.stream.arguments import running
 from dstream.values import Entry
 from dstream.values.functions import shown_function
 
@@ -198,7 +198,7 @@ class ChangingMap(ReadMap[K, V], MutableMapping[K, V]):
 
     def _decided(self, name: str, key: Any, fn: Callable[..., Any], decide: Callable[[Any, Any], Any]) -> V | None:
         """Let a function of the user's decide on the value of one key, and return the value that there is then."""
-        known, place = self._key(key), f"{self._place(name)}, {shown_function(running(fn, 'fn'))}"
+        known, place = self._key(key), f"{self._place(name)}, {shown_function(running_function(fn, 'fn'))}"
         new: Any = UNCHANGED
 
         def change(old: Any) -> Any:

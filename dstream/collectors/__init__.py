@@ -113,6 +113,6 @@ def __dir__() -> list[str]:
 if not TYPE_CHECKING:  # A type checker would take it for every name.
 
     def __getattr__(name: str) -> NoReturn:
-        from dstream.names.packages import no_such_name  # here: only who mistakes a name needs it
+        from dstream.suggestions.packages import no_such_name  # here: only who mistakes a name needs it
 
         raise no_such_name("collectors", name, sys._getframe(1))

@@ -19,8 +19,8 @@ from dstream.pipeline.plan import (
 from dstream.plan import NO_CALL, Node, Peek, Read, Step, Union, called
 from dstream.plan.graphs import GraphEdge, GraphVertex, Routing, VertexGraph
 from dstream.plan.operations.calls import FlatMap
-from dstream.plan.operations.epochs import ProcessorGraph
 from dstream.plan.operations.streams import Fork, Spread
+from dstream.plan.operations.unbounded import ProcessorGraph
 from dstream.plan.timestamps import StreamRead
 from dstream.processors.blocks import GraphBlock, users_items
 from dstream.spi import StreamSource

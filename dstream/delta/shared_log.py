@@ -28,7 +28,7 @@ from dstream.delta.actions import (
 )
 from dstream.errors import SinkError, UnsupportedError
 from dstream.filesystem.folders import OutputFolder
-from dstream.filesystem.outputs import NULL_PARTITION
+from dstream.filesystem.output_folders import NULL_PARTITION
 from dstream.schema.types import ColumnTypes
 
 __all__ = ["SharedLog", "check_table", "description_of", "partition_values", "path_in_log"]

@@ -24,7 +24,7 @@ from dstream.delta.actions import (
     read_entry,
 )
 from dstream.delta.checkpoints import read_checkpoint, remove_checkpoints
-from dstream.delta.log import CollectionLog
+from dstream.delta.collection_log import CollectionLog
 from dstream.errors import CollectionDestroyedError
 from dstream.filesystem.folders import Found
 

@@ -1,7 +1,7 @@
 """Explanation of a plan before it runs: stages, routes of functions, cost, and drawings.
 
 `stages` makes the stages that either engine would run: `estimates` follows the decisions of a physical plan through
-every possible report and counts, `picture` draws the case with the most work, `routes` has the reasons of columns and
+every possible report and counts, `worst_case` has the case with the most work, `routes` has the reasons of columns and
 calls. `text` and `drawing` show the result. Nothing runs.
 """
 

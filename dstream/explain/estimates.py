@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
-from dstream.engine.physical.decisions import (
+from dstream.engine.physical.graph import (
     AskForKept,
     Decision,
     Done,

@@ -11,13 +11,13 @@ from typing import Any
 from dstream.engine.compiler import ClusterFacts, ColumnMode, compiled
 from dstream.engine.compiler.ends import FEW
 from dstream.engine.compiler.inputs import Keep, parts_of
-from dstream.engine.physical.decisions import Assembled, Combined, Ending, Last, Nothing, Pulled
+from dstream.engine.physical.graph import Assembled, Combined, Ending, Last, Nothing, Pulled
 from dstream.engine.physical.vertices import Applied, Items, Pending, Vertex, piped
 from dstream.engine.tasks.sinks import WriteItems
 from dstream.explain.bounds import MANY, Cost, InputAlternatives, OfEarlierJob, range_of
 from dstream.explain.estimates import CostEstimate, FutureJob
-from dstream.explain.picture import Picture
 from dstream.explain.routes import calls_of
+from dstream.explain.worst_case import Picture
 from dstream.plan.operations.ends import End, Loop, Several, ToList, Write
 from dstream.plan.operations.streams import Cache, CacheIdentity, Concat, Node
 from dstream.plan.properties import configuration, guards_of, is_bounded, is_ordered, ordered_operations, parallelism

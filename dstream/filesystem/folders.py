@@ -1,6 +1,6 @@
 """`Folder`: the contract of all locations of files, and its extensions for storages and sinks.
 
-`local` and `object_store` have the folders of storages, `outputs` those of sinks.
+`local` and `object_folder` have the folders of storages, `output_folders` those of sinks.
 """
 
 from __future__ import annotations

@@ -190,7 +190,7 @@ def _options(scheme: str) -> dict[str, Any]:
     import fsspec
 
     kind = _class_of(scheme)
-    if kind.__module__ == "dstream.filesystem.object_files":
+    if kind.__module__ == "dstream.filesystem.fsspec_adapter":
         fsspec.register_implementation(scheme, kind, clobber=True)
         return obstore_options(scheme)
     return s3fs_options() if kind.__module__.startswith("s3fs") else {}
@@ -205,6 +205,6 @@ def _class_of(scheme: str) -> Any:
     except (ImportError, ValueError):
         if scheme not in IN_OBSTORE or find_spec("obstore") is None:
             raise
-    from dstream.filesystem.object_files import FILES
+    from dstream.filesystem.fsspec_adapter import FILES
 
     return FILES[scheme]

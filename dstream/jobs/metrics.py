@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from dstream.errors import DStreamError
 from dstream.jobs.state import JobState, JobStatus, Shape
-from dstream.pipeline.records import AS_MANY
+from dstream.pipeline.stage_records import AS_MANY
 from dstream.values.tables import Rows, Verbatim, html_of_tables, html_table
 from dstream.values.time import shown_time
 

@@ -23,7 +23,7 @@ from dstream.jobs.runs import JobContext
 from dstream.jobs.state import JobState, Shape
 from dstream.jobs.unbounded.log import EpochLog, LogRecord, read_record, written_record
 from dstream.jobs.unbounded.plans import steps_of_plan
-from dstream.operators.state.records import changes_from_plain, index_from_plain, index_to_plain
+from dstream.operators.state.index_format import changes_from_plain, index_from_plain, index_to_plain
 from dstream.pipeline.plan import PipelinePlan
 from dstream.spi.records import StateFiles
 

@@ -1,10 +1,10 @@
 """Pipelines: stages that fork, join and end in several sinks, as a value that any context runs.
 
 `builder` has the `Pipeline`, `planning` makes of it the `PipelinePlan` (`plan`) that a job runs. A stage is a handle on
-its `StageRecord` (`records`). `stages` has the bases of all stages and their two type parameters; `operations`, `joins`
-and `keyed` have the operations of items that end and of items without an end; `bounded` and `pairs` those that only
-items that end have, `unbounded` with `timestamps` and `windows` those that only items without an end have. `epochs`
-makes the nodes of states and windows.
+its `StageRecord` (`stage_records`). `stages` has the bases of all stages and their two type parameters; `operations`,
+`joins` and `keyed` have the operations of items that end and of items without an end; `bounded` and `pairs` those that
+only items that end have, `unbounded` with `timestamps` and `windows` those that only items without an end have.
+`stateful_nodes` makes the nodes of states and windows.
 """
 
 from __future__ import annotations

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn, TypeAlias, TypeVar
 
-from dstream.arguments import hint_of_a_collector, kind_of
+from dstream.arguments import hint_of_a_collector, kind_of, running_function
 from dstream.base.logging import is_heard, tell
 from dstream.errors import UnsupportedError
 from dstream.plan import Node, Peek, called, here, shown_function
 from dstream.spi import AggregateOperation, OpenedLater, Service
-from dstream.stream.arguments import is_sink, running
+from dstream.stream.arguments import is_sink
 from dstream.stream.base import BaseStream
 
 __all__ = [
@@ -79,7 +79,7 @@ def not_of_streams(cls: type[Any], name: str) -> Callable[..., NoReturn]:
         AttributeError: there is no such method at all.
     """
     if name not in _INSTEAD:
-        from dstream.names.stages import no_such_name  # here: only who mistakes a name needs it
+        from dstream.suggestions.stages import no_such_name  # here: only who mistakes a name needs it
 
         raise AttributeError(no_such_name(cls, name))
 
@@ -189,9 +189,9 @@ def peeked(upstream: Node, action: Any, to_string: Any, should_log: Any) -> Peek
     if action is not None and (to_string is not None or should_log is not None):
         raise TypeError("peek() takes an action, or to_string= and should_log= of what it logs itself, not both")
     if action is not None:
-        return Peek(upstream, running(action, "action"), step=here())
-    text = str if to_string is None else running(to_string, "to_string")
-    logged = Logged(text, None if should_log is None else running(should_log, "should_log"))
+        return Peek(upstream, running_function(action, "action"), step=here())
+    text = str if to_string is None else running_function(to_string, "to_string")
+    logged = Logged(text, None if should_log is None else running_function(should_log, "should_log"))
     return Peek(upstream, logged, step=called("peek", logged.given()))
 
 

@@ -16,7 +16,7 @@ from dstream.pipeline.arguments import named_source, sink_of
 from dstream.pipeline.bounded import BatchStage
 from dstream.pipeline.plan import PipelinePlan, explained_in
 from dstream.pipeline.planning import planned
-from dstream.pipeline.records import StageRecord, copied, flattened, names_of, restored
+from dstream.pipeline.stage_records import StageRecord, copied, flattened, names_of, restored
 from dstream.pipeline.stages import FlowingStage, Hinting, SinkStage, before_sink, end_branch, placed
 from dstream.pipeline.unbounded import StreamStage
 from dstream.plan import Node, Read, SourceLocation, Step, Union, call_site

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeAlias, TypeVar, overload
 
 from dstream import collectors
-from dstream.pipeline import epochs
+from dstream.pipeline import stateful_nodes
 from dstream.pipeline.arguments import (
     Operation1,
     Operation2,
@@ -77,7 +77,7 @@ class KeyedView(StageView, Generic[K, T, B]):
         Raises:
             TypeError: `op` is no operation, or has several inputs.
         """
-        rolling = epochs.rolling if self._stage._has_no_end else epochs.bounded_rolling
+        rolling = stateful_nodes.rolling if self._stage._has_no_end else stateful_nodes.bounded_rolling
         operation = operation_of(op, 1, "rolling_aggregate")
         return self._step("rolling_aggregate", rolling(self._node, self._key, operation))
 
@@ -133,7 +133,7 @@ class KeyedView(StageView, Generic[K, T, B]):
         return self._stateful("flat_map", create, fn, ttl, on_evict)
 
     def _stateful(self, action: Action, create: Any, fn: Any, ttl: Any, on_evict: Any) -> Stage[Any, B]:
-        stateful = epochs.stateful if self._stage._has_no_end else epochs.bounded_stateful
+        stateful = stateful_nodes.stateful if self._stage._has_no_end else stateful_nodes.bounded_stateful
         return self._step(f"{action}_stateful", stateful(self._node, self._key, action, create, fn, ttl, on_evict))
 
     def custom_transform(self, name: str, supplier: AnySupplier) -> Stage[Any, B]:
@@ -338,7 +338,7 @@ class TimedView(KeyedView[K, T, B]):
             IllegalStateError: `within` is set, and the items have no timestamps.
         """
         passed: Any = within
-        return self._step("distinct", epochs.distinct(self._node, self._key, passed))
+        return self._step("distinct", stateful_nodes.distinct(self._node, self._key, passed))
 
     def _called_by(self) -> str:
         return "a keyed stage without an end takes such stages, stage.grouping_key(fn)"

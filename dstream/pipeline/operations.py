@@ -10,10 +10,10 @@ from collections.abc import Awaitable, Callable, Iterable
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, TypeVarTuple, overload
 
-from dstream.arguments import checked_function, hinting
+from dstream.arguments import checked_function, hinting, running_function
 from dstream.errors import UnsupportedError
 from dstream.gatherers.concurrency import map_concurrent
-from dstream.pipeline import epochs
+from dstream.pipeline import stateful_nodes
 from dstream.pipeline.arguments import operation_of, peeked
 from dstream.pipeline.stages import B, Ended, FlowingStage, StageOf, as_of_streams
 from dstream.pipeline.timestamps import stamped
@@ -23,7 +23,7 @@ from dstream.plan.operations.streams import Spread
 from dstream.spi import AggregateOperation, Calling, Collector, Gatherer, OpenedLater, Reducer, Service
 from dstream.spi.epochs import WatermarkPolicy
 from dstream.spi.suppliers import AnySupplier
-from dstream.stream.arguments import optional_function, running
+from dstream.stream.arguments import optional_function
 from dstream.stream.services import look_ups
 from dstream.values import DeadLetter, Entry
 
@@ -249,7 +249,7 @@ class LazyStage(FlowingStage[T, B]):
 
     def filter_using(self, service: Service[Any] | OpenedLater, fn: Callable[[Any, T], object]) -> Stage[T, B]:
         """Keep the items for which `fn(service, item)` is true; otherwise as `map_using`."""
-        return self._using("filter", service, running(fn, "fn"))
+        return self._using("filter", service, running_function(fn, "fn"))
 
     @overload
     def flat_map_using(self, service: Service[S], fn: Callable[[S, T], Iterable[R] | None]) -> Stage[R, B]: ...
@@ -326,7 +326,7 @@ class LazyStage(FlowingStage[T, B]):
         Raises:
             TypeError: `op` is no operation, or has several inputs.
         """
-        rolling = epochs.rolling if self._has_no_end else epochs.bounded_rolling
+        rolling = stateful_nodes.rolling if self._has_no_end else stateful_nodes.bounded_rolling
         operation = operation_of(op, 1, "rolling_aggregate")
         return self._step("rolling_aggregate", rolling(self._record.node, None, operation))
 
@@ -383,7 +383,7 @@ class LazyStage(FlowingStage[T, B]):
         return self._stateful("flat_map", create, fn, ttl, on_evict)
 
     def _stateful(self, action: Action, create: Any, fn: Any, ttl: Any, on_evict: Any) -> Stage[Any, B]:
-        stateful = epochs.stateful if self._has_no_end else epochs.bounded_stateful
+        stateful = stateful_nodes.stateful if self._has_no_end else stateful_nodes.bounded_stateful
         return self._step(f"{action}_stateful", stateful(self._record.node, None, action, create, fn, ttl, on_evict))
 
     # Where items are, and who looks at them

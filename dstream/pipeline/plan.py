@@ -8,11 +8,11 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, cast
 
 from dstream.errors import UnsupportedError
-from dstream.pipeline.records import At, Flat, flat_nodes, nodes_again, with_inputs
+from dstream.pipeline.stage_records import At, Flat, flat_nodes, nodes_again, with_inputs
 from dstream.plan import Node, Read, SourceLocation, inputs_first, topological
 from dstream.plan.operations.calls import Tally
 from dstream.plan.operations.ends import Several, Write
-from dstream.plan.operations.epochs import AssignTimestamps, OverEpochs, ProcessorGraph
+from dstream.plan.operations.unbounded import AssignTimestamps, OverEpochs, ProcessorGraph
 from dstream.plan.timestamps import StreamRead
 from dstream.spi import MapWriter, Sink, Writer
 from dstream.spi.epochs import EdgeCounts

@@ -15,13 +15,13 @@ from dstream.pipeline.plan import (
     PlannedWrite,
     check_that_all_or_none_takes_epochs,
 )
-from dstream.pipeline.records import AS_MANY, StageRecord, names_of, names_of_late_sinks, relinked, with_inputs
+from dstream.pipeline.stage_records import AS_MANY, StageRecord, names_of, names_of_late_sinks, relinked, with_inputs
 from dstream.pipeline.stages import known_as, placed, with_processors
 from dstream.plan import Node, PartitionBy, Read, Recover, Step, is_bounded, rewrite, topological
 from dstream.plan.operations.calls import FlatMap
-from dstream.plan.operations.epochs import AssignTimestamps, OverEpochs, ProcessorGraph
 from dstream.plan.operations.keyed import Aggregate
 from dstream.plan.operations.streams import Fork, Spread
+from dstream.plan.operations.unbounded import AssignTimestamps, OverEpochs, ProcessorGraph
 from dstream.plan.timestamps import StreamRead, in_time, late_ones_of
 from dstream.spi import ProcessorSink, Sink
 from dstream.spi.processor_ends import Nowhere

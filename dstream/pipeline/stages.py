@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, NoReturn, Protocol, Se
 from dstream.arguments import checked_function, kind_of
 from dstream.errors import IllegalStateError, SerializationError
 from dstream.pipeline.arguments import checked_name, service_of, sink_of
-from dstream.pipeline.records import StageRecord
+from dstream.pipeline.stage_records import StageRecord
 from dstream.plan import Node, call_site, called, describe
 from dstream.plan.graphs import GraphEdge, GraphVertex, Routing, VertexGraph
 from dstream.plan.operations.calls import FlatMap, WithService
 from dstream.plan.operations.elementwise import Action
-from dstream.plan.operations.epochs import ProcessorGraph
+from dstream.plan.operations.unbounded import ProcessorGraph
 from dstream.plan.steps import SourceLocation, Step
 from dstream.processors.blocks import users_items
 from dstream.spi import ProcessorSink, Sink
@@ -66,7 +66,7 @@ class Hinting:
     if not TYPE_CHECKING:  # A type checker would take it for every name.
 
         def __getattr__(self, name: str) -> NoReturn:
-            from dstream.names.stages import no_such_name  # here: only who mistakes a name needs it
+            from dstream.suggestions.stages import no_such_name  # here: only who mistakes a name needs it
 
             raise AttributeError(no_such_name(type(self), name))
 

@@ -33,8 +33,8 @@ from dstream.plan import (
 )
 from dstream.plan.operations.calls import WithService
 from dstream.plan.operations.elementwise import UsingBatches
-from dstream.plan.operations.epochs import AssignTimestamps, ProcessorGraph
 from dstream.plan.operations.pairs import HashJoin
+from dstream.plan.operations.unbounded import AssignTimestamps, ProcessorGraph
 from dstream.plan.timestamps import InstantOf, StreamRead
 from dstream.spi import Calling
 from dstream.spi.epochs import WatermarkPolicy

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
-from dstream.pipeline import epochs
+from dstream.pipeline import stateful_nodes
 from dstream.pipeline.arguments import not_of_streams, sink_of
 from dstream.pipeline.joins import JoiningStage
 from dstream.pipeline.keyed import KeyedStreamStage
@@ -104,7 +104,7 @@ class UnboundedStage(JoiningStage[T, B], LazyStage[T, B]):
             TypeError: an argument is of another kind.
         """
         stage = self._unending(other, "join_within")
-        node = epochs.joined_within(self._record.node, stage._record.node, on, before, after)
+        node = stateful_nodes.joined_within(self._record.node, stage._record.node, on, before, after)
         return self._step("join_within", node, [stage])
 
     def _as_stream(self) -> StreamStage[T]:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from dstream.arguments import checked_function
 from dstream.pipeline.arguments import Operation1, Operation2, Operation3, OperationN, operation_of
-from dstream.pipeline.epochs import windowed
 from dstream.pipeline.stages import StageView
+from dstream.pipeline.stateful_nodes import windowed
 from dstream.plan import shown_function
 from dstream.spi import AggregateOperation, Collector, Sink
 

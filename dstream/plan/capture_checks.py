@@ -18,9 +18,9 @@ from dstream.errors import LargeCaptureWarning, SerializationError
 from dstream.failures import blame, is_our_name
 from dstream.plan.captures import Large, Obstacle, look
 from dstream.plan.operations.elementwise import CallResults, Chain, ServiceFunction, UsingBatches
-from dstream.plan.operations.epochs import AssignTimestamps, OverEpochs, ProcessorGraph, functions_of_graph
 from dstream.plan.operations.keyed import Aggregate
 from dstream.plan.operations.streams import Node, Read
+from dstream.plan.operations.unbounded import AssignTimestamps, OverEpochs, ProcessorGraph, functions_of_graph
 from dstream.plan.steps import Emitted, Guard, Step
 from dstream.plan.walk import topological
 from dstream.spi.runtime import Service

@@ -17,7 +17,6 @@ from dstream.errors import IllegalStateError, UnsupportedError
 from dstream.plan.operations.calls import Map
 from dstream.plan.operations.elementwise import CallResults, Chain, Gather, ServiceFunction, UsingBatches
 from dstream.plan.operations.ends import Several
-from dstream.plan.operations.epochs import AssignTimestamps, OverEpochs, ProcessorGraph
 from dstream.plan.operations.keyed import Aggregate, PartitionBy
 from dstream.plan.operations.pairs import AsOf, CoGroup, HashJoin, Join, Pairing, SemiJoin, Zip
 from dstream.plan.operations.streams import (
@@ -40,6 +39,7 @@ from dstream.plan.operations.streams import (
     Union,
     Unordered,
 )
+from dstream.plan.operations.unbounded import AssignTimestamps, OverEpochs, ProcessorGraph
 from dstream.plan.steps import Guard, unchanged
 from dstream.plan.walk import CacheContent, CacheLookup, each, fold, inputs_first, nothing_kept, topological
 from dstream.spi.source import Held, SizedSource

@@ -31,7 +31,6 @@ from dstream.plan.operations.calls import (
 )
 from dstream.plan.operations.elementwise import CallResults, Chain, Gather, ServiceFunction, UsingBatches
 from dstream.plan.operations.ends import End, Several, Write
-from dstream.plan.operations.epochs import ProcessorGraph
 from dstream.plan.operations.keyed import Distinct
 from dstream.plan.operations.pairs import Zip
 from dstream.plan.operations.streams import (
@@ -48,6 +47,7 @@ from dstream.plan.operations.streams import (
     Top,
     Unordered,
 )
+from dstream.plan.operations.unbounded import ProcessorGraph
 from dstream.plan.steps import EarlyCheck, Emitted, Guard, Op, Step
 from dstream.plan.walk import inputs_first, steps_of, topological
 from dstream.spi import Collector

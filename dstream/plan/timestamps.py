@@ -19,9 +19,9 @@ from dstream.keys import canonical
 from dstream.plan.operations.calls import Filter, FlatMap
 from dstream.plan.operations.elementwise import CallResults, Chain, UsingBatches
 from dstream.plan.operations.ends import Several, Write
-from dstream.plan.operations.epochs import AssignTimestamps, OverEpochs
 from dstream.plan.operations.pairs import HashJoin
 from dstream.plan.operations.streams import Concat, Fork, Hint, Node, Read, Spread
+from dstream.plan.operations.unbounded import AssignTimestamps, OverEpochs
 from dstream.plan.steps import NO_CALL, Op, Step, unchanged
 from dstream.plan.walk import fold, topological
 from dstream.spi import Split, StreamSource

@@ -11,8 +11,8 @@ from dstream.base.threads import contextmanager
 from dstream.failures import naming
 from dstream.plan.graphs import GraphVertex, VertexGraph, with_parallelism
 from dstream.plan.operations.ends import End, Several
-from dstream.plan.operations.epochs import ProcessorGraph
 from dstream.plan.operations.streams import Node
+from dstream.plan.operations.unbounded import ProcessorGraph
 from dstream.plan.walk import topological
 from dstream.processors.run import HERE
 from dstream.spi.suppliers import MetaSupplierContext, ProcessorMetaSupplier, supplier_at

@@ -12,9 +12,9 @@ from dstream.base.memory import holding, pieces
 from dstream.failures import naming
 from dstream.operators.rows.operations import Task
 from dstream.operators.rows.spill import GroupsOnDisk, sorted_items
-from dstream.operators.state.epochs import telling
+from dstream.operators.state.stateful_steps import telling
 from dstream.plan.graphs import GraphEdge, VertexGraph, parallelism_of, with_parallelism
-from dstream.plan.operations.epochs import ProcessorGraph
+from dstream.plan.operations.unbounded import ProcessorGraph
 from dstream.plan.steps import Op, Step
 from dstream.processors.blocks import GraphArrival, GraphBlock, Mark, MarkedBlock
 from dstream.processors.edges import checked_items

@@ -73,7 +73,7 @@ if not TYPE_CHECKING:  # A type checker would take it for every name.
 
     def __getattr__(name: str) -> Any:
         if name not in _HOMES:
-            from dstream.names.packages import no_such_name  # here: only a mistaken name needs it
+            from dstream.suggestions.packages import no_such_name  # here: only a mistaken name needs it
 
             raise no_such_name("reducers", name, sys._getframe(1))
         # A name that the module has is found without a call of this function.

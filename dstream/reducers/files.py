@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar, cast, get_args, overload
 
 from dstream.base.urls import shown_url
 from dstream.connectors.base import checked_text
-from dstream.connectors.files.column_formats import AvroCompression
+from dstream.connectors.files.columnar_output import AvroCompression
 from dstream.connectors.files.format_choice import check_no_suffix, checked_format, format_of_path
 from dstream.connectors.files.formats import NO_LIMIT, Compression, JoinedFormat
 from dstream.connectors.files.sinks import (
@@ -24,7 +24,7 @@ from dstream.connectors.files.writers import (
     checked_partitions,
 )
 from dstream.filesystem.folders import OutputFolder
-from dstream.filesystem.outputs import LocalOutput, output_folder
+from dstream.filesystem.output_folders import LocalOutput, output_folder
 from dstream.spi import Reducer
 
 __all__ = ["to_file", "to_files"]

@@ -9,7 +9,7 @@ from dstream.arguments import kind_of
 from dstream.connectors.base import checked_text
 from dstream.connectors.sql.databases import database_of, schema_and_table
 from dstream.connectors.sql.sinks import OnConflict, SqlSink
-from dstream.connectors.sql.tables import Table
+from dstream.connectors.sql.staging import Table
 from dstream.errors import SinkError, UnsupportedError
 from dstream.spi import Reducer
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from dstream.base.showing import shown
 from dstream.failures.attribution import failed_on
-from dstream.schema.annotations import Layout, OpenType, types_of_fields
+from dstream.schema.type_inference import Layout, OpenType, types_of_fields
 from dstream.schema.types import ColumnType, ColumnTypeError, ColumnTypes
 from dstream.values.fields import columns_of_fields, field_names
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from dstream.base.showing import shown
 from dstream.schema.classes import ClassRefusedError
-from dstream.schema.scalars import refusal
+from dstream.schema.text_forms import refusal
 from dstream.schema.types import NOTHING, ColumnType, ColumnTypeError, Decode, Encode
 from dstream.values.fields import field_names
 

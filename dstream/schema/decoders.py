@@ -1,6 +1,6 @@
 """Decoders: the expected type of a value in a file, and its conversion to Python.
 
-`dstream.schema.records` makes them of annotations, also those of formats that hold strings only;
+`dstream.schema.record_decoders` makes them of annotations, also those of formats that hold strings only;
 `dstream.schema.factories` generates a function for what fits at once. They are values that hold classes and no
 annotations, so that they travel to workers, which may not know the module that an annotation refers to.
 """
@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
 from dstream.base.showing import shown
-from dstream.schema.scalars import TEXT_FORMS, TextForm
+from dstream.schema.text_forms import TEXT_FORMS, TextForm
 
 __all__ = [
     "BASE64",

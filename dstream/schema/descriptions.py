@@ -8,10 +8,10 @@ from typing import Any, get_args, get_origin
 
 from dstream.base.validation import checked_text
 from dstream.schema import classes
-from dstream.schema.annotations import STORED_SCALARS, Layout, OpenType, plain_hint
 from dstream.schema.classes import Classes, ClassRefusedError
 from dstream.schema.containers import ListType, MapType, MemberType, OptionalType
 from dstream.schema.record_types import ClassType, DictType, PickledType
+from dstream.schema.type_inference import STORED_SCALARS, Layout, OpenType, plain_hint
 from dstream.schema.types import ColumnType, TimestampType
 
 __all__ = ["classes_in", "type_from_json"]

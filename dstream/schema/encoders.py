@@ -1,7 +1,7 @@
 """Values and records as text formats and databases write them.
 
 JSON has numbers, strings, truth values and None of its own; classes without parts are strings
-(`dstream.schema.scalars`); lists, tuples and sets are arrays; whatever has fields, and dicts, are objects. Values of
+(`dstream.schema.text_forms`); lists, tuples and sets are arrays; whatever has fields, and dicts, are objects. Values of
 unions are written if they are read as themselves.
 """
 
@@ -25,7 +25,7 @@ from dstream.schema.decoders import (
     Whole,
     dumped,
 )
-from dstream.schema.records import (
+from dstream.schema.record_decoders import (
     JSON,
     SQL,
     JsonDecoder,
@@ -35,7 +35,7 @@ from dstream.schema.records import (
     hints_of_kind,
     in_words,
 )
-from dstream.schema.scalars import TEXT_FORMS, refusal, text_form, text_of
+from dstream.schema.text_forms import TEXT_FORMS, refusal, text_form, text_of
 from dstream.values.fields import field_names, hints_of, is_model, is_same, is_typed_dict, name_of
 
 __all__ = [

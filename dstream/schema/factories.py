@@ -32,7 +32,7 @@ from dstream.schema.decoders import (
     UnionDecoder,
     fitting,
 )
-from dstream.schema.records import Parsed, Spelled
+from dstream.schema.record_decoders import Parsed, Spelled
 from dstream.values.fields import is_typed_dict
 
 __all__ = ["maker_of_many", "maker_of_many_rows", "maker_of_objects", "maker_of_rows", "takes_in_order"]

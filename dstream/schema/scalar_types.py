@@ -14,7 +14,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from dstream.schema.scalars import TEXT_FORMS
+from dstream.schema.text_forms import TEXT_FORMS
 from dstream.schema.types import NOTHING, ColumnTooLargeError, ColumnType, ColumnTypeError, Decode, Encode
 
 if TYPE_CHECKING:

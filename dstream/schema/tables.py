@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from dstream.base.memory import BatchIterator
 from dstream.failures import shown
-from dstream.schema.annotations import Layout, OpenType, types_of_fields
 from dstream.schema.scalar_types import ScalarType
+from dstream.schema.type_inference import Layout, OpenType, types_of_fields
 from dstream.schema.types import ColumnType, ColumnTypeError
 from dstream.values.fields import columns_of_fields, field_names
 

@@ -1,9 +1,9 @@
 """Types of columns: values of Python as arrays of Arrow, and arrays as values again.
 
-One family serves files, tables of Arrow and collections. `dstream.schema.annotations` makes types of annotations and of
-values, by the `Layout` in which they are stored. Types of files and tables take what loses nothing, such as a tuple for
-a list; those of collections are exact, so that a column returns each value unchanged, and other values are stored as
-bytes beside it. Types hold no object of Arrow, which is slow to import.
+One family serves files, tables of Arrow and collections. `dstream.schema.type_inference` makes types of annotations and
+of values, by the `Layout` in which they are stored. Types of files and tables take what loses nothing, such as a tuple
+for a list; those of collections are exact, so that a column returns each value unchanged, and other values are stored
+as bytes beside it. Types hold no object of Arrow, which is slow to import.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from zoneinfo import ZoneInfo
 
-from dstream.schema.scalars import refusal
+from dstream.schema.text_forms import refusal
 
 if TYPE_CHECKING:
     import pyarrow as pa

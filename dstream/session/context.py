@@ -680,7 +680,7 @@ class Context:
     if not TYPE_CHECKING:  # A type checker would take it for every name.
 
         def __getattr__(self, name: str) -> NoReturn:
-            from dstream.names.collections import no_such_context_name  # Here, since few need it.
+            from dstream.suggestions.collections import no_such_context_name  # Here, since few need it.
 
             raise AttributeError(no_such_context_name(type(self), name))
 

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from dstream.sources.filesystem import files, json_lines, text_files, watch_files
     from dstream.sources.functions import from_processor, source_from, stream_from_processor, stream_source_from
     from dstream.sources.memory import item_stream, items, long_stream, stream_of
-    from dstream.sources.records import avro_records, csv_rows, parquet_rows
     from dstream.sources.sockets import socket_lines
     from dstream.sources.sql import sql_changes, sql_rows
+    from dstream.sources.tabular_files import avro_records, csv_rows, parquet_rows
     from dstream.sources.topics import kafka
 
 __all__ = [
@@ -67,8 +67,8 @@ _HOMES = {
     "KafkaRecord": "dstream.connectors.kafka.consumers",
     "Range": "dstream.connectors.memory",
     "SimpleEvent": "dstream.connectors.functions",
-    "avro_records": "dstream.sources.records",
-    "csv_rows": "dstream.sources.records",
+    "avro_records": "dstream.sources.tabular_files",
+    "csv_rows": "dstream.sources.tabular_files",
     "files": "dstream.sources.filesystem",
     "from_processor": "dstream.sources.functions",
     "icache": "dstream.sources.collections",
@@ -81,7 +81,7 @@ _HOMES = {
     "json_lines": "dstream.sources.filesystem",
     "kafka": "dstream.sources.topics",
     "long_stream": "dstream.sources.memory",
-    "parquet_rows": "dstream.sources.records",
+    "parquet_rows": "dstream.sources.tabular_files",
     "socket_lines": "dstream.sources.sockets",
     "source_from": "dstream.sources.functions",
     "sql_changes": "dstream.sources.sql",
@@ -99,7 +99,7 @@ if not TYPE_CHECKING:  # A type checker would take it for every name.
 
     def __getattr__(name: str) -> Any:
         if name not in _HOMES:
-            from dstream.names.packages import no_such_name  # here: only a mistaken name needs it
+            from dstream.suggestions.packages import no_such_name  # here: only a mistaken name needs it
 
             raise no_such_name("sources", name, sys._getframe(1))
         # A name that the module has is found without a call of this function.

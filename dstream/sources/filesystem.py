@@ -273,7 +273,7 @@ def json_lines(
     from dstream.connectors.files.sources import RecordFiles, checked_max_record, options, shown_max_record
     from dstream.connectors.files.text import JsonReader, exact_float
     from dstream.filesystem.discovery import path_list
-    from dstream.schema.records import JSON, form_of, kind_behind
+    from dstream.schema.record_decoders import JSON, form_of, kind_behind
 
     paths, kind = kind_behind(paths, kind)
     form = None if kind is None else form_of(kind, JSON)

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, overload
 
 from dstream.base.showing import shown
 from dstream.connectors.sql.databases import database_of
-from dstream.connectors.sql.records import rows_of
+from dstream.connectors.sql.rows import rows_of
 from dstream.connectors.sql.sources import PartitionOn, Ranges, SqlChanges, SqlRows, SqlStart
 from dstream.errors import SourceError
 from dstream.spi.source import Source, StreamSource

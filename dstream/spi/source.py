@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from dstream.errors import SourceError
-from dstream.values.records import BadRecord
+from dstream.values.bad_records import BadRecord
 
 __all__ = [
     "ArrowRows",

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NoReturn, Self, TypeVar, overload
 
 from dstream import collectors
-from dstream.arguments import checked_function, kind_of
+from dstream.arguments import checked_function, kind_of, running_function
 from dstream.base.functions import refuse_awaitable
 from dstream.errors import NullElementError, SerializationError
 from dstream.failures import blame, refuse_an_end, shown
@@ -55,7 +55,6 @@ from dstream.stream.arguments import (
     not_collected,
     optional_function,
     partition_count,
-    running,
     settings,
 )
 from dstream.stream.reductions import Negated, folding, folding_from, folding_onto, present
@@ -109,7 +108,7 @@ class BaseStream(Generic[T]):
             >>> Stream.of(1, 2, 3, 4).filter(lambda n: n % 2 == 0).to_list()
             [2, 4]
         """
-        return self._then(Filter(self._node, running(predicate, "predicate"), step=here()))
+        return self._then(Filter(self._node, running_function(predicate, "predicate"), step=here()))
 
     def distinct(self, key: Callable[[T], Any] | None = None) -> Self:
         """Keep one item of each key, the first one if the stream is ordered.
@@ -138,7 +137,7 @@ class BaseStream(Generic[T]):
             2
             [1, 2]
         """
-        return self._then(Peek(self._node, running(action, "action"), step=here()))
+        return self._then(Peek(self._node, running_function(action, "action"), step=here()))
 
     def limit(self, n: int) -> Self:
         """Keep the first `n` items; of an unordered stream, any `n`.
@@ -169,7 +168,7 @@ class BaseStream(Generic[T]):
             >>> Stream.of(1, 2, 9, 3).take_while(lambda n: n < 5).to_list()
             [1, 2]
         """
-        return self._then(TakeWhile(self._node, running(predicate, "predicate"), step=here()))
+        return self._then(TakeWhile(self._node, running_function(predicate, "predicate"), step=here()))
 
     def drop_while(self, predicate: Callable[[T], object]) -> Self:
         """Leave out items up to the first one that fails `predicate`: the longest prefix.
@@ -178,7 +177,7 @@ class BaseStream(Generic[T]):
             >>> Stream.of(1, 2, 9, 3).drop_while(lambda n: n < 5).to_list()
             [9, 3]
         """
-        return self._then(DropWhile(self._node, running(predicate, "predicate"), step=here()))
+        return self._then(DropWhile(self._node, running_function(predicate, "predicate"), step=here()))
 
     def unordered(self) -> Self:
         """Release the items from their encounter order, which makes `limit`, `skip`, `distinct` cheaper."""
@@ -240,7 +239,7 @@ class BaseStream(Generic[T]):
 
         A task that fails may run again, so the action should be safe to repeat.
         """
-        node = ForEachPartition(self._node, running(action, "action"), step=here())
+        node = ForEachPartition(self._node, running_function(action, "action"), step=here())
         with explained(node, "for_each_partition"):
             self._result(node, needs_end=True)
 
@@ -416,7 +415,7 @@ class BaseStream(Generic[T]):
 
     def all_match(self, predicate: Callable[[T], object]) -> bool:
         """Say whether every item satisfies `predicate`; True for no items. Stops at the first that does not."""
-        return not self._finds(Negated(running(predicate, "predicate")), "all_match")
+        return not self._finds(Negated(running_function(predicate, "predicate")), "all_match")
 
     def none_match(self, predicate: Callable[[T], object]) -> bool:
         """Say whether no item satisfies `predicate`; True for no items. Stops at the first that does."""
@@ -483,7 +482,7 @@ class BaseStream(Generic[T]):
 
     def on_close(self, handler: Callable[[], object]) -> Self:
         """Run `handler` when the stream, or one made from it, is closed; all handlers run, in order."""
-        lifetime = Lifetime((self._lifetime,), running(handler, "handler"))
+        lifetime = Lifetime((self._lifetime,), running_function(handler, "handler"))
         self._lifetime.check_open()
         return type(self)(self._node, self._runtime, lifetime)
 
@@ -608,7 +607,7 @@ class BaseStream(Generic[T]):
     if not TYPE_CHECKING:  # A type checker would take it for every name.
 
         def __getattr__(self, name: str) -> NoReturn:
-            from dstream.names.streams import no_such_name  # here: only who mistakes a name needs it
+            from dstream.suggestions.streams import no_such_name  # here: only who mistakes a name needs it
 
             raise AttributeError(no_such_name(type(self), name, self._kinds["Stream"]))
 
@@ -643,7 +642,7 @@ class BaseStream(Generic[T]):
         return FlatMap(self._node, checked_function(fn, "fn"), kind, step=called(name, fn))
 
     def _map_multi(self, fn: Callable[[T, Callable[[Any], None]], object], kind: type | None, name: str) -> MapMulti:
-        return MapMulti(self._node, running(fn, "fn"), kind, step=called(name, fn))
+        return MapMulti(self._node, running_function(fn, "fn"), kind, step=called(name, fn))
 
     def _concat(self, *others: Self) -> Self:
         for other in others:
@@ -689,7 +688,7 @@ class BaseStream(Generic[T]):
             return _present(self._result(node, needs_end=True), node, name)
 
     def _for_each(self, action: Callable[[T], object], name: str) -> None:
-        node = ForEach(self._node, running(action, "action"), step=called(name, action))
+        node = ForEach(self._node, running_function(action, "action"), step=called(name, action))
         with explained(node, name):
             for item in self._result(Loop(self._node)):
                 try:
@@ -701,7 +700,7 @@ class BaseStream(Generic[T]):
                     raise
 
     def _finds(self, predicate: Callable[[T], object], name: str) -> bool:
-        matching = Filter(self._node, running(predicate, "predicate"), step=called(name, predicate))
+        matching = Filter(self._node, running_function(predicate, "predicate"), step=called(name, predicate))
         limited = Limit(matching, 1, step=NO_CALL)
         with explained(limited, name):
             return bool(list(self._result(Loop(limited))))

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
 
 from dstream import collectors
-from dstream.arguments import checked_function, kind_of
+from dstream.arguments import checked_function, kind_of, running_function
 from dstream.base.functions import refuse_awaitable
 from dstream.plan import FlatMap, Map, called, shown_function
 from dstream.plan.operations.keyed import Aggregate
 from dstream.plan.steps import PairFunction
 from dstream.spi import AggregateOperation, Collector
-from dstream.stream.arguments import count, operation_of_one_input, optional_function, running
+from dstream.stream.arguments import count, operation_of_one_input, optional_function
 from dstream.stream.base import BaseStream
 from dstream.stream.shorthands import StreamOf
 from dstream.values import Entry
@@ -89,7 +89,7 @@ class Entries(BaseStream[T]):
             >>> Stream.of(("Pequod", 30), ("Rachel", 26)).filter_values(lambda crew: crew > 26).to_list()
             [Entry(key='Pequod', value=30)]
         """
-        given = shown_function(running(predicate, "predicate"))
+        given = shown_function(running_function(predicate, "predicate"))
         return _flat_mapped(self, _IfValue(predicate), "filter_values", given)
 
     def flat_map_values(self: StreamOf[tuple[K, V]], fn: Callable[[V], Iterable[R] | None]) -> Stream[Entry[K, R]]:

@@ -5,20 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
 
-from dstream.arguments import checked_function, kind_of
+from dstream.arguments import checked_function, kind_of, running_function
 from dstream.connectors.memory import Generate, Items, Iterate
 from dstream.errors import IllegalStateError
 from dstream.failures import shown
 from dstream.plan import Node, Read, Sorted, Step, call_site, here, shown_function, unchanged
 from dstream.spi import ProcessorSource, Runtime, Source
-from dstream.stream.arguments import (
-    choice,
-    optional_function,
-    partition_count,
-    refuse_no_iterable,
-    running,
-    sorting_hints,
-)
+from dstream.stream.arguments import choice, optional_function, partition_count, refuse_no_iterable, sorting_hints
 from dstream.stream.ends import EndsOfPairs, Tabular
 from dstream.stream.entries import Entries
 from dstream.stream.error_handling import Recovering, delivery_of
@@ -371,7 +364,7 @@ def iteration(seed: Any, functions: tuple[Any, ...]) -> Iterate[Any]:
         case (following,):
             return Iterate(seed, checked_function(following, "next"))
         case (has_next, following):
-            return Iterate(seed, checked_function(following, "next"), running(has_next, "has_next"))
+            return Iterate(seed, checked_function(following, "next"), running_function(has_next, "has_next"))
     raise TypeError(f"iterate() takes (seed, next) or (seed, has_next, next), not {1 + len(functions)} arguments")
 
 

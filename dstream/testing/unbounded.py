@@ -21,7 +21,7 @@ from dstream.spi.sink import MapWriter, Receipt, Writer
 from dstream.stream.arguments import count
 
 if TYPE_CHECKING:
-    from dstream.jobs.unbounded.epochs import EpochRunner
+    from dstream.jobs.unbounded.epoch_runner import EpochRunner
     from dstream.jobs.unbounded.log import LogRecord
     from dstream.jobs.unbounded.state import StatesOfSteps
     from dstream.pipeline.plan import PipelinePlan
@@ -353,7 +353,7 @@ class Epochs:
     # ------------------------------------------------------------------------------------------------------- the run
 
     def _begin(self) -> None:
-        from dstream.jobs.unbounded.epochs import EpochRunner
+        from dstream.jobs.unbounded.epoch_runner import EpochRunner
         from dstream.jobs.unbounded.log import LogRecord, SourceMark
 
         assert self._plan is not None, "it was taken"

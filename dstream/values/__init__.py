@@ -1,15 +1,16 @@
 """Small values that streams, collectors and maps return: `Optional`, `Entry`, `DeadLetter`, statistics, and others.
 
-`optional`, `entries`, `records` and `numbers` contain the values themselves, `predicates` the conditions of `where`,
-`time` instants and results of windows, `order` the order of sorting, `tables` the text and HTML of tables, `fields` the
-fields of dataclasses and their like, `functions` the checks of user functions, `attachments` the files of a job.
+`optional`, `entries`, `bad_records` and `numbers` contain the values themselves, `predicates` the conditions of
+`where`, `time` instants and results of windows, `order` the order of sorting, `tables` the text and HTML of tables,
+`fields` the fields of dataclasses and their like, `functions` the checks of user functions, `attachments` the files of
+a job.
 """
 
+from dstream.values.bad_records import BadRecord, DeadLetter
 from dstream.values.entries import Entry, JournalEvent
 from dstream.values.numbers import DoubleSummaryStatistics, ExactSum, IntSummaryStatistics, SummaryStatistics
 from dstream.values.optional import Optional
 from dstream.values.predicates import Predicate, where
-from dstream.values.records import BadRecord, DeadLetter
 
 __all__ = [
     "BadRecord",

@@ -13,7 +13,7 @@ from itertools import chain, repeat
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from dstream.failures import shown
-from dstream.values.records import BadRecord, DeadLetter
+from dstream.values.bad_records import BadRecord, DeadLetter
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -22,8 +22,8 @@ from unittest.mock import patch
 from more_itertools import chunked
 
 import dstream.collectors.batches
+import dstream.operators.columns.chain_evaluation as column_steps
 import dstream.operators.columns.group_by as column_row_groups
-import dstream.operators.columns.steps as column_steps
 import dstream.operators.rows.blocks as column_items
 import dstream.operators.rows.group_tables as column_ends
 import dstream.operators.rows.group_tables as tables_by_key
@@ -50,7 +50,7 @@ from dstream.engine.tasks.routing import RouteGroups, RoutePartials
 from dstream.engine.tasks.runtime import StageTask
 from dstream.expressions.tree import one_behind_another
 from dstream.failures.account import known_of
-from dstream.operators.columns.steps import Passed
+from dstream.operators.columns.chain_evaluation import Passed
 from dstream.operators.columns.values import Column
 from dstream.operators.rows.aggregates import finishing, partial
 from dstream.operators.rows.batches import loads

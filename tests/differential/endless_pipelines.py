@@ -11,7 +11,7 @@ from unittest.mock import patch
 from uuid import uuid4
 
 from collectors import co_operation, counting, mapping, summing, to_list
-from dstream.jobs.unbounded.epochs import EpochRunner
+from dstream.jobs.unbounded.epoch_runner import EpochRunner
 from dstream.jobs.unbounded.log import LogRecord
 from dstream.jobs.unbounded.state import StatesOfSteps, states_of_steps
 from dstream.operators.state import backend

@@ -48,7 +48,7 @@ from dstream.plan.steps import Op, Step
 from dstream.spi import Collector
 from dstream.stream import Stream
 from dstream.values import Entry
-from dstream.values.records import EncodedLines
+from dstream.values.bad_records import EncodedLines
 from tests.differential.column_programs import (
     STEP,
     Outcome,

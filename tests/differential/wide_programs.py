@@ -19,7 +19,7 @@ from random import Random
 from typing import Any
 from unittest.mock import patch
 
-import dstream.engine.compiler.order as compile_by_place
+import dstream.engine.compiler.sort_limit as compile_by_place
 import dstream.operators.rows.blocks as column_items
 from dstream.connectors.files import parquet, splits
 from dstream.engine.compiler import ClusterFacts

@@ -7,8 +7,8 @@ import re
 import pytest
 
 from dstream import IStreamCounter, IStreamList, IStreamMap, IStreamQueue, IStreamSet, Stream
-from dstream.names import collections as names
-from dstream.names.streams import plain
+from dstream.suggestions import collections as names
+from dstream.suggestions.streams import plain
 
 JAVA_MAP = """
 addIndex computeIfAbsent computeIfPresent compute containsKey containsValue entrySet equals forEach getOrDefault isEmpty

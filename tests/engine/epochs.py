@@ -14,8 +14,8 @@ from dstream.failures.attribution import failed_on
 from dstream.keys import canonical, stable_hash
 from dstream.plan.operations.elementwise import Chain
 from dstream.plan.operations.ends import ToList
-from dstream.plan.operations.epochs import AssignTimestamps, OverEpochs
 from dstream.plan.operations.streams import Node, Read, Union
+from dstream.plan.operations.unbounded import AssignTimestamps, OverEpochs
 from dstream.plan.steps import Op, Step
 from dstream.spi.epochs import (
     EpochTime,

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any
 
 from dstream.engine.compiler import ClusterFacts, compiled
-from dstream.engine.physical.decisions import Done, Last, Report
+from dstream.engine.physical.graph import Done, Last, Report
 from dstream.engine.physical.vertices import (
     Input,
     Items,

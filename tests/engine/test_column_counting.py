@@ -20,7 +20,7 @@ from dstream.operators.rows.operations import operation
 from dstream.plan.operations.elementwise import Chain
 from dstream.plan.operations.streams import Limit
 from dstream.plan.steps import Op, Step, unchanged
-from dstream.values.records import EncodedLines
+from dstream.values.bad_records import EncodedLines
 
 _STEP = Step(".map(fn)", None, 1, 1)
 

@@ -17,7 +17,7 @@ from dstream.engine.compiler.evaluation import collector_read, read_op
 from dstream.engine.tasks.runtime import StageTask
 from dstream.errors import EngineError
 from dstream.failures.account import known_of
-from dstream.operators.columns.steps import is_same
+from dstream.operators.columns.chain_evaluation import is_same
 from dstream.operators.columns.values import size_of_column
 from dstream.operators.rows import blocks
 from dstream.operators.rows.batches import Batcher, loads_items

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from dstream.engine.compiler import ClusterFacts, compiled
-from dstream.engine.compiler.epochs import FEW
+from dstream.engine.compiler.stateful_steps import FEW
 from dstream.engine.compiler.walk import Across
-from dstream.engine.physical.decisions import Done, Graph
+from dstream.engine.physical.graph import Done, Graph
 from dstream.engine.physical.vertices import Rows
 from dstream.errors import SerializationError
 from dstream.explain.stages import spark_stages

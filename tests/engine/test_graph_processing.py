@@ -14,11 +14,11 @@ from dstream.base.pickling import dumps
 from dstream.engine.tasks.processors import ReadArrivals
 from dstream.engine.tasks.rows import ITEMS, LAST, Row
 from dstream.errors import EngineError, SerializationError
-from dstream.operators.state.epochs import telling
+from dstream.operators.state.stateful_steps import telling
 from dstream.plan import Node, Read, ToList, rewrite
 from dstream.plan.capture_checks import check_captures
 from dstream.plan.graphs import GraphEdge, GraphVertex, Routing, VertexGraph, with_parallelism
-from dstream.plan.operations.epochs import ProcessorGraph
+from dstream.plan.operations.unbounded import ProcessorGraph
 from dstream.plan.properties import is_bounded, is_ordered
 from dstream.plan.steps import Step
 from dstream.processors.blocks import GraphArrival, items_of_outlet

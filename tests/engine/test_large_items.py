@@ -24,7 +24,7 @@ from dstream.operators.rows.batches import Batcher
 from dstream.operators.rows.keys import Side
 from dstream.operators.rows.operations import partial_groups
 from dstream.schema.tables import batches_of
-from dstream.storage.base.rows import Portions
+from dstream.storage.base.encoded_entries import Portions
 from reducers import to_imap
 
 SIZE = 2 * 2**20

@@ -10,7 +10,7 @@ import pytest
 import dstream as ds
 from dstream.engine.compiler import compiled
 from dstream.engine.compiler.ends import reads_only
-from dstream.engine.physical.decisions import Each, Pulled
+from dstream.engine.physical.graph import Each, Pulled
 from dstream.engine.spark.run import execution as facts
 from dstream.engine.spark.run import execution as looping
 from dstream.engine.spark.run.execution import waves

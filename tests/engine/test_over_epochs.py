@@ -11,7 +11,7 @@ import pytest
 
 from dstream.errors import IllegalStateError
 from dstream.failures import failure
-from dstream.operators.state.steps import StatefulMapping
+from dstream.operators.state.keyed_operators import StatefulMapping
 from dstream.plan.operations.ends import Write
 from dstream.plan.operations.pairs import HashJoin, Join
 from dstream.plan.operations.streams import Read, Spread

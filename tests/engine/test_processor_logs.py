@@ -12,7 +12,7 @@ from dstream.base.logging import tell
 from dstream.core import DAG, AbstractProcessor, Edge, processors
 from dstream.plan.graphs import GraphVertex, VertexGraph
 from dstream.plan.steps import Step
-from dstream.processors.epochs import GraphOperator
+from dstream.processors.graph_operator import GraphOperator
 from dstream.processors.run import ProcessorLogs
 from dstream.spi.suppliers import meta_supplier
 from reducers import to_ilist

@@ -15,9 +15,9 @@ import dstream as ds
 from collectors import counting
 from dstream import Pipeline
 from dstream.engine.physical.vertices import EVERYTHING, ITEMS_AND_BESIDE, OutputPort, Taken
-from dstream.engine.spark.run import driver, engine, graphs
+from dstream.engine.spark.run import driver_shuffle, engine, graphs
 from dstream.engine.spark.run.backend import SparkBackend
-from dstream.engine.spark.run.driver import ShuffleFiles, by_target, rows_taken
+from dstream.engine.spark.run.driver_shuffle import ShuffleFiles, by_target, rows_taken
 from dstream.engine.spark.run.jobs import StageRunner
 from dstream.engine.spark.run.segments import chosen_rows
 from dstream.engine.tasks.rows import (
@@ -33,7 +33,7 @@ from dstream.engine.tasks.rows import (
     whole,
 )
 from dstream.errors import EngineError
-from dstream.jobs.unbounded import epochs as one_epoch
+from dstream.jobs.unbounded import epoch_runner as one_epoch
 from dstream.testing.unbounded import epochs
 from dstream.windows import tumbling
 from reducers import to_ilist
@@ -191,7 +191,7 @@ def seen(context: ds.Context, shuffle: Callable[[ds.Context], Any]) -> Any:
 def travelling(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """How rows go on."""
     if request.param == "in files":
-        monkeypatch.setattr(driver, "_TRAVELLING", 0)
+        monkeypatch.setattr(driver_shuffle, "_TRAVELLING", 0)
     return str(request.param)
 
 
@@ -214,7 +214,7 @@ def test_a_shuffle_gives_the_same_through_this_process(
 ) -> None:
     """Whatever it is for, also where none of its rows travels with the next job."""
     by_spark = seen(spark_context, shuffle)
-    monkeypatch.setattr(driver, "_TRAVELLING", 0)
+    monkeypatch.setattr(driver_shuffle, "_TRAVELLING", 0)
     monkeypatch.setattr(engine, "is_of_epoch", lambda end: True)
 
     assert seen(spark_context, shuffle) == by_spark

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 import dstream as ds
-from dstream.engine.spark.run.driver import ServiceListener
+from dstream.engine.spark.run.driver_shuffle import ServiceListener
 from dstream.engine.spark.run.execution import SparkRun
 from dstream.errors import CancelledError, EngineError
 from dstream.failures import failure

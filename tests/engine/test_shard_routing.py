@@ -13,8 +13,8 @@ from dstream.engine.tasks.runtime import StageTask
 from dstream.engine.tasks.shards import ReadShards, RouteToShards
 from dstream.errors import EngineError, SerializationError
 from dstream.failures import MISSING, known_of
-from dstream.operators.state.epochs import Arrival, Gathered
-from dstream.operators.state.steps import RollingAggregate
+from dstream.operators.state.keyed_operators import RollingAggregate
+from dstream.operators.state.stateful_steps import Arrival, Gathered
 from dstream.operators.windows.frames import FrameWindows
 from dstream.operators.windows.sessions import SessionWindows
 from dstream.spi.epochs import EpochTime, TaskPartials

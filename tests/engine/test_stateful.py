@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import dstream as ds
 from dstream import Stream
 from dstream.engine.compiler import ClusterFacts, compiled
-from dstream.engine.physical.decisions import Ask, Done
+from dstream.engine.physical.graph import Ask, Done
 from dstream.errors import IllegalStateError, SerializationError, UnstableKeyError
 from dstream.plan import Partitions, here, rewrite
 from dstream.plan.operations.keyed import Stateful

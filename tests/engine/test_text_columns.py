@@ -26,7 +26,7 @@ from dstream.operators.columns.string_methods import _OTHER_BLANKS, BLANKS, has_
 from dstream.operators.columns.strings import StringLists, Strings
 from dstream.operators.columns.values import NotColumnar, NotYet, Tuples, column_of, items_of, rows_at, rows_of
 from dstream.operators.rows.batches import loads, packed_columns
-from dstream.values.records import EncodedLines
+from dstream.values.bad_records import EncodedLines
 from tests.differential.text_programs import function_of
 
 _ASCII = ["", "the sea", " The\tSea ", "a,b,,c", "\x1cx\x1f", "12", "-7", "x_y z9", "\x0b\x0c", "aaa", "don't", "\0a\0"]

@@ -13,7 +13,7 @@ from dstream.engine.compiler import ClusterFacts
 from dstream.engine.physical.vertices import Applied, Input, Splits
 from dstream.engine.tasks.gatherers import Bordering
 from dstream.expressions import Argument, Constant, Indexed
-from dstream.operators.columns import collectors, ranks, steps, top
+from dstream.operators.columns import chain_evaluation, collectors, ranks, top
 from dstream.plan import Collect, ToList, called, rewrite
 from dstream.plan.operations.elementwise import Chain
 from dstream.plan.operations.streams import Node
@@ -33,7 +33,7 @@ class Watched:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._seen: dict[int, Any] = {}
-        for module in (steps, collectors, ranks, top, collectors):
+        for module in (chain_evaluation, collectors, ranks, top, collectors):
             monkeypatch.setattr(module, "evaluated", functools.partial(self._evaluated, module.evaluated))
 
     def _evaluated(self, evaluated: Callable[..., Any], expression: Any, columns: Any) -> Any:

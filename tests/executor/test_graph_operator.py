@@ -15,7 +15,7 @@ from dstream.core import processors
 from dstream.errors import IllegalStateError
 from dstream.plan.graphs import Routing
 from dstream.processors.blocks import GraphBlock, Mark, MarkedBlock, items_of_outlet
-from dstream.processors.epochs import GraphOperator
+from dstream.processors.graph_operator import GraphOperator
 from dstream.spi.epochs import EpochTime, OfFixedShards
 from dstream.spi.processor import BroadcastKey, Processor, Watermark
 from dstream.values.time import END_OF_TIME, NO_WATERMARK

@@ -170,7 +170,7 @@ def _circles(house: list[Source]) -> Iterator[tuple[str, str]]:
     modules = {each.name: each.imported(names) for each in house}
     between: dict[str, set[str]] = defaultdict(set)
     for name, found in modules.items():
-        rest = {rooms[each] for each in found} - {rooms[name], "dstream", "dstream.names"}
+        rest = {rooms[each] for each in found} - {rooms[name], "dstream", "dstream.suggestions"}
         between[rooms[name]] |= {room for room in rest if (name, room) not in _NAMED_FOR_USERS}
     yield "largest circle of imports, those for types too", f"{max(map(len, circles(modules)), default=0)} modules"
     yield "largest circle of rooms", f"{max(map(len, circles(between)), default=0)} rooms"

@@ -14,7 +14,7 @@ from dstream.connectors.memory import Range
 from dstream.engine.compiler import ClusterFacts, compiled
 from dstream.engine.compiler.walk import Compiling, Wide, across, compile_node
 from dstream.engine.local import LocalEngine
-from dstream.engine.physical.decisions import Done, Move
+from dstream.engine.physical.graph import Done, Move
 from dstream.engine.physical.vertices import Items, Rows, Taken, Vertex, piped
 from dstream.engine.tasks.sinks import WriteItems
 from dstream.errors import UnsupportedError

@@ -15,16 +15,16 @@ BACK = {
     ("dstream.operators.rows.blocks", "dstream.operators.columns.values"): "loads NumPy, where NumPy made the columns",
     (
         "dstream.operators.rows.operations",
-        "dstream.operators.columns.steps",
+        "dstream.operators.columns.chain_evaluation",
     ): "loads NumPy, where steps run over columns",
     ("dstream.operators.rows.operations", "dstream.operators.columns.top"): "loads NumPy, where NumPy made the columns",
-    ("dstream.filesystem.urls", "dstream.filesystem.object_files"): "loads obstore, for URLs of object stores alone",
+    ("dstream.filesystem.urls", "dstream.filesystem.fsspec_adapter"): "loads obstore, for URLs of object stores alone",
     ("dstream.gatherers.concurrency", "dstream.gatherers.calls"): "loads asyncio, once a gatherer runs",
     ("dstream.session.configuration", "dstream.session.job_config"): "few programs configure their jobs",
 }
-"""Imports inside of functions that lead back to where they came from, and why. Those of `dstream.names` lead back too.
+"""Imports inside of functions that lead back to where they came from, and why.
 
-Only a mistaken name loads one of these.
+Those of `dstream.suggestions` lead back too: only a mistaken name loads one of these.
 """
 
 
@@ -52,7 +52,7 @@ def imported():
 def test_modules_import_in_no_circle(imported):
     """Except where it is said why."""
     straight = {
-        name: {each for each in found if (name, each) not in BACK and not each.startswith("dstream.names.")}
+        name: {each for each in found if (name, each) not in BACK and not each.startswith("dstream.suggestions.")}
         for name, found in imported.items()
     }
 
@@ -66,7 +66,7 @@ def test_each_import_that_leads_back_is_needed(imported, back):
     name, other = back
     others = BACK.keys() - {back}
     almost = {
-        each: {to for to in found if (each, to) not in others and not to.startswith("dstream.names.")}
+        each: {to for to in found if (each, to) not in others and not to.startswith("dstream.suggestions.")}
         for each, found in imported.items()
     }
 

@@ -50,21 +50,25 @@ LEGAL = {
     "dstream/explain/__init__.py": "import dstream.engine, dstream.plan",
     "dstream/stream/__init__.py": "import dstream.plan, dstream.gatherers, dstream.explain, dstream.collectors",
     "dstream/collections/__init__.py": "import dstream.stream",
-    "dstream/pipeline/__init__.py": "import dstream.stream, dstream.plan, dstream.collectors, dstream.names.stages",
+    "dstream/pipeline/__init__.py": (
+        "import dstream.stream, dstream.plan, dstream.collectors, dstream.suggestions.stages"
+    ),
     "dstream/core/__init__.py": "import dstream.pipeline, dstream.stream, dstream.collectors",
     "dstream/jobs/__init__.py": "import dstream.pipeline",
-    "dstream/names/__init__.py": "",
-    "dstream/names/packages.py": "",
-    "dstream/names/stages.py": "import dstream.stream",
+    "dstream/suggestions/__init__.py": "",
+    "dstream/suggestions/packages.py": "",
+    "dstream/suggestions/stages.py": "import dstream.stream",
     "dstream/session/__init__.py": "import dstream.session.context",
     "dstream/session/context.py": "import dstream.collections, dstream.stream, dstream.collectors",
     "dstream/session/connection.py": "import dstream.engine.local, dstream.engine.spark, dstream.storage",
     "dstream/testing/__init__.py": "import dstream.session, dstream.stream, dstream.plan, dstream.sources",
     "dstream/command/__init__.py": "import dstream.session, dstream.collectors, dstream.reducers, dstream.sources",
     "dstream/__main__.py": "import dstream.command",
-    "dstream/collectors/__init__.py": "import dstream.arguments, dstream.keys, dstream.spi, dstream.names.packages",
-    "dstream/reducers/__init__.py": "import dstream.connectors.files, dstream.schema, dstream.names.packages",
-    "dstream/sources/__init__.py": "import dstream.connectors.files, dstream.filesystem, dstream.names.packages",
+    "dstream/collectors/__init__.py": (
+        "import dstream.arguments, dstream.keys, dstream.spi, dstream.suggestions.packages"
+    ),
+    "dstream/reducers/__init__.py": "import dstream.connectors.files, dstream.schema, dstream.suggestions.packages",
+    "dstream/sources/__init__.py": "import dstream.connectors.files, dstream.filesystem, dstream.suggestions.packages",
     **{f"{name}/__init__.py": f"import dstream.{name}" for name in ("collectors", "reducers", "sources")},
 }
 """The smallest tree with every module that the contracts name, and every kind of import that they allow."""

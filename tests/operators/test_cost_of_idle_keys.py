@@ -6,8 +6,8 @@ import time
 
 import pytest
 
+from dstream.operators.state.keyed_operators import KeyedDistinct, StatefulMapping
 from dstream.operators.state.keys import DumpedKeys
-from dstream.operators.state.steps import KeyedDistinct, StatefulMapping
 from dstream.spi.epochs import EpochTime
 
 IDLE = 1_000_000

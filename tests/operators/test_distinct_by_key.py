@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dstream.operators.state.steps import KeyedDistinct
+from dstream.operators.state.keyed_operators import KeyedDistinct
 from dstream.spi.epochs import EpochTime
 from dstream.values.time import Late
 from tests.operators.by_hand import DUMPED, KEPT, PATCHED, ByHand

@@ -11,7 +11,7 @@ from dstream.errors import UnstableKeyError
 from dstream.failures import MISSING, is_ours, item_of
 from dstream.failures.attribution import given_to
 from dstream.operators.joins.intervals import IntervalJoin
-from dstream.operators.state.steps import KeyedDistinct, RollingAggregate, StatefulMapping
+from dstream.operators.state.keyed_operators import KeyedDistinct, RollingAggregate, StatefulMapping
 from tests.operators.by_hand import ByHand
 
 ITEMS = [[(1, 2), (2, 0), (3, 4)]]

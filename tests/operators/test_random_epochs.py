@@ -12,7 +12,7 @@ import pytest
 
 from collectors import mapping, to_list
 from dstream.operators.joins.intervals import IntervalJoin
-from dstream.operators.state.steps import KeyedDistinct, RollingAggregate, StatefulMapping
+from dstream.operators.state.keyed_operators import KeyedDistinct, RollingAggregate, StatefulMapping
 from dstream.spi.epochs import StateOperator
 from dstream.values.time import END_OF_TIME, NO_WATERMARK, Late
 from tests.operators import definitions

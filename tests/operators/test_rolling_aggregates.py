@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from collectors import AggregateOperation, all_of, averaging_int, counting, to_list
-from dstream.operators.state.steps import RollingAggregate
+from dstream.operators.state.keyed_operators import RollingAggregate
 from dstream.values import Entry
 from tests.operators.by_hand import DUMPED, KEPT, PATCHED, ByHand
 

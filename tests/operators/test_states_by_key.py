@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dstream.operators.state.steps import StatefulMapping
+from dstream.operators.state.keyed_operators import StatefulMapping
 from dstream.values.time import END_OF_TIME, Late
 from tests.operators.by_hand import DUMPED, KEPT, PATCHED, ByHand
 

@@ -16,8 +16,8 @@ from dstream.errors import EngineError
 from dstream.operators.state import disk as states_on_disk
 from dstream.operators.state import keys as key_states
 from dstream.operators.state.disk import StatesOnDisk
+from dstream.operators.state.keyed_operators import KeyedDistinct, RollingAggregate, StatefulMapping
 from dstream.operators.state.keys import KeyStates
-from dstream.operators.state.steps import KeyedDistinct, RollingAggregate, StatefulMapping
 from dstream.values.time import END_OF_TIME
 from tests.operators.by_hand import DUMPED, KEPT, PATCHED, ByHand
 

@@ -8,7 +8,7 @@ import pytest
 
 from collectors import counting
 from dstream import Pipeline
-from dstream.plan.operations.epochs import AssignTimestamps
+from dstream.plan.operations.unbounded import AssignTimestamps
 from dstream.testing import epochs
 from dstream.windows import tumbling
 from reducers import to_ilist

@@ -10,10 +10,10 @@ import collectors as c
 import dstream as ds
 import reducers
 import sources
-from dstream.names import stages as names
-from dstream.names.streams import plain
 from dstream.pipeline import BatchStage, JoinClause, KeyedStage, Pipeline
 from dstream.stream import Stream
+from dstream.suggestions import stages as names
+from dstream.suggestions.streams import plain
 from reducers import to_ilist
 
 RUN = "write_to(sink), and run the pipeline: ctx.new_job(pipeline)"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from collectors import AggregateOperation, all_of, co_operation, counting, max_by, summing_int, to_list, to_set
-from dstream.pipeline.epochs import EmptyContainer, ResultSoFar, ResultSoFarOfKey
+from dstream.pipeline.stateful_nodes import EmptyContainer, ResultSoFar, ResultSoFarOfKey
 from dstream.plan.operations.keyed import Stateful
 from dstream.values import Entry, Optional
 

@@ -12,8 +12,8 @@ from collectors import counting, to_bags, to_list
 from dstream.pipeline import KeyedStreamStage, KeyedWindowedStage, Pipeline, StreamStage, WindowedStage
 from dstream.plan import rewrite, topological
 from dstream.plan.operations.ends import Write
-from dstream.plan.operations.epochs import AssignTimestamps, OverEpochs
 from dstream.plan.operations.streams import Spread
+from dstream.plan.operations.unbounded import AssignTimestamps, OverEpochs
 from dstream.plan.timestamps import timed
 from dstream.windows import limiting_lag, session, sliding, tumbling
 from reducers import to_ilist

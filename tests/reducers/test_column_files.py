@@ -303,7 +303,7 @@ def test_avro_tells_fields_apart_whose_names_join_to_the_same(local_context, tmp
 
 def test_avro_says_what_to_install(tmp_path, monkeypatch):
     """When the sink is made, not when it runs."""
-    monkeypatch.setattr("dstream.connectors.files.column_formats.find_spec", lambda name: None)
+    monkeypatch.setattr("dstream.connectors.files.columnar_output.find_spec", lambda name: None)
     with pytest.raises(SetupError, match=r"pip install 'dstream-spark\[avro\]'"):
         to_files(tmp_path, format="avro")
 
@@ -311,9 +311,9 @@ def test_avro_says_what_to_install(tmp_path, monkeypatch):
 @pytest.mark.parametrize(("codec", "package"), [("snappy", "cramjam"), ("zst", "backports.zstd")])
 def test_avro_says_what_its_compression_needs(tmp_path, monkeypatch, codec, package):
     """Each is part of the extra."""
-    monkeypatch.setattr("dstream.connectors.files.column_formats._PACKAGES", {codec: (package,)})
+    monkeypatch.setattr("dstream.connectors.files.columnar_output._PACKAGES", {codec: (package,)})
     monkeypatch.setattr(
-        "dstream.connectors.files.column_formats.find_spec", lambda name: None if name == package else name
+        "dstream.connectors.files.columnar_output.find_spec", lambda name: None if name == package else name
     )
     with pytest.raises(SetupError, match=rf"needs {package}, .* pip install 'dstream-spark\[avro\]'"):
         to_files(tmp_path, format="avro", compression=codec)

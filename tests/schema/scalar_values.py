@@ -11,7 +11,7 @@ from uuid import UUID
 
 from hypothesis import strategies as st
 
-from dstream.schema.scalars import TEXT_FORMS
+from dstream.schema.text_forms import TEXT_FORMS
 
 __all__ = ["SCALARS", "values_of"]
 

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dstream.schema.scalars import TEXT_FORMS, refusal, text_form, text_of
+from dstream.schema.text_forms import TEXT_FORMS, refusal, text_form, text_of
 from tests.schema.scalar_values import SCALARS, values_of
 
 

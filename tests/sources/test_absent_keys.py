@@ -18,7 +18,7 @@ import dstream as ds
 from dstream.errors import SourceError
 from dstream.schema.decoders import DecodeError
 from dstream.schema.factories import maker_of_objects, maker_of_rows
-from dstream.schema.records import BINARY, TEXTS, form_of
+from dstream.schema.record_decoders import BINARY, TEXTS, form_of
 from dstream.testing.engines import MASTER, SETTINGS
 from reducers import to_files
 from sources import avro_records, csv_rows, json_lines, parquet_rows, sql_rows

@@ -28,7 +28,7 @@ from dstream.operators.rows.operations import operation
 from dstream.plan.operations.elementwise import Chain
 from dstream.plan.operations.streams import Limit
 from dstream.plan.steps import Op, Step
-from dstream.values.records import EncodedLines
+from dstream.values.bad_records import EncodedLines
 from sources import text_files
 
 _STEP = Step("read", None, 1, 1)

@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy
 
 import dstream as ds
-from dstream.connectors.sql.records import Rows
+from dstream.connectors.sql.rows import Rows
 from dstream.connectors.sql.sinks import SqlJob
 from dstream.errors import SinkError, SinkUnavailableError, SourceError, SourceUnavailableError
 from dstream.failures import origin_of

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from dstream.errors import SourceError
 from dstream.schema.factories import maker_of_many_rows, maker_of_rows
-from dstream.schema.records import TEXTS, form_of
+from dstream.schema.record_decoders import TEXTS, form_of
 from sources import csv_rows
 
 

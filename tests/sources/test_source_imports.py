@@ -39,7 +39,7 @@ def test_lines_of_text_load_no_other_format():
 
     others = {"dstream.connectors.files.csv", "dstream.connectors.files.parquet", "dstream.connectors.files.avro"}
     for loaded in run.stdout.splitlines():
-        assert (others | {"dstream.schema.records", "dstream.schema.decoders"}).isdisjoint(loaded.split())
+        assert (others | {"dstream.schema.record_decoders", "dstream.schema.decoders"}).isdisjoint(loaded.split())
 
 
 def test_memory_and_ranges_import_nothing_else_of_dstream():

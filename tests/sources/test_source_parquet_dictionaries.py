@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from dstream.connectors.files import parquet, row_groups
+from dstream.connectors.files import open_parquet, parquet
 from dstream.errors import SourceError
 from sources import parquet_rows
 
@@ -54,7 +54,7 @@ def is_stored(request):
 @pytest.fixture
 def few_bytes(monkeypatch):
     """Let 10,000 decoded bytes be many."""
-    monkeypatch.setattr(row_groups, "DECODED_BYTES", 10_000)
+    monkeypatch.setattr(open_parquet, "DECODED_BYTES", 10_000)
     monkeypatch.setattr(parquet, "DECODED_BYTES", 10_000)
     monkeypatch.setattr(parquet, "_GROUP_DECODED", 50_000)
 
@@ -89,7 +89,7 @@ def test_batches_are_cut_by_decoded_bytes(tmp_path, few_bytes, is_stored, kind):
 @pytest.mark.parametrize("kind", COLUMNS)
 def test_batches_have_fewer_rows_where_values_are_large(tmp_path, few_bytes, monkeypatch, kind):
     """Where these are enough they are read as ever."""
-    monkeypatch.setattr(row_groups, "_FEWER_ROWS", 5)
+    monkeypatch.setattr(open_parquet, "_FEWER_ROWS", 5)
     rows = write(tmp_path / "a", COLUMNS[kind], store_schema=False)
     [split] = parquet_rows(tmp_path).splits(1)
 
@@ -136,7 +136,7 @@ def test_columns_are_decoded_while_there_is_room(tmp_path, few_bytes, monkeypatc
 @pytest.mark.parametrize("read", ["items", "columns", "batches"])
 def test_a_row_that_takes_too_many_bytes_is_refused(tmp_path, few_bytes, monkeypatch, read):
     """It names the file, the row and the bound."""
-    for module in (row_groups, row_groups, parquet):
+    for module in (open_parquet, open_parquet, parquet):
         monkeypatch.setattr(module, "LARGEST_ROW", 50_000)
     monkeypatch.setattr(parquet, "_GROUP_BYTES", 0 if read == "batches" else 1 << 20)
     write(tmp_path / "a", COLUMNS["lists"], store_schema=False)
@@ -177,15 +177,15 @@ def test_the_largest_value_of_a_dictionary_is_found(tmp_path, codec, version, va
     metadata = pyarrow.parquet.ParquetFile(source).metadata.row_group(0)
     longest = max(len(value.encode()) for value in values)
 
-    assert row_groups.largest_value(source, metadata.column(1), 5) == max(longest, 4)
-    assert row_groups.largest_value(source, metadata.column(1), 1 << 20) >= longest
-    assert row_groups.largest_value(source, metadata.column(0), 1) == 0
+    assert open_parquet.largest_value(source, metadata.column(1), 5) == max(longest, 4)
+    assert open_parquet.largest_value(source, metadata.column(1), 1 << 20) >= longest
+    assert open_parquet.largest_value(source, metadata.column(0), 1) == 0
 
 
 @pytest.mark.parametrize("page", [b"\5\0\0\0ab", b"\1\0\0\0ab", b"\1\0\0\0a\1\0", b"\xff\xff\xff\xffab"])
 def test_a_torn_dictionary_has_no_longest_value(page):
     """So it may be as long as the page, until Arrow reads it and says so."""
-    assert row_groups.longest_of_page(page) is None
+    assert open_parquet.longest_of_page(page) is None
 
 
 def test_a_file_of_few_bytes_takes_few_when_it_is_read(tmp_path):

@@ -10,7 +10,7 @@ from dstream.operators.state import backend
 from dstream.operators.state import shards as loading
 from dstream.operators.state.backend import ShardedStepState
 from dstream.operators.state.index import ShardIndex
-from dstream.operators.state.records import files_of
+from dstream.operators.state.index_format import files_of
 from dstream.operators.state.shards import RecentFiles, ShardCache, entries
 from dstream.spi.epochs import ShardChange, StateOperator, target_of
 from dstream.spi.records import StateFiles

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dstream.operators.state.records import files_of, orphans, removable, remove_all
+from dstream.operators.state.index_format import files_of, orphans, removable, remove_all
 
 
 def test_folding_removes_what_only_dropped_records_name(epochs):

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from dstream.jobs.records import packed, unpacked
-from dstream.operators.state.records import (
+from dstream.operators.state.index_format import (
     changes_from_plain,
     changes_to_plain,
     files_of,

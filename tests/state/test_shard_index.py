@@ -7,7 +7,7 @@ import pytest
 from dstream.errors import IllegalStateError
 from dstream.jobs.records import packed, unpacked
 from dstream.operators.state.index import Part, Shard, ShardIndex
-from dstream.operators.state.records import changes_from_plain, changes_to_plain, index_from_plain, index_to_plain
+from dstream.operators.state.index_format import changes_from_plain, changes_to_plain, index_from_plain, index_to_plain
 from dstream.spi.epochs import ShardChange
 from tests.state.counting import Counting
 

@@ -8,7 +8,7 @@ import pytest
 
 from collectors import averaging, counting, to_list
 from dstream.operators.joins.intervals import IntervalJoin
-from dstream.operators.state.steps import KeyedDistinct, RollingAggregate, StatefulMapping
+from dstream.operators.state.keyed_operators import KeyedDistinct, RollingAggregate, StatefulMapping
 from dstream.operators.windows.frames import FrameWindows
 from dstream.operators.windows.sessions import SessionWindows
 from dstream.spi.epochs import EpochTime

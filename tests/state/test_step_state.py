@@ -11,7 +11,7 @@ from dstream.errors import IllegalStateError
 from dstream.failures.attribution import given_to
 from dstream.operators.state import backend, keys
 from dstream.operators.state.disk import StatesOnDisk
-from dstream.operators.state.steps import StatefulMapping
+from dstream.operators.state.keyed_operators import StatefulMapping
 from tests.state.counting import Counting, moment
 from tests.state.epochs import JOB, Epochs
 

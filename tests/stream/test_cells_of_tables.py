@@ -10,7 +10,7 @@ import pytest
 
 import dstream as ds
 from dstream import DeadLetter, Entry, Stream
-from dstream.values.records import BadRecord
+from dstream.values.bad_records import BadRecord
 from dstream.values.tables import Rows, html_table
 
 MOMENT = datetime.datetime(2026, 3, 1, 1, 0, 1, tzinfo=datetime.UTC)

@@ -10,8 +10,8 @@ import collectors as c
 import dstream as ds
 import reducers
 from dstream import IntStream, Stream
-from dstream.names.libraries import ELSEWHERE, OF_NUMBERS
-from dstream.names.streams import REDUCERS, no_such_name, plain
+from dstream.suggestions.libraries import ELSEWHERE, OF_NUMBERS
+from dstream.suggestions.streams import REDUCERS, no_such_name, plain
 from tests.stream.foreign_names import FOREIGN_NAMES
 
 

@@ -23,7 +23,7 @@ from dstream.schema.avro import BrokenSchema, check_indexes, exactly_read
 from dstream.schema.avro_bounds import Schema, TornRecord
 from dstream.schema.decoders import DecodeError, ItemDecoder
 from dstream.schema.factories import maker_of_objects
-from dstream.schema.records import OnMisread
+from dstream.schema.record_decoders import OnMisread
 from dstream.spi import Misread
 
 __all__ = ["AvroReader"]

@@ -20,7 +20,7 @@ from dstream.errors import SourceError
 from dstream.filesystem.access import File
 from dstream.schema.decoders import DecodeError, ItemDecoder, repeated
 from dstream.schema.factories import maker_of_many, maker_of_many_rows, maker_of_rows
-from dstream.schema.records import OnMisread, missing_columns
+from dstream.schema.record_decoders import OnMisread, missing_columns
 from dstream.spi import Misread
 
 __all__ = ["CsvReader", "RowsOfFile"]

@@ -25,7 +25,7 @@ from dstream.connectors.files.splits import Part
 from dstream.errors import SourceError
 from dstream.filesystem.access import opened
 from dstream.schema.decoders import ItemDecoder, repeated
-from dstream.schema.records import missing_columns
+from dstream.schema.record_decoders import missing_columns
 from dstream.spi import Misread
 
 __all__ = ["OtherDelimiters", "blank_sep_line"]

@@ -24,8 +24,8 @@ from dstream.failures.attribution import each, failed_on
 from dstream.schema.columns import ColumnSelection, ItemColumns, checked_columns
 from dstream.schema.decoders import dumped
 from dstream.schema.encoders import unions_of, unsupported_field, written_names
-from dstream.schema.records import TEXTS
-from dstream.schema.scalars import TEXT_FORMS, refusal, text_form, text_of
+from dstream.schema.record_decoders import TEXTS
+from dstream.schema.text_forms import TEXT_FORMS, refusal, text_form, text_of
 from dstream.schema.types import ColumnTypes
 from dstream.values.fields import field_names, is_model, is_typed_dict, name_of
 

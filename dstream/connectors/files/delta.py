@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import IO, Any
 from urllib.parse import unquote
 
-from dstream.connectors.files.column_formats import PARQUET_CODECS, ParquetContent
+from dstream.connectors.files.columnar_output import PARQUET_CODECS, ParquetContent
 from dstream.connectors.files.formats import Compression
 from dstream.connectors.files.publication import (
     FileReceipt,
@@ -37,11 +37,11 @@ from dstream.delta.shared_log import (
 )
 from dstream.errors import IllegalStateError, SinkError
 from dstream.filesystem.folders import OutputFolder
-from dstream.filesystem.outputs import writing_to
+from dstream.filesystem.output_folders import writing_to
 from dstream.schema.columns import ColumnSelection, ItemColumns
 from dstream.schema.containers import ListType, MapType
 from dstream.schema.record_types import RecordType
-from dstream.schema.scalars import refusal
+from dstream.schema.text_forms import refusal
 from dstream.schema.types import ColumnType, ColumnTypes
 from dstream.spi import Receipt
 

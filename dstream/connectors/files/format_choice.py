@@ -9,7 +9,7 @@ from typing import Any, get_args
 from dstream.arguments import running_function
 from dstream.base.urls import shown_url
 from dstream.connectors.base import TextLines, checked_encoding
-from dstream.connectors.files.column_formats import (
+from dstream.connectors.files.columnar_output import (
     AVRO_CODECS,
     PARQUET_CODECS,
     AvroFormat,

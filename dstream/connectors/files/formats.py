@@ -1,7 +1,7 @@
 """Formats of output files: the contract, compression, and lines of text and of JSON.
 
 A format is a value that travels to the tasks; for each file that a task writes it makes a `Content`. `csv_output`
-has the lines of CSV, `column_formats` has Parquet and Avro.
+has the lines of CSV, `columnar_output` has Parquet and Avro.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from dstream.connectors.files.splits import LinePieces, Part
 from dstream.errors import SourceError
 from dstream.filesystem.access import HEAD, File, check_format, is_compressed, opened
 from dstream.spi import Misread
-from dstream.values.records import EncodedLines
+from dstream.values.bad_records import EncodedLines
 
 __all__ = [
     "JSON_SPACES",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from dstream.connectors.files.row_groups import (
+from dstream.connectors.files.open_parquet import (
     DECODED_BYTES,
     LARGEST_ROW,
     OpenParquet,
@@ -37,7 +37,7 @@ from dstream.schema.arrow import (
 )
 from dstream.schema.decoders import DecodeError, ItemDecoder, repeated
 from dstream.schema.factories import maker_of_rows
-from dstream.schema.records import OnMisread, missing_columns
+from dstream.schema.record_decoders import OnMisread, missing_columns
 from dstream.schema.times import has_nanoseconds, in_microseconds, in_usual_layout, usual_type
 from dstream.spi import ArrowRows
 

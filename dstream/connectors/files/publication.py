@@ -24,7 +24,7 @@ from typing import Any
 
 from dstream.errors import IllegalStateError, SinkError
 from dstream.filesystem.folders import OutputFolder
-from dstream.filesystem.outputs import HIDDEN, writing_to
+from dstream.filesystem.output_folders import HIDDEN, writing_to
 from dstream.schema.types import ColumnTypes
 from dstream.spi import Receipt
 

@@ -37,7 +37,7 @@ from dstream.connectors.files.writers import (
 from dstream.delta.actions import LOG
 from dstream.errors import SinkError
 from dstream.filesystem.folders import OutputFolder
-from dstream.filesystem.outputs import HIDDEN, writing_to
+from dstream.filesystem.output_folders import HIDDEN, writing_to
 from dstream.spi import Collections, Receipt
 
 __all__ = ["FileSink"]

@@ -22,7 +22,7 @@ from dstream.spi import ArrowRows, Misread, Sink
 from dstream.values import BadRecord
 
 if TYPE_CHECKING:
-    from dstream.schema.records import OnMisread
+    from dstream.schema.record_decoders import OnMisread
 
 __all__ = [
     "Format",

@@ -31,11 +31,11 @@ from dstream.connectors.files.splits import Part, plan
 from dstream.connectors.memory import NamesOfStreams
 from dstream.errors import SourceError
 from dstream.filesystem.access import File, is_compressed
-from dstream.values.records import EncodedLines
+from dstream.values.bad_records import EncodedLines
 
 if TYPE_CHECKING:
     from dstream.schema.decoders import ItemDecoder
-    from dstream.schema.records import OnMisread
+    from dstream.schema.record_decoders import OnMisread
 
 __all__ = [
     "NOTHING_READ",

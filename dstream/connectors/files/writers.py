@@ -27,7 +27,7 @@ from dstream.connectors.files.publication import FileReceipt, FolderState, check
 from dstream.errors import SinkError
 from dstream.failures.attribution import each
 from dstream.filesystem.folders import OutputFolder
-from dstream.filesystem.outputs import HIDDEN, NULL_PARTITION
+from dstream.filesystem.output_folders import HIDDEN, NULL_PARTITION
 from dstream.spi import Receipt
 
 __all__ = [

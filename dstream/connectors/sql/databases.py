@@ -21,11 +21,11 @@ from dstream.base.environment import pip_install
 from dstream.base.showing import shown
 from dstream.base.threads import contextmanager
 from dstream.base.urls import resolved_url, scrub, shown_url, without_secrets
-from dstream.connectors.sql.records import unions_of_rows
+from dstream.connectors.sql.rows import unions_of_rows
 from dstream.errors import SetupError, SinkError, SinkUnavailableError, SourceError, SourceUnavailableError
 from dstream.failures.attribution import failed_on
 from dstream.schema.encoders import NotJsonError, UnionField, plain
-from dstream.schema.scalars import TEXT_FORMS
+from dstream.schema.text_forms import TEXT_FORMS
 from dstream.values.fields import field_names, name_of
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from dstream.connectors.base import Replaceable
 from dstream.connectors.sql.databases import Database, StagedColumn
-from dstream.connectors.sql.tables import (
+from dstream.connectors.sql.staging import (
     PLACE,
     STAGED,
     SqlWriter,

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 from dstream.base.showing import shown
 from dstream.connectors.memory import NamesOfStreams
 from dstream.connectors.sql.databases import Database, schema_and_table
-from dstream.connectors.sql.records import LostValue, Maker, Rows, keep_lost, lost_in, refuse_months
+from dstream.connectors.sql.rows import LostValue, Maker, Rows, keep_lost, lost_in, refuse_months
 from dstream.errors import SourceError
-from dstream.schema.scalars import TEXT_FORMS
+from dstream.schema.text_forms import TEXT_FORMS
 from dstream.spi import Misread
 from dstream.values import BadRecord
 

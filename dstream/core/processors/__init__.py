@@ -65,6 +65,6 @@ if not TYPE_CHECKING:  # A type checker would take it for every name.
         """Redirect names of Jet's, and typing errors, to existing names."""
         if name.startswith("__"):
             raise AttributeError(name)
-        from dstream.names.streams import no_such_processor
+        from dstream.suggestions.streams import no_such_processor
 
         raise AttributeError(no_such_processor(sys.modules[__name__], name))

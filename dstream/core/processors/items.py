@@ -11,7 +11,7 @@ from typing import Any
 
 from more_itertools import chunked
 
-from dstream.arguments import checked_function, kind_of
+from dstream.arguments import checked_function, kind_of, running_function
 from dstream.core.block_processor import BlockProcessor, kinds_of, without_none
 from dstream.core.suppliers import shown_call
 from dstream.core.traversers import Traverser
@@ -20,7 +20,6 @@ from dstream.spi.processor import Inbox, Processor
 from dstream.spi.runtime import OpenedLater, Service
 from dstream.spi.sink import Collections
 from dstream.spi.suppliers import Address, ProcessorMetaSupplier, ProcessorSupplier, SupplierContext
-from dstream.stream.arguments import running
 from dstream.values.functions import shown_function
 
 __all__ = [
@@ -62,7 +61,7 @@ def filter(predicate: Callable[[Any], object]) -> Callable[[], Processor]:
         >>> processors.filter(bool)
         filter(bool)
     """
-    return _Maker(Filtering, running(predicate, "predicate"))
+    return _Maker(Filtering, running_function(predicate, "predicate"))
 
 
 def flat_map(fn: Callable[[Any], Traverser[Any] | Iterable[Any] | None]) -> Callable[[], Processor]:
@@ -234,7 +233,7 @@ def filter_using(service: Service[Any], predicate: Callable[[Any, Any], object])
         filter_using(Service(set), set.__contains__)
     """
     checked = _checked(service, "filter_using")
-    return _Using("filter_using", Filtering, checked, running(predicate, "predicate"))
+    return _Using("filter_using", Filtering, checked, running_function(predicate, "predicate"))
 
 
 def flat_map_using(service: Service[Any], fn: Callable[[Any, Any], Iterable[Any] | None]) -> ProcessorMetaSupplier:

@@ -12,7 +12,7 @@ from functools import partial
 from logging import Logger
 from typing import Any, Literal
 
-from dstream.arguments import checked_function
+from dstream.arguments import checked_function, running_function
 from dstream.base.logging import is_heard, tell
 from dstream.core.suppliers import EndSupplier
 from dstream.spi.processor import Inbox, Outbox, Processor, ProcessorContext, Targets, Watermark
@@ -27,7 +27,6 @@ from dstream.spi.suppliers import (
     checked_count,
     meta_supplier,
 )
-from dstream.stream.arguments import running
 
 __all__ = ["Peek", "PeekingProcessor", "peek_input", "peek_output", "peek_snapshot"]
 
@@ -296,7 +295,7 @@ def _peeking(
     peek = Peek(
         what,
         checked_function(to_string, "to_string"),
-        None if should_log is None else running(should_log, "should_log"),
+        None if should_log is None else running_function(should_log, "should_log"),
     )
     if isinstance(inner, EndSupplier):
         return inner.peeked(peek)

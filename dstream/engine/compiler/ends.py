@@ -19,7 +19,7 @@ from dstream.engine.compiler.inputs import chain_read, in_the_caller
 from dstream.engine.compiler.keyed import partials
 from dstream.engine.compiler.processors import in_parts
 from dstream.engine.compiler.walk import ClusterFacts, Compiling, OfOne, called_as, compile_end, compile_node
-from dstream.engine.physical.decisions import (
+from dstream.engine.physical.graph import (
     Assembled,
     Combined,
     Done,
@@ -49,13 +49,13 @@ from dstream.engine.tasks.readers import combine_groups, read_buckets, read_colu
 from dstream.engine.tasks.routing import RouteGroups
 from dstream.engine.tasks.sinks import Accumulate, Act, RoutePartialsToBuckets, RouteToBuckets, WriteColumns, WriteItems
 from dstream.operators.rows.operations import operation, written, written_entries, written_results
-from dstream.operators.state.epochs import telling
+from dstream.operators.state.stateful_steps import telling
 from dstream.plan.graphs import GraphVertex, LastVertices, groups_of, last_vertices, with_parallelism
 from dstream.plan.operations.elementwise import Chain, Gather
 from dstream.plan.operations.ends import Collect, Columns, ForEachPartition, Loop, Partitions, ToList, Write
-from dstream.plan.operations.epochs import ProcessorGraph
 from dstream.plan.operations.keyed import Aggregate
 from dstream.plan.operations.streams import Concat, Hint, Limit, Node, Read, Skip
+from dstream.plan.operations.unbounded import ProcessorGraph
 from dstream.plan.properties import guards_of, is_bounded
 from dstream.plan.steps import Op
 from dstream.plan.walk import fold, topological

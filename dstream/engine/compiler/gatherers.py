@@ -20,7 +20,7 @@ from typing import Any
 from dstream.engine.compiler.keyed import back_in_place
 from dstream.engine.compiler.walk import ClusterFacts, Compiling, OfOne, Wide, across, called_by, compile_node
 from dstream.engine.physical import vertices
-from dstream.engine.physical.decisions import Ask, Done, Move, PartitionCount, Report, Totalled
+from dstream.engine.physical.graph import Ask, Done, Move, PartitionCount, Report, Totalled
 from dstream.engine.physical.vertices import (
     Evaluation,
     Items,

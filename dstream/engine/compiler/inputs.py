@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, cast
 
 from dstream.engine.compiler.evaluation import read_op
 from dstream.engine.compiler.walk import Compiling, OfOne, called_by, compile_end, compile_node
-from dstream.engine.physical.decisions import AskForKept, Done, Ending, Last, Move, PartitionCount, Separated
+from dstream.engine.physical.graph import AskForKept, Done, Ending, Last, Move, PartitionCount, Separated
 from dstream.engine.physical.vertices import (
     CachedInput,
     Evaluation,

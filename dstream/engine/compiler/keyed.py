@@ -11,7 +11,7 @@ from itertools import accumulate, chain
 from dstream.engine.compiler.evaluation import called, collector_read
 from dstream.engine.compiler.walk import ClusterFacts, Compiling, OfOne, Wide, across, called_by, compile_node
 from dstream.engine.physical import vertices
-from dstream.engine.physical.decisions import Ask, Done, Move, PartitionCount, Report
+from dstream.engine.physical.graph import Ask, Done, Move, PartitionCount, Report
 from dstream.engine.physical.vertices import (
     Evaluation,
     Items,

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from dstream.engine.compiler.inputs import in_the_caller, nothing, numbers
 from dstream.engine.compiler.walk import ClusterFacts, Compiling, compile_node, is_ours
-from dstream.engine.physical.decisions import Done, Move, PartitionCount
+from dstream.engine.physical.graph import Done, Move, PartitionCount
 from dstream.engine.physical.vertices import (
     EVERYTHING,
     Evaluation,
@@ -38,9 +38,9 @@ from dstream.engine.tasks.processors import EdgeToPart, ReadArrivals, RouteToPro
 from dstream.engine.tasks.sinks import WriteItems
 from dstream.engine.tasks.stage import Piece
 from dstream.operators.rows.operations import Operation
-from dstream.operators.state.epochs import telling
+from dstream.operators.state.stateful_steps import telling
 from dstream.plan.graphs import GraphEdge, GraphVertex, Routing, VertexGraph, with_parallelism
-from dstream.plan.operations.epochs import ProcessorGraph
+from dstream.plan.operations.unbounded import ProcessorGraph
 from dstream.plan.steps import Op, Step
 from dstream.processors.edges import graph_groups
 from dstream.processors.tasks import (

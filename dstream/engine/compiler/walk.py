@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from dstream.base.memory import DEFAULT_BROADCAST
-from dstream.engine.physical.decisions import Decision, Done, Ending, Graph, Move, PartitionCount
+from dstream.engine.physical.graph import Decision, Done, Ending, Graph, Move, PartitionCount
 from dstream.engine.physical.vertices import Evaluation, Items, Pending, Splits, in_one_task, is_one_task, piped
 from dstream.errors import UnsupportedError
 from dstream.expressions.resolution import Namespaces

@@ -27,9 +27,9 @@ from dstream.plan.operations.ends import (
     ToList,
     Write,
 )
-from dstream.plan.operations.epochs import AssignTimestamps, OverEpochs, ProcessorGraph
 from dstream.plan.operations.pairs import TwoStreams
 from dstream.plan.operations.streams import Cache, Fork
+from dstream.plan.operations.unbounded import AssignTimestamps, OverEpochs, ProcessorGraph
 from dstream.plan.properties import check
 from dstream.plan.steps import Step
 from dstream.plan.walk import of_one_run, recalled, topological

@@ -1,7 +1,7 @@
 """Operations of plans as iterators in one process, and `LocalTask`, their only task.
 
 `start` opens what reads from no operation, `apply` what an operation makes of the items of its first input. Graphs of
-processors and steps over epochs register themselves in modules of their own (`processors`, `epochs`).
+processors and steps over epochs register themselves in modules of their own (`processors`).
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from dstream.operators.rows.operations import ItemCount, Watermarks, operation
 from dstream.operators.rows.services import TaskServices
 from dstream.operators.rows.stack import Depth, relayed, stack_is_deep
 from dstream.plan.operations.elementwise import CallResults, ServiceFunction
-from dstream.plan.operations.epochs import OverEpochs, ProcessorGraph
 from dstream.plan.operations.keyed import Aggregate
 from dstream.plan.operations.pairs import CoGroup, TwoStreams
 from dstream.plan.operations.streams import Cache, Concat, Hint, Node, Read, ReadCache, Spread, Table, Unary
+from dstream.plan.operations.unbounded import OverEpochs, ProcessorGraph
 from dstream.plan.properties import bounded_operations, is_of_epoch, is_ordered, served_steps
 from dstream.plan.steps import Guard, Op, Step
 from dstream.plan.walk import CacheContent, topological

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 from dstream.engine.local.operations import LocalTask, apply, cores_here, opened_later, splits, start
 from dstream.operators.rows.aggregates import finishing, partial
 from dstream.operators.rows.operations import Task, operation
-from dstream.operators.state.epochs import reducing, telling
+from dstream.operators.state.stateful_steps import reducing, telling
 from dstream.plan.graphs import GraphVertex, LastVertices, groups_of, last_vertices, with_parallelism
 from dstream.plan.operations.elementwise import Chain
 from dstream.plan.operations.ends import Write
-from dstream.plan.operations.epochs import OverEpochs, ProcessorGraph
 from dstream.plan.operations.keyed import Aggregate
 from dstream.plan.operations.streams import Node, Read
+from dstream.plan.operations.unbounded import OverEpochs, ProcessorGraph
 from dstream.plan.properties import is_bounded
 from dstream.plan.steps import Op
 from dstream.processors.groups import GroupInput, GroupOutput, GroupShuffle

@@ -21,8 +21,8 @@ from dstream.failures import naming
 from dstream.failures.attribution import failed_on, in_group
 from dstream.operators.rows.batches import loads, loads_items
 from dstream.operators.rows.operations import OfPartitions, Watermarks
-from dstream.operators.state.epochs import Arrival, Gathered
 from dstream.operators.state.items import culprit
+from dstream.operators.state.stateful_steps import Arrival, Gathered
 from dstream.plan.steps import Step
 from dstream.spi.epochs import target_of
 

@@ -20,12 +20,12 @@ from dstream.plan import Node, rewrite, topological
 from dstream.plan.binding import opened
 from dstream.plan.graphs import VertexGraph, with_parallelism
 from dstream.plan.operations.ends import Several, Write
-from dstream.plan.operations.epochs import AssignTimestamps, OverEpochs, ProcessorGraph
 from dstream.plan.operations.pairs import HashJoin
 from dstream.plan.operations.streams import Cache, CacheIdentity, Concat, Fork, Read, Unary
+from dstream.plan.operations.unbounded import AssignTimestamps, OverEpochs, ProcessorGraph
 from dstream.plan.steps import Step
 from dstream.plan.timestamps import StreamRead, timed
-from dstream.processors.epochs import GraphOperator, in_steps
+from dstream.processors.graph_operator import GraphOperator, in_steps
 from dstream.spi import MapWriter, Streamable, StreamSource, Writer
 from dstream.spi.epochs import OfFixedShards, PartitionReceipt, PartitionTime, StepReceipt, StepState, Tick
 from dstream.spi.sink import Collections

@@ -17,9 +17,9 @@ from dstream.failures import naming
 from dstream.jobs.unbounded.log import LogRecord, SourceMark
 from dstream.jobs.unbounded.plans import OpenPlan, open_plan
 from dstream.jobs.unbounded.ranges import check_offsets, identity_of
-from dstream.operators.state.records import index_from_plain
+from dstream.operators.state.index_format import index_from_plain
 from dstream.pipeline.plan import PipelinePlan
-from dstream.plan.operations.epochs import OverEpochs
+from dstream.plan.operations.unbounded import OverEpochs
 from dstream.spi import StreamSource
 from dstream.spi.sink import Collections
 

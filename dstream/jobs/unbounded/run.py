@@ -17,7 +17,7 @@ from dstream.failures import naming
 from dstream.jobs.config import JobConfig
 from dstream.jobs.runs import JobContext, Stop
 from dstream.jobs.state import JobStatus
-from dstream.jobs.unbounded.epochs import EpochRunner, Ran
+from dstream.jobs.unbounded.epoch_runner import EpochRunner, Ran
 from dstream.jobs.unbounded.log import EpochLog, LogRecord
 from dstream.jobs.unbounded.measures import EpochMetrics
 from dstream.jobs.unbounded.plans import Processors, processors_of

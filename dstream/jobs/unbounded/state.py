@@ -13,7 +13,7 @@ from dstream.jobs.unbounded.plans import steps_of_plan
 from dstream.jobs.upgrades import Memory
 from dstream.operators.state.backend import ShardedStepState
 from dstream.operators.state.index import ShardIndex
-from dstream.operators.state.records import (
+from dstream.operators.state.index_format import (
     changes_from_plain,
     changes_to_plain,
     files_of,
@@ -23,7 +23,7 @@ from dstream.operators.state.records import (
 )
 from dstream.operators.state.shards import entries
 from dstream.pipeline.plan import PipelinePlan
-from dstream.plan.operations.epochs import OverEpochs
+from dstream.plan.operations.unbounded import OverEpochs
 from dstream.spi.epochs import ShardChange, StateOperator, StepReceipt, StepState
 from dstream.spi.records import StateFiles
 from dstream.values.entries import Entry

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dstream.base.memory import Bound
+from dstream.operators.columns.chain_evaluation import as_column, compare_results
 from dstream.operators.columns.evaluation import evaluated
 from dstream.operators.columns.group_by import FoldedGroups, GroupedRows, RowBuffer, RowGroups, Table, folded, shape_of
 from dstream.operators.columns.groups import (
@@ -22,7 +23,6 @@ from dstream.operators.columns.groups import (
     with_texts_together,
 )
 from dstream.operators.columns.ranks import ranks_of_rows
-from dstream.operators.columns.steps import as_column, compare_results
 from dstream.operators.columns.strings import Strings
 from dstream.operators.columns.values import (
     GREATEST,

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from dstream.base.pickling import dumps
 from dstream.expressions import Expression
 from dstream.failures.attribution import each
+from dstream.operators.columns.chain_evaluation import compare_results
 from dstream.operators.columns.entries import are_unmade
 from dstream.operators.columns.evaluation import evaluated
-from dstream.operators.columns.steps import compare_results
 from dstream.operators.columns.values import (
     GREATEST,
     Column,

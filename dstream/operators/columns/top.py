@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 
 from dstream.expressions import Expression
 from dstream.failures.attribution import each
+from dstream.operators.columns.chain_evaluation import compare_results
 from dstream.operators.columns.evaluation import evaluated
 from dstream.operators.columns.ranks import ranks_of_column, ranks_of_items
-from dstream.operators.columns.steps import compare_results
 from dstream.operators.columns.strings import Strings
 from dstream.operators.columns.values import Column, NotColumnar, column_of, items_of, rows_at, size_of_column
 from dstream.operators.rows.blocks import Block, given
 from dstream.operators.rows.spill import taken_first
 from dstream.plan.steps import KeyInColumns
 from dstream.spi import Collector, InColumns
-from dstream.values.records import EncodedLines
+from dstream.values.bad_records import EncodedLines
 
 __all__ = ["first_of_blocks", "top_of_blocks"]
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dstream.operators.columns.strings import MOST_BYTES, StringLists, Strings
 from dstream.operators.rows.blocks import LazyRows
-from dstream.values.records import EncodedLines
+from dstream.values.bad_records import EncodedLines
 
 __all__ = [
     "GREATEST",

@@ -214,7 +214,7 @@ def _in_columns(ops: Sequence[Op], items: Iterator[Any]) -> Iterator[Any] | None
     blocks = items.blocks() if type(items) is ColumnItems else stretches(items, work)
     if blocks is None:
         return None
-    from dstream.operators.columns.steps import column_chain  # loads NumPy
+    from dstream.operators.columns.chain_evaluation import column_chain  # loads NumPy
 
     return column_chain(ops, first, blocks)
 
@@ -222,7 +222,7 @@ def _in_columns(ops: Sequence[Op], items: Iterator[Any]) -> Iterator[Any] | None
 def _counted_in_columns(ops: Sequence[Op], items: Iterator[Any]) -> Iterator[Any] | None:
     if type(items) is not ColumnItems or any(op.action != "count" for op in ops):
         return None
-    from dstream.operators.columns.steps import counted_items  # loads NumPy, which made the columns
+    from dstream.operators.columns.chain_evaluation import counted_items  # loads NumPy, which made the columns
 
     return counted_items(ops, items)
 

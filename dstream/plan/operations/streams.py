@@ -1,7 +1,7 @@
 """Operations on one stream: sources, order, length, caches, and settings of a run.
 
 Each has its `Step`, which alone has what is only shown. `elementwise` contains the operations on single items, `keyed`
-those by key, `pairs` those on two streams, `epochs` those of streams without an end, `ends` the ends of plans.
+those by key, `pairs` those on two streams, `unbounded` those of streams without an end, `ends` the ends of plans.
 """
 
 from __future__ import annotations

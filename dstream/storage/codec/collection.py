@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from dstream.base.validation import NOT_UNDERSTOOD
 from dstream.errors import DStreamError, IllegalStateError, NullElementError, UnstableKeyError, UnsupportedError
 from dstream.schema import classes
-from dstream.schema.annotations import infer_stored, stored_type
 from dstream.schema.classes import ClassRefusedError, NotStorableError
 from dstream.schema.descriptions import classes_in
 from dstream.schema.record_types import without_column
+from dstream.schema.type_inference import infer_stored, stored_type
 from dstream.schema.types import NOTHING, ColumnTooLargeError, ColumnType
 from dstream.spi.store import Kind, Options
 from dstream.storage.codec import columns

@@ -19,8 +19,8 @@ from uuid import UUID
 from dstream.errors import NullElementError
 from dstream.keys import NAN, FieldNan, compared_fields, has_generated_eq, has_generated_hash
 from dstream.schema import classes as fielded
-from dstream.schema.annotations import STORED_SCALARS, infer_stored
 from dstream.schema.classes import Classes, ClassRefusedError, reference
+from dstream.schema.type_inference import STORED_SCALARS, infer_stored
 from dstream.schema.types import ColumnType, TimestampType
 from dstream.storage.codec import scalar_keys
 from dstream.storage.codec.scalar_keys import refuse_key, without_numpy

@@ -24,7 +24,7 @@ from dstream.delta.vacuum import STAGED_FOR, vacuum
 from dstream.errors import CollectionDestroyedError, SetupError
 from dstream.filesystem.folders import Found, StorageFolder
 from dstream.filesystem.local import LocalFolder
-from dstream.filesystem.object_store import ObjectFolder
+from dstream.filesystem.object_folder import ObjectFolder
 from dstream.spi.store import Kind, ListStore, MapStore, Options, PickleMode, Settings
 from dstream.storage.base.folders import LakeStateFiles, NamedFolder, Trust
 from dstream.storage.base.options import Shape, check_name

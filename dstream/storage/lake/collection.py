@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from dstream.delta.actions import LOG, Actions, DataFile
 from dstream.delta.checkpoints import is_due, write_checkpoint
-from dstream.delta.log import DESTROYED, CollectionLog
+from dstream.delta.collection_log import DESTROYED, CollectionLog
 from dstream.delta.vacuum import LogTruncation, vacuum
 from dstream.errors import CollectionDestroyedError
 from dstream.filesystem.local import turn

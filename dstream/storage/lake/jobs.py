@@ -15,7 +15,7 @@ from dstream.delta.actions import Actions, DataFile, checked_path
 from dstream.errors import CollectionDestroyedError
 from dstream.filesystem.folders import StorageFolder
 from dstream.spi.store import Merge, Update
-from dstream.storage.base.rows import Portions
+from dstream.storage.base.encoded_entries import Portions
 from dstream.storage.codec.collection import Codec
 from dstream.storage.codec.description import codec_by, settled
 from dstream.storage.lake.collection import LakeCollection

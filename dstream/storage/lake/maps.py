@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from dstream.delta.actions import Actions, DataFile
-from dstream.delta.log import Addition, additions
+from dstream.delta.collection_log import Addition, additions
 from dstream.errors import IllegalStateError
 from dstream.filesystem.folders import StorageFolder
 from dstream.spi.sink import MapWriter, WriteJob

@@ -21,7 +21,7 @@ import pyarrow as pa
 from dstream.base.validation import NOT_UNDERSTOOD, checked_text, identity
 from dstream.delta.actions import LOG
 from dstream.delta.checkpoints import delta_field
-from dstream.delta.log import CollectionLog
+from dstream.delta.collection_log import CollectionLog
 from dstream.errors import IllegalStateError, UnsupportedError
 from dstream.filesystem.checksums import is_sealed, seal
 from dstream.filesystem.folders import StorageFolder

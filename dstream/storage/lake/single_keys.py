@@ -17,8 +17,8 @@ import pyarrow.parquet as parquet
 
 from dstream.delta.actions import DataFile
 from dstream.filesystem.folders import StorageFolder
-from dstream.schema.annotations import STORED_SCALARS
 from dstream.schema.scalar_types import is_large
+from dstream.schema.type_inference import STORED_SCALARS
 from dstream.storage.codec.collection import Codec
 from dstream.storage.lake.tables import (
     Layout,

@@ -32,8 +32,8 @@ from dstream.filesystem.checksums import MismatchError, SummingSink, checked, su
 from dstream.filesystem.folders import StorageFolder
 from dstream.schema.scalar_types import LARGE_VALUE
 from dstream.schema.types import ColumnTooLargeError, ColumnType
+from dstream.storage.base.encoded_entries import PORTION_BYTES
 from dstream.storage.base.folders import failed
-from dstream.storage.base.rows import PORTION_BYTES
 from dstream.storage.codec.collection import Codec
 from dstream.storage.codec.keys import identity
 

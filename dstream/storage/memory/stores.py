@@ -11,7 +11,7 @@ from dstream.base.validation import receipts_of
 from dstream.errors import IllegalStateError
 from dstream.spi.sink import MapWriter, WriteJob, Writer
 from dstream.spi.store import EntrySplit, ItemSplit, ListView, Merge, Splice, Update
-from dstream.storage.base.rows import (
+from dstream.storage.base.encoded_entries import (
     EncodedEntries,
     EncodedItems,
     Entries,

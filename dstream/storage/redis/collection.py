@@ -14,8 +14,8 @@ from dstream.base.threads import contextmanager
 from dstream.base.validation import NOT_UNDERSTOOD
 from dstream.errors import EngineError, IllegalStateError
 from dstream.spi.store import Kind, Options
+from dstream.storage.base.encoded_entries import EncodedEntries, EncodedItems
 from dstream.storage.base.options import Shape, destroyed_error, removed_error
-from dstream.storage.base.rows import EncodedEntries, EncodedItems
 from dstream.storage.codec.collection import Codec
 from dstream.storage.codec.description import described_codec
 from dstream.storage.codec.pickles import Pickles

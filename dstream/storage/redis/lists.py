@@ -11,8 +11,7 @@ from typing import Any
 from dstream.base.validation import checked_number, receipts_of
 from dstream.spi.sink import WriteJob, Writer
 from dstream.spi.store import ItemSplit, ListView, Splice
-from dstream.storage.base.options import ViewOvertakenError
-from dstream.storage.base.rows import (
+from dstream.storage.base.encoded_entries import (
     EncodedItems,
     ItemWriter,
     Portions,
@@ -22,6 +21,7 @@ from dstream.storage.base.rows import (
     encoded_items,
     items_as,
 )
+from dstream.storage.base.options import ViewOvertakenError
 from dstream.storage.codec.collection import Codec
 from dstream.storage.codec.description import codec_by
 from dstream.storage.redis.collection import RedisCollection, RedisHandle, StretchSplit, packed, types_of

@@ -16,8 +16,7 @@ from dstream.base.validation import checked_number, receipts_of
 from dstream.errors import IllegalStateError
 from dstream.spi.sink import MapWriter, WriteJob
 from dstream.spi.store import EntrySplit, Merge
-from dstream.storage.base.options import removed_error
-from dstream.storage.base.rows import (
+from dstream.storage.base.encoded_entries import (
     EncodedEntries,
     EntryWriter,
     Portions,
@@ -29,6 +28,7 @@ from dstream.storage.base.rows import (
     journal_event,
     merged_with,
 )
+from dstream.storage.base.options import removed_error
 from dstream.storage.codec.collection import Codec
 from dstream.storage.codec.description import codec_by
 from dstream.storage.codec.keys import bucket_of

@@ -10,8 +10,8 @@ from typing import Any
 
 from dstream.spi.sink import WriteJob, Writer
 from dstream.spi.store import ItemSplit, ListView, Splice
+from dstream.storage.base.encoded_entries import ItemWriter, Portions, divided, edit_list, encoded_items, items_as
 from dstream.storage.base.options import ViewOvertakenError
-from dstream.storage.base.rows import ItemWriter, Portions, divided, edit_list, encoded_items, items_as
 from dstream.storage.sqlite.collection import CollectionRow, SqliteCollection, SqliteHandle, pinned
 from dstream.storage.sqlite.rows import Cell, ItemStretch, value_cell, value_of
 from dstream.storage.sqlite.staging import AT_A_TIME, SqliteJob, Staged, StagedFile

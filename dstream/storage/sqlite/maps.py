@@ -14,7 +14,7 @@ from dstream.base import pickling
 from dstream.errors import IllegalStateError
 from dstream.spi.sink import MapWriter, WriteJob
 from dstream.spi.store import EntrySplit, Merge, Unchanged
-from dstream.storage.base.rows import (
+from dstream.storage.base.encoded_entries import (
     EntryWriter,
     NumberedJournal,
     Portions,

@@ -10,8 +10,8 @@ import pytest
 import reducers
 import sources
 from dstream.core import processors
-from dstream.names.streams import _JET
 from dstream.pipeline import BatchStage
+from dstream.suggestions.streams import _JET
 
 
 def offered(name):

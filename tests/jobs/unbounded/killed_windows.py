@@ -23,7 +23,7 @@ from dstream.errors import JobExistsError, JobTakenOverError
 from dstream.jobs import Job
 from dstream.jobs.heartbeats import Rhythm
 from dstream.jobs.registry import Jobs
-from dstream.jobs.unbounded import epochs
+from dstream.jobs.unbounded import epoch_runner
 from dstream.jobs.unbounded.log import EpochLog
 from dstream.testing.engines import SETTINGS
 from dstream.windows import tumbling
@@ -158,8 +158,8 @@ def _tell_points(terms: Terms) -> None:
 
     _wrap(EpochLog, "claim", lambda: None, lambda: at("claimed"))
     _wrap(EpochLog, "put", lambda: at("staged"), lambda: at("committed"))
-    _wrap(epochs, "naming", lambda: at("between"), lambda: None)
-    _wrap(epochs.EpochRunner, "publish", lambda: None, lambda: at("published"))
+    _wrap(epoch_runner, "naming", lambda: at("between"), lambda: None)
+    _wrap(epoch_runner.EpochRunner, "publish", lambda: None, lambda: at("published"))
     _wrap(EpochLog, "remove", lambda: at("removing"), lambda: None)
 
 

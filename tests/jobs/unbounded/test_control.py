@@ -11,7 +11,7 @@ import dstream as ds
 from dstream.errors import IllegalStateError, JobTakenOverError, SourceError
 from dstream.jobs import JobStatus
 from dstream.jobs.state import forget_driver
-from dstream.jobs.unbounded.epochs import EpochRunner
+from dstream.jobs.unbounded.epoch_runner import EpochRunner
 from dstream.jobs.unbounded.run import UnboundedRun
 from reducers import to_ilist
 from tests.jobs.unbounded.streams import Feed, eventually, pipeline_of

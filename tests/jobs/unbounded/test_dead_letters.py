@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import dstream as ds
-from dstream.jobs.unbounded.epochs import EpochRunner
+from dstream.jobs.unbounded.epoch_runner import EpochRunner
 from dstream.jobs.unbounded.log import EpochLog
 from dstream.testing.unbounded import epochs
 from reducers import to_ilist, to_imap

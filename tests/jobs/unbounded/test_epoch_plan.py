@@ -10,8 +10,8 @@ from dstream.jobs.unbounded.log import SourceMark, TimedPartition
 from dstream.jobs.unbounded.plans import InThisEpoch, epoch_plan, open_plan
 from dstream.jobs.unbounded.ranges import BoundedAsStream, ranges_of
 from dstream.jobs.unbounded.rate_control import BatchSize
-from dstream.plan.operations.epochs import AssignTimestamps, OverEpochs
 from dstream.plan.operations.streams import Concat, Read
+from dstream.plan.operations.unbounded import AssignTimestamps, OverEpochs
 from dstream.plan.properties import is_of_epoch
 from dstream.plan.walk import topological
 from reducers import to_ilist

@@ -24,7 +24,7 @@ from tests.jobs.unbounded.timed_plans import summing_plan
 @pytest.fixture
 def often(monkeypatch):
     """Every fourth record is a checkpoint."""
-    for module in (epoch_log, state, __import__("dstream.jobs.unbounded.epochs", fromlist=["EpochRunner"])):
+    for module in (epoch_log, state, __import__("dstream.jobs.unbounded.epoch_runner", fromlist=["EpochRunner"])):
         monkeypatch.setattr(module, "CHECKPOINT_EVERY", 4)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dstream as ds
-from dstream.jobs.unbounded.epochs import EpochRunner
+from dstream.jobs.unbounded.epoch_runner import EpochRunner
 from reducers import to_ilist
 from tests.jobs.unbounded.streams import Feed, eventually, pipeline_of
 

@@ -9,7 +9,7 @@ import pytest
 import dstream as ds
 from dstream.errors import IllegalStateError, JobTakenOverError
 from dstream.jobs.driver import Execution
-from dstream.jobs.unbounded.epochs import EpochRunner
+from dstream.jobs.unbounded.epoch_runner import EpochRunner
 from dstream.jobs.unbounded.log import EpochLog
 from reducers import to_ilist
 from tests.jobs.planned import Interrupted

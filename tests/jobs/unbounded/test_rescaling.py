@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import dstream as ds
-from dstream.engine.compiler import epochs
+from dstream.engine.compiler import stateful_steps
 from dstream.engine.spark.run.backend import SparkBackend
-from dstream.jobs.unbounded import epochs as epochs_of_jobs
+from dstream.jobs.unbounded import epoch_runner as epochs_of_jobs
 from tests.jobs.unbounded.changing import counts, written
 from tests.jobs.unbounded.streams import Feed, eventually
 
@@ -17,13 +17,13 @@ WORDS = "abcdefghij"
 @pytest.fixture
 def tasks(monkeypatch):
     """In how many tasks each epoch on Spark had its state, where no epoch is so small that one task takes it."""
-    seen, routing = [], epochs.RouteToShards
+    seen, routing = [], stateful_steps.RouteToShards
 
     def route(targets, *given):
         seen.append(targets)
         return routing(targets, *given)
 
-    monkeypatch.setattr(epochs, "RouteToShards", route)
+    monkeypatch.setattr(stateful_steps, "RouteToShards", route)
     monkeypatch.setattr(epochs_of_jobs, "_QUICK", 0.0)
     monkeypatch.setattr(SparkBackend, "cores", property(lambda cluster: 3))
     return seen

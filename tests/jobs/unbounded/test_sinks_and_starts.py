@@ -13,7 +13,7 @@ import pytest
 
 import dstream as ds
 from dstream.errors import IllegalStateError, SinkUnavailableError, UnsupportedError
-from dstream.jobs.unbounded.epochs import EpochRunner
+from dstream.jobs.unbounded.epoch_runner import EpochRunner
 from reducers import grouping_by_to_imap, replacing, to_files, to_ilist, to_imap, to_sql
 from sources import Items
 from tests.jobs.unbounded.streams import Feed, eventually, pipeline_of
@@ -42,7 +42,7 @@ def test_epochs_go_into_files(ctx, tmp_path):
 
 def test_a_job_goes_on_when_the_lock_of_a_folder_is_free_again(ctx, tmp_path, monkeypatch):
     """A process that is stopped may have it: that is no fault of the pipeline, and nobody else takes it."""
-    monkeypatch.setattr("dstream.filesystem.outputs.LONGEST_WAIT", 0.0)
+    monkeypatch.setattr("dstream.filesystem.output_folders.LONGEST_WAIT", 0.0)
     out, feed = tmp_path / "out", Feed()
     job = ctx.new_job(pipeline_of(feed, to_files(out)), config=ds.JobConfig(auto_restart=(20, 0.01)))
     feed.give("a")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dstream import Pipeline
-from dstream.jobs.unbounded import epochs as one_epoch
+from dstream.jobs.unbounded import epoch_runner as one_epoch
 from dstream.jobs.unbounded.rate_control import RefreshedSides, SmallEpochs
 from dstream.testing.unbounded import epochs
 from reducers import to_ilist

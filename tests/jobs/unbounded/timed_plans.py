@@ -7,7 +7,7 @@ from typing import Any
 
 from dstream.pipeline.plan import PipelinePlan, PlannedStage, PlannedWrite
 from dstream.plan import Node, Read, Step, call_site
-from dstream.plan.operations.epochs import AssignTimestamps, OverEpochs
+from dstream.plan.operations.unbounded import AssignTimestamps, OverEpochs
 from dstream.plan.timestamps import InstantOf, StreamRead
 from dstream.spi import Source
 from reducers import to_ilist

@@ -6,8 +6,8 @@ from typing import Generic, NamedTuple, TypeVar
 
 import pytest
 
-from dstream.schema.annotations import stored_type
 from dstream.schema.classes import reference
+from dstream.schema.type_inference import stored_type
 
 V = TypeVar("V")
 

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from dstream.delta.actions import LOG
-from dstream.delta.log import CollectionLog
+from dstream.delta.collection_log import CollectionLog
 from dstream.filesystem import local
 from dstream.filesystem.local import turn
 from dstream.spi.store import Options

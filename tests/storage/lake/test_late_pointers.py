@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow.parquet as parquet
 import pytest
 
-from dstream.delta import log, vacuum
+from dstream.delta import collection_log, vacuum
 from dstream.delta.checkpoints import read_checkpoint, write_checkpoint
 from dstream.errors import IllegalStateError
 from dstream.filesystem.local import LocalFolder
@@ -19,7 +19,7 @@ def _without_pauses(monkeypatch):
     """Let each call look, and let nothing be too young."""
     monkeypatch.setattr(vacuum, "_SHORTEST", -10.0)
     monkeypatch.setattr(vacuum, "_PAUSE", 0.0)
-    monkeypatch.setattr(log, "_LOOK_EVERY", 0.0)
+    monkeypatch.setattr(collection_log, "_LOOK_EVERY", 0.0)
 
 
 def _log(store):
@@ -187,7 +187,7 @@ def test_checkpoint_without_a_checksum_is_not_read_beside_the_whole_log(lake):
 def test_late_pointer_does_not_let_an_idle_handle_fill_a_gap(lake, monkeypatch):
     """On an object store the end of the log is where no next entry is found, and that one may have been cut."""
     monkeypatch.setattr(LocalFolder, "last_created", lambda *_: None)
-    monkeypatch.setattr(log, "_LISTED_AFTER", -1.0)
+    monkeypatch.setattr(collection_log, "_LISTED_AFTER", -1.0)
     idle = lake.map(buckets=1)
     lake.put(idle, old=0)
     lake.put(idle, old=None)
@@ -216,7 +216,7 @@ def test_late_name_of_the_last_commit_does_not_let_an_idle_handle_fill_a_gap(lak
 def test_wrong_pointer_is_no_gap(lake, monkeypatch):
     """It names a checkpoint that never was, and no commit is missing."""
     monkeypatch.setattr(LocalFolder, "last_created", lambda *_: None)
-    monkeypatch.setattr(log, "_LISTED_AFTER", 1e9)
+    monkeypatch.setattr(collection_log, "_LISTED_AFTER", 1e9)
     store = lake.map()
     lake.put(store, a=1)
     (_log(store) / "_last_checkpoint").write_text('{"version": 1000}')

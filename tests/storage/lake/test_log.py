@@ -9,7 +9,7 @@ import pytest
 from deltalake import DeltaTable
 
 from dstream.delta import checkpoints
-from dstream.delta.log import CollectionLog
+from dstream.delta.collection_log import CollectionLog
 from dstream.errors import CollectionDestroyedError, UnsupportedError
 from dstream.spi.store import Options
 from tests.storage.lake.writing import written

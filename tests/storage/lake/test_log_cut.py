@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from dstream.delta import checkpoints, log, vacuum
+from dstream.delta import checkpoints, collection_log, vacuum
 from dstream.delta.actions import Actions
 from dstream.delta.checkpoints import write_checkpoint
 from dstream.errors import IllegalStateError
@@ -21,7 +21,7 @@ def _without_pauses(monkeypatch):
     """Let each call look, and let nothing be too young."""
     monkeypatch.setattr(vacuum, "_SHORTEST", -10.0)
     monkeypatch.setattr(vacuum, "_PAUSE", 0.0)
-    monkeypatch.setattr(log, "_LOOK_EVERY", 0.0)
+    monkeypatch.setattr(collection_log, "_LOOK_EVERY", 0.0)
 
 
 def entries(store):

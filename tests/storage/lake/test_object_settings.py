@@ -37,7 +37,7 @@ def quiet(monkeypatch, tmp_path):
         monkeypatch.delenv(name, raising=False)
     for name, file in (("AWS_SHARED_CREDENTIALS_FILE", "credentials"), ("AWS_CONFIG_FILE", "config")):
         monkeypatch.setenv(name, str(tmp_path / file))
-    monkeypatch.setattr("dstream.filesystem.outputs.SETTLED", 0.01)
+    monkeypatch.setattr("dstream.filesystem.output_folders.SETTLED", 0.01)
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def test_a_store_that_does_not_answer_is_named_in_words(monkeypatch, tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     by_variables(monkeypatch, tmp_path, f"http://127.0.0.1:{port}")
-    monkeypatch.setattr("dstream.filesystem.object_store.RETRIES", {"max_retries": 0})
+    monkeypatch.setattr("dstream.filesystem.object_folder.RETRIES", {"max_retries": 0})
 
     with pytest.raises(DStreamError, match=r"dstream docs object-stores") as caught:
         open_storage("s3://nowhere/store", Settings()).create("map", "m", Options())

@@ -11,10 +11,10 @@ import uuid
 import pytest
 from moto.server import ThreadedMotoServer
 
-from dstream.delta import log, vacuum
+from dstream.delta import collection_log, vacuum
 from dstream.delta.checkpoints import write_checkpoint
 from dstream.errors import CollectionDestroyedError, IllegalStateError, SetupError
-from dstream.filesystem.object_store import ObjectFolder
+from dstream.filesystem.object_folder import ObjectFolder
 from dstream.spi.store import Options, Splice
 from dstream.storage import Settings, open_storage
 from tests.storage.lake.writing import written
@@ -131,9 +131,9 @@ def test_s3_damage_of_an_entry_is_named_when_a_checkpoint_is_due(url):
 
 def test_s3_large_file_is_read_in_parts(url, monkeypatch):
     """A file that is too large for one request is read as pyarrow asks for it."""
-    from dstream.filesystem import object_store
+    from dstream.filesystem import object_folder
 
-    monkeypatch.setattr(object_store, "_READ_WHOLE", 1000)
+    monkeypatch.setattr(object_folder, "_READ_WHOLE", 1000)
     items = open_storage(url, Settings()).create("list", "l", Options())
     items.extend(os.urandom(20).hex() for _ in range(20_000))
 
@@ -165,7 +165,7 @@ def test_s3_keeps_the_state_of_a_job(url):
 def test_s3_a_handle_that_slept_through_a_cut_loses_nothing(url, monkeypatch):
     """No file there says which commit was the last, so the next number looks free; a commit below would be lost."""
     monkeypatch.setattr(vacuum, "_SHORTEST", -10.0)
-    monkeypatch.setattr(log, "_LOOK_EVERY", 0.0)
+    monkeypatch.setattr(collection_log, "_LOOK_EVERY", 0.0)
     sleeper, other = _map(url), _map(url)
     sleeper.update(["a"], lambda old: [1])
     for n in range(6):

@@ -10,7 +10,7 @@ import pyarrow.parquet as parquet
 import pytest
 
 from dstream.errors import SinkError
-from dstream.filesystem.outputs import LocalOutput
+from dstream.filesystem.output_folders import LocalOutput
 from reducers import to_files
 
 

@@ -386,7 +386,7 @@ def test_an_entry_that_was_put_is_never_taken_back(local_context, folder, monkey
 
 def test_a_table_at_a_url(local_context, monkeypatch):
     """The log stands beside the files; commits take turns by the note."""
-    monkeypatch.setattr("dstream.filesystem.outputs.SETTLED", 0.01)
+    monkeypatch.setattr("dstream.filesystem.output_folders.SETTLED", 0.01)
     url = f"memory://{uuid.uuid4().hex}/out"
     rows = [{"n": n, "p": "a b"} for n in range(3)]
     for _ in range(2):

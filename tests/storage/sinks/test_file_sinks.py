@@ -164,7 +164,7 @@ def test_a_full_disk_is_an_error_of_the_sink(local_context, folder, monkeypatch,
     """It names the call; nothing of the run is left."""
     paths = local_context.stream(["kept"]).collect(to_files(folder))
     full = lambda path, mode: open("/dev/full" if mode == "xb" else path, mode.replace("x", "w"))  # noqa: E731, SIM115
-    monkeypatch.setattr("dstream.filesystem.outputs.open", full, raising=False)
+    monkeypatch.setattr("dstream.filesystem.output_folders.open", full, raising=False)
     with pytest.raises(SinkError, match=r"cannot write .*\.dstream.*: the disk is full") as raised:
         local_context.stream([1, 2]).collect(to_files(folder, compression=compression))
 
@@ -364,7 +364,7 @@ def test_who_commits_waits_for_its_turn(local_context, folder, monkeypatch):
     case = case_of(to_files(folder), local_context, folder)
     job = case.target().begin("job")
     receipts = case.written(job, [1])
-    monkeypatch.setattr("dstream.filesystem.outputs.LONGEST_WAIT", 0.0)
+    monkeypatch.setattr("dstream.filesystem.output_folders.LONGEST_WAIT", 0.0)
     descriptor = os.open(folder / ".dstream", os.O_RDONLY)
     fcntl.flock(descriptor, fcntl.LOCK_EX)
     holder = f"the process {os.getpid()}" if Path("/proc/locks").exists() else "another process"

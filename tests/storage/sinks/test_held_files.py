@@ -229,8 +229,8 @@ class Dying:
         self.steps = 0
         for name in ("rename", "replace", "unlink"):
             patch.setattr(os, name, self._counted(getattr(os, name), stops_at))
-        place = "dstream.filesystem.outputs.LocalOutput.new_file"
-        patch.setattr(place, self._counted(dstream.filesystem.outputs.LocalOutput.new_file, stops_at))
+        place = "dstream.filesystem.output_folders.LocalOutput.new_file"
+        patch.setattr(place, self._counted(dstream.filesystem.output_folders.LocalOutput.new_file, stops_at))
 
     def _counted(self, real, stops_at):
         def change(*args):
@@ -331,7 +331,7 @@ def test_a_disk_that_is_full_while_files_are_joined_leaves_all(folder, monkeypat
     driver.commit(2, "b")
     with monkeypatch.context() as patch:
         patch.setattr(
-            "dstream.filesystem.outputs._LocalFile.write",
+            "dstream.filesystem.output_folders._LocalFile.write",
             lambda self, data: (_ for _ in ()).throw(SinkError("full")),
         )
         with pytest.raises(SinkError, match="full"):

@@ -11,7 +11,7 @@ import pytest
 
 import dstream as ds
 from dstream.errors import SinkError
-from dstream.filesystem.outputs import LocalOutput
+from dstream.filesystem.output_folders import LocalOutput
 from reducers import to_file, to_files, to_ilist
 from sources import csv_rows, item_stream, json_lines, parquet_rows, text_files
 from tests.jobs.planned import plan_of

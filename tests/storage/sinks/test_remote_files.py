@@ -26,7 +26,7 @@ MEMORY = fsspec.filesystem("memory")
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     """Let a note settle at once: nobody else commits."""
-    monkeypatch.setattr("dstream.filesystem.outputs.SETTLED", 0.01)
+    monkeypatch.setattr("dstream.filesystem.output_folders.SETTLED", 0.01)
 
 
 @pytest.fixture
@@ -204,7 +204,7 @@ def test_who_commits_waits_for_its_turn(local_context, url, monkeypatch):
     case = case_of(to_files(url), local_context, url)
     job = case.target().begin("job")
     receipts = case.written(job, [1])
-    monkeypatch.setattr("dstream.filesystem.outputs.LONGEST_WAIT", 0.0)
+    monkeypatch.setattr("dstream.filesystem.output_folders.LONGEST_WAIT", 0.0)
     MEMORY.pipe_file(f"{url}/.dstream/committing", b"another one")
     with pytest.raises(SinkError, match=r"If it died there, remove memory://.*/out/\.dstream/committing"):
         job.commit(receipts)
@@ -228,7 +228,7 @@ def test_who_is_overwritten_waits(local_context, url, monkeypatch):
         elif len(contents) == 3:
             MEMORY.rm_file(note)
 
-    monkeypatch.setattr("dstream.filesystem.outputs.time.sleep", sleep)
+    monkeypatch.setattr("dstream.filesystem.output_folders.time.sleep", sleep)
     job.commit(receipts)
 
     assert (contents, case.content(), MEMORY.exists(note)) == ([[]] * 4, ["1"], False)
@@ -260,7 +260,7 @@ def test_names_hold_a_part_of_the_run(local_context, url):
 
 def test_commits_at_the_same_time_take_turns(local_context, url, monkeypatch):
     """All files are listed, and none is written over."""
-    monkeypatch.setattr("dstream.filesystem.outputs.SETTLED", 0.1)
+    monkeypatch.setattr("dstream.filesystem.output_folders.SETTLED", 0.1)
     case = case_of(to_files(url), local_context, url)
     jobs = [case.target().begin(None) for _ in range(4)]
     receipts = [case.written(job, [number]) for number, job in enumerate(jobs)]

@@ -15,7 +15,7 @@ from dstream.base.pickling import dumps
 from dstream.engine.compiler import ColumnMode
 from dstream.engine.spark.port.errors import check_process, stopped, translated
 from dstream.engine.spark.port.protocols import Port
-from dstream.engine.spark.run.driver import ServiceListener
+from dstream.engine.spark.run.driver_shuffle import ServiceListener
 from dstream.engine.tasks.process import InFunction, Payloads, SentFiles, archived, carried_stage
 from dstream.engine.tasks.rows import (
     LARGEST,

@@ -13,21 +13,11 @@ from dstream.engine.compiler.ends import reads_only
 from dstream.engine.compiler.inputs import parts_of
 from dstream.engine.dead_letters import RecoveryReport
 from dstream.engine.physical import vertices
-from dstream.engine.physical.decisions import (
-    Assembled,
-    Combined,
-    Each,
-    Finish,
-    Framed,
-    Listed,
-    Nothing,
-    Pulled,
-    Separated,
-)
+from dstream.engine.physical.graph import Assembled, Combined, Each, Finish, Framed, Listed, Nothing, Pulled, Separated
 from dstream.engine.physical.vertices import Items
 from dstream.engine.spark.port.errors import translating
 from dstream.engine.spark.run.backend import SparkBackend, packed_split
-from dstream.engine.spark.run.driver import ShuffleFiles
+from dstream.engine.spark.run.driver_shuffle import ShuffleFiles
 from dstream.engine.spark.run.execution import SparkRun, pulled
 from dstream.engine.spark.run.jobs import CarriedStage, ItemCounts, LastRows, OperationJobs, RunOptions, StageRunner
 from dstream.engine.spark.run.segments import SplitSegment, chosen_rows, last_rows, piece_rows, segment_rows

@@ -19,10 +19,10 @@ from dstream.base.threads import contextmanager
 from dstream.engine.compiler import ClusterFacts, compiled
 from dstream.engine.compiler.ends import FEW
 from dstream.engine.dead_letters import RecoveryReport
-from dstream.engine.physical.decisions import Finish, Graph, Pulled
+from dstream.engine.physical.graph import Finish, Graph, Pulled
 from dstream.engine.physical.vertices import BESIDE, EVERYTHING, Items, OutputPort
 from dstream.engine.spark.port.errors import is_forked
-from dstream.engine.spark.run.driver import ShuffleFiles, SideOutputActions
+from dstream.engine.spark.run.driver_shuffle import ShuffleFiles, SideOutputActions
 from dstream.engine.spark.run.graphs import SparkGraphRun
 from dstream.engine.spark.run.jobs import CarriedStage, LastRows, StageRunner
 from dstream.engine.spark.run.segments import (
@@ -42,8 +42,8 @@ from dstream.operators.rows.guards import Action
 from dstream.operators.rows.operations import operation, some
 from dstream.plan.capture_checks import check_captures
 from dstream.plan.operations.ends import End, Several
-from dstream.plan.operations.epochs import ProcessorGraph
 from dstream.plan.operations.streams import Node
+from dstream.plan.operations.unbounded import ProcessorGraph
 from dstream.plan.properties import parallelism
 from dstream.plan.walk import topological
 from dstream.processors.suppliers import supplied

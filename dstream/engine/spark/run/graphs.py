@@ -13,7 +13,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from dstream.engine.compiler import ClusterFacts
-from dstream.engine.physical.decisions import (
+from dstream.engine.physical.graph import (
     Ask,
     AskForKept,
     Decision,
@@ -45,7 +45,7 @@ from dstream.engine.physical.vertices import (
     operations_of,
     with_calls,
 )
-from dstream.engine.spark.run.driver import MOST_PAIRS, ShuffleFiles, SideOutputActions, by_target, rows_taken
+from dstream.engine.spark.run.driver_shuffle import MOST_PAIRS, ShuffleFiles, SideOutputActions, by_target, rows_taken
 from dstream.engine.spark.run.jobs import LastRows, StageRunner
 from dstream.engine.spark.run.segments import (
     CachedRows,

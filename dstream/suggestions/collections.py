@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from dstream.names.libraries import ELSEWHERE
-from dstream.names.streams import meant_by, plain
 from dstream.stream.objects import Stream
+from dstream.suggestions.libraries import ELSEWHERE
+from dstream.suggestions.streams import meant_by, plain
 
 __all__ = ["no_such_context_name", "no_such_name"]
 

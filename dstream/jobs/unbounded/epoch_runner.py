@@ -26,7 +26,7 @@ from dstream.operators.state.shards import kept_shards
 from dstream.pipeline.plan import PipelinePlan
 from dstream.plan import Node, Read
 from dstream.plan.graphs import VertexGraph, with_parallelism
-from dstream.plan.operations.epochs import ProcessorGraph
+from dstream.plan.operations.unbounded import ProcessorGraph
 from dstream.plan.steps import Step
 from dstream.plan.walk import steps_of_inputs
 from dstream.processors.suppliers import ReadySuppliers

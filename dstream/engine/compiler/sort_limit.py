@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from dstream.engine.compiler.evaluation import key_in_columns
 from dstream.engine.compiler.walk import ClusterFacts, Compiling, Wide, across, called_by, compile_node
 from dstream.engine.physical import vertices
-from dstream.engine.physical.decisions import Ask, Done, Move, Outcome, Report
+from dstream.engine.physical.graph import Ask, Done, Move, Outcome, Report
 from dstream.engine.physical.vertices import (
     Evaluation,
     Items,

@@ -32,7 +32,7 @@ from dstream.schema.decoders import (
     repeated,
 )
 from dstream.schema.encoders import UnionField, json_fields, unions_of
-from dstream.schema.records import SQL, form_of, missing_columns
+from dstream.schema.record_decoders import SQL, form_of, missing_columns
 
 if TYPE_CHECKING:
     import sqlalchemy as sa

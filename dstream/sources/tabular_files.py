@@ -191,7 +191,7 @@ def csv_rows(
     from dstream.connectors.files.sources import RecordFiles, checked_max_record, options, shown_max_record
     from dstream.filesystem.discovery import path_list
     from dstream.schema.decoders import checked_names
-    from dstream.schema.records import TEXTS, form_of, kind_behind, missing_columns
+    from dstream.schema.record_decoders import TEXTS, form_of, kind_behind, missing_columns
 
     paths, kind = kind_behind(paths, kind)
     quoting = csv.QUOTE_MINIMAL if quotechar is not None else csv.QUOTE_NONE
@@ -330,7 +330,7 @@ def parquet_rows(
     from dstream.connectors.files.sources import RecordFiles, options
     from dstream.filesystem.discovery import path_list
     from dstream.schema.decoders import checked_names
-    from dstream.schema.records import BINARY, form_of, kind_behind, missing_columns
+    from dstream.schema.record_decoders import BINARY, form_of, kind_behind, missing_columns
 
     paths, kind = kind_behind(paths, kind)
     names = checked_names(columns, "columns")
@@ -454,7 +454,7 @@ def avro_records(
     from dstream.connectors.files.avro import AvroReader
     from dstream.connectors.files.sources import RecordFiles, checked_max_record, options, shown_max_record
     from dstream.filesystem.discovery import path_list
-    from dstream.schema.records import BINARY, form_of, kind_behind
+    from dstream.schema.record_decoders import BINARY, form_of, kind_behind
 
     paths, kind = kind_behind(paths, kind)
     format = AvroReader(None if kind is None else form_of(kind, BINARY), checked_max_record(max_record))

@@ -13,7 +13,7 @@ from itertools import chain
 from dstream.engine.compiler.inputs import in_the_caller, nothing, numbers
 from dstream.engine.compiler.processors import called_in_graph
 from dstream.engine.compiler.walk import ClusterFacts, Compiling, Wide, across, called_as, called_by, compile_node
-from dstream.engine.physical.decisions import Done, Move
+from dstream.engine.physical.graph import Done, Move
 from dstream.engine.physical.vertices import (
     Evaluation,
     Input,
@@ -28,8 +28,8 @@ from dstream.engine.physical.vertices import (
     piped,
 )
 from dstream.engine.tasks.shards import ReadShards, RouteToShards
-from dstream.operators.state.epochs import applying, applying_all, reducing, stamping, telling
-from dstream.plan.operations.epochs import AssignTimestamps, OverEpochs
+from dstream.operators.state.stateful_steps import applying, applying_all, reducing, stamping, telling
+from dstream.plan.operations.unbounded import AssignTimestamps, OverEpochs
 from dstream.plan.steps import Op
 from dstream.spi.source import SizedSource
 

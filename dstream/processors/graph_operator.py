@@ -15,9 +15,9 @@ from dstream.base.pickling import dumps
 from dstream.errors import IllegalStateError
 from dstream.plan.graphs import GraphEdge, Routing, VertexGraph
 from dstream.plan.operations.elementwise import Chain
-from dstream.plan.operations.epochs import OverEpochs, ProcessorGraph
 from dstream.plan.operations.pairs import HashJoin
 from dstream.plan.operations.streams import CacheIdentity, Fork, Node, Union
+from dstream.plan.operations.unbounded import OverEpochs, ProcessorGraph
 from dstream.plan.steps import Op, Step
 from dstream.plan.walk import topological
 from dstream.processors.blocks import GraphArrival, GraphBlock, block_of

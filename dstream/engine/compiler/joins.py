@@ -21,7 +21,7 @@ from typing import Any
 
 from dstream.engine.compiler.walk import ClusterFacts, Compiling, called_by, compile_node
 from dstream.engine.physical import vertices
-from dstream.engine.physical.decisions import Ask, Done, Move, Outcome, PartitionCount, Report, SendToAll
+from dstream.engine.physical.graph import Ask, Done, Move, Outcome, PartitionCount, Report, SendToAll
 from dstream.engine.physical.vertices import (
     Evaluation,
     Input,

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from types import ModuleType
 from typing import Any
 
-from dstream.names.libraries import ELSEWHERE, OF_NUMBERS
+from dstream.suggestions.libraries import ELSEWHERE, OF_NUMBERS
 
 __all__ = ["REDUCERS", "calls_of", "closest", "meant_by", "no_such_name", "no_such_processor", "plain"]
 

@@ -11,17 +11,17 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from dstream.arguments import checked_function, kind_of
-from dstream.operators.state.steps import RunningResult
+from dstream.arguments import checked_function, kind_of, running_function
+from dstream.operators.state.keyed_operators import RunningResult
 from dstream.pipeline.arguments import refuse_time
 from dstream.pipeline.timestamps import check_timestamps
 from dstream.plan import Node, called, shown_function
 from dstream.plan.operations.elementwise import Action
-from dstream.plan.operations.epochs import OverEpochs
 from dstream.plan.operations.keyed import Stateful
+from dstream.plan.operations.unbounded import OverEpochs
 from dstream.spi import AggregateOperation
 from dstream.spi.epochs import StateOperator
-from dstream.stream.arguments import optional_function, running
+from dstream.stream.arguments import optional_function
 from dstream.values import Entry
 from dstream.values.time import milliseconds
 
@@ -55,7 +55,7 @@ class ResultSoFar:
     """The function that takes an item into the container, and returns the result of all items until now."""
 
     operation: AggregateOperation[Any, Any, Any]
-    running: RunningResult = field(init=False, repr=False, compare=False)
+    running_function: RunningResult = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "running", RunningResult(self.operation))
@@ -127,7 +127,7 @@ def _window_operator(window: Any, keys: Any, operation: Any, to: Any, gives_late
 
 def rolling(upstream: Node, key: Key | None, operation: AggregateOperation[Any, Any, Any]) -> OverEpochs:
     """Return the node of the result so far for each item."""
-    from dstream.operators.state.steps import RollingAggregate  # here: few pipelines have states
+    from dstream.operators.state.keyed_operators import RollingAggregate  # here: few pipelines have states
 
     operator = RollingAggregate(key, operation)
     return _node([upstream], operator, _by_key(key, "rolling_aggregate"), repr(operation))
@@ -149,11 +149,11 @@ def stateful(
         IllegalStateError: states have an end, and items no timestamps.
         TypeError: an argument is of another kind, or something is to happen at the end of states that have none.
     """
-    from dstream.operators.state.steps import StatefulMapping  # here: few pipelines have states
+    from dstream.operators.state.keyed_operators import StatefulMapping  # here: few pipelines have states
 
     name = f"{action}_stateful"
     checked_function(create, "create")
-    checked = (running if action == "filter" else checked_function)(fn, "fn")
+    checked = (running_function if action == "filter" else checked_function)(fn, "fn")
     lives = None if ttl is None else milliseconds(ttl, "ttl")
     if lives is not None:
         check_timestamps(upstream, f"{name}(ttl=...)")
@@ -176,7 +176,7 @@ def bounded_stateful(
     """
     name = f"{action}_stateful"
     refuse_time(name, ttl=ttl, on_evict=on_evict)
-    checked = (running if action == "filter" else checked_function)(fn, "fn")
+    checked = (running_function if action == "filter" else checked_function)(fn, "fn")
     checked_function(create, "create")
     return Stateful(upstream, create, checked, action, key, step=called(_by_key(key, name), create, checked))
 
@@ -187,7 +187,7 @@ def distinct(upstream: Node, key: Key, within: Duration | None) -> OverEpochs:
     Raises:
         IllegalStateError: it is the first one in some time, and items have no timestamps.
     """
-    from dstream.operators.state.steps import KeyedDistinct  # here: few pipelines have states
+    from dstream.operators.state.keyed_operators import KeyedDistinct  # here: few pipelines have states
 
     if within is not None:
         check_timestamps(upstream, "distinct(within=...)")

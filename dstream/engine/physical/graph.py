@@ -1,4 +1,4 @@
-"""Decisions that a run takes between the jobs of a physical plan, and the results of its last job.
+"""`Graph`: a physical plan as it runs, with the protocol of its decisions between jobs, and its endings.
 
 A decision is a value. It is told in how many partitions its inputs stand, and answers with a `Move`: what it wants to
 know next, or the inputs that others read in its place. What it is told afterwards makes another decision of it, with

@@ -7,7 +7,7 @@ from dis import opmap
 from importlib import import_module
 from types import FrameType
 
-from dstream.names.streams import closest, plain
+from dstream.suggestions.streams import closest, plain
 
 __all__ = ["no_such_name", "place_of"]
 

@@ -18,7 +18,7 @@ from dstream.base.memory import give_back, holding, resident_bytes
 from dstream.errors import IllegalStateError
 from dstream.failures import naming, shown
 from dstream.operators.rows.operations import OfPartitions, Operation, Task, operation
-from dstream.plan.operations.epochs import AssignTimestamps, OverEpochs
+from dstream.plan.operations.unbounded import AssignTimestamps, OverEpochs
 from dstream.plan.steps import Op, Step
 from dstream.spi.epochs import (
     ClosesProcessors,

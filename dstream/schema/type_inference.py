@@ -20,7 +20,7 @@ from dstream.schema.classes import reference
 from dstream.schema.containers import ListType, MapType, MemberType, OptionalType
 from dstream.schema.record_types import ClassType, DictType, PickledType, RecordType
 from dstream.schema.scalar_types import ScalarType, is_instance, scalars
-from dstream.schema.scalars import refusal
+from dstream.schema.text_forms import refusal
 from dstream.schema.types import ColumnType, ColumnTypeError, Encode, ForeignType, TimestampType, zone_name
 from dstream.values.fields import field_names, hints_of, is_required_key, is_typed_dict
 

@@ -212,7 +212,7 @@ def text_of(value: Any) -> str:
         ValueError: it is an int of more digits than Python writes.
 
     Example:
-        >>> from dstream.schema.scalars import text_of
+        >>> from dstream.schema.text_forms import text_of
         >>> text_of(timedelta(days=1, hours=2)), text_of(Fraction(1, 3)), text_of(b"\x00\xff")
         ('P1DT2H', '1/3', 'AP8=')
     """
@@ -233,7 +233,7 @@ def refusal(format: str, type_name: str, instead: str, field: str | None = None,
         owner: the class of the field.
 
     Example:
-        >>> from dstream.schema.scalars import refusal
+        >>> from dstream.schema.text_forms import refusal
         >>> refusal("CSV", "list[int]", "write format='json'", "sizes", "Order")
         "field 'sizes' of Order: list[int] cannot be stored in CSV; write format='json'"
     """

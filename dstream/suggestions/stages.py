@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from dstream.names.libraries import ELSEWHERE
-from dstream.names.streams import calls_of, meant_by, plain
 from dstream.pipeline.bounded import BatchStage
 from dstream.pipeline.builder import Pipeline
 from dstream.pipeline.keyed import KeyedStage, ReducingView, TimedView
 from dstream.pipeline.stages import SinkStage, StageView
 from dstream.pipeline.unbounded import StreamStage, UnboundedStage
+from dstream.suggestions.libraries import ELSEWHERE
+from dstream.suggestions.streams import calls_of, meant_by, plain
 
 __all__ = ["no_such_name"]
 

@@ -50,7 +50,7 @@ from dstream.schema.decoders import (
     UnionDecoder,
     Whole,
 )
-from dstream.schema.scalars import TEXT_FORMS
+from dstream.schema.text_forms import TEXT_FORMS
 from dstream.spi import Misread
 from dstream.values.fields import (
     field_names,
