@@ -271,8 +271,8 @@ class EpochRunner:
             Exception: what a function of the user's raised, or what kept the engine from running.
         """
         number, began = before.number + 1, perf_counter()
-        jobs = self._begin(number)
         try:
+            jobs = self._begin(number)
             read = self._places(news)
             receipts = self._results(self._inputs(number, now, news, time, states, read, jobs))
             receipts.update((each.stage, taken) for each in self._letters if (taken := each.taken()))

@@ -292,3 +292,36 @@ def test_a_new_job_has_nowhere_to_start(ctx):
 
     assert ctx.jobs() == []
     ctx.new_job(pipeline_of(feed, to_ilist("out")), name="one").join(10)
+
+
+class Beginning:
+    """A sink that notes which of its epochs are removed, or cannot begin one."""
+
+    job = collector = writer = None
+    label, is_done = "beginning()", False
+
+    def __init__(self, *, fails=False):
+        self.fails, self.removed = fails, []
+
+    def open(self, context):
+        """Be the target too."""
+        return self
+
+    def begin(self, job, epoch=1):
+        """Be the job too."""
+        if self.fails:
+            raise ValueError("not today")
+        return self
+
+    def abort(self):
+        """Note it."""
+        self.removed.append("an epoch")
+
+
+def test_what_other_sinks_have_begun_is_removed_if_one_cannot_begin(ctx):
+    """Nothing else would remove it: the job fails before anything is written."""
+    feed, first = Feed({"0": ["a"]}), Beginning()
+    with pytest.raises(ValueError, match="not today"):
+        ctx.new_job(pipeline_of(feed, first, Beginning(fails=True))).join(10)
+
+    assert first.removed == ["an epoch"]
