@@ -189,7 +189,9 @@ def test_a_restart_while_the_engine_is_renewed_leaves_one_driver(ctx, gate, monk
     monkeypatch.setattr(ctx, "renew_engine", lambda: renewing(None))
     job = ctx.new_job(plan_of(ctx.stream([1]).map(work), to_ilist("a")), config=ds.JobConfig(auto_restart=(3, 0.01)))
     driver = job._execution._left
-    assert renewing.was_reached.wait(10) and job.restart() and gate.was_reached.wait(10)
+    assert renewing.was_reached.wait(10)
+    assert job.restart()
+    assert gate.was_reached.wait(10)
     renewing.is_open.set()
     assert driver.wait(10)
     gate.is_open.set()

@@ -90,7 +90,7 @@ class UnboundedRun:
         self._log = log
         self._hint = hint
         self._config = config
-        self._clock = config.clock or clock
+        self._clock = _in_floats(config.clock or clock)
         self._policies = LoadedPolicies(load)
         self._place = place
         self._move = move
@@ -407,3 +407,8 @@ class UnboundedRun:
         except JobTakenOverError:
             self._runner.abort(record.number)
             raise
+
+
+def _in_floats(clock: Callable[[], float]) -> Callable[[], float]:
+    """Return a clock as records have it: the one of a test may count in whole seconds."""
+    return lambda: float(clock())

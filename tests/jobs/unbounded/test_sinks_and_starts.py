@@ -325,3 +325,17 @@ def test_what_other_sinks_have_begun_is_removed_if_one_cannot_begin(ctx):
         ctx.new_job(pipeline_of(feed, first, Beginning(fails=True))).join(10)
 
     assert first.removed == ["an epoch"]
+
+
+def test_a_clock_that_counts_in_whole_seconds_is_one(connect):
+    """Records have its readings as seconds, and are read again."""
+    feed, config = Feed({"0": ["a"]}), ds.JobConfig(clock=lambda: 1000)
+    with connect() as first:
+        job = first.new_job(pipeline_of(feed, to_ilist("out")), name="one", config=config)
+        eventually(lambda: job.epoch == 1)
+    feed.give("b")
+    feed.end()
+    ctx = connect()
+    ctx.new_job(pipeline_of(feed, to_ilist("out")), name="one", config=config).join(10)
+
+    assert ctx.get_list("out").copy() == ["a", "b"]
