@@ -11,12 +11,13 @@ import dataclasses
 import hashlib
 import logging
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from dstream.errors import IllegalStateError
+from dstream.errors import EngineError, IllegalStateError
 from dstream.failures import shown
 from dstream.jobs.records import FormattedRecords, packed, unpacked
 from dstream.jobs.runs import JobContext
@@ -280,7 +281,13 @@ class Snapshots:
         kept = SnapshotRecord(snapshot, record, state.shape, folder, state.config.files_at)
         # The files before the record: a snapshot that can be found has all of them.
         if sizes := _sizes_of(memory):
-            _copied(sizes, self._files(kept.place, state.id), self._files(kept.place, folder))
+            copies = self._files(kept.place, folder)
+            try:
+                _copied(sizes, self._files(kept.place, state.id), copies)
+            except BaseException:
+                with suppress(EngineError):  # No record will ever name these copies; why there are no more says more.
+                    _remove(sizes, copies)
+                raise
         self._replace(record_name, kept)
         return snapshot
 
@@ -367,9 +374,7 @@ class Snapshots:
             _log.warning("files of a snapshot that is no more may be left: %s", error)
             return
         if sizes := _sizes_of(kept.memory):
-            files = self._files(kept.place, kept.folder)
-            for name in sizes:
-                files.remove(name)
+            _remove(sizes, self._files(kept.place, kept.folder))
 
     def _files(self, place: str | None, job: str) -> StateFiles:
         context = self._context if place is None else self._context.elsewhere(place)
@@ -393,6 +398,11 @@ def _copied(sizes: Mapping[str, int], source: StateFiles, to: StateFiles) -> Non
             raise IllegalStateError(f"{source.title} has no file {name} any more") from error
         to.remove(name)  # A process that died while it copied may have left a part.
         to.write(name, data)
+
+
+def _remove(names: Iterable[str], files: StateFiles) -> None:
+    for name in names:
+        files.remove(name)
 
 
 def _record_of(name: Any) -> str:

@@ -11,6 +11,7 @@ from dstream.errors import IllegalStateError, UnsupportedError
 from dstream.jobs import JobStatus
 from dstream.jobs.records import FormattedRecords
 from dstream.jobs.upgrades import Snapshots, _record_of
+from dstream.storage.base.folders import LakeStateFiles
 from reducers import to_ilist
 from tests.jobs.planned import plan_of
 from tests.jobs.unbounded.changing import counts, windowed, written
@@ -66,6 +67,25 @@ def test_files_of_a_snapshot_go_with_it(ctx, job, tmp_path):
     for _ in range(2):
         job.export_snapshot("then")
     ctx.remove_snapshot("then")
+
+    assert [path for path in tmp_path.rglob("*") if path.is_file() and "/snapshot-" in str(path)] == []
+
+
+def test_an_export_that_fails_leaves_no_files(feed, job, tmp_path, monkeypatch):
+    """Those that it had copied: no record names them, so nothing would ever remove them."""
+    feed.give("a")
+    eventually(lambda: job.epoch == 2)
+    read, names = LakeStateFiles.read, []
+
+    def read_one(files, name, *given):
+        names.append(name)
+        if len(names) == 2:
+            raise FileNotFoundError(name)
+        return read(files, name, *given)
+
+    monkeypatch.setattr(LakeStateFiles, "read", read_one)
+    with pytest.raises(IllegalStateError, match=r"has no file .* any more"):
+        job.export_snapshot("then")
 
     assert [path for path in tmp_path.rglob("*") if path.is_file() and "/snapshot-" in str(path)] == []
 
