@@ -40,8 +40,8 @@ from dstream.filesystem.folders import Folder, StorageFolder
 
 __all__ = [
     "CHECKPOINT",
-    "CHECKPOINT_EVERY",
     "CHECKPOINT_WITH_FEATURES",
+    "COLLECTION_CHECKPOINT_INTERVAL",
     "Checkpoint",
     "Checkpoints",
     "Pointer",
@@ -145,7 +145,7 @@ def metadata_of(row: dict[str, Any]) -> dict[str, Any]:
     return {**row, "format": {**row["format"], "options": options}, "configuration": dict(row["configuration"])}
 
 
-CHECKPOINT_EVERY = 1000
+COLLECTION_CHECKPOINT_INTERVAL = 1000
 """Commits between checkpoints: one takes 75 ms, and 1,000 entries take 50 ms to read."""
 _SOONEST = 100
 """Commits between checkpoints, at least, of a log that is cut: files go behind a checkpoint only."""
@@ -368,9 +368,9 @@ def is_due(folder: StorageFolder, version: int, is_cut: bool) -> bool:
         is_cut: whether its log is cut, so that files go behind the checkpoint. It then comes after 100 commits already;
             a large one later, so that writing its rows again takes no longer than reading the commits.
     """
-    if version == 0 or version % (_SOONEST if is_cut else CHECKPOINT_EVERY):
+    if version == 0 or version % (_SOONEST if is_cut else COLLECTION_CHECKPOINT_INTERVAL):
         return False
-    if version % CHECKPOINT_EVERY == 0:
+    if version % COLLECTION_CHECKPOINT_INTERVAL == 0:
         return True
     try:
         pointer = json.loads(folder.read(POINTER))

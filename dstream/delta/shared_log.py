@@ -35,7 +35,7 @@ __all__ = ["SharedLog", "check_table", "description_of", "partition_values", "pa
 
 
 NTZ = "timestampNtz"
-CHECKPOINT_EVERY = 100
+SHARED_CHECKPOINT_INTERVAL = 100
 """Commits between checkpoints: who opens the table reads fewer entries than that."""
 
 _IGNORED = ("commitInfo", "cdc")
@@ -177,14 +177,14 @@ class SharedLog(TableState):
             return False
         self.take(actions, self.version + 1)
         # Only who has committed this version gets here, so no two processes write the same checkpoint.
-        if self.version and self.version % CHECKPOINT_EVERY == 0:
+        if self.version and self.version % SHARED_CHECKPOINT_INTERVAL == 0:
             try:
-                self._sum_up()
+                self._write_checkpoint()
             except Exception as error:  # The commit is made, whatever becomes of its checkpoint.
                 _log.warning("%s could not be summed up after a commit: %s", self.place.title, error)
         return True
 
-    def _sum_up(self) -> None:
+    def _write_checkpoint(self) -> None:
         """Write a checkpoint."""
         import pyarrow as pa
 

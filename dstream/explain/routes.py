@@ -14,7 +14,7 @@ from dstream.engine.physical.vertices import ONE_BY_ONE, Applied, Evaluation, In
 from dstream.engine.tasks.sinks import WriteEach
 from dstream.expressions.reader import Unreadable
 from dstream.failures import is_our_name
-from dstream.operators.rows.blocks import fewest_items, is_worth_columns, may_stand_in_columns
+from dstream.operators.rows.blocks import fewest_items, has_column_type, is_worth_columns
 from dstream.plan.operations.elementwise import CallResults, Chain, ServiceFunction
 from dstream.plan.operations.streams import Read
 from dstream.plan.stages import Amount, Call
@@ -28,12 +28,12 @@ __all__ = [
     "calls_of",
     "calls_on_branches",
     "formats_before_steps",
+    "formats_behind",
+    "formats_in_tasks",
+    "formats_of_batches",
+    "formats_of_source",
     "route_of",
     "routes_of",
-    "ways_behind",
-    "ways_in_tasks",
-    "ways_of_batches",
-    "ways_of_source",
 ]
 
 
@@ -51,18 +51,18 @@ class Route:
     why: str
 
 
-def route_of(decided: Evaluation, stand: InputFormat) -> Route:
+def route_of(decided: Evaluation, input_format: InputFormat) -> Route:
     """Return how tasks evaluate a function.
 
     Args:
         decided: what the compiler has decided.
-        stand: in what the items stand that it gets.
+        input_format: the format of its items.
     """
     if decided.unread is not None:
         return Route(f"Python: {decided.unread.reason}", _why_called(decided.unread))
-    obstacle = decided.obstacle or stand.obstacle
+    obstacle = decided.obstacle or input_format.obstacle
     if not obstacle:
-        conditions = " and ".join(dict.fromkeys((*stand.conditions, *decided.conditions)))
+        conditions = " and ".join(dict.fromkeys((*input_format.conditions, *decided.conditions)))
         return Route(f"columns if {conditions}" if conditions else "columns", _COLUMNS)
     if decided.is_inlined:
         return Route("inlined", f"Python evaluates it in the loop of the task, since {obstacle}.")
@@ -75,12 +75,12 @@ def route_of(decided: Evaluation, stand: InputFormat) -> Route:
 _COLUMNS = "It is evaluated for many items at a time, where that gives the same."
 
 
-def routes_of(all_decided: Iterable[Evaluation | None], stand: InputFormat) -> Route:
+def routes_of(all_decided: Iterable[Evaluation | None], input_format: InputFormat) -> Route:
     """Return the routes of all functions of a call as one, behind their names."""
     functions: dict[Route, list[str]] = {}
     for each in all_decided:
         if each is not None:
-            functions.setdefault(route_of(each, stand), []).append(each.name)
+            functions.setdefault(route_of(each, input_format), []).append(each.name)
     names = "; ".join(f"{', '.join(dict.fromkeys(of_route))}: {route.name}" for route, of_route in functions.items())
     return Route(names, " ".join(dict.fromkeys(route.why for route in functions)))
 
@@ -93,23 +93,27 @@ def _why_called(unread: Unreadable) -> str:
 
 @dataclass(frozen=True)
 class ItemFormat:
-    """One way in which items come to an operation; those of several sources may come in several.
+    """A format in which items reach an operation; those of several sources may have several.
 
     Attributes:
-        stand: in what they stand.
+        input_format: in columns or not, with conditions.
         listed: they are those of a list, which becomes columns if the first steps are worth it: its first item; None:
             they are not.
-        is_batch: they are batches that another task has written: the operation that takes these knows how they stood.
+        is_batch: they are batches that another task has written: the operation that takes these knows their format.
     """
 
-    stand: InputFormat = ONE_BY_ONE
+    input_format: InputFormat = ONE_BY_ONE
     listed: tuple[Any, ...] | None = None
     is_batch: bool = False
 
     def only_if(self, condition: str) -> ItemFormat:
-        """Return the way in which items come in columns only if something else is true, too."""
-        stand = self.stand
-        return self if stand.obstacle else replace(self, stand=InputFormat("", (*stand.conditions, condition)))
+        """Return the format with one more condition for columns."""
+        input_format = self.input_format
+        return (
+            self
+            if input_format.obstacle
+            else replace(self, input_format=InputFormat("", (*input_format.conditions, condition)))
+        )
 
     def before(self, ops: Sequence[Op]) -> InputFormat:
         """Return the format of the items that the first of some steps receives."""
@@ -117,18 +121,18 @@ class ItemFormat:
             return InputFormat("a step beside it takes a service, and so items one by one")
         if self.is_batch:
             return ONE_BY_ONE
-        if self.listed is None or self.stand.obstacle:
-            return self.stand
+        if self.listed is None or self.input_format.obstacle:
+            return self.input_format
         # Weighed as tasks do it, by the same function.
         work = sum(op.evaluation.operators for op in column_steps(ops))
-        return self.stand if is_worth_columns(list(self.listed), work) else InputFormat(_NOT_WORTH_IT)
+        return self.input_format if is_worth_columns(list(self.listed), work) else InputFormat(_NOT_WORTH_IT)
 
     def behind(self, applied: Applied) -> ItemFormat:
-        """Return the way in which the results of an operation come."""
+        """Return the format of the results of an operation."""
         if isinstance(applied.node, Chain) and applied.gives is None:
             return self._behind_steps(applied.node.ops)
         if applied.gives is not None:
-            return ItemFormat(applied.gives.of(ONE_BY_ONE if self.listed is not None else self.stand))
+            return ItemFormat(applied.gives.of(ONE_BY_ONE if self.listed is not None else self.input_format))
         return self if applied.operation is None else ItemFormat()
 
     def _behind_steps(self, ops: Sequence[Op]) -> ItemFormat:
@@ -141,40 +145,44 @@ class ItemFormat:
 _NOT_WORTH_IT = "to make columns of a list takes longer than so few operators"
 
 
-def ways_behind(ways: Iterable[ItemFormat], applied: Applied) -> tuple[ItemFormat, ...]:
-    """Return the ways in which the results of an operation come, each once."""
-    return tuple(dict.fromkeys(way.behind(applied) for way in ways))
+def formats_behind(formats: Iterable[ItemFormat], applied: Applied) -> tuple[ItemFormat, ...]:
+    """Return the formats of the results of an operation, each once."""
+    return tuple(dict.fromkeys(item_format.behind(applied) for item_format in formats))
 
 
-def formats_before_steps(way: ItemFormat, ops: Sequence[Op]) -> Iterable[InputFormat]:
+def formats_before_steps(item_format: ItemFormat, ops: Sequence[Op]) -> Iterable[InputFormat]:
     """Give the format of the items before each of some steps."""
-    stand = way.before(ops)
+    input_format = item_format.before(ops)
     for op in ops:
-        yield stand
-        if not stand.obstacle and (obstacle := op.evaluation.obstacle) is not None:
-            stand = InputFormat(obstacle)
+        yield input_format
+        if not input_format.obstacle and (obstacle := op.evaluation.obstacle) is not None:
+            input_format = InputFormat(obstacle)
 
 
-def ways_of_batches(stages: Iterable[Iterable[ItemFormat]], *, are_batches: bool) -> tuple[ItemFormat, ...]:
+def formats_of_batches(stages: Iterable[Iterable[ItemFormat]], *, are_batches: bool) -> tuple[ItemFormat, ...]:
     """Return the item formats of other tasks' output, given those of their items."""
     if not are_batches:
         return (ItemFormat(),)
-    stands = (ONE_BY_ONE if way.listed is not None else way.stand for ways in stages for way in ways)
-    return tuple(ItemFormat(stand, is_batch=True) for stand in dict.fromkeys(stands))
+    input_formats = (
+        ONE_BY_ONE if item_format.listed is not None else item_format.input_format
+        for formats in stages
+        for item_format in formats
+    )
+    return tuple(ItemFormat(input_format, is_batch=True) for input_format in dict.fromkeys(input_formats))
 
 
-def ways_in_tasks(ways: Sequence[ItemFormat], pieces: Amount) -> tuple[ItemFormat, ...]:
-    """Return the ways of items that a task reads one part after another, given in how many parts all stand.
+def formats_in_tasks(formats: Sequence[ItemFormat], pieces: Amount) -> tuple[ItemFormat, ...]:
+    """Return the formats of items that a task reads one part after another, given how many parts all have.
 
     A list behind or before which others come does not become columns.
     """
     if pieces == Amount(1, 1):
-        return tuple(ways)
-    return tuple(dict.fromkeys(way if way.listed is None else ItemFormat() for way in ways))
+        return tuple(formats)
+    return tuple(dict.fromkeys(item_format if item_format.listed is None else ItemFormat() for item_format in formats))
 
 
-def ways_of_source(node: Read, pieces: Amount) -> tuple[ItemFormat, ...]:
-    """Return the ways in which a source may give its items.
+def formats_of_source(node: Read, pieces: Amount) -> tuple[ItemFormat, ...]:
+    """Return the formats in which a source may give its items.
 
     Args:
         node: the source.
@@ -199,10 +207,10 @@ def _if_given(sequence: str) -> InputFormat:
 
 
 def _of_list(source: Any, pieces: Amount) -> ItemFormat:
-    """Return the way of items that the caller holds, or makes."""
+    """Return the format of items that the caller has or makes."""
     is_seen = type(source.iterable) in (list, tuple)
     first = tuple(source.iterable[:1]) if is_seen else (0,)
-    if not first or not may_stand_in_columns(first[0]):
+    if not first or not has_column_type(first[0]):
         return ItemFormat()
     kind = type(first[0]).__name__ if is_seen else "numbers of one type"
     conditions = f"all items are {kind}", "those of a task take at most 1 MB"
@@ -227,32 +235,32 @@ _TREATMENTS = {
 }
 
 
-def calls_of(applied: Applied, ways: Sequence[ItemFormat] = ()) -> Iterator[Call]:
-    """Give the calls of the user that stand behind one operation; some belong to the call of another one.
+def calls_of(applied: Applied, formats: Sequence[ItemFormat] = ()) -> Iterator[Call]:
+    """Give the calls of the user behind one operation; some belong to the call of another one.
 
     Args:
         applied: the operation.
-        ways: in which its items come.
+        formats: those of its items.
     """
-    return (call for call in _calls_of(applied, ways) if call.label)
+    return (call for call in _calls_of(applied, formats) if call.label)
 
 
-def _calls_of(applied: Applied, ways: Sequence[ItemFormat]) -> Iterator[Call]:
+def _calls_of(applied: Applied, formats: Sequence[ItemFormat]) -> Iterator[Call]:
     node, note = applied.node, applied.note
     match node:
         case None:
             return
         case Chain(ops=ops):
-            routes = _routes_of_steps(ops, applied.decided, ways)
+            routes = _routes_of_steps(ops, applied.decided, formats)
             for op, route in zip(ops, routes, strict=True):
                 seen = _IN_THIS_PROCESS if op.action == "peek" else _of_service(op.fn) or note
                 yield _call(op.step, seen, route)
                 yield from _guarded(op.guards)
         case CallResults(guards=guards) | Read(guards=guards):
-            yield _call(node.step, note, _route(applied.decided, ways), node.label())
+            yield _call(node.step, note, _route(applied.decided, formats), node.label())
             yield from _guarded(guards)
         case _:
-            yield _call(node.step, note, _route(applied.decided, ways), node.label())
+            yield _call(node.step, note, _route(applied.decided, formats), node.label())
 
 
 def _call(step: Step, note: str, route: Route | None, label: str | None = None) -> Call:
@@ -263,38 +271,41 @@ def _call(step: Step, note: str, route: Route | None, label: str | None = None) 
 
 
 def _routes_of_steps(
-    ops: Sequence[Op], decided: Sequence[Evaluation | None], ways: Sequence[ItemFormat]
+    ops: Sequence[Op], decided: Sequence[Evaluation | None], formats: Sequence[ItemFormat]
 ) -> list[Route | None]:
     """Return the route of each step, None if it has none."""
     if not decided:
         return [None] * len(ops)
-    stands = zip(*(formats_before_steps(way, ops) for way in ways), strict=True)
+    input_formats = zip(*(formats_before_steps(item_format, ops) for item_format in formats), strict=True)
     return [
-        None if each is None else _one_of(route_of(each, stand) for stand in of_ways)
-        for each, of_ways in zip(decided, stands, strict=True)
+        None if each is None else _one_of(route_of(each, input_format) for input_format in of_formats)
+        for each, of_formats in zip(decided, input_formats, strict=True)
     ]
 
 
 def _one_of(routes: Iterable[Route]) -> Route:
-    """Return one route for all ways in which items come."""
+    """Return one route for all formats of the items."""
     found = list(dict.fromkeys(routes))
     names, reasons = dict.fromkeys(each.name for each in found), dict.fromkeys(each.why for each in found)
     among = ["It depends on where the items come from."] if len(names) > 1 else []
     return Route(" or ".join(names), " ".join([*among, *reasons]))
 
 
-def _route(decided: Sequence[Evaluation | None], ways: Sequence[ItemFormat]) -> Route | None:
+def _route(decided: Sequence[Evaluation | None], formats: Sequence[ItemFormat]) -> Route | None:
     """Return the routes of the functions of a call that is no step; None if it has none."""
     if not decided:
         return None
     return _one_of(
-        routes_of(decided, ONE_BY_ONE if way.is_batch or way.listed is not None else way.stand) for way in ways
+        routes_of(
+            decided, ONE_BY_ONE if item_format.is_batch or item_format.listed is not None else item_format.input_format
+        )
+        for item_format in formats
     )
 
 
-def call_of_vertex(vertex: Vertex, ways: Sequence[ItemFormat]) -> Call | None:
+def call_of_vertex(vertex: Vertex, formats: Sequence[ItemFormat]) -> Call | None:
     """Return the call of the output of a vertex, if it has a note or a route."""
-    route = _route(vertex.decided, ways)
+    route = _route(vertex.decided, formats)
     return _call(vertex.step, vertex.does, route) if vertex.does or route is not None else None
 
 

@@ -17,7 +17,7 @@ from dstream.engine.tasks.sinks import WriteItems
 from dstream.explain.bounds import MANY, Cost, InputAlternatives, OfEarlierJob, range_of
 from dstream.explain.estimates import CostEstimate, FutureJob
 from dstream.explain.routes import calls_of
-from dstream.explain.worst_case import Picture
+from dstream.explain.worst_case import WorstCaseStages
 from dstream.plan.operations.ends import End, Loop, Several, ToList, Write
 from dstream.plan.operations.streams import Cache, CacheIdentity, Concat, Node
 from dstream.plan.properties import configuration, guards_of, is_bounded, is_ordered, ordered_operations, parallelism
@@ -140,7 +140,7 @@ def _of_one_graph(
     jobs = [*chain.from_iterable(each.jobs for each in outlook.foreseen), last]
     cost = outlook.cost(*ending.cost())
     settings = configuration(core)
-    picture = Picture(outlook, [job.vertices for job in jobs])
+    picture = WorstCaseStages(outlook, [job.vertices for job in jobs])
     drawn = Stages(
         "Spark" if cores is None else f"Spark with {exactly(cores).of('core')}",
         Call(_label(core)),

@@ -1,4 +1,4 @@
-"""`Picture`: the stages of a physical plan in the case with the most work.
+"""`WorstCaseStages`: the stages of a physical plan in the case with the most work.
 
 Each input of a vertex is a stage: what its tasks read, and the calls that they make. Inputs that begin in the same way
 share the stage with what they have in common.
@@ -34,10 +34,10 @@ from dstream.explain.routes import (
     call_of_vertex,
     calls_of,
     calls_on_branches,
-    ways_behind,
-    ways_in_tasks,
-    ways_of_batches,
-    ways_of_source,
+    formats_behind,
+    formats_in_tasks,
+    formats_of_batches,
+    formats_of_source,
 )
 from dstream.plan.operations.streams import ReadCache
 from dstream.plan.properties import is_ordered_after
@@ -45,7 +45,7 @@ from dstream.plan.stages import SEVERAL_PARTITIONS, Amount, Call, Exchange, Stag
 from dstream.plan.steps import Step
 from dstream.plan.walk import inputs_first
 
-__all__ = ["Picture"]
+__all__ = ["WorstCaseStages"]
 
 
 Task = Vertex | Input
@@ -64,7 +64,7 @@ class _Draft:
 
     Attributes:
         kept: the stages that it reads and that ran in earlier jobs.
-        ways: in which its items come behind its last call.
+        formats: those of the items behind its last call.
         is_closed: what follows begins a stage of its own.
     """
 
@@ -72,14 +72,14 @@ class _Draft:
     is_ordered: bool
     inputs: tuple[Exchange, ...] = ()
     kept: frozenset[int] = frozenset()
-    ways: tuple[ItemFormat, ...] = (ItemFormat(),)
+    formats: tuple[ItemFormat, ...] = (ItemFormat(),)
     calls: list[Call] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     jobs: list[int] = field(default_factory=list)
     is_closed: bool = False
 
 
-class Picture:
+class WorstCaseStages:
     """The stages of some jobs.
 
     Args:
@@ -172,7 +172,7 @@ class Picture:
             (stage,) = self._ends[id(each)]
             if isinstance(vertex.output, WriteEach):
                 self._drafts[stage].calls += calls_on_branches(vertex.output, vertex.decided)
-            elif call := call_of_vertex(vertex, self._drafts[stage].ways):
+            elif call := call_of_vertex(vertex, self._drafts[stage].formats):
                 if vertex.does:
                     stage = self._called(stage, [call])
                 elif call not in self._drafts[stage].calls:
@@ -203,7 +203,7 @@ class Picture:
                 draft = _Draft(
                     self._count(each),
                     node.source.ordered,
-                    ways=self._in_tasks_of(each, ways_of_source(node, pieces), pieces),
+                    formats=self._in_tasks_of(each, formats_of_source(node, pieces), pieces),
                     calls=[Call(node.label(), node.step.where)],
                     notes=notes,
                 )
@@ -212,9 +212,9 @@ class Picture:
                 return stage if each.tasks is None else self._in_tasks(stage, each)
             case Splits(parts=parts):
                 stages = [self._ends[id(part)][0] for part in parts if isinstance(part, Splits)]
-                ways = tuple(dict.fromkeys(way for stage in stages for way in self._drafts[stage].ways))
-                ways = self._in_tasks_of(each, ways, self._outlook.counting.partitions((Splits(parts),)))
-                draft = _Draft(self._count(each), self._all_ordered(stages), self._piped(stages), ways=ways)
+                formats = tuple(dict.fromkeys(each for stage in stages for each in self._drafts[stage].formats))
+                formats = self._in_tasks_of(each, formats, self._outlook.counting.partitions((Splits(parts),)))
+                draft = _Draft(self._count(each), self._all_ordered(stages), self._piped(stages), formats=formats)
             case Rows():
                 draft = self._moved(each)
             case CachedInput(ReadCache() as recall):
@@ -244,13 +244,13 @@ class Picture:
         kept = frozenset(stage for stage, vertex in sources.items() if vertex.is_kept)
         ordered = self._all_ordered(sources) if rows.is_ordered is None else rows.is_ordered
         notes = [*rows.notes, *([_ALONE] if id(rows.taken) in self._alone else [])]
-        before = [self._drafts[stage].ways for stage in self._drafts_passing(rows)]
-        ways = ways_of_batches(before, are_batches=rows.reader in _OF_BATCHES)
+        before = [self._drafts[stage].formats for stage in self._drafts_passing(rows)]
+        formats = formats_of_batches(before, are_batches=rows.reader in _OF_BATCHES)
         if condition == SEVERAL_PARTITIONS or id(rows.taken) in self._alone:
-            ways = tuple(way.only_if(SEVERAL_PARTITIONS.removeprefix("if ")) for way in ways)
+            formats = tuple(each.only_if(SEVERAL_PARTITIONS.removeprefix("if ")) for each in formats)
         if rows.has_rest:
-            ways = tuple(dict.fromkeys((*ways, *chain.from_iterable(before))))
-        return _Draft(self._tasks.get(id(rows.taken), self._count(rows)), ordered, inputs, kept, ways, notes=notes)
+            formats = tuple(dict.fromkeys((*formats, *chain.from_iterable(before))))
+        return _Draft(self._tasks.get(id(rows.taken), self._count(rows)), ordered, inputs, kept, formats, notes=notes)
 
     def _drafts_passing(self, rows: Rows) -> Iterable[int]:
         """Return the stages whose items go on: of two sides that meet, the last one passes by the other."""
@@ -263,12 +263,12 @@ class Picture:
     def _applied(self, stage: int, applied: Sequence[Applied]) -> int:
         for one in applied:
             if one.node is not None:
-                stage = self._called(self._sent_to(stage, one), calls_of(one, self._drafts[stage].ways))
+                stage = self._called(self._sent_to(stage, one), calls_of(one, self._drafts[stage].formats))
                 draft = self._drafts[stage]
                 draft.is_ordered = is_ordered_after(one.node, draft.is_ordered)
             elif one.operation is not None:
                 stage = self._called(stage, ())
-            self._drafts[stage].ways = ways_behind(self._drafts[stage].ways, one)
+            self._drafts[stage].formats = formats_behind(self._drafts[stage].formats, one)
         return stage
 
     def _sent_to(self, stage: int, applied: Applied) -> int:
@@ -278,7 +278,7 @@ class Picture:
             return stage
         before = self._drafts[stage]
         if before.is_closed or max(sources) > stage:  # A stage is drawn behind all that it reads.
-            before = _Draft(before.tasks, before.is_ordered, self._piped([stage]), ways=before.ways)
+            before = _Draft(before.tasks, before.is_ordered, self._piped([stage]), formats=before.formats)
             stage = self._added(before)
         before.inputs += tuple(Exchange(source, "sent") for source in sources)
         before.kept |= frozenset(sources)
@@ -288,20 +288,20 @@ class Picture:
         """Let calls run at the end of a stage, or in one that goes on from it if others read it too."""
         before = self._drafts[stage]
         if before.is_closed:
-            stage = self._added(_Draft(before.tasks, before.is_ordered, self._piped([stage]), ways=before.ways))
+            stage = self._added(_Draft(before.tasks, before.is_ordered, self._piped([stage]), formats=before.formats))
         self._drafts[stage].calls += calls
         return stage
 
     def _in_tasks(self, stage: int, splits: Splits) -> int:
         before, tasks = self._drafts[stage], self._count(splits)
-        ways = self._in_tasks_of(splits, before.ways, before.tasks)
+        formats = self._in_tasks_of(splits, before.formats, before.tasks)
         if before.is_closed and before.tasks != tasks:
-            return self._added(_Draft(tasks, before.is_ordered, self._piped([stage]), ways=ways))
-        before.tasks, before.ways = tasks, ways
+            return self._added(_Draft(tasks, before.is_ordered, self._piped([stage]), formats=formats))
+        before.tasks, before.formats = tasks, formats
         return stage
 
-    def _in_tasks_of(self, splits: Splits, ways: tuple[ItemFormat, ...], pieces: Amount) -> tuple[ItemFormat, ...]:
-        return ways if splits.tasks is None else ways_in_tasks(ways, pieces)
+    def _in_tasks_of(self, splits: Splits, formats: tuple[ItemFormat, ...], pieces: Amount) -> tuple[ItemFormat, ...]:
+        return formats if splits.tasks is None else formats_in_tasks(formats, pieces)
 
     def _piped(self, stages: Iterable[int]) -> tuple[Exchange, ...]:
         for stage in stages:

@@ -189,14 +189,14 @@ class Execution:
             plan: the pipeline of an update.
         """
         with self._lock:
-            goal = None if self.has_ended else goal_after(self._heads_for(), want)
+            goal = None if self.has_ended else goal_after(self._current_goal(), want)
             if goal is None or not self._run.ask_to_stop(want in AT_ONCE):
                 return False
             self._goal, self._next, self._reason = goal, plan or self._next, REASONS[want]
             self._asked.set()
             return True
 
-    def _heads_for(self) -> Goal:
+    def _current_goal(self) -> Goal:
         if self._goal is not None:
             return self._goal
         return Goal.SUSPEND if self.lease.state.status is JobStatus.SUSPENDED else Goal.RUN
@@ -244,13 +244,13 @@ class Execution:
             _log.warning("%s goes on as it was", self.lease.state.title, exc_info=True)
         return None
 
-    def leave_behind(self, after: float) -> None:
+    def abandon_run(self, after: float) -> None:
         """Go on without a run that was asked to stop some seconds ago and cannot: its function does not return."""
         with self._lock:
             run = self._run
             if self.has_ended or run.stop is None or monotonic() - run.stop.at < after or not run.give_up():
                 return
-            if not self._is_over_or_waits():
+            if not self._end_or_restart():
                 self._start_thread()  # The old thread ends when its function returns: its run is void.
         self._tell_beside()
 
@@ -267,7 +267,7 @@ class Execution:
     def _drive(self, run: JobRun, left: threading.Event) -> None:
         self._thread = threading.get_ident()
         try:
-            while not self._is_over_after(run):
+            while not self._run_once(run):
                 with self._lock:
                     # While this one renewed the engine, the job may have gone on in another thread, with other runs.
                     if left is not self._left:
@@ -286,7 +286,7 @@ class Execution:
         except BaseException:
             self._finish(problem)
 
-    def _is_over_after(self, run: JobRun) -> bool:
+    def _run_once(self, run: JobRun) -> bool:
         """Run once; say whether that was the end, for this thread at least."""
         try:
             self._begin(run)
@@ -295,7 +295,7 @@ class Execution:
             self._end(JobStatus.COMPLETED)
             return True
         except BaseException as error:
-            return self._is_over_with(run, error)
+            return self._handle_failure(run, error)
 
     def _begin(self, run: JobRun) -> None:
         """Wait as long as the job is suspended, and let a run begin.
@@ -320,7 +320,7 @@ class Execution:
                 self._asked.clear()  # Under the lock of `ask`: no request before the wait is missed.
             return not is_asked and self.lease.state.status is JobStatus.SUSPENDED
 
-    def _is_over_with(self, run: JobRun, error: BaseException) -> bool:
+    def _handle_failure(self, run: JobRun, error: BaseException) -> bool:
         """Handle a run that did not complete; return whether the job is over for this thread.
 
         What was asked for comes before what the run failed with. It is looked at and done under the lock, so that no
@@ -335,7 +335,7 @@ class Execution:
             if self._goal is not None:
                 self._note_failure_meanwhile(run, error)
                 try:
-                    return self._is_over_as_asked()
+                    return self._serve_request()
                 except Exception as problem:  # The log of epochs cannot be read: that is a failure as any other.
                     error = problem
             if self.lease.state.config.suspend_on_failure:
@@ -348,7 +348,7 @@ class Execution:
                 self._fail(error)
                 return True
             pause = self._pause_after(error)
-        return self._is_over_after_a_pause(run, pause)
+        return self._pause_before_restart(run, pause)
 
     def _note_failure_meanwhile(self, run: JobRun, error: BaseException) -> None:
         """Keep the failure of a run that was to end its epoch; one that is stopped at once may fail in any way."""
@@ -373,23 +373,23 @@ class Execution:
         self._asked.clear()
         return pause
 
-    def _is_over_after_a_pause(self, run: JobRun, pause: float) -> bool:
+    def _pause_before_restart(self, run: JobRun, pause: float) -> bool:
         """Wait, and let go of an engine that is lost; say whether the job is over, since it was asked to end."""
         self._asked.wait(pause)
         with self._lock:
-            if run.is_void or self._is_over_or_waits():
+            if run.is_void or self._end_or_restart():
                 return True
         self._context.renew_engine()  # Not under the lock: this may take seconds, and requests come in meanwhile.
         return False
 
-    def _is_over_or_waits(self) -> bool:
+    def _end_or_restart(self) -> bool:
         """End the job, if it was asked to end; otherwise make a run, which serves another request before it begins."""
-        if self._goal in (Goal.CANCEL, Goal.LEAVE):
-            return self._is_over_as_asked()
+        if self._goal in (Goal.CANCEL, Goal.DETACH):
+            return self._serve_request()
         self._run = self._new_run()
         return False
 
-    def _is_over_as_asked(self) -> bool:
+    def _serve_request(self) -> bool:
         """Serve the pending request; return whether the job is over. The lock is held.
 
         Raises:
@@ -399,7 +399,7 @@ class Execution:
             case Goal.CANCEL:
                 self._end(JobStatus.CANCELLED, JobCancelledError(f"{self.lease.state.title} was cancelled"))
                 return True
-            case Goal.LEAVE:
+            case Goal.DETACH:
                 self._leave()
                 return True
         self._take_next()

@@ -98,7 +98,7 @@ class Heartbeats:
     def _look_after(self, execution: Execution) -> None:
         """Do everything that is due; the failure of one thing keeps no other from being done."""
         # The beat comes last, since it writes the answers of this round, for which other processes wait.
-        for act in (self._leave_behind, self._listen, self._beat):
+        for act in (self._abandon_run, self._listen, self._beat):
             try:
                 act(execution)
             except JobTakenOverError as error:
@@ -108,8 +108,8 @@ class Heartbeats:
                 # The job itself finds out whether it can still commit; until then the next look may succeed.
                 _log.debug("the job %s could not be looked after: %r", execution.lease.state.id, problem)
 
-    def _leave_behind(self, execution: Execution) -> None:
-        execution.leave_behind(self._rhythm.patience)
+    def _abandon_run(self, execution: Execution) -> None:
+        execution.abandon_run(self._rhythm.patience)
 
     def _beat(self, execution: Execution) -> None:
         """Write how the job is, if others do not know, or have not heard of its driver for a while."""
@@ -209,7 +209,7 @@ class JobWatch:
         epoch.claim()
         return Lease(self._records, StateRecord(held.version + 1, taken), self._clock), epoch
 
-    def let_go(self, lease: Lease, before: JobState, status: JobStatus) -> None:
+    def release(self, lease: Lease, before: JobState, status: JobStatus) -> None:
         """Drive a job no more that was taken over: it has a status, or has failed still if it had before."""
         forget_driver(lease.state.driver)
         if before.status is JobStatus.FAILED:
@@ -279,7 +279,7 @@ class JobWatch:
             return None
         lease, epoch = taken
         is_decided = epoch.receipts is not None
-        self.let_go(lease, held.state, JobStatus.NOT_RUNNING if is_decided else JobStatus.CANCELLED)
+        self.release(lease, held.state, JobStatus.NOT_RUNNING if is_decided else JobStatus.CANCELLED)
         return not is_decided
 
     def end_of(self, identity: str, failed: Callable[[JobState], BaseException]) -> JobFuture:

@@ -24,9 +24,9 @@ class Goal(Enum):
     """The next step in the life of a job."""
 
     RUN = "it runs, or waits for its next start"
-    RUN_AGAIN = "its run ends, and another one begins, with the pipeline of the last update"
+    RESTART = "its run ends, and another one begins, with the pipeline of the last update"
     SUSPEND = "it is suspended, or will be when its epoch has ended"
-    LEAVE = "its driver ends; it goes on when it is submitted again"
+    DETACH = "its driver ends; it goes on when it is submitted again"
     CANCEL = "it is cancelled"
     COMPLETE = "it publishes its end, which nothing stops"
 
@@ -37,25 +37,25 @@ AT_ONCE: frozenset[Want] = frozenset({"cancel", "restart"})
 _TABLE: dict[Goal, dict[Want, Goal]] = {
     Goal.RUN: {
         "cancel": Goal.CANCEL,
-        "leave": Goal.LEAVE,
+        "leave": Goal.DETACH,
         "suspend": Goal.SUSPEND,
-        "restart": Goal.RUN_AGAIN,
-        "update": Goal.RUN_AGAIN,
+        "restart": Goal.RESTART,
+        "update": Goal.RESTART,
     },
-    Goal.RUN_AGAIN: {
+    Goal.RESTART: {
         "cancel": Goal.CANCEL,
-        "leave": Goal.LEAVE,
+        "leave": Goal.DETACH,
         "suspend": Goal.SUSPEND,
-        "update": Goal.RUN_AGAIN,
+        "update": Goal.RESTART,
     },
     Goal.SUSPEND: {
         "cancel": Goal.CANCEL,
-        "leave": Goal.LEAVE,
-        "resume": Goal.RUN_AGAIN,
-        "restart": Goal.RUN_AGAIN,
-        "update": Goal.RUN_AGAIN,
+        "leave": Goal.DETACH,
+        "resume": Goal.RESTART,
+        "restart": Goal.RESTART,
+        "update": Goal.RESTART,
     },
-    Goal.LEAVE: {"cancel": Goal.CANCEL},
+    Goal.DETACH: {"cancel": Goal.CANCEL},
     Goal.CANCEL: {},
     Goal.COMPLETE: {},
 }

@@ -172,7 +172,7 @@ class Jobs:
         if taken is None:
             return False
         lease, _ = taken
-        self._watch.let_go(lease, held.state, JobStatus.CANCELLED)
+        self._watch.release(lease, held.state, JobStatus.CANCELLED)
         return True
 
     def _is_over(self, state: JobState) -> bool:
@@ -244,7 +244,7 @@ class Jobs:
         try:  # A driver that was only cut off may have decided up to now.
             _check_pipeline(plan, held.state, epoch.receipts)
         except IllegalStateError:
-            self._watch.let_go(lease, held.state, JobStatus.NOT_RUNNING)
+            self._watch.release(lease, held.state, JobStatus.NOT_RUNNING)
             raise
         if epoch.receipts is not None:
             _log.warning(

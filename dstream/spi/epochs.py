@@ -1,4 +1,4 @@
-"""Epochs of unbounded jobs: watermarks, ticks and receipts; `StateOperator`: state across epochs.
+"""Epochs of unbounded jobs: watermarks, times of steps and receipts; `StateOperator`: state across epochs.
 
 A `StateOperator` knows nothing of jobs, files or engines. An epoch goes like this, whoever runs it:
 
@@ -37,8 +37,8 @@ __all__ = [
     "StateOperator",
     "StepReceipt",
     "StepState",
+    "StepTime",
     "TaskPartials",
-    "Tick",
     "WatermarkPolicy",
     "policy_as_planned",
     "target_of",
@@ -335,46 +335,46 @@ class PartitionReceipt:
 
 
 @dataclass(frozen=True, slots=True)
-class Tick:
+class StepTime:
     """The current time of a step over epochs.
 
     Attributes:
         epoch: the number of the epoch.
         now: the reading of its clock, in seconds.
         old: the watermark of the step at the start of the epoch.
-        standing: the least watermark of the partitions that count and are not read in this epoch; `END_OF_TIME` if
-            there is none.
+        unread_watermark: the least watermark of the partitions that count and are not read in this epoch;
+            `END_OF_TIME` if there is none.
         stamps: the stages that give the timestamps of what comes to this step.
         is_resumed: this is the first epoch of a driver.
         all_idle: what the watermark becomes if no partition holds time back: the greatest that one of them has reached,
             without those that have ended; `END_OF_TIME` only if all sources have.
         clock_deadline: the least reading of the clock that a shard of the step waits for; None: none does.
-        floor: the watermark is not less, however far behind an input is.
+        minimum: the watermark is not less, however far behind an input is.
         ended: the numbers of the inputs behind which nothing comes after this epoch.
-        tells_end: one of them ends in this epoch, and each shard has to hear of it.
+        has_new_end: one of them ends in this epoch, and each shard has to hear of it.
     """
 
     epoch: int
     now: float
     old: int
-    standing: int
+    unread_watermark: int
     stamps: frozenset[str]
     is_resumed: bool = False
     all_idle: int = END_OF_TIME
     clock_deadline: float | None = None
-    floor: int = NO_WATERMARK
+    minimum: int = NO_WATERMARK
     ended: frozenset[int] = frozenset()
-    tells_end: bool = False
+    has_new_end: bool = False
 
-    def watermark(self, told: int) -> int:
+    def watermark(self, reported: int) -> int:
         """Return the watermark of the step at the end of the epoch; it never goes back.
 
         Args:
-            told: the least of those that came in band from `stamps`; `END_OF_TIME` if none came.
+            reported: the least of those that came in band from `stamps`; `END_OF_TIME` if none came.
         """
-        least = min(self.standing, told)
+        least = min(self.unread_watermark, reported)
         # `END_OF_TIME` from all means that no partition holds time back, not that time has ended.
-        return max(self.old, self.floor, self.all_idle if least == END_OF_TIME else least)
+        return max(self.old, self.minimum, self.all_idle if least == END_OF_TIME else least)
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,7 +81,7 @@ MUTATIONS = of_columns([
     ("groups", "% np.uint64(_HASH_MODULUS)", ""),
     ("groups", "first[numbers[::-1]] = np.arange(rows - 1, -1, -1)", "first[numbers] = np.arange(rows)"),
     ("groups", "if column.least * rows >= LEAST and column.greatest * rows <= GREATEST:", "if True:"),
-    ("chain_evaluation", "            made, passed = by_items(given(block)), []\n            withheld += 1", "            made, passed = iter(()), []\n            withheld += 1"),
+    ("chain_evaluation", "            made, passed = by_items(given(block)), []\n            fallbacks += 1", "            made, passed = iter(()), []\n            fallbacks += 1"),
     ("chain_evaluation", "        if op.evaluation.is_verified:\n        ", "        if False:\n        "),
     ("capabilities", "if op.action not in (\"map\", \"filter\", \"flat_map\") or op.guards:", "if op.action not in (\"map\", \"filter\", \"flat_map\"):"),
     ("dstream.operators.rows.blocks", "iter((self._items,)) if self._is_begun else self._blocks", "self._blocks"),

@@ -20,7 +20,7 @@ MUTATIONS = of_columns([
     ("chain_evaluation", "            yield run_chain(one_by_one(ops), block)", "            yield block"),
     ("chain_evaluation", "[size_of_block(block)] * len(ops)", "[size_of_block(block)]"),
     ("chain_evaluation", "passed.append(size)", "passed.append(size_of_column(as_column(block)))"),
-    ("chain_evaluation", "made, passed = by_items(given(block)), []\n            withheld", "made = by_items(given(block))\n            withheld"),
+    ("chain_evaluation", "made, passed = by_items(given(block)), []\n            fallbacks", "made = by_items(given(block))\n            fallbacks"),
     ("chain_evaluation", "            open_block.end()\n", "            pass\n"),
     ("chain_evaluation", "run_chain(one_by_one(ops[len(first) :]), made)", "run_chain(ops[len(first) :], made)"),
     ("chain_evaluation", "None if open_block is None else open_block.items", "None"),

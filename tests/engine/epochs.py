@@ -24,8 +24,8 @@ from dstream.spi.epochs import (
     ShardChange,
     ShardOutput,
     StepReceipt,
+    StepTime,
     TaskPartials,
-    Tick,
     target_of,
 )
 from dstream.values.time import END_OF_TIME, NO_WATERMARK
@@ -209,13 +209,13 @@ class Epoch:
 
     Attributes:
         old: the watermark at its start.
-        standing: that of the partitions that are not read.
+        unread_watermark: that of the partitions that are not read.
     """
 
     number: int = 1
     now: float = 1.0
     old: int = NO_WATERMARK
-    standing: int = END_OF_TIME
+    unread_watermark: int = END_OF_TIME
     partitions: list[PartitionReceipt] = field(default_factory=list)
     steps: list[StepReceipt] = field(default_factory=list)
 
@@ -242,7 +242,7 @@ class Epoch:
 
     def over(self, *upstreams: Node, state: Folder, operator: Any = None, stage: str = "sums") -> OverEpochs:
         """Return a step over epochs."""
-        tick = Tick(self.number, self.now, self.old, self.standing, frozenset({"clock"}))
+        tick = StepTime(self.number, self.now, self.old, self.unread_watermark, frozenset({"clock"}))
         operator = operator or SumByKey(inputs=len(upstreams))
         return OverEpochs(upstreams, operator, stage, state, tick, self.steps.append, step=step(f".{stage}(...)", 5))
 

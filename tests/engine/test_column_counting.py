@@ -119,7 +119,7 @@ def test_members_of_lists_are_counted_one_by_one(taken: int, counted: dict[int, 
 
 
 def test_a_failure_counts_what_came_before_it() -> None:
-    """The block is withheld, and its items are counted in the loop."""
+    """The block falls back, and its items are counted in the loop."""
     running = _Running(range(10), _count(7), _op("map", lambda x: 10 // (6 - x)), _count(8))
 
     with pytest.raises(ZeroDivisionError):

@@ -186,7 +186,7 @@ WITHHELD: list[tuple[str, list[Any], str]] = [
 
 
 @pytest.mark.parametrize(("source", "items", "reason"), WITHHELD)
-def test_a_block_is_withheld_where_a_column_cannot_give_the_same(source: str, items: list[Any], reason: str) -> None:
+def test_a_block_falls_back_where_a_column_cannot_give_the_same(source: str, items: list[Any], reason: str) -> None:
     """What Python would do then, a column does not try."""
     expression = expression_of(f"lambda x: {source.replace('y', '3')}")
 

@@ -54,7 +54,7 @@ def test_rows_are_grouped_as_a_dictionary_does(width: int, largest: int) -> None
     assert sorted(merged.ranks.tolist()) == merged.ranks.tolist()
 
 
-def test_a_sum_that_may_leave_64_bits_is_withheld() -> None:
+def test_a_sum_that_may_leave_64_bits_falls_back() -> None:
     """It would wrap in silence."""
     keys = _ints([1, 1, 2])
     with pytest.raises(NotColumnar):

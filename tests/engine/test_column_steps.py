@@ -95,7 +95,7 @@ def test_a_list_that_costs_more_than_it_saves_is_left_alone(monkeypatch: pytest.
     assert not isinstance(_items(["a", "b", "c", "d", "e"], much), ColumnItems)
 
 
-def test_a_withheld_block_gives_what_python_gives_before_it_fails() -> None:
+def test_a_block_that_falls_back_gives_what_python_gives_before_it_fails() -> None:
     """The blocks before it stay; its items run one by one, and the failing one is to blame."""
     found = _items(range(10), _op("map", lambda x: 10 // (6 - x)))
     given: list[int] = []
@@ -109,7 +109,7 @@ def test_a_withheld_block_gives_what_python_gives_before_it_fails() -> None:
     assert (failure.step, failure.item) == (_STEP, 6)
 
 
-def test_a_block_of_others_is_withheld_alone() -> None:
+def test_a_block_of_others_falls_back_alone() -> None:
     """Blocks of a list have types of their own."""
     items = [1, 2, 3, 4, 2**70, 1, 2, 3, 1.5, 2.5, 3.5, 4.5]
     found = _items(items, _op("map", lambda x: x * 2))
@@ -121,7 +121,7 @@ def test_a_block_of_others_is_withheld_alone() -> None:
     assert list(_items(items, _op("map", lambda x: x * 2))) == [item * 2 for item in items]
 
 
-def test_after_some_withheld_blocks_the_rest_is_not_tried() -> None:
+def test_after_some_fallbacks_the_rest_is_not_tried() -> None:
     """It would cost the same again and again."""
     found = _items([2**70] * 40, _op("map", lambda x: x + 1))
     assert isinstance(found, ColumnItems)

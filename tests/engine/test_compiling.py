@@ -10,7 +10,7 @@ import cloudpickle
 
 from collectors import summing
 from dstream.engine.compiler import ClusterFacts, compiled
-from dstream.engine.compiler.sort_limit import Waves
+from dstream.engine.compiler.sort_limit import IncrementalScan
 from dstream.engine.physical.graph import Ask, Done, Report
 from dstream.engine.physical.vertices import ITEMS_AND_MARKS, FromTable, Rows, Splits, operations_of
 from dstream.engine.tasks.rows import ITEMS, SAMPLE, STOPPED, Row
@@ -156,7 +156,7 @@ def test_waves_end_with_the_last_partition():
     second = first.then.next(Report(first.vertex, 1, [(0, 0, ITEMS, 2)]))
     found = second.then.next(Report(second.vertex, 0))
 
-    assert isinstance(first.then, Waves)
+    assert isinstance(first.then, IncrementalScan)
     assert [each.reader.ranges for each in found.inputs] == [{0: (0, 2)}]
 
 

@@ -304,7 +304,7 @@ def test_what_a_writer_leaves_counts_as_read(engine: Any, state: Folder) -> None
 def test_a_plan_without_an_epoch_says_so(local_context: Any, state: Folder) -> None:
     """Jobs fill in the time; whoever runs the plan itself learns that."""
     epoch = Epoch()
-    over = replace(epoch.over(epoch.stamped(FIRST), state=state), tick=None)
+    over = replace(epoch.over(epoch.stamped(FIRST), state=state), time=None)
 
     with pytest.raises(IllegalStateError, match="runs in jobs"):
         run(over, local_context)

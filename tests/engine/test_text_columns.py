@@ -24,7 +24,7 @@ from dstream.operators.columns.evaluation import evaluated
 from dstream.operators.columns.groups import groups_of_texts, merged_text_tables, parts_by_target, with_texts_together
 from dstream.operators.columns.string_methods import _OTHER_BLANKS, BLANKS, has_other_blanks
 from dstream.operators.columns.strings import StringLists, Strings
-from dstream.operators.columns.values import NotColumnar, NotYet, Tuples, column_of, items_of, rows_at, rows_of
+from dstream.operators.columns.values import NotColumnar, TooFewRows, Tuples, column_of, items_of, rows_at, rows_of
 from dstream.operators.rows.batches import loads, packed_columns
 from dstream.values.bad_records import EncodedLines
 from tests.differential.text_programs import function_of
@@ -145,7 +145,7 @@ WITHHELD: list[tuple[str, list[str], str]] = [
 
 
 @pytest.mark.parametrize(("source", "items", "reason"), WITHHELD)
-def test_texts_are_withheld_where_a_column_cannot_give_the_same(source: str, items: list[str], reason: str) -> None:
+def test_texts_fall_back_where_a_column_cannot_give_the_same(source: str, items: list[str], reason: str) -> None:
     """What Python would do then, a column does not try."""
     with pytest.raises(NotColumnar, match=reason):
         evaluated(_expression(source), [column_of(items)])
@@ -363,6 +363,6 @@ def test_texts_go_where_equal_keys_of_objects_go(monkeypatch: pytest.MonkeyPatch
 
 def test_few_lines_make_no_column() -> None:
     """What makes one takes longer to load."""
-    with pytest.raises(NotYet):
+    with pytest.raises(TooFewRows):
         column_of(EncodedLines(b"a\n", is_ascii=True, are_few=True))
     assert items_of(column_of(EncodedLines(b"a\n", is_ascii=True))) == ["a"]

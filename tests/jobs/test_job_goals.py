@@ -15,10 +15,10 @@ def row(goal: Goal) -> list[str]:
 def test_the_table():
     """Cancel comes above all, nothing takes it back, and no request that is taken makes another one a failure."""
     assert {goal.name: row(goal) for goal in Goal} == {
-        "RUN": ["CANCEL", "LEAVE", "SUSPEND", "-", "RUN_AGAIN", "RUN_AGAIN"],
-        "RUN_AGAIN": ["CANCEL", "LEAVE", "SUSPEND", "-", "-", "RUN_AGAIN"],
-        "SUSPEND": ["CANCEL", "LEAVE", "-", "RUN_AGAIN", "RUN_AGAIN", "RUN_AGAIN"],
-        "LEAVE": ["CANCEL", "-", "-", "-", "-", "-"],
+        "RUN": ["CANCEL", "DETACH", "SUSPEND", "-", "RESTART", "RESTART"],
+        "RESTART": ["CANCEL", "DETACH", "SUSPEND", "-", "-", "RESTART"],
+        "SUSPEND": ["CANCEL", "DETACH", "-", "RESTART", "RESTART", "RESTART"],
+        "DETACH": ["CANCEL", "-", "-", "-", "-", "-"],
         "CANCEL": ["-", "-", "-", "-", "-", "-"],
         "COMPLETE": ["-", "-", "-", "-", "-", "-"],
     }

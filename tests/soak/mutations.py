@@ -51,11 +51,11 @@ class Lake:
         self.root = root
         self.older: dict[str, list[bytes]] = {}
         self.files: Files = {}
-        every, checkpoints.CHECKPOINT_EVERY = checkpoints.CHECKPOINT_EVERY, 4
+        every, checkpoints.COLLECTION_CHECKPOINT_INTERVAL = checkpoints.COLLECTION_CHECKPOINT_INTERVAL, 4
         try:
             self._fill(random.Random(seed))
         finally:
-            checkpoints.CHECKPOINT_EVERY = every
+            checkpoints.COLLECTION_CHECKPOINT_INTERVAL = every
         self._links = self._linked()
         self.right = self.content()
         assert all(not isinstance(held, Exception) for held in self.right.values()), self.right

@@ -52,7 +52,7 @@ from dstream.operators.rows.operations import Task, some
 from dstream.plan.operations.pairs import AsOf, CoGroup, HashJoin, Join, SemiJoin, Zip
 from dstream.plan.operations.streams import Node
 
-__all__ = ["Broadcast", "Stretches", "may_be_small"]
+__all__ = ["BroadcastHashJoin", "ZipByPosition", "may_be_small"]
 
 
 IsLeft = bool
@@ -63,21 +63,21 @@ IsLeft = bool
 def _(node: Join, inputs: Sequence[Items], compiling: Compiling) -> Items:
     left, right = inputs
     candidates = tuple(may_be_small(node, compiling.is_bounded))
-    return (compiling.decide(Meet(node, left, right, compiling.facts, candidates, compiling.is_bounded(node))),)
+    return (compiling.decide(AdaptiveJoin(node, left, right, compiling.facts, candidates, compiling.is_bounded(node))),)
 
 
 @compile_node.register
 def _(node: SemiJoin, inputs: Sequence[Items], compiling: Compiling) -> Items:
     left, right = inputs
     # Only the right side may travel: copies of the left one would give an item once in each task that matches it.
-    return (compiling.decide(Meet(node, left, right, compiling.facts, (False,), compiling.is_bounded(node))),)
+    return (compiling.decide(AdaptiveJoin(node, left, right, compiling.facts, (False,), compiling.is_bounded(node))),)
 
 
 @compile_node.register(CoGroup)
 @compile_node.register(AsOf)
 def _(node: CoGroup | AsOf, inputs: Sequence[Items], compiling: Compiling) -> Items:
     left, right = inputs
-    return (compiling.decide(Meet(node, left, right, compiling.facts, (), True)),)
+    return (compiling.decide(AdaptiveJoin(node, left, right, compiling.facts, (), True)),)
 
 
 def may_be_small(node: Join, is_bounded: Callable[[Node], bool]) -> list[IsLeft]:
@@ -88,8 +88,8 @@ def may_be_small(node: Join, is_bounded: Callable[[Node], bool]) -> list[IsLeft]
 
 
 @dataclass(frozen=True, eq=False)
-class Meet:
-    """Two sides on their way to each other.
+class AdaptiveJoin:
+    """A join that measures its sides: one small enough is broadcast to the other one, or both are shuffled by key.
 
     Attributes:
         candidates: the sides whose sizes are still to be looked at.
@@ -274,7 +274,7 @@ def _(node: HashJoin, inputs: Sequence[Items], compiling: Compiling) -> Items:
     left, right = inputs
     return (
         compiling.decide(
-            Broadcast(
+            BroadcastHashJoin(
                 node, left, right, RightSide.of(node, compiling.facts.broadcast_limit), called_by(node, compiling.facts)
             )
         ),
@@ -282,8 +282,8 @@ def _(node: HashJoin, inputs: Sequence[Items], compiling: Compiling) -> Items:
 
 
 @dataclass(frozen=True, eq=False)
-class Broadcast:
-    """A right side on its way to all tasks: computed and measured, then brought here, then sent.
+class BroadcastHashJoin:
+    """A hash join whose right side is computed and measured, collected in the driver, and then sent to all tasks.
 
     Attributes:
         go_on: what to do with what was asked for last.
@@ -295,7 +295,7 @@ class Broadcast:
     right: Items
     side: RightSide
     decided: Sequence[Evaluation] = ()
-    go_on: Callable[[Broadcast, Any], Move] | None = None
+    go_on: Callable[[BroadcastHashJoin, Any], Move] | None = None
     computed: tuple[Vertex, ...] = ()
 
     counts = False
@@ -308,7 +308,7 @@ class Broadcast:
         left, right = inputs
         step, does = self.node.step, "writes what of the right side goes to every task"
         vertex = Vertex(right, WriteRightSide(self.side), step, is_kept=True, does=does)
-        measured = replace(self, left=left, right=right, go_on=Broadcast._measured)
+        measured = replace(self, left=left, right=right, go_on=BroadcastHashJoin._measured)
         purpose = f"the right side is computed, and measured: at most {self.side.limit:,} bytes"
         return Ask(measured, vertex, "bytes", vertices.ITEMS, step, purpose, outcomes=(Outcome(((ITEMS, 0),)),))
 
@@ -320,12 +320,12 @@ class Broadcast:
         with naming(self.node.step):
             # Before the rows come to this process, which may have no room for them.
             self.side.check(sum(size for _, size in report.rows))
-        come = replace(self, go_on=Broadcast._come)
+        come = replace(self, go_on=BroadcastHashJoin._come)
         purpose = "the right side comes to this process"
         return Ask(come, report.vertex, "rows", vertices.ITEMS, self.node.step, purpose)
 
     def _come(self, report: Report) -> Move:
-        sending = replace(self, go_on=Broadcast._sent, computed=(report.vertex,))
+        sending = replace(self, go_on=BroadcastHashJoin._sent, computed=(report.vertex,))
         return SendToAll(sending, tuple(row.payload for row in report.rows))
 
     def _sent(self, sent: Payloads) -> Move:
@@ -343,7 +343,7 @@ def _(node: Zip, inputs: Sequence[Items], compiling: Compiling) -> Items:
             "limit(n) right behind it, or limit() the endless side before"
         )
     left, right = (each if is_end else _endless(node, each) for each, is_end in zip((left, right), ends, strict=True))
-    return (compiling.decide(Stretches(node, left, right, compiling.facts, ends)),)
+    return (compiling.decide(ZipByPosition(node, left, right, compiling.facts, ends)),)
 
 
 def _endless(node: Zip, items: Items) -> Items:
@@ -356,8 +356,8 @@ def _endless(node: Zip, items: Items) -> Items:
 
 
 @dataclass(frozen=True, eq=False)
-class Stretches:
-    """Two sides on their way to each other.
+class ZipByPosition:
+    """A zip that counts the items of each partition, and routes those of both sides by their positions.
 
     Attributes:
         ends: which of the sides end.

@@ -60,7 +60,7 @@ def _(node: Limit, inputs: Sequence[Items], compiling: Compiling) -> Items:
         shares: Items = (Splits((each,), for_each=Share(node)),)
         return piped(shares, node, None, "each partition gives its share", gives=one_by_one())
     # Each partition is cut at the limit before it is written, since no more of it can be wanted.
-    wide = functools.partial(Waves, node, FirstItems(node.count), WriteItems(), before=operation(node))
+    wide = functools.partial(IncrementalScan, node, FirstItems(node.count), WriteItems(), before=operation(node))
     return across(node, inputs[0], compiling, wide)
 
 
@@ -85,7 +85,7 @@ class Share:
 
 @compile_node.register
 def _(node: Skip, inputs: Sequence[Items], compiling: Compiling) -> Items:
-    wide = functools.partial(Waves, node, Behind(node.count), WriteItems())
+    wide = functools.partial(IncrementalScan, node, Behind(node.count), WriteItems())
     return across(node, inputs[0], compiling, wide)
 
 
@@ -96,7 +96,7 @@ def _(node: TakeWhile | DropWhile, inputs: Sequence[Items], compiling: Compiling
 
     def wide() -> Wide:
         sink = WritePrefix(node.step.guard(node.predicate), keep_rest=is_rest)
-        return Waves(node, FromMark() if is_rest else UpToMark(), sink, decided=decided)
+        return IncrementalScan(node, FromMark() if is_rest else UpToMark(), sink, decided=decided)
 
     decided = called_by(node, compiling.facts)
     return across(node, inputs[0], compiling, wide, decided=decided)
@@ -178,8 +178,8 @@ Prefix = FirstItems | Behind | UpToMark | FromMark
 
 
 @dataclass(frozen=True, eq=False)
-class Waves(Wide):
-    """Runs partitions, more in each wave, until a prefix is found.
+class IncrementalScan(Wide):
+    """A scan that runs partitions, more in each wave, until a prefix is found.
 
     Attributes:
         prefix: what is looked for, and what is left of it.

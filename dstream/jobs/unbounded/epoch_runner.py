@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from dstream.errors import DStreamError, IllegalStateError
 from dstream.failures import naming
 from dstream.jobs.receipts import StagedLetters, add_edges, counted_receipts, counting
-from dstream.jobs.unbounded.log import CHECKPOINT_EVERY, LogRecord, TimedPartition
+from dstream.jobs.unbounded.log import EPOCHS_PER_CHECKPOINT, LogRecord, TimedPartition
 from dstream.jobs.unbounded.plans import InThisEpoch, OpenPlan, Processors, epoch_plan, open_plan, with_kept_parallelism
 from dstream.jobs.unbounded.ranges import EpochInput
 from dstream.jobs.unbounded.rate_control import RefreshedSides, SmallEpochs
@@ -332,7 +332,7 @@ class EpochRunner:
             {source: some.ranges for source, some in news.items()},
             [counting(job.writer) for job in jobs],
             {place: time.partition_time(*place, ends[place[1:]]) for place in read},
-            {step: time.tick(step, number, read) for step in steps},
+            {step: time.step_time(step, number, read) for step in steps},
             {step: states.of(step, number) for step in steps},
             self._taken.times.append,
             self._taken.steps.append,
@@ -375,7 +375,7 @@ class EpochRunner:
             time.steps_after(self._taken.steps, after.deadlines),
             receipts,
             after.changes(),
-            after.index() if number % CHECKPOINT_EVERY == 0 else None,
+            after.index() if number % EPOCHS_PER_CHECKPOINT == 0 else None,
             self._counts(before.counts),
             time.clock_after(times),
             lease=before.lease,

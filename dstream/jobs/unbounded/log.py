@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dstream.spi.records import Records
 
 __all__ = [
-    "CHECKPOINT_EVERY",
+    "EPOCHS_PER_CHECKPOINT",
     "Claim",
     "EpochLog",
     "LogRecord",
@@ -195,7 +195,7 @@ def _record(content: Any) -> LogRecord:
     )
 
 
-CHECKPOINT_EVERY = 100
+EPOCHS_PER_CHECKPOINT = 100
 """Each record whose number this divides can be started from alone."""
 
 

@@ -27,7 +27,7 @@ from dstream.plan.steps import Step
 from dstream.plan.timestamps import StreamRead, timed
 from dstream.processors.graph_operator import GraphOperator, in_steps
 from dstream.spi import MapWriter, Streamable, StreamSource, Writer
-from dstream.spi.epochs import OfFixedShards, PartitionReceipt, PartitionTime, StepReceipt, StepState, Tick
+from dstream.spi.epochs import OfFixedShards, PartitionReceipt, PartitionTime, StepReceipt, StepState, StepTime
 from dstream.spi.sink import Collections
 
 if TYPE_CHECKING:
@@ -328,7 +328,7 @@ class InThisEpoch:
     Attributes:
         ranges: of each source, by the name of its stage.
         times: of the partitions that are read.
-        ticks: what time it is for each step over epochs, by its name.
+        step_times: what time it is for each step over epochs, by its name.
         states: their states.
         writers: one for each end of the plan.
         take_time: takes what became of the time of partitions.
@@ -340,7 +340,7 @@ class InThisEpoch:
     ranges: Mapping[str, Sequence[Range]]
     writers: Sequence[Writer | MapWriter | None]
     times: Mapping[TimedPartition, PartitionTime] = field(default_factory=dict)
-    ticks: Mapping[str, Tick] = field(default_factory=dict)
+    step_times: Mapping[str, StepTime] = field(default_factory=dict)
     states: Mapping[str, StepState] = field(default_factory=dict)
     take_time: Callable[[PartitionReceipt], object] | None = None
     take_step: Callable[[StepReceipt], object] | None = None
@@ -443,8 +443,8 @@ class _Filling:
 
     def _ticking(self, node: OverEpochs) -> Node:
         name = node.stage
-        ticks, states = self._epoch.ticks, self._epoch.states
-        return dataclasses.replace(node, tick=ticks[name], state=states[name], take=self._epoch.take_step)
+        step_times, states = self._epoch.step_times, self._epoch.states
+        return dataclasses.replace(node, time=step_times[name], state=states[name], take=self._epoch.take_step)
 
 
 def _reading(node: Read, items: Any) -> Node:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dstream.errors import IllegalStateError
-from dstream.jobs.unbounded.log import CHECKPOINT_EVERY, EpochLog, LogRecord
+from dstream.jobs.unbounded.log import EPOCHS_PER_CHECKPOINT, EpochLog, LogRecord
 from dstream.jobs.unbounded.plans import steps_of_plan
 from dstream.jobs.upgrades import Memory
 from dstream.operators.state.backend import ShardedStepState
@@ -71,7 +71,7 @@ class LogCompaction:
         """Find the checkpoints of earlier drivers, once, and the leftovers of those that died while removing any."""
         if not self._is_known:
             self._left = self._log.numbers_before_floor()
-            numbers = [number for number in self._log.numbers() if number % CHECKPOINT_EVERY == 0]
+            numbers = [number for number in self._log.numbers() if number % EPOCHS_PER_CHECKPOINT == 0]
             found = (self._log.read(number) for number in numbers)
             self._checkpoints.extend([each for each in found if each is not None and each.index is not None])
             self._is_known = True

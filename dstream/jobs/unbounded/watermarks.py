@@ -23,7 +23,7 @@ from dstream.spi.epochs import (
     PartitionReceipt,
     PartitionTime,
     StepReceipt,
-    Tick,
+    StepTime,
     WatermarkPolicy,
     policy_as_planned,
     watermark_of,
@@ -182,7 +182,7 @@ class EventTime:
         counts = not self._is_idle(TimedPartition(stamp, source, partition))
         return PartitionTime(stamp, (source, partition), known.policy, known.watermark, self._now, ends, counts)
 
-    def tick(self, step: str, epoch: int, read: Iterable[TimedPartition]) -> Tick:
+    def step_time(self, step: str, epoch: int, read: Iterable[TimedPartition]) -> StepTime:
         """Return the current times of a step.
 
         Args:
@@ -192,12 +192,12 @@ class EventTime:
         """
         stamps = self._plan.stamps_of[step]
         mark = self._before.steps.get(step, _NEW_STEP)
-        standing, idle = self.standing(step, frozenset(read)), self.all_idle(step)
+        unread, idle = self.unread_watermark(step, frozenset(read)), self.all_idle(step)
         floor = self._retained.floor(stamps, self._now)
         resumed, clock_deadline = self._is_resumed, mark.clock_deadline
-        ended, tells_end = self._ended_inputs(step), self._tells_end(step)
-        return Tick(
-            epoch, self._now, mark.watermark, standing, stamps, resumed, idle, clock_deadline, floor, ended, tells_end
+        ended, has_new_end = self._ended_inputs(step), self._has_new_end(step)
+        return StepTime(
+            epoch, self._now, mark.watermark, unread, stamps, resumed, idle, clock_deadline, floor, ended, has_new_end
         )
 
     def _ended_inputs(self, step: str) -> frozenset[int]:
@@ -209,7 +209,7 @@ class EventTime:
         """Say whether nothing more comes from a source, or from processors that may go on for ever."""
         return self._sources[origin].has_ended if origin in self._sources else self._is_over
 
-    def _tells_end(self, step: str) -> bool:
+    def _has_new_end(self, step: str) -> bool:
         """Say whether an input of a step has ended of which the step has not heard yet."""
         inputs, before = self._plan.inputs_of.get(step, ()), self._before.sources
         is_new = step not in self._before.steps
@@ -218,15 +218,15 @@ class EventTime:
             for number in self._ended_inputs(step)
         )
 
-    def standing(self, step: str, read: frozenset[TimedPartition]) -> int:
-        """Return the least watermark of the partitions that count for a step and are not read; see `Tick`."""
+    def unread_watermark(self, step: str, read: frozenset[TimedPartition]) -> int:
+        """Return the least watermark of the partitions that count for a step and are not read; see `StepTime`."""
         unread = (each for each in self._places_of(step) if each not in read)
         held = [self._watermark(each) for each in unread if not self._is_idle(each)]
         held += [NO_WATERMARK] * any(map(self._awaits, self._plan.stamps_of[step]))
         return min(held, default=END_OF_TIME)
 
     def all_idle(self, step: str) -> int:
-        """Return the watermark of a step if no partition holds time back; see `Tick`."""
+        """Return the watermark of a step if no partition holds time back; see `StepTime`."""
         if all(self._sources[each].has_ended for each in self._sources_of(step)):
             return END_OF_TIME
         reached = (self._watermark(each) for each in self._places_of(step) if not self._has_ended(each))
@@ -274,7 +274,7 @@ class EventTime:
     def is_due(self) -> bool:
         """Return whether the clock, or the watermark it moves, reaches the deadline of a step, or must be passed on."""
         steps = self._before.steps
-        is_told = any(step not in steps or self._tells_end(step) for step in self._plan.inputs_of)
+        is_told = any(step not in steps or self._has_new_end(step) for step in self._plan.inputs_of)
         return is_told or any(self._is_step_due(step, mark) for step, mark in steps.items())
 
     def _is_step_due(self, step: str, mark: StepMark) -> bool:
@@ -282,7 +282,7 @@ class EventTime:
             return True
         if mark.deadline is None:
             return False
-        return mark.deadline <= self.tick(step, 0, ()).watermark(END_OF_TIME)
+        return mark.deadline <= self.step_time(step, 0, ()).watermark(END_OF_TIME)
 
     # ------------------------------------------------------------------------------------------------ after an epoch
 

@@ -23,7 +23,7 @@ from dstream.operators.columns.values import (
     Bools,
     Column,
     NotColumnar,
-    NotYet,
+    TooFewRows,
     column_of,
     items_of,
     rows_of,
@@ -207,8 +207,8 @@ def size_of_block(block: Column | Sequence[Any]) -> int:
     return size_of_column(block)
 
 
-_MOST_WITHHELD = 3
-"""After so many blocks in a row that were withheld, the rest is no longer tried."""
+_MOST_FALLBACKS = 3
+"""After so many fallbacks in a row, columns are no longer tried."""
 
 
 def column_chain(ops: Sequence[Op], first: Sequence[Op], blocks: Iterator[Block]) -> Iterator[Any]:
@@ -222,25 +222,25 @@ def column_chain(ops: Sequence[Op], first: Sequence[Op], blocks: Iterator[Block]
 
 def _through(ops: Sequence[Op], blocks: Iterator[Block], open_block: OpenBlock | None) -> Iterator[Block]:
     """Give each block as a column, or its items; it is used up before the next one is made."""
-    withheld = 0
+    fallbacks = 0
     by_items = partial(run_chain, one_by_one(ops))
     for block in blocks:
         passed: list[Passed] = []
         try:
             made: Block = _passed(ops, block, passed)
-            withheld = 0
-        except NotYet:
-            # Rows that are too few say nothing of those behind: they do not count as withheld.
+            fallbacks = 0
+        except TooFewRows:
+            # Rows that are too few say nothing of those behind: they do not count as fallbacks.
             made, passed = by_items(given(block)), []
         except NotColumnar:
             made, passed = by_items(given(block)), []
-            withheld += 1
+            fallbacks += 1
         if open_block is not None:
             open_block.begin(passed)
         yield made
         if open_block is not None:
             open_block.end()
-        if withheld == _MOST_WITHHELD:
+        if fallbacks == _MOST_FALLBACKS:
             # This uses up `blocks`, and so ends the loop.
             yield by_items(chain.from_iterable(map(given, blocks)))
 

@@ -272,7 +272,7 @@ def _as_far_as_needed(word: str, operands: Sequence[Expression], given: _Given) 
         return found
     is_true = truth(found)
     decided = ~is_true if word == "and" else is_true
-    # What no row needs is not evaluated: it may fail, or be withheld.
+    # What no row needs is not evaluated: it may fail, or be no column.
     if decided.all():
         return found
     if not decided.any():

@@ -27,8 +27,8 @@ __all__ = [
     "Floats",
     "Ints",
     "NotColumnar",
-    "NotYet",
     "Objects",
+    "TooFewRows",
     "Tuples",
     "bytes_of_texts",
     "column_of",
@@ -56,7 +56,7 @@ class NotColumnar(Exception):
     """A column cannot promise Python's results for these rows."""
 
 
-class NotYet(NotColumnar):
+class TooFewRows(NotColumnar):
     """These rows are too few to be worth a column; those that follow may be."""
 
 
@@ -154,7 +154,7 @@ def _of_range(items: range) -> Column:
 
 def _of_lines(items: EncodedLines) -> Strings:
     if items.are_few:
-        raise NotYet("few lines")
+        raise TooFewRows("few lines")
     if len(items.data) > _MOST_BYTES:
         raise NotColumnar("lines of many bytes")
     return Strings(None, is_ascii=items.is_ascii, joined=items.data)

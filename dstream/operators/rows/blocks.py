@@ -18,8 +18,8 @@ __all__ = [
     "blocks_of_range",
     "fewest_items",
     "given",
+    "has_column_type",
     "is_worth_columns",
-    "may_stand_in_columns",
     "one_after_another",
     "stretches",
 ]
@@ -159,11 +159,11 @@ def stretches(items: Iterator[Any], work: int) -> Iterator[Sequence[Any]] | None
 def is_worth_columns(items: Any, work: int) -> bool:
     """Say whether so many operators on each item take longer than to make columns of a range or a list."""
     if type(items) is list:
-        return work >= _WORTH_A_LIST and bool(items) and may_stand_in_columns(items[0])
+        return work >= _WORTH_A_LIST and bool(items) and has_column_type(items[0])
     return type(items) is range
 
 
-def may_stand_in_columns(item: Any) -> bool:
+def has_column_type(item: Any) -> bool:
     """Say whether items of a list may become a column if they are all like this one."""
     return type(item) in _NUMBERS
 

@@ -31,8 +31,8 @@ from dstream.spi.epochs import (
     StateOperator,
     StepReceipt,
     StepState,
+    StepTime,
     TaskPartials,
-    Tick,
     WatermarkPolicy,
     target_of,
     watermark_of,
@@ -218,22 +218,22 @@ def reducing(node: OverEpochs, number: int) -> Operation:
         number: of the input.
     """
     shards = None if node.state is None else node.state.shards
-    return _Reducing(node.operator, number, node.tick, shards, node.step)
+    return _Reducing(node.operator, number, node.time, shards, node.step)
 
 
 @dataclass(frozen=True)
 class _Reducing:
     operator: StateOperator
     number: int
-    tick: Tick | None
+    time: StepTime | None
     shards: int | None
     step: Step
 
     def __call__(self, items: Iterator[Timed], task: Task) -> Iterator[Arrival]:
-        if self.tick is None or self.shards is None:
+        if self.time is None or self.shards is None:
             raise _without_time()
         with naming(self.step), holding():
-            partials = self.operator.partial(self.number, items, _moment(self.tick, self.tick.old), self.shards)
+            partials = self.operator.partial(self.number, items, _moment(self.time, self.time.old), self.shards)
         deque(items, maxlen=0)  # What stands behind the last item, such as watermarks, is seen too.
         yield Arrival(self.number, partials)
 
@@ -242,8 +242,8 @@ def _without_time() -> IllegalStateError:
     return IllegalStateError("a step over epochs runs in jobs, which give it a state and say what time it is")
 
 
-def _moment(tick: Tick, new: int) -> EpochTime:
-    return EpochTime(tick.epoch, tick.now, tick.old, new, tick.is_resumed, tick.clock_deadline, ended=tick.ended)
+def _moment(time: StepTime, new: int) -> EpochTime:
+    return EpochTime(time.epoch, time.now, time.old, new, time.is_resumed, time.clock_deadline, ended=time.ended)
 
 
 @operation.register
@@ -273,7 +273,7 @@ def applying(node: OverEpochs, receipts: Op) -> Operation:
         node: the operation.
         receipts: takes the receipt of the task.
     """
-    return _Applying(node.operator, node.stage, node.state, node.tick, receipts, node.step)
+    return _Applying(node.operator, node.stage, node.state, node.time, receipts, node.step)
 
 
 @dataclass(frozen=True)
@@ -281,19 +281,19 @@ class _Applying:
     operator: StateOperator
     stage: str
     state: StepState | None
-    tick: Tick | None
+    time: StepTime | None
     receipts: Op
     step: Step
 
     def __call__(self, all_gathered: Iterator[Gathered], task: Task) -> Iterator[Timed]:
-        if self.tick is None or self.state is None:
+        if self.time is None or self.state is None:
             raise _without_time()
         # This reads all rows: from now on the watermarks of all partitions that lead here are known.
         (gathered,) = all_gathered
         task.watermarks.take(gathered.watermarks)
-        tick = self.tick
-        new = tick.watermark(task.watermarks.least(tick.stamps))
-        run = _Run(self.operator, self.state, self.step, tick, _moment(tick, new), task.bound.bytes)
+        time = self.time
+        new = time.watermark(task.watermarks.least(time.stamps))
+        run = _Run(self.operator, self.state, self.step, time, _moment(time, new), task.bound.bytes)
         task.at_end_with(run.ended)
         with holding():
             yield from run.outputs(gathered)
@@ -304,9 +304,9 @@ class _Run:
     """The shards of one task in one epoch."""
 
     def __init__(
-        self, operator: StateOperator, state: StepState, step: Step, tick: Tick, moment: EpochTime, bound: int
+        self, operator: StateOperator, state: StepState, step: Step, time: StepTime, moment: EpochTime, bound: int
     ) -> None:
-        self._operator, self._state, self._step, self._tick, self._moment = operator, state, step, tick, moment
+        self._operator, self._state, self._step, self._time, self._moment = operator, state, step, time, moment
         self._bound = bound
         self._late = 0
         self._outputs = 0
@@ -340,7 +340,7 @@ class _Run:
     def _touched(self, gathered: Gathered) -> list[int]:
         """Return the shards that have to be opened although nothing came for them."""
         state, moment = self._state, self._moment
-        if not self._tick.tells_end:
+        if not self._time.has_new_end:
             return state.touched(gathered.target, gathered.targets, moment.new, moment.now)
         count = state.shards
         return [each for each in range(count) if target_of(each, count, gathered.targets) == gathered.target]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         StateOperator,
         StepReceipt,
         StepState,
-        Tick,
+        StepTime,
         WatermarkPolicy,
     )
 
@@ -65,14 +65,14 @@ class OverEpochs(SeveralInputs):
     Attributes:
         stage: the name of the stage, by which its state is found again; the plan of a pipeline fills it in.
         state: that of the last epoch; None before the loop has filled it in.
-        tick: what time it is; None before.
+        time: what time it is; None before.
         take: is called in the driver with the receipt of each task, once.
     """
 
     operator: StateOperator
     stage: str
     state: StepState | None = None
-    tick: Tick | None = None
+    time: StepTime | None = None
     take: Callable[[StepReceipt], object] | None = None
 
 

@@ -67,7 +67,7 @@ def test_each_range_has_a_time_of_its_own(ctx):
     made = epoch_plan(plan, epoch)
 
     assert [each.time for each in kinds(made, AssignTimestamps)] == ["a", "b"]
-    assert [(each.tick, each.state) for each in kinds(made, OverEpochs)] == [("t", "s")]
+    assert [(each.time, each.state) for each in kinds(made, OverEpochs)] == [("t", "s")]
     assert [type(each) for each in kinds(made, Concat)] == [Concat]
 
 

@@ -25,7 +25,7 @@ from tests.jobs.unbounded.timed_plans import summing_plan
 def often(monkeypatch):
     """Every fourth record is a checkpoint."""
     for module in (epoch_log, state, __import__("dstream.jobs.unbounded.epoch_runner", fromlist=["EpochRunner"])):
-        monkeypatch.setattr(module, "CHECKPOINT_EVERY", 4)
+        monkeypatch.setattr(module, "EPOCHS_PER_CHECKPOINT", 4)
 
 
 @pytest.fixture

@@ -74,7 +74,7 @@ def test_of_every_pair_of_requests_the_table_holds(ctx, moment):
             answer = request(job, feed, name)
             if goal is Goal.CANCEL:
                 assert not answer, (first, second)
-            elif goal is not Goal.RUN_AGAIN:  # By the second one it may run again already.
+            elif goal is not Goal.RESTART:  # By the second one it may run again already.
                 assert answer is (after is not None) or name == "update", (first, second)
             goal = after or goal
         assert ended(ctx, job, feed, goal) == [1, 2, 3], (first, second)

@@ -61,28 +61,33 @@ def at(
 
 def reached(time):
     """Return the watermark at the end of an epoch that reads nothing."""
-    return time.tick("sums", 8, ()).watermark(END_OF_TIME)
+    return time.step_time("sums", 8, ()).watermark(END_OF_TIME)
 
 
 def test_unread_partitions_hold_time(plan):
     """The least of those that are not read; where all are read, none does."""
     time = at(plan, 1.0)
 
-    assert [time.standing("sums", frozenset(read)) for read in ((), (A,), (B,), (A, B))] == [5, 9, 5, END_OF_TIME]
+    assert [time.unread_watermark("sums", frozenset(read)) for read in ((), (A,), (B,), (A, B))] == [
+        5,
+        9,
+        5,
+        END_OF_TIME,
+    ]
 
 
 def test_idle_partitions_hold_nobody_while_others_are_read(plan):
     """After sixty seconds of the clock of records."""
-    assert at(plan, 59.0, b=(9, 59.0)).standing("sums", frozenset([B])) == 5
-    assert at(plan, 60.0, b=(9, 59.0)).standing("sums", frozenset([B])) == END_OF_TIME
-    assert at(plan, 60.0).standing("sums", frozenset()) == END_OF_TIME
+    assert at(plan, 59.0, b=(9, 59.0)).unread_watermark("sums", frozenset([B])) == 5
+    assert at(plan, 60.0, b=(9, 59.0)).unread_watermark("sums", frozenset([B])) == END_OF_TIME
+    assert at(plan, 60.0).unread_watermark("sums", frozenset()) == END_OF_TIME
 
 
 def test_if_all_are_idle_time_is_where_the_first_of_them_is(plan):
     """It does not end, also if one of them is read and gives no event."""
     time = at(plan, 60.0)
 
-    assert (reached(time), time.tick("sums", 8, [A]).watermark(END_OF_TIME)) == (9, 9)
+    assert (reached(time), time.step_time("sums", 8, [A]).watermark(END_OF_TIME)) == (9, 9)
     assert [time.partition_time(*A, False).counts, at(plan, 59.0).partition_time(*A, False).counts] == [False, True]
 
 
@@ -97,7 +102,7 @@ def test_what_is_left_out_holds_nobody_and_is_remembered(plan):
 
 def test_idle_time_begins_with_the_driver(plan):
     """A pause of a job says nothing of its sources."""
-    assert at(plan, 1000.0, started_at=990.0).standing("sums", frozenset([B])) == 5
+    assert at(plan, 1000.0, started_at=990.0).unread_watermark("sums", frozenset([B])) == 5
 
 
 @pytest.mark.parametrize(("started_at", "counts"), [(0.0, [False, True]), (70.0, [True, True])])
@@ -127,7 +132,7 @@ def test_what_has_ended_holds_nobody(plan):
     """Of one partition, of both, and of the source."""
     assert reached(at(plan, 1.0, left="b")) == 9
     assert reached(at(plan, 1.0, left="", has_ended=True)) == END_OF_TIME
-    assert at(plan, 1.0, left="").standing("sums", frozenset()) == NO_WATERMARK
+    assert at(plan, 1.0, left="").unread_watermark("sums", frozenset()) == NO_WATERMARK
     assert reached(at(plan, 1.0, left="")) == 3
 
 
@@ -139,9 +144,9 @@ def test_a_step_is_due_when_time_can_pass_its_deadline(plan, deadline, is_due):
 
 def test_a_tick_says_how_a_step_was_left(plan):
     """And which stages tell it the time."""
-    tick = at(plan, 1.0).tick("sums", 8, [A])
+    tick = at(plan, 1.0).step_time("sums", 8, [A])
 
-    assert (tick.epoch, tick.now, tick.old, tick.standing, tick.stamps) == (8, 1.0, 3, 9, frozenset(["time"]))
+    assert (tick.epoch, tick.now, tick.old, tick.unread_watermark, tick.stamps) == (8, 1.0, 3, 9, frozenset(["time"]))
 
 
 def seen(policy, timestamp):
@@ -165,4 +170,4 @@ def test_a_policy_that_was_changed_counts_for_known_partitions(kept, planned, wa
     """What it has seen stays, and time does not go back; one of another kind begins anew."""
     with ds.connect(engine="local", storage="memory:") as ctx:
         plan = open_plan(summing_plan(Feed(), lambda: planned, FrameSums()), ctx)
-        assert at(plan, 1.0, kept=seen(kept, 100)).standing("sums", frozenset([B])) == watermark
+        assert at(plan, 1.0, kept=seen(kept, 100)).unread_watermark("sums", frozenset([B])) == watermark

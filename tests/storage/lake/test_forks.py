@@ -53,7 +53,7 @@ def test_fork_while_another_thread_holds_the_locks(lake):
 
 def test_fork_writes_a_checkpoint_when_it_is_due(lake, monkeypatch):
     """Also in the child of a process that has written one."""
-    monkeypatch.setattr(checkpoints, "CHECKPOINT_EVERY", 1)
+    monkeypatch.setattr(checkpoints, "COLLECTION_CHECKPOINT_INTERVAL", 1)
     store = lake.map()
     job = store.begin(None)
     job.commit(written(job.writer, [("a", 1)]))

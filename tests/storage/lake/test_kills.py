@@ -15,7 +15,7 @@ import os, random, signal, sys
 from dstream.spi.store import Options, Splice
 from dstream.storage import Settings, open_storage
 from dstream.delta import checkpoints
-checkpoints.CHECKPOINT_EVERY = 5
+checkpoints.COLLECTION_CHECKPOINT_INTERVAL = 5
 
 def write(path, first, pipe):
     storage = open_storage(path, Settings())

@@ -64,7 +64,7 @@ class _Watching:
 
 def test_log_is_checkpointed_now_and_then(lake, monkeypatch):
     """After some commits the one who makes the last of them writes a checkpoint."""
-    monkeypatch.setattr(checkpoints, "CHECKPOINT_EVERY", 10)
+    monkeypatch.setattr(checkpoints, "COLLECTION_CHECKPOINT_INTERVAL", 10)
     store = lake.map()
     for n in range(12):
         lake.put(store, k=n)

@@ -134,7 +134,7 @@ def test_a_journal_says_that_it_no_longer_reaches_back(lake):
 def test_a_checkpoint_forgets_what_was_taken_out_before_the_cut(lake, monkeypatch):
     """Otherwise it would grow with each commit for a week."""
     seen = []
-    monkeypatch.setattr(checkpoints, "CHECKPOINT_EVERY", 1)
+    monkeypatch.setattr(checkpoints, "COLLECTION_CHECKPOINT_INTERVAL", 1)
     monkeypatch.setattr(checkpoints, "_SOONEST", 1)
     monkeypatch.setattr(collection, "write_checkpoint", lambda *given: seen.append(given[2]))
     store = lake.map()

@@ -17,7 +17,7 @@ from reducers import to_files
 @pytest.fixture(autouse=True)
 def _often(monkeypatch):
     """Write a checkpoint after each third commit."""
-    monkeypatch.setattr("dstream.delta.shared_log.CHECKPOINT_EVERY", 3)
+    monkeypatch.setattr("dstream.delta.shared_log.SHARED_CHECKPOINT_INTERVAL", 3)
 
 
 @pytest.fixture

@@ -302,7 +302,7 @@ def test_a_torn_log_is_refused(local_context, folder, content):
 
 def test_a_long_log_is_summed_up(local_context, folder, monkeypatch):
     """For others as for us; removed files and epochs are in the checkpoint, too."""
-    monkeypatch.setattr("dstream.delta.shared_log.CHECKPOINT_EVERY", 5)
+    monkeypatch.setattr("dstream.delta.shared_log.SHARED_CHECKPOINT_INTERVAL", 5)
     case = case_of(to_files(folder, format="delta", partition_by="p"), local_context, folder)
     for epoch in range(1, 13):
         case.commit("job", epoch, [{"n": epoch, "p": "a b", "at": datetime(2024, 1, 1)}])
