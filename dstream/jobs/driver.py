@@ -18,7 +18,7 @@ from dstream.errors import CancelledError as RunCancelledError
 from dstream.errors import IllegalStateError, JobTakenOverError
 from dstream.failures import is_full, shorten
 from dstream.jobs.files import gathered, removed
-from dstream.jobs.lease import AT_ONCE, Goal, Lease, goal_after
+from dstream.jobs.lease import Lease
 from dstream.jobs.outcomes import (
     REASONS,
     JobCancelledError,
@@ -31,9 +31,9 @@ from dstream.jobs.outcomes import (
     log_status,
     publication_note,
 )
-from dstream.jobs.records import ANSWERS_KEPT, EpochRecord, JobRecords, Request, Want
+from dstream.jobs.records import ANSWERS_KEPT, EpochRecord, JobRecords, Request
 from dstream.jobs.runs import BoundedRun, JobContext, JobRun, keep_plan, read_plan
-from dstream.jobs.state import JobStatus, forget_driver, shape_of
+from dstream.jobs.state import AT_ONCE, Goal, JobStatus, Want, forget_driver, goal_after, shape_of
 from dstream.pipeline.plan import PipelinePlan
 from dstream.plan import SourceLocation
 from dstream.values.attachments import JobFiles, using_files

@@ -18,9 +18,9 @@ from dstream.jobs.driver import Execution
 from dstream.jobs.heartbeats import JobWatch
 from dstream.jobs.metrics import JobMetrics, html_of_job
 from dstream.jobs.outcomes import JobFuture, arrived
-from dstream.jobs.records import JobRecords, Want
+from dstream.jobs.records import JobRecords
 from dstream.jobs.runs import JobContext, plan_of, read_plan, written_plan
-from dstream.jobs.state import Driver, FailureText, JobState, JobStatus
+from dstream.jobs.state import Driver, FailureText, JobState, JobStatus, Want
 from dstream.pipeline.plan import PipelinePlan
 
 if TYPE_CHECKING:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 import secrets
 import threading
@@ -14,10 +13,10 @@ from time import monotonic, sleep
 from dstream.base.threads import in_a_thread
 from dstream.errors import IllegalStateError, JobTakenOverError
 from dstream.jobs.driver import Execution
-from dstream.jobs.lease import Lease
+from dstream.jobs.lease import release, take_over
 from dstream.jobs.outcomes import JobCancelledError, JobFuture
-from dstream.jobs.records import EpochRecord, JobRecords, Request, StateRecord, Want
-from dstream.jobs.state import JobState, JobStatus, driver_here, forget_driver, is_gone
+from dstream.jobs.records import JobRecords, Request, StateRecord
+from dstream.jobs.state import JobState, JobStatus, Want, is_gone
 
 __all__ = ["Heartbeats", "JobWatch", "Rhythm"]
 
@@ -196,27 +195,6 @@ class JobWatch:
             return is_driver_gone
         return self._clock() - state.beat_at > self._rhythm.lost_after
 
-    def take_over(self, held: StateRecord) -> tuple[Lease, EpochRecord] | None:
-        """Become the driver of a job; None if another process was first."""
-        # Known in this process before the record names it: otherwise others here would take the driver for gone.
-        driver = driver_here()
-        taken = dataclasses.replace(held.state, driver=driver).starting(self._clock())
-        if not self._records.write(taken, held.version + 1):
-            forget_driver(driver)
-            return None
-        # Only the winner claims: the state decides among several takers, and a loser would cut the winner off.
-        epoch = EpochRecord(self._records, held.state.id, driver.token)
-        epoch.claim()
-        return Lease(self._records, StateRecord(held.version + 1, taken), self._clock), epoch
-
-    def release(self, lease: Lease, before: JobState, status: JobStatus) -> None:
-        """Drive a job no more that was taken over: it has a status, or has failed still if it had before."""
-        forget_driver(lease.state.driver)
-        if before.status is JobStatus.FAILED:
-            status = JobStatus.FAILED
-        lease.move(status, failure=before.failure)
-        lease.write()
-
     def ask(self, identity: str, want: Want, pickle: bytes | None = None) -> bool:
         """Ask the driver for something, and wait for its answer; True if this very request was obeyed.
 
@@ -274,12 +252,12 @@ class JobWatch:
 
         None: somebody else was first.
         """
-        taken = self.take_over(held)
+        taken = take_over(self._records, held, self._clock)
         if taken is None:
             return None
         lease, epoch = taken
         is_decided = epoch.receipts is not None
-        self.release(lease, held.state, JobStatus.NOT_RUNNING if is_decided else JobStatus.CANCELLED)
+        release(lease, held.state, JobStatus.NOT_RUNNING if is_decided else JobStatus.CANCELLED)
         return not is_decided
 
     def end_of(self, identity: str, failed: Callable[[JobState], BaseException]) -> JobFuture:

@@ -1,69 +1,17 @@
-"""`Lease`: the right of one driver to replace the state of a job, and the goals of its life.
-
-A driver has one goal at a time. A request replaces it or is refused, as the table says, under one lock, whatever thread
-or process it comes from; so no request that was taken is lost. The driver acts on its goal at the next border: between
-two epochs, before a run begins, in the pause before a restart; or at once, where the run is stopped for it.
-"""
+"""`Lease`: the right of one driver to replace the state of a job; how a process takes it over, and releases it."""
 
 from __future__ import annotations
 
 import dataclasses
 import threading
 from collections.abc import Callable
-from enum import Enum
 from typing import Any
 
 from dstream.errors import JobTakenOverError
-from dstream.jobs.records import JobRecords, StateRecord, Want
-from dstream.jobs.state import JobState, JobStatus, checked_change
+from dstream.jobs.records import EpochRecord, JobRecords, StateRecord
+from dstream.jobs.state import JobState, JobStatus, checked_change, driver_here, forget_driver
 
-__all__ = ["AT_ONCE", "Goal", "Lease", "goal_after"]
-
-
-class Goal(Enum):
-    """The next step in the life of a job."""
-
-    RUN = "it runs, or waits for its next start"
-    RESTART = "its run ends, and another one begins, with the pipeline of the last update"
-    SUSPEND = "it is suspended, or will be when its epoch has ended"
-    DETACH = "its driver ends; it goes on when it is submitted again"
-    CANCEL = "it is cancelled"
-    COMPLETE = "it publishes its end, which nothing stops"
-
-
-AT_ONCE: frozenset[Want] = frozenset({"cancel", "restart"})
-"""Requests for which a run is stopped where it is; for the others it ends its epoch first."""
-
-_TABLE: dict[Goal, dict[Want, Goal]] = {
-    Goal.RUN: {
-        "cancel": Goal.CANCEL,
-        "leave": Goal.DETACH,
-        "suspend": Goal.SUSPEND,
-        "restart": Goal.RESTART,
-        "update": Goal.RESTART,
-    },
-    Goal.RESTART: {
-        "cancel": Goal.CANCEL,
-        "leave": Goal.DETACH,
-        "suspend": Goal.SUSPEND,
-        "update": Goal.RESTART,
-    },
-    Goal.SUSPEND: {
-        "cancel": Goal.CANCEL,
-        "leave": Goal.DETACH,
-        "resume": Goal.RESTART,
-        "restart": Goal.RESTART,
-        "update": Goal.RESTART,
-    },
-    Goal.DETACH: {"cancel": Goal.CANCEL},
-    Goal.CANCEL: {},
-    Goal.COMPLETE: {},
-}
-
-
-def goal_after(goal: Goal, want: Want) -> Goal | None:
-    """Return the goal that a request makes of another one; None: the request changes nothing, and is not taken."""
-    return _TABLE[goal].get(want)
+__all__ = ["Lease", "release", "take_over"]
 
 
 class Lease:
@@ -167,3 +115,26 @@ class Lease:
         if held.version <= self._version or held.state.driver.token != self._state.driver.token:
             raise JobTakenOverError(f"another driver has taken over the job {self._state.id}")
         self._version = held.version
+
+
+def take_over(records: JobRecords, held: StateRecord, clock: Callable[[], float]) -> tuple[Lease, EpochRecord] | None:
+    """Become the driver of a job; None if another process was first."""
+    # Known in this process before the record names it: otherwise others here would take the driver for gone.
+    driver = driver_here()
+    taken = dataclasses.replace(held.state, driver=driver).starting(clock())
+    if not records.write(taken, held.version + 1):
+        forget_driver(driver)
+        return None
+    # Only the winner claims: the state decides among several takers, and a loser would cut the winner off.
+    epoch = EpochRecord(records, held.state.id, driver.token)
+    epoch.claim()
+    return Lease(records, StateRecord(held.version + 1, taken), clock), epoch
+
+
+def release(lease: Lease, before: JobState, status: JobStatus) -> None:
+    """Drive a job no more that was taken over: it has a status, or has failed still if it had before."""
+    forget_driver(lease.state.driver)
+    if before.status is JobStatus.FAILED:
+        status = JobStatus.FAILED
+    lease.move(status, failure=before.failure)
+    lease.write()

@@ -24,8 +24,8 @@ from dstream.errors import (
 )
 from dstream.failures import known_of, origin_of
 from dstream.failures.account import arguments_of, rebuilt, state_of
-from dstream.jobs.records import JobRecords, Want
-from dstream.jobs.state import FailureText, JobState, JobStatus
+from dstream.jobs.records import JobRecords
+from dstream.jobs.state import FailureText, JobState, JobStatus, Want
 
 __all__ = [
     "REASONS",

@@ -15,10 +15,10 @@ import json
 import re
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dstream.errors import EngineError, IllegalStateError, JobTakenOverError
-from dstream.jobs.state import JobState, read_state, written_state
+from dstream.jobs.state import JobState, Want, read_state, written_state
 from dstream.spi.records import Record
 from dstream.spi.sink import Receipt
 
@@ -33,15 +33,12 @@ __all__ = [
     "Receipts",
     "Request",
     "StateRecord",
-    "Want",
     "new_id",
     "packed",
     "unpacked",
 ]
 
 
-Want = Literal["cancel", "restart", "suspend", "resume", "update", "leave"]
-"""What a run is asked for. `leave`: to end its epoch, so that the job goes on when it is submitted again."""
 Pickled = str
 """`plan`, `failure`, or `update-` and the mark of the request that it belongs to."""
 

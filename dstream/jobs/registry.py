@@ -22,7 +22,7 @@ from dstream.jobs.driver import Execution
 from dstream.jobs.files import check_files
 from dstream.jobs.handle import Job
 from dstream.jobs.heartbeats import Heartbeats, JobWatch, Rhythm
-from dstream.jobs.lease import Lease
+from dstream.jobs.lease import Lease, release, take_over
 from dstream.jobs.metrics import JobList
 from dstream.jobs.outcomes import JobFuture
 from dstream.jobs.records import EpochRecord, JobRecords, Receipts, StateRecord, new_id
@@ -168,11 +168,11 @@ class Jobs:
 
     def _is_forgotten(self, held: StateRecord) -> bool:
         """Remove a job from any driver that may only have been cut off; False if another was first."""
-        taken = self._watch.take_over(held)
+        taken = take_over(self._records, held, self._clock)
         if taken is None:
             return False
         lease, _ = taken
-        self._watch.release(lease, held.state, JobStatus.CANCELLED)
+        release(lease, held.state, JobStatus.CANCELLED)
         return True
 
     def _is_over(self, state: JobState) -> bool:
@@ -237,14 +237,14 @@ class Jobs:
         if held.state.is_unbounded or plan.is_unbounded:
             self._check_stages(plan, config, held.state)
         _check_pipeline(plan, held.state, before.looked_up())
-        taken = self._watch.take_over(held)
+        taken = take_over(self._records, held, self._clock)
         if taken is None:
             return None
         lease, epoch = taken
         try:  # A driver that was only cut off may have decided up to now.
             _check_pipeline(plan, held.state, epoch.receipts)
         except IllegalStateError:
-            self._watch.release(lease, held.state, JobStatus.NOT_RUNNING)
+            release(lease, held.state, JobStatus.NOT_RUNNING)
             raise
         if epoch.receipts is not None:
             _log.warning(

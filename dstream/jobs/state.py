@@ -1,4 +1,4 @@
-"""`JobState`: the state of a job in its storage, with its status and its driver, as plain data."""
+"""`JobState`: the state of a job in its storage, with status and driver, as plain data; `Goal`: the desired state."""
 
 from __future__ import annotations
 
@@ -15,21 +15,25 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from dstream.errors import IllegalStateError
 from dstream.jobs.config import JobConfig
 from dstream.pipeline.plan import PipelinePlan
 
 __all__ = [
+    "AT_ONCE",
     "Driver",
     "FailureText",
+    "Goal",
     "JobState",
     "JobStatus",
     "Shape",
+    "Want",
     "checked_change",
     "driver_here",
     "forget_driver",
+    "goal_after",
     "is_gone",
     "read_state",
     "shape_of",
@@ -91,6 +95,61 @@ def checked_change(before: JobStatus, after: JobStatus) -> JobStatus:
     if after not in _AFTER[before]:
         raise IllegalStateError(f"a job that is {before.name} cannot become {after.name}")
     return after
+
+
+Want = Literal["cancel", "restart", "suspend", "resume", "update", "leave"]
+"""What a run is asked for. `leave`: to end its epoch, so that the job goes on when it is submitted again."""
+
+
+class Goal(Enum):
+    """The desired state of a job, which its driver has one of at a time.
+
+    A request replaces it or is refused, as the table says, under one lock, whatever thread or process it comes from; so
+    no request that was taken is lost. The driver acts on its goal at the next border: between two epochs, before a run
+    begins, in the pause before a restart; or at once, where the run is stopped for it.
+    """
+
+    RUN = "it runs, or waits for its next start"
+    RESTART = "its run ends, and another one begins, with the pipeline of the last update"
+    SUSPEND = "it is suspended, or will be when its epoch has ended"
+    DETACH = "its driver ends; it goes on when it is submitted again"
+    CANCEL = "it is cancelled"
+    COMPLETE = "it publishes its end, which nothing stops"
+
+
+AT_ONCE: frozenset[Want] = frozenset({"cancel", "restart"})
+"""Requests for which a run is stopped where it is; for the others it ends its epoch first."""
+
+_GOALS_AFTER: dict[Goal, dict[Want, Goal]] = {
+    Goal.RUN: {
+        "cancel": Goal.CANCEL,
+        "leave": Goal.DETACH,
+        "suspend": Goal.SUSPEND,
+        "restart": Goal.RESTART,
+        "update": Goal.RESTART,
+    },
+    Goal.RESTART: {
+        "cancel": Goal.CANCEL,
+        "leave": Goal.DETACH,
+        "suspend": Goal.SUSPEND,
+        "update": Goal.RESTART,
+    },
+    Goal.SUSPEND: {
+        "cancel": Goal.CANCEL,
+        "leave": Goal.DETACH,
+        "resume": Goal.RESTART,
+        "restart": Goal.RESTART,
+        "update": Goal.RESTART,
+    },
+    Goal.DETACH: {"cancel": Goal.CANCEL},
+    Goal.CANCEL: {},
+    Goal.COMPLETE: {},
+}
+
+
+def goal_after(goal: Goal, want: Want) -> Goal | None:
+    """Return the goal that a request makes of another one; None: the request changes nothing, and is not taken."""
+    return _GOALS_AFTER[goal].get(want)
 
 
 @dataclass(frozen=True, slots=True)

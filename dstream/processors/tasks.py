@@ -12,7 +12,7 @@ from dstream.base.memory import holding, pieces
 from dstream.failures import naming
 from dstream.operators.rows.operations import Task
 from dstream.operators.rows.spill import GroupsOnDisk, sorted_items
-from dstream.operators.state.stateful_steps import telling
+from dstream.operators.state.watermarks import receipt_step
 from dstream.plan.graphs import GraphEdge, VertexGraph, parallelism_of, with_parallelism
 from dstream.plan.operations.unbounded import ProcessorGraph
 from dstream.plan.steps import Op, Step
@@ -120,7 +120,7 @@ def whole(node: ProcessorGraph, cores: int, senders: Sequence[int], check: Calla
         check: raises what ends the run.
     """
     graph = with_parallelism(node.graph, cores)
-    return RunsGraph(graph, node.guarantee, telling(node.step, node.take), senders, check=check)
+    return RunsGraph(graph, node.guarantee, receipt_step(node.step, node.take), senders, check=check)
 
 
 @dataclass(frozen=True)

@@ -366,16 +366,6 @@ class StepTime:
     ended: frozenset[int] = frozenset()
     has_new_end: bool = False
 
-    def watermark(self, reported: int) -> int:
-        """Return the watermark of the step at the end of the epoch; it never goes back.
-
-        Args:
-            reported: the least of those that came in band from `stamps`; `END_OF_TIME` if none came.
-        """
-        least = min(self.unread_watermark, reported)
-        # `END_OF_TIME` from all means that no partition holds time back, not that time has ended.
-        return max(self.old, self.minimum, self.all_idle if least == END_OF_TIME else least)
-
 
 @dataclass(frozen=True, slots=True)
 class ShardChange:

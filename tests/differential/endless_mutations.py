@@ -92,12 +92,12 @@ MUTATIONS = [
         ("jobs.unbounded.watermarks", "return max(reached, default=NO_WATERMARK)", "return min(reached, default=NO_WATERMARK)"),
         ("jobs.unbounded.watermarks", "for each in self._places_of(step) if not self._has_ended(each))", "for each in self._places_of(step))"),
         ("jobs.unbounded.watermarks", "min(told) if before is None else max(before, min(told))", "min(told)"),
-        ("operators.state.stateful_steps", "if self.time.counts or seen.items:", "if True:"),
-        ("operators.state.stateful_steps", "if self.time.counts or seen.items:", "if self.time.counts:"),
-        ("operators.state.stateful_steps", "max(time.watermark, watermark_of(seen.policy, time.now))", "watermark_of(seen.policy, time.now)"),
+        ("operators.state.watermarks", "if self.time.counts or seen.items:", "if True:"),
+        ("operators.state.watermarks", "if self.time.counts or seen.items:", "if self.time.counts:"),
+        ("operators.state.watermarks", "max(time.watermark, watermark_of(seen.policy, time.now))", "watermark_of(seen.policy, time.now)"),
         ("operators.rows.operations", "return min(of_these, default=END_OF_TIME)", "return max(of_these, default=END_OF_TIME)"),
-        ("spi.epochs", "return max(self.old, self.floor,", "return max(self.floor,"),
-        ("spi.epochs", "least = min(self.standing, told)", "least = told"),
+        ("operators.state.watermarks", "return max(time.old, time.minimum,", "return max(time.minimum,"),
+        ("operators.state.watermarks", "least = min(time.unread_watermark, reported)", "least = reported"),
     ]
 ]  # fmt: skip
 

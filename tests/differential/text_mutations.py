@@ -102,7 +102,7 @@ MUTATIONS = of_columns([
     ("dstream.operators.rows.group_tables", "chain(chain.from_iterable(buckets), held, (batch,), batches)", "chain(held, (batch,), batches)"),
     ("dstream.operators.rows.group_tables", "    _to_disk(held, buckets, level)\n    return", "    return"),
     ("groups", "counts * np.int64(numbers.value)", "counts"),
-    ("steps", "        compare_step(replace(op, action=\"map\"), column, found)", "        pass"),
+    ("chain_evaluation", "        compare_step(replace(op, action=\"map\"), column, found)", "        pass"),
     ("capabilities", "if op.kind is None else", "if True else"),
     ("evaluation", "    except pa.ArrowException as error:", "    except ZeroDivisionError as error:"),
 ])  # fmt: skip

@@ -14,7 +14,7 @@ from dstream.base.pickling import dumps
 from dstream.engine.tasks.processors import ReadArrivals
 from dstream.engine.tasks.rows import ITEMS, LAST, Row
 from dstream.errors import EngineError, SerializationError
-from dstream.operators.state.stateful_steps import telling
+from dstream.operators.state.watermarks import receipt_step
 from dstream.plan import Node, Read, ToList, rewrite
 from dstream.plan.capture_checks import check_captures
 from dstream.plan.graphs import GraphEdge, GraphVertex, Routing, VertexGraph, with_parallelism
@@ -253,7 +253,7 @@ def test_processors_close_with_what_ended_their_run_early(task: Any) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        list(RunsGraph(graph, "none", telling(Step("a", None, 1, 1), None))(cancelled(), task))
+        list(RunsGraph(graph, "none", receipt_step(Step("a", None, 1, 1), None))(cancelled(), task))
 
     assert list(map(type, Ended.closed)) == [KeyboardInterrupt]
 

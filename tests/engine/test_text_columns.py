@@ -19,10 +19,10 @@ from dstream.expressions import Argument, Choice, Constant, Indexed, Let, Local,
 from dstream.expressions.reader import read
 from dstream.expressions.tree import Expression
 from dstream.keys import stable_hash
-from dstream.operators.columns.capabilities import unsupported, unsupported_in_flat_map
+from dstream.operators.columns.capabilities import STRING_METHODS, unsupported, unsupported_in_flat_map
 from dstream.operators.columns.evaluation import evaluated
 from dstream.operators.columns.groups import groups_of_texts, merged_text_tables, parts_by_target, with_texts_together
-from dstream.operators.columns.string_methods import _OTHER_BLANKS, BLANKS, has_other_blanks
+from dstream.operators.columns.string_methods import _OTHER_BLANKS, BLANKS, METHODS, has_other_blanks
 from dstream.operators.columns.strings import StringLists, Strings
 from dstream.operators.columns.values import NotColumnar, TooFewRows, Tuples, column_of, items_of, rows_at, rows_of
 from dstream.operators.rows.batches import loads, packed_columns
@@ -142,6 +142,11 @@ WITHHELD: list[tuple[str, list[str], str]] = [
     ("x if x else 1", ["a", ""], "no text"),
     ("str(len(x) == 1)", ["a"], "digits"),
 ]
+
+
+def test_each_method_that_columns_have_has_a_function() -> None:
+    """The compiler has their names without loading Arrow; `findall` is called with its pattern first."""
+    assert set(STRING_METHODS) == {*METHODS, "findall"}
 
 
 @pytest.mark.parametrize(("source", "items", "reason"), WITHHELD)

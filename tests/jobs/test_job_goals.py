@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dstream.jobs.lease import AT_ONCE, Goal, goal_after
+from dstream.jobs.state import AT_ONCE, Goal, goal_after
 
 WANTS = ("cancel", "leave", "suspend", "resume", "restart", "update")
 

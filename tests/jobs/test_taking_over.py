@@ -10,7 +10,9 @@ import pytest
 
 import dstream as ds
 from dstream.errors import IllegalStateError, JobExistsError, JobTakenOverError
-from dstream.jobs.heartbeats import JobWatch, Rhythm
+from dstream.jobs import registry
+from dstream.jobs.heartbeats import Rhythm
+from dstream.jobs.lease import take_over
 from dstream.jobs.runs import written_plan
 from dstream.jobs.state import forget_driver
 from reducers import to_ilist, to_imap
@@ -122,9 +124,8 @@ def test_a_driver_that_decides_while_it_is_taken_over_is_not_overruled(connect, 
     job = ctx.new_job(plan_of(ctx.stream([1]).map(gate), Interrupted(second), to_ilist("b")), name="one")
     assert gate.was_reached.wait(10)
     forget_driver(job.driver)
-    take_over = JobWatch.take_over
     late = lambda *given: (gate.is_open.set(), second.was_reached.wait(10), take_over(*given))[2]  # noqa: E731
-    monkeypatch.setattr(JobWatch, "take_over", late)
+    monkeypatch.setattr(registry, "take_over", late)
     with pytest.raises(IllegalStateError, match="'one' has still to publish what it wrote"):
         other.new_job(plan_of(other.stream([2]), to_ilist("c")), name="one")
     assert other.job("one").is_lost

@@ -13,7 +13,7 @@ from collectors import counting, grouping_by
 from dstream.base.memory import Bound
 from dstream.engine.local import LocalEngine
 from dstream.engine.selection import AutoEngine
-from dstream.operators.rows.cache_source import CachedItems, CacheSource
+from dstream.operators.rows.caches import CachedItems, CacheSource
 from dstream.plan import ToList, nothing_kept, properties, rewrite
 from dstream.testing.engines import MASTER, SETTINGS
 from reducers import to_ilist, to_imap

@@ -15,7 +15,7 @@ import dstream as ds
 from dstream import Stream
 from dstream.base.memory import Bound
 from dstream.errors import IllegalStateError, SerializationError
-from dstream.operators.rows.cache_source import CachedItems
+from dstream.operators.rows.caches import CachedItems
 from dstream.plan import is_ordered, recalled, rewrite
 from dstream.plan.operations.streams import ReadCache
 from dstream.testing import Parts

@@ -49,7 +49,7 @@ from dstream.engine.tasks.readers import combine_groups, read_buckets, read_colu
 from dstream.engine.tasks.routing import RouteGroups
 from dstream.engine.tasks.sinks import Accumulate, Act, RoutePartialsToBuckets, RouteToBuckets, WriteColumns, WriteItems
 from dstream.operators.rows.operations import operation, written, written_entries, written_results
-from dstream.operators.state.stateful_steps import telling
+from dstream.operators.state.watermarks import receipt_step
 from dstream.plan.graphs import GraphVertex, LastVertices, groups_of, last_vertices, with_parallelism
 from dstream.plan.operations.elementwise import Chain, Gather
 from dstream.plan.operations.ends import Collect, Columns, ForEachPartition, Loop, Partitions, ToList, Write
@@ -102,7 +102,7 @@ def last_groups(end: Write, compiling: Compiling) -> LastGroups | None:
     if found is None:
         return None
     items = _arriving(blocks, dataclasses.replace(node, graph=found.before), compiling)
-    receipts = in_the_caller(telling(node.step, node.take), compiling)
+    receipts = in_the_caller(receipt_step(node.step, node.take), compiling)
     parts = _parts(blocks, items, found, receipts, compiling)
     return LastGroups(parts, found.last, groups_of(found.last), receipts)
 

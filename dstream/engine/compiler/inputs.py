@@ -33,7 +33,7 @@ from dstream.engine.physical.vertices import (
 )
 from dstream.engine.tasks.sinks import Branch, WriteEach, WriteItems
 from dstream.operators.rows import services as services
-from dstream.operators.rows.cache_source import read_here
+from dstream.operators.rows.caches import read_here
 from dstream.operators.rows.guards import shipped
 from dstream.operators.rows.operations import Task, operation
 from dstream.plan.operations.elementwise import Chain, UsingBatches

@@ -38,7 +38,7 @@ from dstream.engine.tasks.processors import EdgeToPart, ReadArrivals, RouteToPro
 from dstream.engine.tasks.sinks import WriteItems
 from dstream.engine.tasks.stage import Piece
 from dstream.operators.rows.operations import Operation
-from dstream.operators.state.stateful_steps import telling
+from dstream.operators.state.watermarks import receipt_step
 from dstream.plan.graphs import GraphEdge, GraphVertex, Routing, VertexGraph, with_parallelism
 from dstream.plan.operations.unbounded import ProcessorGraph
 from dstream.plan.steps import Op, Step
@@ -233,12 +233,12 @@ def _(node: ProcessorGraph, inputs: Sequence[Items], compiling: Compiling) -> It
     node = dataclasses.replace(node, graph=with_parallelism(node.graph, compiling.facts.cores))
     if not is_whole:
         return in_parts(node, inputs, compiling)
-    return _by_one_task(node, inputs, in_the_caller(telling(node.step, node.take), compiling), compiling.facts)
+    return _by_one_task(node, inputs, in_the_caller(receipt_step(node.step, node.take), compiling), compiling.facts)
 
 
 def in_parts(node: ProcessorGraph, inputs: Sequence[Items], compiling: Compiling) -> Items:
     """Return the blocks of a graph whose items end, and whose vertices say how many processors they have."""
-    receipts = in_the_caller(telling(node.step, node.take), compiling)
+    receipts = in_the_caller(receipt_step(node.step, node.take), compiling)
     return (compiling.decide(StageOfEachPart(node, tuple(inputs), receipts, compiling.facts)),)
 
 

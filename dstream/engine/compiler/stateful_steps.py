@@ -28,7 +28,8 @@ from dstream.engine.physical.vertices import (
     piped,
 )
 from dstream.engine.tasks.shards import ReadShards, RouteToShards
-from dstream.operators.state.stateful_steps import applying, applying_all, reducing, stamping, telling
+from dstream.operators.state.stateful_steps import applying, applying_all, reducing
+from dstream.operators.state.watermarks import receipt_step, stamping
 from dstream.plan.operations.unbounded import AssignTimestamps, OverEpochs
 from dstream.plan.steps import Op
 from dstream.spi.source import SizedSource
@@ -45,7 +46,7 @@ _SHARDS = 64
 
 @compile_node.register
 def _(node: AssignTimestamps, inputs: Sequence[Items], compiling: Compiling) -> Items:
-    receipts = in_the_caller(telling(node.step, node.take), compiling)
+    receipts = in_the_caller(receipt_step(node.step, node.take), compiling)
     does = "the watermark of a partition travels behind its items"
     decided = called_as(node, () if node.timestamp is None else ("fn",), compiling.facts)
     return piped(inputs[0], node, stamping(node, receipts), does, decided)
@@ -53,7 +54,7 @@ def _(node: AssignTimestamps, inputs: Sequence[Items], compiling: Compiling) -> 
 
 @compile_node.register
 def _(node: OverEpochs, inputs: Sequence[Items], compiling: Compiling) -> Items:
-    receipts = in_the_caller(telling(node.step, node.take), compiling)
+    receipts = in_the_caller(receipt_step(node.step, node.take), compiling)
     does = "each task first reduces what it has of each shard of the state"
     graph = getattr(node.operator, "graph", None)
     reduced = called_by(node, compiling.facts) if graph is None else ()

@@ -22,8 +22,7 @@ from dstream.errors import UnsupportedError
 from dstream.failures import naming
 from dstream.operators.rows import gatherers as gatherers
 from dstream.operators.rows.aggregates import partial
-from dstream.operators.rows.cache_source import CachedItems
-from dstream.operators.rows.caches import Caches
+from dstream.operators.rows.caches import CachedItems, Caches
 from dstream.operators.rows.guards import HandlerOfMisread, items_of
 from dstream.operators.rows.operations import ItemCount, Watermarks, operation
 from dstream.operators.rows.services import TaskServices

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from dstream.engine.local.operations import LocalTask, apply, cores_here, opened_later, splits, start
 from dstream.operators.rows.aggregates import finishing, partial
 from dstream.operators.rows.operations import Task, operation
-from dstream.operators.state.stateful_steps import reducing, telling
+from dstream.operators.state.stateful_steps import reducing
+from dstream.operators.state.watermarks import receipt_step
 from dstream.plan.graphs import GraphVertex, LastVertices, groups_of, last_vertices, with_parallelism
 from dstream.plan.operations.elementwise import Chain
 from dstream.plan.operations.ends import Write
@@ -85,7 +86,7 @@ def entries_of_graph(end: Write, opened: Callable[[Node], Iterator[Any]], task: 
     before = dataclasses.replace(node, graph=found.before)
     items = opened(dataclasses.replace(blocks, upstream=before) if found.before.vertices else node.upstreams[0])
     # One loop in place of processors, which would take turns in this thread over groups of their own.
-    return _results(blocks, items, found, telling(node.step, node.take), task)
+    return _results(blocks, items, found, receipt_step(node.step, node.take), task)
 
 
 def _results(blocks: Chain, items: Iterator[Any], found: LastVertices, receipts: Op, task: Task) -> Iterator[Any]:

@@ -19,6 +19,7 @@ from dstream.errors import EngineError
 from dstream.failures import naming
 from dstream.jobs.unbounded.log import LogRecord, PlaceTime, SourceMark, StepMark, TimedPartition
 from dstream.jobs.unbounded.plans import OpenPlan
+from dstream.operators.state.watermarks import next_watermark
 from dstream.spi.epochs import (
     PartitionReceipt,
     PartitionTime,
@@ -282,7 +283,7 @@ class EventTime:
             return True
         if mark.deadline is None:
             return False
-        return mark.deadline <= self.step_time(step, 0, ()).watermark(END_OF_TIME)
+        return mark.deadline <= next_watermark(self.step_time(step, 0, ()), END_OF_TIME)
 
     # ------------------------------------------------------------------------------------------------ after an epoch
 

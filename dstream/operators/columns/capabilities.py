@@ -27,6 +27,7 @@ from dstream.plan.steps import Op
 __all__ = [
     "CALLED",
     "EACH_BY_PYTHON",
+    "STRING_METHODS",
     "gives_lists",
     "is_run_of_one_class",
     "is_same_beyond_ascii",
@@ -77,7 +78,7 @@ EACH_BY_PYTHON = frozenset(
 )
 """Functions whose digits differ elsewhere: Python calls them for each row, between steps that stay columns."""
 
-_METHODS_OF_TEXTS: dict[str, tuple[int, int]] = {
+STRING_METHODS: dict[str, tuple[int, int]] = {
     "endswith": (1, 1),
     "findall": (1, 1),
     "lower": (0, 0),
@@ -89,9 +90,12 @@ _METHODS_OF_TEXTS: dict[str, tuple[int, int]] = {
     "strip": (0, 1),
     "upper": (0, 0),
 }
-"""Methods that take columns of texts, with the least and the most of their arguments: constants, but of `findall`."""
+"""Methods that take columns of texts, with the least and the most of their arguments: constants, but of `findall`.
 
-_OF_STR = frozenset(f"str.{name}" for name in _METHODS_OF_TEXTS if name != "findall")
+`string_methods` has their functions, which load pyarrow.
+"""
+
+_OF_STR = frozenset(f"str.{name}" for name in STRING_METHODS if name != "findall")
 
 CALLED = (
     EACH_BY_PYTHON | _OF_STR | {"abs", "bool", "float", "int", "len", "math.sqrt", "max", "min", "round", "str", "sum"}
@@ -146,10 +150,10 @@ def _obstacles(expression: Expression) -> Iterator[str]:
 
 
 def _of_method(name: str, of: Expression, arguments: Sequence[Expression]) -> Iterator[str]:
-    if name not in _METHODS_OF_TEXTS:
+    if name not in STRING_METHODS:
         yield f"columns have no .{name}()"
         return
-    fewest, most = _METHODS_OF_TEXTS[name]
+    fewest, most = STRING_METHODS[name]
     if not fewest <= len(arguments) <= most:
         yield f"columns have no .{name}() with {len(arguments)} arguments"
     elif name == "findall":

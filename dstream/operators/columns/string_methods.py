@@ -23,6 +23,7 @@ from dstream.operators.columns.values import Bools, Column, ConstantColumn, Ints
 
 __all__ = [
     "BLANKS",
+    "METHODS",
     "compared_texts",
     "contained_in_texts",
     "found_by_pattern",
@@ -175,9 +176,9 @@ def method_of_texts(name: str, of: Column, arguments: Given) -> Column:
         if type(of.value) is not re.Pattern:
             raise NotColumnar("what is no pattern")
         return found_by_pattern(of.value, arguments[0])
-    if not isinstance(of, Strings) or name not in _METHODS:
+    if not isinstance(of, Strings) or name not in METHODS:
         raise NotColumnar(f"{name} of something else than texts")
-    return _METHODS[name](of, *(_constant(each) for each in arguments))
+    return METHODS[name](of, *(_constant(each) for each in arguments))
 
 
 def _constant(column: Column) -> Any:
@@ -463,7 +464,7 @@ def _spread(column: Column) -> Strings:
     return Strings(pa.repeat(pa.scalar(value, pa.string()), size_of_column(column)), is_ascii=is_ascii)
 
 
-_METHODS: dict[str, Callable[..., Column]] = {
+METHODS: dict[str, Callable[..., Column]] = {
     "endswith": _begins(pc.ends_with),
     "lower": _changed(bytes.lower),
     "lstrip": _stripped(pc.ascii_ltrim),
@@ -474,3 +475,4 @@ _METHODS: dict[str, Callable[..., Column]] = {
     "strip": _stripped(pc.ascii_trim),
     "upper": _changed(bytes.upper),
 }
+"""The functions of `capabilities.STRING_METHODS`, all but `findall`, whose pattern comes before the texts."""

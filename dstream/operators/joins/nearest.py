@@ -18,7 +18,7 @@ from dstream.failures.attribution import failed_on
 from dstream.keys import canonical
 from dstream.operators.joins.hash import Pair
 from dstream.operators.joins.pairs import Batches, pairs_of_batches, two_sides
-from dstream.operators.rows.cache_source import CachedItems
+from dstream.operators.rows.caches import CachedItems
 from dstream.operators.rows.operations import Task
 from dstream.operators.rows.spill import sorted_items
 from dstream.plan.operations.pairs import AsOf, Direction

@@ -1,4 +1,4 @@
-"""Steps over epochs in tasks: timestamps, partial results, and their application to the state.
+"""Steps over epochs in tasks: partial results, and their application to the state.
 
 A task makes one `Arrival` of the items of one input. What came for the shards of one task is `Gathered`, in the order
 of (input, partition, offset); behind another such step, of (input, shard there, sequence). Then each shard is opened,
@@ -7,171 +7,35 @@ applied and kept, one after another.
 
 from __future__ import annotations
 
-import copy
 import functools
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from dstream.base.memory import give_back, holding, resident_bytes
 from dstream.errors import IllegalStateError
-from dstream.failures import naming, shown
+from dstream.failures import naming
 from dstream.operators.rows.operations import OfPartitions, Operation, Task, operation
-from dstream.plan.operations.unbounded import AssignTimestamps, OverEpochs
+from dstream.operators.state.watermarks import next_watermark, receipt_step
+from dstream.plan.operations.unbounded import OverEpochs
 from dstream.plan.steps import Op, Step
 from dstream.spi.epochs import (
     ClosesProcessors,
     CountsEdges,
     EdgeCounts,
     EpochTime,
-    PartitionReceipt,
-    PartitionTime,
     ShardState,
     StateOperator,
     StepReceipt,
     StepState,
     StepTime,
     TaskPartials,
-    WatermarkPolicy,
     target_of,
-    watermark_of,
 )
-from dstream.values.time import END_OF_TIME, NO_WATERMARK, Timed
+from dstream.values.time import Timed
 
-__all__ = ["Arrival", "Gathered", "applying", "applying_all", "reducing", "stamping", "telling"]
-
-
-@operation.register
-def _(node: AssignTimestamps) -> Operation:
-    return stamping(node, telling(node.step, node.take))
-
-
-def telling(step: Step, take: Callable[[Any], object] | None) -> Op:
-    """Return a step whose function takes the receipts of tasks in the caller's process."""
-    return Op("peek", _nobody if take is None else take, None, step)
-
-
-def _nobody(receipt: Any) -> None:
-    """Take a receipt that nobody wants."""
-
-
-def stamping(node: AssignTimestamps, receipts: Op) -> Operation:
-    """Return the operation of a task on the items of the partition.
-
-    Args:
-        node: the operation.
-        receipts: takes what became of the time.
-    """
-    return _Stamping(node.timestamp, node.time, receipts, node.step, node.drop_before, node.are_beside)
-
-
-@dataclass(frozen=True)
-class _Stamping:
-    timestamp: Callable[[Any], Any] | None
-    time: PartitionTime | None
-    receipts: Op
-    step: Step
-    drop_before: int | None = None
-    are_beside: bool = False
-
-    def __call__(self, items: Iterator[tuple[None, Any]], task: Task) -> Iterator[Timed]:
-        if self.time is None:
-            raise IllegalStateError("items without an end are read by jobs, which say what time it is")
-        # The policy as the last epoch left it: a task that runs again begins with it, too.
-        seen = _Seen(copy.deepcopy(self.time.policy), self.time.now)
-        with naming(self.step):
-            yield from self._kept(self._stamped(items, seen))
-            watermark = self._watermark(seen, self.time)
-        if self.time.counts or seen.items:
-            task.watermarks.take({(self.time.stamp, self.time.partition): watermark})
-        task.peeking(self.receipts)(
-            PartitionReceipt(self.time.stamp, self.time.partition, seen.policy, watermark, seen.greatest, seen.items)
-        )
-
-    def _kept(self, stamped: Iterator[Timed]) -> Iterator[Timed]:
-        """Return the items that go on. Time is told of all: it has come as far as those that do not."""
-        return stamped if self.drop_before is None else _since(self.drop_before, stamped)
-
-    def _stamped(self, items: Iterator[tuple[None, Any]], seen: _Seen) -> Iterator[Timed]:
-        if self.timestamp is None:
-            return seen.by_the_clock(items)
-        stamped = seen.greatest_only if seen.wants_greatest else seen.each
-        return _alone(stamped(items, self.timestamp)) if self.are_beside else stamped(items, self.timestamp)
-
-    def _watermark(self, seen: _Seen, time: PartitionTime) -> int:
-        seen.report_rest()
-        # A policy may go back, for example one of the user's; the watermark of a partition does not.
-        return END_OF_TIME if time.ends else max(time.watermark, watermark_of(seen.policy, time.now))
-
-
-def _alone(stamped: Iterator[Timed]) -> Iterator[Timed]:
-    return ((timestamp, item) for timestamp, (_, item) in stamped)
-
-
-def _since(first: int, stamped: Iterator[Timed]) -> Iterator[Timed]:
-    return ((timestamp, item) for timestamp, item in stamped if timestamp is not None and timestamp >= first)
-
-
-class _Seen:
-    """The facts seen of a partition so far.
-
-    Attributes:
-        wants_greatest: the policy is told one timestamp, the greatest, when all items were seen.
-        greatest: the greatest timestamp; `NO_WATERMARK` before the first one.
-    """
-
-    def __init__(self, policy: WatermarkPolicy, now: float) -> None:
-        self.policy = policy
-        self.now = now
-        self.wants_greatest = bool(getattr(policy, "greatest_only", False))
-        self.greatest = NO_WATERMARK
-        self.items = 0
-        self._is_told = False
-
-    def greatest_only(self, pairs: Iterator[tuple[None, Any]], timestamp_of: Callable[[Any], Any]) -> Iterator[Timed]:
-        # Local variables, and below a test of the type without a call: the loop runs for each item.
-        greatest, number = self.greatest, 0
-        for _, item in pairs:
-            timestamp = timestamp_of(item)
-            if type(timestamp) is not int:
-                timestamp = _milliseconds(timestamp)
-            if timestamp > greatest:
-                greatest = timestamp
-            number += 1
-            yield timestamp, item
-        self.greatest, self.items = greatest, number
-
-    def each(self, pairs: Iterator[tuple[None, Any]], timestamp_of: Callable[[Any], Any]) -> Iterator[Timed]:
-        report, now, self._is_told = self.policy.report, self.now, True
-        for _, item in pairs:
-            timestamp = timestamp_of(item)
-            if type(timestamp) is not int:
-                timestamp = _milliseconds(timestamp)
-            report(timestamp, now)
-            self.greatest = max(self.greatest, timestamp)
-            self.items += 1
-            yield timestamp, item
-
-    def by_the_clock(self, pairs: Iterator[tuple[None, Any]]) -> Iterator[Timed]:
-        timestamp = int(self.now * 1000)
-        for _, each in pairs:
-            self.items += 1
-            yield timestamp, each
-        if self.items:
-            self.greatest = timestamp
-
-    def report_rest(self) -> None:
-        """Tell the policy the greatest timestamp, unless it was told all of them."""
-        if self.items and not self._is_told:
-            self.policy.report(self.greatest, self.now)
-
-
-def _milliseconds(timestamp: Any) -> int:
-    """Return an integer of another class, such as one of NumPy's, as an int."""
-    if isinstance(timestamp, bool) or not hasattr(type(timestamp), "__index__"):
-        raise TypeError(f"the timestamp of an item is milliseconds as an int, not {shown(timestamp)}")
-    return int(timestamp)
+__all__ = ["Arrival", "Gathered", "applying", "applying_all", "reducing"]
 
 
 class Arrival(NamedTuple):
@@ -248,7 +112,7 @@ def _moment(time: StepTime, new: int) -> EpochTime:
 
 @operation.register
 def _(node: OverEpochs) -> Operation:
-    return applying_all(node, telling(node.step, node.take))
+    return applying_all(node, receipt_step(node.step, node.take))
 
 
 def applying_all(node: OverEpochs, receipts: Op) -> Operation:
@@ -292,7 +156,7 @@ class _Applying:
         (gathered,) = all_gathered
         task.watermarks.take(gathered.watermarks)
         time = self.time
-        new = time.watermark(task.watermarks.least(time.stamps))
+        new = next_watermark(time, task.watermarks.least(time.stamps))
         run = _Run(self.operator, self.state, self.step, time, _moment(time, new), task.bound.bytes)
         task.at_end_with(run.ended)
         with holding():

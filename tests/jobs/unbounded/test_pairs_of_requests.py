@@ -12,7 +12,7 @@ import dstream as ds
 from dstream.errors import IllegalStateError
 from dstream.jobs import JobConfig, JobStatus
 from dstream.jobs.handle import Job
-from dstream.jobs.lease import Goal, goal_after
+from dstream.jobs.state import Goal, goal_after
 from reducers import to_ilist
 from tests.jobs.unbounded.streams import Breaking, Feed, eventually, pipeline_of
 

@@ -11,6 +11,7 @@ from collectors import counting
 from dstream.jobs.unbounded.log import LogRecord, PlaceTime, SourceMark, StepMark, TimedPartition
 from dstream.jobs.unbounded.plans import open_plan
 from dstream.jobs.unbounded.watermarks import EventTime
+from dstream.operators.state.watermarks import next_watermark
 from dstream.testing import epochs
 from dstream.values.time import END_OF_TIME, NO_WATERMARK
 from dstream.windows import (
@@ -61,7 +62,7 @@ def at(
 
 def reached(time):
     """Return the watermark at the end of an epoch that reads nothing."""
-    return time.step_time("sums", 8, ()).watermark(END_OF_TIME)
+    return next_watermark(time.step_time("sums", 8, ()), END_OF_TIME)
 
 
 def test_unread_partitions_hold_time(plan):
@@ -87,7 +88,7 @@ def test_if_all_are_idle_time_is_where_the_first_of_them_is(plan):
     """It does not end, also if one of them is read and gives no event."""
     time = at(plan, 60.0)
 
-    assert (reached(time), time.step_time("sums", 8, [A]).watermark(END_OF_TIME)) == (9, 9)
+    assert (reached(time), next_watermark(time.step_time("sums", 8, [A]), END_OF_TIME)) == (9, 9)
     assert [time.partition_time(*A, False).counts, at(plan, 59.0).partition_time(*A, False).counts] == [False, True]
 
 

@@ -64,7 +64,7 @@ from dstream.engine.spark.run.segments import (
 from dstream.engine.tasks.rows import COUNTS, ITEMS, ExpectedRows, Row, counts_itself
 from dstream.engine.tasks.runtime import SideRows
 from dstream.failures import naming
-from dstream.operators.rows.cache_source import read_here
+from dstream.operators.rows.caches import read_here
 from dstream.operators.rows.operations import Operation
 from dstream.plan.operations.streams import ReadCache
 from dstream.plan.properties import is_ordered

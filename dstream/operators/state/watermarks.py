@@ -1,0 +1,162 @@
+"""Timestamps of items in tasks, and the watermarks of partitions and of steps."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from dstream.errors import IllegalStateError
+from dstream.failures import naming, shown
+from dstream.operators.rows.operations import Operation, Task, operation
+from dstream.plan.operations.unbounded import AssignTimestamps
+from dstream.plan.steps import Op, Step
+from dstream.spi.epochs import PartitionReceipt, PartitionTime, StepTime, WatermarkPolicy, watermark_of
+from dstream.values.time import END_OF_TIME, NO_WATERMARK, Timed
+
+__all__ = ["next_watermark", "receipt_step", "stamping"]
+
+
+def next_watermark(time: StepTime, reported: int) -> int:
+    """Return the watermark of a step at the end of the epoch; it never goes back.
+
+    Args:
+        time: that of the step.
+        reported: the least of the watermarks that came in band from its `stamps`; `END_OF_TIME` if none came.
+    """
+    least = min(time.unread_watermark, reported)
+    # `END_OF_TIME` from all means that no partition holds time back, not that time has ended.
+    return max(time.old, time.minimum, time.all_idle if least == END_OF_TIME else least)
+
+
+@operation.register
+def _(node: AssignTimestamps) -> Operation:
+    return stamping(node, receipt_step(node.step, node.take))
+
+
+def receipt_step(step: Step, take: Callable[[Any], object] | None) -> Op:
+    """Return a step whose function takes the receipts of tasks in the caller's process."""
+    return Op("peek", _discard if take is None else take, None, step)
+
+
+def _discard(receipt: Any) -> None:
+    """Take a receipt that has no use."""
+
+
+def stamping(node: AssignTimestamps, receipts: Op) -> Operation:
+    """Return the operation of a task on the items of the partition.
+
+    Args:
+        node: the operation.
+        receipts: takes what became of the time.
+    """
+    return _Stamping(node.timestamp, node.time, receipts, node.step, node.drop_before, node.are_beside)
+
+
+@dataclass(frozen=True)
+class _Stamping:
+    timestamp: Callable[[Any], Any] | None
+    time: PartitionTime | None
+    receipts: Op
+    step: Step
+    drop_before: int | None = None
+    are_beside: bool = False
+
+    def __call__(self, items: Iterator[tuple[None, Any]], task: Task) -> Iterator[Timed]:
+        if self.time is None:
+            raise IllegalStateError("items without an end are read by jobs, which say what time it is")
+        # The policy as the last epoch left it: a task that runs again begins with it, too.
+        seen = _Seen(copy.deepcopy(self.time.policy), self.time.now)
+        with naming(self.step):
+            yield from self._kept(self._stamped(items, seen))
+            watermark = self._watermark(seen, self.time)
+        if self.time.counts or seen.items:
+            task.watermarks.take({(self.time.stamp, self.time.partition): watermark})
+        task.peeking(self.receipts)(
+            PartitionReceipt(self.time.stamp, self.time.partition, seen.policy, watermark, seen.greatest, seen.items)
+        )
+
+    def _kept(self, stamped: Iterator[Timed]) -> Iterator[Timed]:
+        """Return the items that go on. Time is told of all: it has come as far as those that do not."""
+        return stamped if self.drop_before is None else _since(self.drop_before, stamped)
+
+    def _stamped(self, items: Iterator[tuple[None, Any]], seen: _Seen) -> Iterator[Timed]:
+        if self.timestamp is None:
+            return seen.by_the_clock(items)
+        stamped = seen.greatest_only if seen.wants_greatest else seen.each
+        return _alone(stamped(items, self.timestamp)) if self.are_beside else stamped(items, self.timestamp)
+
+    def _watermark(self, seen: _Seen, time: PartitionTime) -> int:
+        seen.report_rest()
+        # A policy may go back, for example one of the user's; the watermark of a partition does not.
+        return END_OF_TIME if time.ends else max(time.watermark, watermark_of(seen.policy, time.now))
+
+
+def _alone(stamped: Iterator[Timed]) -> Iterator[Timed]:
+    return ((timestamp, item) for timestamp, (_, item) in stamped)
+
+
+def _since(first: int, stamped: Iterator[Timed]) -> Iterator[Timed]:
+    return ((timestamp, item) for timestamp, item in stamped if timestamp is not None and timestamp >= first)
+
+
+class _Seen:
+    """The facts seen of a partition so far.
+
+    Attributes:
+        wants_greatest: the policy is told one timestamp, the greatest, when all items were seen.
+        greatest: the greatest timestamp; `NO_WATERMARK` before the first one.
+    """
+
+    def __init__(self, policy: WatermarkPolicy, now: float) -> None:
+        self.policy = policy
+        self.now = now
+        self.wants_greatest = bool(getattr(policy, "greatest_only", False))
+        self.greatest = NO_WATERMARK
+        self.items = 0
+        self._is_told = False
+
+    def greatest_only(self, pairs: Iterator[tuple[None, Any]], timestamp_of: Callable[[Any], Any]) -> Iterator[Timed]:
+        # Local variables, and below a test of the type without a call: the loop runs for each item.
+        greatest, number = self.greatest, 0
+        for _, item in pairs:
+            timestamp = timestamp_of(item)
+            if type(timestamp) is not int:
+                timestamp = _milliseconds(timestamp)
+            if timestamp > greatest:
+                greatest = timestamp
+            number += 1
+            yield timestamp, item
+        self.greatest, self.items = greatest, number
+
+    def each(self, pairs: Iterator[tuple[None, Any]], timestamp_of: Callable[[Any], Any]) -> Iterator[Timed]:
+        report, now, self._is_told = self.policy.report, self.now, True
+        for _, item in pairs:
+            timestamp = timestamp_of(item)
+            if type(timestamp) is not int:
+                timestamp = _milliseconds(timestamp)
+            report(timestamp, now)
+            self.greatest = max(self.greatest, timestamp)
+            self.items += 1
+            yield timestamp, item
+
+    def by_the_clock(self, pairs: Iterator[tuple[None, Any]]) -> Iterator[Timed]:
+        timestamp = int(self.now * 1000)
+        for _, each in pairs:
+            self.items += 1
+            yield timestamp, each
+        if self.items:
+            self.greatest = timestamp
+
+    def report_rest(self) -> None:
+        """Tell the policy the greatest timestamp, unless it was told all of them."""
+        if self.items and not self._is_told:
+            self.policy.report(self.greatest, self.now)
+
+
+def _milliseconds(timestamp: Any) -> int:
+    """Return an integer of another class, such as one of NumPy's, as an int."""
+    if isinstance(timestamp, bool) or not hasattr(type(timestamp), "__index__"):
+        raise TypeError(f"the timestamp of an item is milliseconds as an int, not {shown(timestamp)}")
+    return int(timestamp)
