@@ -9,10 +9,16 @@ import time
 import pytest
 
 import dstream as ds
+<<<<<<< HEAD
 from dstream.errors import IllegalStateError, JobExistsError, JobTakenOverError
 from dstream.jobs import registry
 from dstream.jobs.heartbeats import Rhythm
 from dstream.jobs.lease import take_over
+=======
+from dstream.errors import EngineError, IllegalStateError, JobExistsError, JobTakenOverError
+from dstream.jobs.heartbeats import JobWatch, Rhythm
+from dstream.jobs.records import JobRecords
+>>>>>>> 7a58e8d4 (Forget a driver that fails while it takes a job over)
 from dstream.jobs.runs import written_plan
 from dstream.jobs.state import forget_driver
 from reducers import to_ilist, to_imap
@@ -132,6 +138,27 @@ def test_a_driver_that_decides_while_it_is_taken_over_is_not_overruled(connect, 
 
     assert lists(ctx, "interrupted", "b", "c") == [[], [], []]
     second.is_open.set()
+
+
+def unanswered(*given):
+    """Be a storage that does not answer."""
+    raise EngineError("the storage does not answer")
+
+
+def test_a_driver_that_fails_while_it_takes_over_leaves_the_job_lost(connect, gate, monkeypatch):
+    """The record names it already, and whoever submits the pipeline again need not wait for its signs of life."""
+    ctx, other = connect(), connect(rhythm=Rhythm(lost_after=60.0))
+    job = ctx.new_job(plan_of(ctx.stream([1]).map(gate), to_ilist("a")), name="one")
+    assert gate.was_reached.wait(10)
+    forget_driver(job.driver)
+    with monkeypatch.context() as patched:
+        patched.setattr(JobRecords, "write_epoch", unanswered)
+        with pytest.raises(EngineError, match="does not answer"):
+            other.new_job(plan_of(other.stream([2]), to_ilist("a")), name="one")
+    other.new_job(plan_of(other.stream([2]), to_ilist("a")), name="one").join(10)
+    gate.is_open.set()
+
+    assert lists(ctx, "a") == [[2]]
 
 
 def test_what_cannot_be_published_any_more_is_run_again(ctx):
