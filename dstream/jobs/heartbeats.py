@@ -195,35 +195,6 @@ class JobWatch:
             return is_driver_gone
         return self._clock() - state.beat_at > self._rhythm.lost_after
 
-<<<<<<< HEAD
-=======
-    def take_over(self, held: StateRecord) -> tuple[Lease, EpochRecord] | None:
-        """Become the driver of a job; None if another process was first."""
-        # Known in this process before the record names it: otherwise others here would take the driver for gone.
-        driver = driver_here()
-        taken = dataclasses.replace(held.state, driver=driver).starting(self._clock())
-        epoch = EpochRecord(self._records, held.state.id, driver.token)
-        try:
-            if not self._records.write(taken, held.version + 1):
-                forget_driver(driver)
-                return None
-            # Only the winner claims: the state decides among several takers, and a loser would cut the winner off.
-            epoch.claim()
-        except BaseException:
-            # The record may name this driver: unless it is gone, the job would count as running.
-            forget_driver(driver)
-            raise
-        return Lease(self._records, StateRecord(held.version + 1, taken), self._clock), epoch
-
-    def release(self, lease: Lease, before: JobState, status: JobStatus) -> None:
-        """Drive a job no more that was taken over: it has a status, or has failed still if it had before."""
-        forget_driver(lease.state.driver)
-        if before.status is JobStatus.FAILED:
-            status = JobStatus.FAILED
-        lease.move(status, failure=before.failure)
-        lease.write()
-
->>>>>>> 7a58e8d4 (Forget a driver that fails while it takes a job over)
     def ask(self, identity: str, want: Want, pickle: bytes | None = None) -> bool:
         """Ask the driver for something, and wait for its answer; True if this very request was obeyed.
 

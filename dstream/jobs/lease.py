@@ -122,12 +122,17 @@ def take_over(records: JobRecords, held: StateRecord, clock: Callable[[], float]
     # Known in this process before the record names it: otherwise others here would take the driver for gone.
     driver = driver_here()
     taken = dataclasses.replace(held.state, driver=driver).starting(clock())
-    if not records.write(taken, held.version + 1):
-        forget_driver(driver)
-        return None
-    # Only the winner claims: the state decides among several takers, and a loser would cut the winner off.
     epoch = EpochRecord(records, held.state.id, driver.token)
-    epoch.claim()
+    try:
+        if not records.write(taken, held.version + 1):
+            forget_driver(driver)
+            return None
+        # Only the winner claims: the state decides among several takers, and a loser would cut the winner off.
+        epoch.claim()
+    except BaseException:
+        # The record may name this driver: unless it is gone, the job would count as running.
+        forget_driver(driver)
+        raise
     return Lease(records, StateRecord(held.version + 1, taken), clock), epoch
 
 

@@ -9,16 +9,11 @@ import time
 import pytest
 
 import dstream as ds
-<<<<<<< HEAD
-from dstream.errors import IllegalStateError, JobExistsError, JobTakenOverError
+from dstream.errors import EngineError, IllegalStateError, JobExistsError, JobTakenOverError
 from dstream.jobs import registry
 from dstream.jobs.heartbeats import Rhythm
 from dstream.jobs.lease import take_over
-=======
-from dstream.errors import EngineError, IllegalStateError, JobExistsError, JobTakenOverError
-from dstream.jobs.heartbeats import JobWatch, Rhythm
 from dstream.jobs.records import JobRecords
->>>>>>> 7a58e8d4 (Forget a driver that fails while it takes a job over)
 from dstream.jobs.runs import written_plan
 from dstream.jobs.state import forget_driver
 from reducers import to_ilist, to_imap
