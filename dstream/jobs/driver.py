@@ -251,7 +251,10 @@ class Execution:
             if self.has_ended or run.stop is None or monotonic() - run.stop.at < after or not run.give_up():
                 return
             if not self._end_or_restart():
-                self._start_thread()  # The old thread ends when its function returns: its run is void.
+                try:
+                    self._start_thread()  # The old thread ends when its function returns: its run is void.
+                except RuntimeError as error:  # No thread is to be had, as in `start`.
+                    self._end_of_driver(error)
         self._tell_beside()
 
     def taken_over(self, error: JobTakenOverError) -> None:
@@ -499,4 +502,7 @@ class Execution:
     def _tell_beside(self) -> None:
         """Do so in another thread than the one that looks after all jobs, which no callback may hold up."""
         if self.has_ended:
-            in_a_thread(self._tell, f"dstream-end-{self.lease.state.id}")
+            try:
+                in_a_thread(self._tell, f"dstream-end-{self.lease.state.id}")
+            except RuntimeError:  # No thread is to be had, and somebody may wait for the end.
+                self._tell()

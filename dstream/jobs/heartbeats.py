@@ -67,9 +67,10 @@ class Heartbeats:
         with self._lock:
             self._beating.append(execution)
             if not self._is_awake:
-                self._is_awake = True
                 self._thread = threading.Thread(target=self._live, name="dstream-jobs", daemon=True)
                 self._thread.start()
+                # Behind the start, which fails where no more threads are to be had: the next job tries again.
+                self._is_awake = True
 
     def jobs(self) -> list[Execution]:
         """Return the jobs that have not ended."""
@@ -134,7 +135,11 @@ class Heartbeats:
             requests = [each for each in requests if each.want == "cancel"]
         if any(each.want == "update" for each in requests):
             self._opening.add(state.id)
-            in_a_thread(partial(self._answer_beside, execution, requests), f"dstream-update-{state.id}")
+            try:
+                in_a_thread(partial(self._answer_beside, execution, requests), f"dstream-update-{state.id}")
+            except BaseException:  # No thread is to be had: the next look finds the same requests.
+                self._opening.discard(state.id)
+                raise
         elif requests:
             execution.answer(requests)
 

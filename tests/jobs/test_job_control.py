@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import CancelledError, wait
+from types import SimpleNamespace
 
 import pytest
 
 import dstream as ds
 from dstream.errors import EngineError, IllegalStateError
 from dstream.jobs.driver import Execution
-from dstream.jobs.heartbeats import Rhythm
+from dstream.jobs.heartbeats import Heartbeats, Rhythm
+from dstream.jobs.records import Request
 from dstream.jobs.state import forget_driver
 from reducers import to_ilist
 from tests.jobs.planned import Gate, Interrupted, lose_worker, plan_of
+from tests.jobs.unbounded.streams import eventually
 
 
 def test_cancel_is_true_for_the_call_that_did_it(ctx, gate):
@@ -198,3 +201,63 @@ def test_a_restart_while_the_engine_is_renewed_leaves_one_driver(ctx, gate, monk
     job.join(10)
 
     assert (calls, list(ctx.get_list("a")), job.metrics().runs) == ([1, 1], [1], 2)
+
+
+def no_thread(*given):
+    """Refuse a thread as Python does."""
+    raise RuntimeError("can't start new thread")
+
+
+def test_a_job_that_gets_no_thread_for_its_next_run_fails(ctx, gate, monkeypatch):
+    """Whoever waits for its end hears why; nothing would run it."""
+    job = ctx.new_job(plan_of(ctx.stream([1]).map(gate), to_ilist("out")))
+    assert gate.was_reached.wait(10)
+    monkeypatch.setattr("dstream.jobs.driver.in_a_thread", no_thread)
+    assert job.restart()
+    with pytest.raises(RuntimeError, match="can't start new thread"):
+        job.join(10)
+
+    assert job.status is ds.JobStatus.FAILED
+
+
+class Looked:
+    """A job as the thread sees it that looks after all of them."""
+
+    has_ended = False
+
+    def __init__(self, *requests):
+        self.records, self.looks, self.answered = SimpleNamespace(requests=lambda identity: requests), 0, []
+        self.lease = SimpleNamespace(state=SimpleNamespace(id="one", answered=0))
+
+    def leave_behind(self, after):
+        """Count the looks."""
+        self.looks += 1
+
+    def answer(self, requests):
+        """Take the answer down."""
+        self.answered += requests
+
+
+def test_jobs_are_looked_after_when_there_are_threads_again(monkeypatch):
+    """Also one that came while there were none."""
+    heartbeats, first, second = Heartbeats(None, Rhythm(look=0.01), float), Looked(), Looked()
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", no_thread)
+        with pytest.raises(RuntimeError):
+            heartbeats.add(first)
+    heartbeats.add(second)
+    eventually(lambda: first.looks and second.looks, 10)
+    heartbeats.stop(10)
+
+
+def test_an_update_is_answered_when_there_is_a_thread_for_it_again(monkeypatch):
+    """Until then the job hears other requests, and the update stays where it is."""
+    update = Request(1, "update", "mark")
+    job = Looked(update)
+    heartbeats = Heartbeats(job.records, Rhythm(), float)
+    with monkeypatch.context() as patched:
+        patched.setattr("dstream.jobs.heartbeats.in_a_thread", no_thread)
+        heartbeats._look_after(job)
+    heartbeats._look_after(job)
+
+    eventually(lambda: job.answered == [update], 10)
