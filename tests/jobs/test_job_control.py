@@ -229,7 +229,7 @@ class Looked:
         self.records, self.looks, self.answered = SimpleNamespace(requests=lambda identity: requests), 0, []
         self.lease = SimpleNamespace(state=SimpleNamespace(id="one", answered=0))
 
-    def leave_behind(self, after):
+    def abandon_run(self, after):
         """Count the looks."""
         self.looks += 1
 
