@@ -293,9 +293,7 @@ class DAG(NamesOfJet):
         return explained_in(format, self.plan, routes=routes)
 
     def __repr__(self) -> str:
-        from dstream.core.drawing import as_lines
-
-        return as_lines(list(self._vertices.values()), self._edges)
+        return _as_lines(list(self._vertices.values()), self._edges)
 
     def to_dot(self) -> str:
         r"""Return the graph in the language of Graphviz: a box for each vertex, and edges with their options.
@@ -307,9 +305,7 @@ class DAG(NamesOfJet):
             >>> print(dag.edge(Edge.between(a, b).broadcast()).to_dot().splitlines()[-2].strip())
             v0 -> v1 [label="0 to 0\lbroadcast\l"];
         """
-        from dstream.core.drawing import as_digraph
-
-        return as_digraph(list(self._vertices.values()), self._edges)
+        return _as_digraph(list(self._vertices.values()), self._edges)
 
     def _repr_html_(self) -> str:
         """Return HTML for a notebook: the vertices and edges, and the picture of the plan unless nothing can run."""
@@ -394,3 +390,34 @@ def _described(vertex: Vertex) -> str:
 
 def _place(vertex: Vertex) -> str:
     return f" at {vertex.where}" if vertex.where else ""
+
+
+def _as_lines(vertices: Sequence[Vertex], edges: Sequence[Edge]) -> str:
+    """Return how many vertices there are, and a line for each, with the edges that lead to it below."""
+    count = f"DAG with {len(vertices)} {'vertex' if len(vertices) == 1 else 'vertices'}"
+    return "\n".join([count, *_lines(vertices, edges)])
+
+
+def _lines(vertices: Sequence[Vertex], edges: Sequence[Edge]) -> Iterator[str]:
+    for vertex in vertices:
+        yield "  ".join(["", vertex.name, *vertex.said()])
+        inbound = (each for each in edges if each.destination is vertex)
+        for edge in sorted(inbound, key=lambda each: each.destination_ordinal):
+            source = f"from {edge.source.name}({edge.source_ordinal}) to {vertex.name}({edge.destination_ordinal})"
+            yield f"    {', '.join([source, *edge.how()])}"
+
+
+def _as_digraph(vertices: Sequence[Vertex], edges: Sequence[Edge]) -> str:
+    """Return a digraph: a box for each vertex, and an edge for each edge, with its options."""
+    from dstream.explain.text import quoted  # here: it loads the texts of all drawings
+
+    numbers = {id(each): number for number, each in enumerate(vertices)}
+    lines = ["rankdir=TB;", 'node [shape=box, fontname="monospace"];']
+    for number, vertex in enumerate(vertices):
+        tooltip = str(vertex.where or vertex.name)
+        lines.append(f"v{number} [label={quoted(vertex.name, *vertex.said())}, tooltip={quoted(tooltip)}];")
+    for edge in edges:
+        ends = f"v{numbers[id(edge.source)]} -> v{numbers[id(edge.destination)]}"
+        ordinals = f"{edge.source_ordinal} to {edge.destination_ordinal}"
+        lines.append(f"{ends} [label={quoted(ordinals, *edge.how())}];")
+    return "\n".join(["digraph dstream {", *(f"  {line}" for line in lines), "}"])

@@ -1,7 +1,7 @@
-"""Reducers: targets of a stream's result, such as collections, files, topics of Kafka, functions of your own.
+"""Reducers: sinks into which a stream is reduced, such as collections, files, topics of Kafka, functions of your own.
 
 `stream.collect(reducer)` writes in parallel where the items are, commits once, and returns what was written into. The
-contract stands in `dstream.spi.sink`.
+contract is in `dstream.spi.sink`.
 """
 
 import sys

@@ -680,9 +680,9 @@ class Context:
     if not TYPE_CHECKING:  # A type checker would take it for every name.
 
         def __getattr__(self, name: str) -> NoReturn:
-            from dstream.suggestions.collections import no_such_context_name  # Here, since few need it.
+            from dstream.suggestions.contexts import no_such_name  # here: only who mistakes a name needs it
 
-            raise AttributeError(no_such_context_name(type(self), name))
+            raise AttributeError(no_such_name(type(self), name))
 
     def __dir__(self) -> list[str]:
         """Return the users' names: not those that streams, collections and jobs use of their context."""
