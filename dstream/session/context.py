@@ -73,7 +73,7 @@ class Context:
         self._others: dict[str, Context] = {}
         self._jobs: Jobs | None = None
         self._is_closed = False
-        self._is_beside = False
+        self._beside: Context | None = None
         from dstream.base.threads import RenewedLock  # here: a program without a context needs none
 
         self._lock = RenewedLock()
@@ -503,7 +503,7 @@ class Context:
                 other = Context(
                     self.running_engine, self._engine_name, lambda: opening(storage), self._stages, shown, opening
                 )
-                other._is_beside = True
+                other._beside = self
                 self._others[storage] = other
             return self._others[storage]
 
@@ -590,12 +590,18 @@ class Context:
         self._check_place()
         with self._lock:
             self.check_open()
+            # Asked each time, since a job may have renewed it.
+            if self._beside is not None:
+                return self._beside.running_engine()
             if self._engine is None:
                 self._engine = self._start()
             return self._engine
 
     def renew_engine(self) -> None:
         """Drop an engine that has lost its base, such as Java; a job that starts again calls this."""
+        if self._beside is not None:
+            self._beside.renew_engine()
+            return
         with self._lock:
             engine = self._engine
             if engine is None or not engine.is_lost():
@@ -642,7 +648,7 @@ class Context:
             closes.append(self._storage.close)
         if self._end_start is not None:
             closes.append(self._end_start)
-        if self._engine is not None and not self._is_beside:  # The engine of one beside another is that one's.
+        if self._engine is not None:  # One beside another has none of its own.
             closes.append(self._engine.close)
         _call_each(closes)
 
@@ -689,8 +695,11 @@ class Context:
         return sorted(set(super().__dir__()) - _OF_THE_PARTS)
 
     def __repr__(self) -> str:
-        state = "closed" if self._is_closed else "open" if self._engine is None else "running"
+        state = "closed" if self._is_closed else "running" if self._has_engine() else "open"
         return f"<dstream context on {self._engine_name}{self._shown}, {state}>"
+
+    def _has_engine(self) -> bool:
+        return self._engine is not None if self._beside is None else self._beside._has_engine()
 
     def _stays_in_the_driver(self) -> str:
         """Explain why a function that runs on the workers cannot take this along, and the alternative."""

@@ -89,3 +89,32 @@ def test_wrong_places_are_refused_at_the_call(make):
     ):
         with pytest.raises(ValueError, match=words):
             make("m", storage=storage)
+
+
+class Losing:
+    """An engine that is lost when it runs something."""
+
+    def __init__(self):
+        self.has_run = self.is_closed = False
+
+    def is_lost(self):
+        """Say so when it has run something."""
+        return self.has_run
+
+    def close(self):
+        """Note it."""
+        self.is_closed = True
+
+
+@pytest.mark.parametrize("is_asked_beside", [True, False])
+def test_an_engine_that_is_lost_is_renewed_for_other_storages_too(other, monkeypatch, is_asked_beside):
+    """Whichever of the contexts a job has lost it in."""
+    with ds.connect(engine="local", storage="memory:") as context:
+        monkeypatch.setattr(context, "_start", Losing)
+        beside = context.elsewhere(str(other))
+        lost = beside.running_engine()
+        lost.has_run = True
+        (beside if is_asked_beside else context).renew_engine()
+
+        assert (lost.is_closed, beside.running_engine() is lost) == (True, False)
+        assert beside.running_engine() is context.running_engine()
