@@ -68,8 +68,12 @@ class PeekingProcessor(Processor):
         self._inner, self._peek = inner, peek
         self._inboxes: dict[int, PeekingInbox] = {}
         self.is_cooperative = inner.is_cooperative
+
+    @property
+    def ticks_alone(self) -> bool:  # type: ignore[override]  # the inner one may have something to do at times only
+        """Whether the inner processor has something to do also while nothing comes."""
         # This class overrides `tick`, by which a run recognizes processors that tick: the inner one is asked instead.
-        self.ticks_alone = inner.ticks_alone and type(inner).tick is not Processor.tick
+        return self._inner.ticks_alone and type(self._inner).tick is not Processor.tick
 
     def init(self, outbox: Outbox, context: ProcessorContext) -> None:
         """Put an outbox that logs between them, if that is asked for."""

@@ -13,6 +13,7 @@ from dstream.failures import failure
 from dstream.processors.blocks import GraphArrival, Mark
 from dstream.processors.inbox_outbox import BlockInbox
 from dstream.spi import AggregateOperation
+from dstream.spi.suppliers import meta_supplier
 from dstream.testing.protocol import RUNS, ProcessorRun
 from dstream.windows import (
     emit_by_frame,
@@ -165,11 +166,12 @@ def test_the_last_watermark_is_saved():
     assert one.emitted == [Watermark(20), 20, 10]
 
 
-def test_it_needs_the_clock_until_it_is_idle():
-    """A job without an end rests then, until an item comes."""
+@pytest.mark.parametrize("shown", [meta_supplier, processors.peek_output])
+def test_it_needs_the_clock_until_it_is_idle(shown):
+    """A job without an end rests then, until an item comes; also where its output is logged."""
     now = [0.0]
     made = processors.insert_watermarks(timestamps=abs, policy=limiting_lag(0), idle_timeout=5, clock=lambda: now[0])
-    one = ProcessorRun(made, RUNS[0])
+    one = ProcessorRun(shown(made), RUNS[0])
     needs = [one.processor.ticks_alone]
     now[0] = 6.0
     one.until_done("tick")
