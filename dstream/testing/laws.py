@@ -1,6 +1,6 @@
 """`check_collector` and `check_operation`: the laws of collectors and of aggregate operations.
 
-`dstream.testing.operation_laws` tries them on operations of several inputs.
+`check_operation` tries the same on operations of several inputs.
 """
 
 from __future__ import annotations
