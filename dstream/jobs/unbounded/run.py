@@ -17,9 +17,9 @@ from dstream.failures import naming
 from dstream.jobs.config import JobConfig
 from dstream.jobs.runs import JobContext, Stop
 from dstream.jobs.state import JobStatus
+from dstream.jobs.unbounded.epoch_metrics import EpochMetrics
 from dstream.jobs.unbounded.epoch_runner import EpochRunner, Ran
 from dstream.jobs.unbounded.log import EpochLog, LogRecord
-from dstream.jobs.unbounded.epoch_metrics import EpochMetrics
 from dstream.jobs.unbounded.plans import Processors, processors_of
 from dstream.jobs.unbounded.ranges import EpochInput, ranges_of
 from dstream.jobs.unbounded.rate_control import BatchSize, PollInterval

@@ -13,8 +13,8 @@ import dstream as ds
 from collectors import counting
 from dstream.jobs import JobMetrics, JobStatus, SourceMetrics
 from dstream.jobs.state import read_state, written_state
-from dstream.jobs.unbounded.log import LogRecord, SourceMark
 from dstream.jobs.unbounded.epoch_metrics import EpochMetrics
+from dstream.jobs.unbounded.log import LogRecord, SourceMark
 from dstream.jobs.unbounded.state import StatesOfSteps
 from dstream.spi import Reached
 from dstream.testing.unbounded import epochs
