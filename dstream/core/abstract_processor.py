@@ -222,6 +222,7 @@ class AbstractProcessor(Processor):
         """Store the arguments, and call `start`."""
         self._outbox = outbox
         self._context = context
+        # Looked up here, and not again for each item.
         names = (f"try_process{ordinal}" for ordinal in range(_SEVERAL))
         self._methods = tuple(getattr(self, name) for name in names)
         self.start(context)

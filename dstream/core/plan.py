@@ -59,6 +59,7 @@ def plan_of_graph(graph: VertexGraph) -> PipelinePlan:
             read, edges = _read(vertex, vertex.supplier), graph.out_of(vertex.name)
             node = _peeked(read, vertex, [f"Output to ordinal {each.source_ordinal}: " for each in edges])
             reads.append((vertex.name, read))
+            # A source with several edges is read once.
             given[vertex.name] = Fork(node) if len(edges) > 1 else node
     inner = tuple(each for each in graph.vertices if not isinstance(each.supplier, EndSupplier))
     blocks = _Blocks(graph, inner, given)
@@ -161,6 +162,7 @@ def _read(vertex: GraphVertex, reading: Reading) -> Read:
             f"{vertex.step} never ends and cannot be read range by range: stream_source_from(...) makes a source of "
             "functions that can"
         )
+    # The partitions of a source without an end are its own.
     is_divided = parts != -1 and not isinstance(source, StreamRead)
     step = Step("processors.read(...)", vertex.step.where, stage=vertex.name)
     return Read(source, parts=parts if is_divided else None, step=step)

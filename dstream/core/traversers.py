@@ -86,6 +86,7 @@ class Traverser(Generic[T]):
                     inner = traverse_result(fn(item)).next
                 if (made := inner()) is not None:
                     return made
+                # As in Jet, the first None of an inner traverser is its end, also if it only pauses.
                 inner = None
 
         return _Made(advance)

@@ -161,6 +161,7 @@ def check_version() -> None:
 def _numbers(package: str) -> tuple[int, ...] | None:
     """Return the version of a package; None where that is not known."""
     try:
+        # Of a version such as 2.2.0rc1 the numbers alone.
         return tuple(map(int, re.findall(r"\d+", metadata.version(package))[:3]))
     except metadata.PackageNotFoundError:
         return None

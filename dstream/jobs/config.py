@@ -127,6 +127,7 @@ class JobConfig:
             raise TypeError(f"JobConfig: files_at must be a folder or a URL, not {shown(self.files_at)}")
         _check_start(self.start_at, self.force)
         if self.files is not None:
+            # With absolute paths, since a driver that goes on with the job may run in another folder.
             object.__setattr__(self, "files", named_files(self.files))
         if self.modules is not None:
             object.__setattr__(self, "modules", checked_modules(self.modules))
@@ -221,7 +222,9 @@ class JobConfig:
             TypeError: it gave no such thing; a ValueError or an UnsupportedError too.
         """
         given: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value for name, value in data.items()
+            # JSON has no tuples.
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in data.items()
         }
         return JobConfig(**given)
 
@@ -249,6 +252,7 @@ _MOST = 1_000_000_000
 def _check_start(value: Any, force: Any) -> None:
     if value is None:
         return
+    # Without a zone a date is another moment on each machine.
     is_date = isinstance(value, datetime) and value.tzinfo is not None
     if not is_date and (not isinstance(value, int | float) or isinstance(value, bool)):
         raise TypeError(f"JobConfig: start_at must be a number or a datetime with a time zone, not {shown(value)}")
@@ -281,6 +285,7 @@ def _check_seconds(value: Any, name: str) -> None:
 
 
 def _times_and_pause(given: Any) -> tuple[int, float]:
+    # Before the numbers, since True and False are ints.
     if given is None or isinstance(given, bool):
         return (0 if given is False else _RESTARTS), _PAUSE
     times, pause = given if isinstance(given, tuple) and len(given) == 2 else (given, _PAUSE)

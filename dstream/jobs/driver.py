@@ -119,20 +119,8 @@ class Execution:
         if not is_kept:  # Sinks must not take what this run writes for what the one before has written.
             job = f"{job}-{secrets.token_hex(4)}"
         log = EpochLog(self._records.all if is_kept else UnkeptRecords(), job, state.driver.token, self.lease.began)
-        return UnboundedRun(
-            self._context,
-            self.plan,
-            job,
-            log,
-            state.log if is_kept else 0,
-            state.config,
-            self._clock,
-            self._load,
-            self._place,
-            self._move,
-            self._progressed,
-            self._drops,
-        )
+        hint, others = state.log if is_kept else 0, (self._place, self._move, self._progressed, self._drops)
+        return UnboundedRun(self._context, self.plan, job, log, hint, state.config, self._clock, self._load, *others)
 
     def _progressed(self) -> None:
         """Let a job that has published an epoch be restarted as often as one that begins."""
@@ -314,6 +302,7 @@ class Execution:
                 raise CancelledError("this run was asked to stop before it began")
             if self.lease.state.status is not JobStatus.STARTING:  # as it is registered, taken over, and resumed
                 self._move(JobStatus.STARTING)
+        # Not under the lock: this asks the storage, and requests come in meanwhile.
         self._epoch.refresh()
 
     def _is_waiting(self, run: JobRun) -> bool:

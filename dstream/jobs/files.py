@@ -203,6 +203,7 @@ def _placed_files(folder: Path, files: Mapping[str, str]) -> dict[str, str]:
 def _place_modules(folder: Path, modules: Iterable[str]) -> None:
     for each in modules:
         if each.endswith(_ARCHIVES):
+            # Inside of the folder of the job, so that it goes with that if the program ends meanwhile.
             with zipfile.ZipFile(each) as archive, tempfile.TemporaryDirectory(dir=folder) as unpacked:
                 archive.extractall(unpacked)
                 for inside in Path(unpacked).iterdir():

@@ -235,6 +235,7 @@ class Job:
             another call has cancelled it, or it is decided, so that it publishes to its end; `status` and `join()`
             tell which.
         """
+        # Before the request: a `with` block that ends meanwhile knows who has cancelled the job.
         self._was_cancelled = True
         return self._ask("cancel")
 

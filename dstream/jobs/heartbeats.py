@@ -221,6 +221,7 @@ class JobWatch:
             return answer
         finally:
             if pickle is not None:
+                # After Ctrl-C the request stays, and the driver refuses it, since its pipeline is not there.
                 self._records.forget_pickle(identity, request.pickle)
 
     def _asked(self, identity: str, request: Request) -> bool | None:

@@ -162,6 +162,7 @@ class JobMetrics(Mapping[str, Any]):
                 stages[name] = _with_more(stages[name], counts)
         of_epochs = {name: (state.metrics or {})[name] for name in _OF_EPOCHS if name in (state.metrics or {})}
         of_epochs["sources"] = {name: SourceMetrics(**each) for name, each in of_epochs.get("sources", {}).items()}
+        # Two machines may have read the clock, or one whose clock was set back.
         seconds = max(ended - state.submitted_at, 0.0)
         return JobMetrics(
             state.id, state.name, status.name, seconds, dict(state.times), state.epoch, state.runs, stages, **of_epochs
@@ -348,6 +349,7 @@ class JobList(list["Job"]):
     """The list that `ctx.jobs()` returns, which a notebook shows as a table."""
 
     def _repr_html_(self) -> str:
+        # One record that is damaged hides no other job.
         shown = [_line_or_damage(job) for job in self[:_MOST]]
         rows = Rows(COLUMNS, [[*map(Verbatim, line)] for line in shown])
         return html_table(f"{len(self)} jobs", rows, "..." if len(self) > _MOST else "")

@@ -123,6 +123,7 @@ class StagedLetters:
         """Write letters that are invisible until the run is published; none if they were published before."""
         rest = iter(letters)
         for first in rest:
+            # At the first letter: an epoch without failures begins nothing where letters go.
             job = self._begin(self)
             if job.is_done:
                 return

@@ -245,6 +245,7 @@ def _written(requests: Iterable[Request]) -> bytes:
 def _requests(data: bytes, identity: str) -> list[Request]:
     content = _plain(data, f"the request to the job {identity}").get("requests")
     made = [_request(each, identity) for each in content] if isinstance(content, list) else [_request(None, identity)]
+    # By number, since a driver says up to which number it has answered.
     return sorted(made)
 
 
@@ -332,6 +333,7 @@ class EpochRecord:
             if token != self._token:
                 raise _taken_over(self._identity)
             self._version, self.receipts = version, receipts
+        # A run that comes after this one may not know whether the commit of this one arrived.
         self._is_known = False
 
     def commit(self, receipts: Receipts | None) -> None:

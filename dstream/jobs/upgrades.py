@@ -331,6 +331,7 @@ class Snapshots:
         kept = self.find(name)
         if to is not None and (sizes := _sizes_of(kept.memory)):
             _copied(sizes, self._files(kept.place, kept.folder), to)
+        # Epochs and counts are those of the new job; offsets, watermarks and state go on.
         return dataclasses.replace(kept.record, number=0, now=now, published=0, counts={})
 
     def find(self, name: str) -> SnapshotRecord:
@@ -386,6 +387,7 @@ def _sizes_of(memory: Memory) -> dict[str, int]:
     shards = (shard for index in memory.steps.values() for shard in index.shards)
     sizes: dict[str, int] = {}
     for part in (part for shard in shards for part in shard.parts):
+        # What follows the last of them in a file belongs to shards that have been written again since.
         sizes[part.file] = max(sizes.get(part.file, 0), part.offset + part.length)
     return sizes
 

@@ -140,6 +140,7 @@ class PipelinePlan:
                         made = replace(cast(Any, made), delivery=taking)
                     became[id(node)] = made
         writes = tuple(replace(each, node=became[id(each.node)]) for each in self.writes)
+        # Stages that lead to no sink are as they were.
         last_nodes = tuple((name, became.get(id(node), node)) for name, node in self.last_nodes)
         return replace(self, writes=writes, last_nodes=last_nodes)
 

@@ -83,6 +83,7 @@ def flat_nodes(roots: Sequence[Node]) -> tuple[list[Flat], list[At]]:
     for root in roots:
         for each in inputs_first(root, lambda found: () if id(found) in places else found.inputs()):
             if id(each) not in places:
+                # Behind its inputs, so that these are there when it is made again.
                 flat.append(_flat(each, places))
                 places[id(each)] = At(len(flat) - 1)
     return flat, [places[id(root)] for root in roots]
@@ -104,6 +105,7 @@ def nodes_again(flat: Sequence[Flat]) -> list[Node]:
 def _with_nodes(value: Any, nodes: Sequence[Node]) -> Any:
     if isinstance(value, At):
         return nodes[value.place]
+    # By exact type: `At` is a tuple itself, as named tuples of the user are.
     if type(value) is tuple and value and all(isinstance(each, At) for each in value):
         return tuple(nodes[each.place] for each in value)
     return value
@@ -169,6 +171,7 @@ class StageRecord:
 
 def names_of(records: Sequence[StageRecord]) -> dict[int, str]:
     """Return the name of each stage by its `id`: the given one, or that of its method with the first free number."""
+    # Names that the user chose come first, so that no default name takes one of them.
     taken = {each.given_name for each in records if each.given_name is not None}
     numbers: dict[str, int] = {}
     names = {}

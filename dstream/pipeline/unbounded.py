@@ -77,6 +77,7 @@ class UnboundedStage(JoiningStage[T, B], LazyStage[T, B]):
             TypeError: an argument is of another kind.
         """
         found = window_of(window)
+        # At the call, where the message can name the line, and not when the job runs.
         check_timestamps(self._record.node, f"window({found!r})")
         return WindowedStage(self, found, None if late_to is None else sink_of(late_to))
 

@@ -103,6 +103,7 @@ class GraphShard:
         self._take(run.saved)
         counts = run.counts()
         self._passed, self._counted = _difference(counts, self._counted), counts
+        # 0.0 has passed in any epoch, so that a source goes on at once.
         self._clock_deadline = None if not run.has_own_work else 0.0 if run.has_sources else moment.now + _TICK
         is_over = moment.new == END_OF_TIME or not (run.hears_time or self._hands_time_on)
         self._deadline = None if is_over else moment.new + 1
@@ -162,6 +163,7 @@ class GraphShard:
         """Return (states of tasklets, changed values by entry, entries that are gone)."""
         if not (self._changed or self._removed or self._has_moved):
             return None
+        # An entry that was changed may be gone since.
         changed = {entry: self._values[entry] for entry in self._changed if entry in self._values}
         # By `repr`, since keys of different types have no order.
         delta = self._states, changed, sorted(self._removed, key=repr)

@@ -233,6 +233,7 @@ class EdgeOutbox(NamesOfJet):
         for ordinal, way in enumerate(self._ways):
             has_gone = way.flush()
             if has_gone and (bucket := self._buckets[ordinal]):
+                # Another list, since the edge now has the one that is sent.
                 self._buckets[ordinal] = []
                 way.send(bucket)
                 has_gone = way.flush()

@@ -301,6 +301,7 @@ class ProcessorTasklet:
                 return True
             if moved is not None:
                 self._outbox.forward(moved)
+            # The end of an edge is processed before a block of another one is taken.
             if self._inflows[ordinal].is_ended:
                 return True
         return is_taken

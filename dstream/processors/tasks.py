@@ -67,6 +67,7 @@ class RunsGraph:
         self.logs.begin()
         overflow = partial(GroupsOnDisk, task.bound)
         run = GraphRun(self.graph, parallelism_of(self.graph), here, self.guarantee, self.senders, self.check, overflow)
+        # Where the blocks are not read to their end, nothing below closes the processors.
         task.at_end_with(run.close)
         try:
             with holding():
@@ -172,6 +173,7 @@ class BlocksOfTask:
             with naming(self.step):
                 block = checked_items(piece, self.destination, self.step)
             yield GraphBlock(0, sender, block)
+        # Also behind no items: an edge has ended when all of its senders have.
         yield GraphBlock(0, sender, MarkedBlock([Mark.ENDED]))
 
 
@@ -261,6 +263,7 @@ def _ended_in_turn(graph: VertexGraph, arrivals: Iterator[GraphArrival], task: T
             yield from Inlet(number)(
                 _merged(graph, number, chain.from_iterable(each.items for each in some), task), task
             )
+        # Here, and not behind all inlets, since edges of a later priority wait for it.
         yield GraphArrival(number, 0, None, [Mark.ENDED])
 
 

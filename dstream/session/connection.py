@@ -216,6 +216,7 @@ def connect(
         file,
     )
     opening = _storage_opener(chosen, allowed)
+    # One for both engines of `auto`: each finds what the other one has cached.
     caches = Caches()
     start = _STARTERS[chosen["engine"]](chosen, caches)
     if chosen["engine"] == "spark" and (_is_at_a_prompt() if chosen["warm"] is None else chosen["warm"]):
@@ -243,6 +244,7 @@ def _shown_choices(chosen: Configuration) -> str:
 
 def default_context() -> Context:
     """Return the context of streams that were made without one, connected if there is none yet."""
+    # A worker never starts a Spark of its own.
     return contexts.default() or (connect(engine="local", progress=False) if inside_a_worker() else connect())
 
 
@@ -268,6 +270,7 @@ def _spark_starter(chosen: Configuration, caches: Caches) -> Callable[[], Engine
     from dstream.engine.spark.session import launch
     from dstream.engine.spark.session.settings import Settings
 
+    # At the call: Spark starts much later, where a message would not name the line of `connect`.
     launch.check_machine(chosen["master"], chosen["config"])
     settings = Settings(
         chosen["master"],

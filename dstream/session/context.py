@@ -643,6 +643,7 @@ class Context:
                 return
             self._is_closed = True
         contexts.forget(self)
+        # Those of other storages first, since they use the engine of this one.
         closes = [other.close for other in self._others.values()]
         if self._storage is not None:
             closes.append(self._storage.close)

@@ -86,6 +86,7 @@ def check_streams(df: Any, engine: str) -> None:
         raise UnsupportedError("the local engine has no DataFrames of Spark: connect() with the Spark engine")
     if getattr(df, "isStreaming", None) is not True:
         raise TypeError(f"df must be a streaming DataFrame, as ctx.spark.readStream gives, not {shown(df)}")
+    # By the name of its module: its class would have to be imported, and Spark Connect may not be installed.
     if type(df).__module__.startswith("pyspark.sql.connect"):
         raise UnsupportedError(
             "from_streaming_df() needs a session in this process: Spark Connect calls no function here"
@@ -106,6 +107,7 @@ def check_options(name: str, options: Options) -> None:
     if not name:
         raise ValueError("the name of a collection must not be empty")
     buckets = options.buckets
+    # By exact type, since True is an int.
     if buckets is not None and (type(buckets) is not int or not 1 <= buckets <= MOST_BUCKETS):
         raise ValueError(f"buckets must be a number from 1 to {MOST_BUCKETS}, not {shown(buckets)}")
     for argument in ("journal", "strict"):

@@ -472,6 +472,7 @@ class BaseStream(Generic[T]):
     def _first_rows(self, n: int, name: str) -> tuple[Rows, str]:
         """Return up to `n` items as rows, and a word about how many those are."""
         most = count(n, "n")
+        # One more than is shown, to know whether there are others.
         limited = Limit(self._node, most + 1, step=called(name))
         with explained(limited, name):
             items = list(self._result(Loop(limited)))

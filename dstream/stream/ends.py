@@ -153,6 +153,7 @@ class Ends(BaseStream[T]):
         chosen = of.checked_bins(bins)
         if isinstance(chosen, tuple):
             return self._collect(of.counting_in(chosen), "histogram", f"{len(chosen)} edges")
+        # A pass of its own, since edges depend on the least and the greatest number.
         span = self._collect(of.spanning(), "histogram", str(chosen))
         edges = of.edges_between(span.min, span.max, chosen)
         histogram = self._collect(of.counting_in(edges), "histogram", str(chosen))

@@ -173,6 +173,7 @@ class Delivery:
     def __call__(self, letters: Iterable[DeadLetter]) -> None:
         """Commit the letters, all of them or none, without the engine: they are here already, maybe on disk."""
         runtime = self.runtime or default_runtime()
+        # By an engine of this process, where the letters are, whatever runs the stream.
         write(runtime, Read(_Letters(letters), step=Step("dead letters")), self.reducer, runtime.engine_here)
 
     def tell(self, say: Callable[[], object]) -> None:

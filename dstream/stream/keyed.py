@@ -326,6 +326,7 @@ def _windowed(upstream: Node, window: Window, operation: AggregateOperation[Any,
     given += "" if keys is None else f", key={shown_function(keys)}"
     every = [_no_key if keys is None else keys]
     results = aggregated([upstream], windows.operation, every, windows.results, name="aggregate_by_window", given=given)
+    # The windows of a key come as a list. A step without a label is shown nowhere.
     return FlatMap(results, identity, step=Step("", call_site()))
 
 

@@ -204,6 +204,7 @@ class _IntegralStream(_NumericStream[int]):
             >>> IntStream.range_closed(0, 6, 3).to_list()
             [0, 3, 6]
         """
+        # A range ends before its stop, seen in the direction of its step.
         behind = whole(stop, "stop") + (1 if whole(step, "step") > 0 else -1)
         return cls._read(Range(start, behind, step), _shown_range(cls, "range_closed", start, stop, step))
 
@@ -254,6 +255,7 @@ class IntStream(_IntegralStream):
 
     def as_long_stream(self) -> LongStream:
         """Return the same ints as a `LongStream`."""
+        # Python has one type of ints.
         return self._as("LongStream", self._node)
 
 

@@ -84,6 +84,7 @@ def folding_onto(identity: Any, op: Callable[[Any, Any], Any]) -> Collector[Any,
 
 
 def _onto(identity: Any, op: Callable[[Any, Any], Any], held: list[Any]) -> Any:
+    # Once, behind all items: in the container of each partition it would count as often as there are partitions.
     return checked_result(op(identity, held[0])) if held else identity
 
 
@@ -147,6 +148,7 @@ def extreme(choose: Callable[..., Any], key: Callable[[Any], Any] | None) -> Col
     choose_all = functools.partial(_choose_all, choose, key)
     in_columns = InColumns("first", of=key, same_as=choose_all, first=1, reverse=choose is max)
     one = functools.partial(_choose_one, choose, key)
+    # A container is a list of at most one item, so combining two of them is choosing, too.
     return Collector(list, one, choose_all, accumulate_all=choose_all, in_columns=in_columns)
 
 
@@ -181,6 +183,7 @@ _CHUNK = 512
 def _survivor(choose: Callable[[list[Any]], Any], held: list[Any], items: Iterable[Any]) -> list[Any]:
     """Let `choose` take one of the held and the next few `items`, again and again; hold the one it took last."""
     for few in pieces(items, _CHUNK):
+        # A few hundred at a time: `min` and `max` go through a list in C.
         held = [choose([*held, *few])]
     return held
 

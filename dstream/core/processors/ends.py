@@ -127,6 +127,7 @@ class _Buffered(Processor):
         self._flush(buffer)
 
     def close(self, error: BaseException | None) -> None:
+        # There is no buffer if `create` has failed.
         if self._buffers and self._destroy is not None:
             self._destroy(self._buffers.pop())
 

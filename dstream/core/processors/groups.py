@@ -139,6 +139,7 @@ class GroupingProcessor(BlockProcessor):
             return self.emit_what_waits()
         if not self.emit_what_waits():
             return False
+        # Taken out: results that wait go out before a snapshot, which has no groups from here on.
         groups, self._groups, self._has_ended = self._groups, {}, True
         if self._gives_empty and not groups:
             groups = {None: self._operation.create()}
@@ -147,6 +148,7 @@ class GroupingProcessor(BlockProcessor):
         return self.emit(self._results(self._overflow.combined(groups, self._operation.on_input(0).combined)))
 
     def _results(self, groups: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
+        # The usual groups cost no call of Python each.
         if self._operation.finish is identity and self._to is Entry:
             return map(as_entry, groups)
         return self._made(groups)
@@ -212,6 +214,7 @@ class FirstGrouping(GroupingProcessor):
     """
 
     def __init__(self, key: Callable[[Any], Any] | None, reduction: Collector[Any, Any, Any]) -> None:
+        # Containers travel as they are, and the vertex behind the shuffle finishes them.
         super().__init__(None if key is None else (key,), replace(reduction, finisher=identity), Entry)
         self._growth = Growth()
 
@@ -256,6 +259,7 @@ def _of_items(
     if operation.combine is not None:
         reduction = operation.on_input(number)
     else:
+        # One processor has all items of a key, so two containers never meet.
         reduction = Collector(operation.create, operation.accumulates[number], _uncombined, operation.finish)
     return groups_of_any_key(_no_key if keys is None else keys[number], reduction)
 

@@ -306,6 +306,7 @@ class _ServiceSupplier(ProcessorSupplier):
         return made
 
     def close(self, error: BaseException | None) -> None:
+        # All of them, also behind one that cannot be destroyed; its failure is raised at the end.
         destroy, failures = self._service.destroy, []
         while self._made:
             made = self._made.pop(0)

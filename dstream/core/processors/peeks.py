@@ -164,6 +164,7 @@ class PeekingInbox:
     def drain(self) -> list[Any]:
         """Take all items out."""
         items = self._inbox.drain()
+        # The first one was logged when the processor peeked at it.
         self._peek.log(self._logger, self._place, items[1:] if self._is_head_logged else items)
         self._is_head_logged = False
         return items
@@ -301,6 +302,7 @@ def _peeking(
         checked_function(to_string, "to_string"),
         None if should_log is None else running_function(should_log, "should_log"),
     )
+    # A source and a sink have no processors: the job logs the items that it reads or writes.
     if isinstance(inner, EndSupplier):
         return inner.peeked(peek)
     shown = f"peek_{what}({getattr(supplier, '__qualname__', repr(supplier))})"

@@ -106,18 +106,21 @@ class OperatorProcessor(BlockProcessor):
         moment = EpochTime(self._epoch, now, self._watermark, watermark, clock_deadline=self._early_at)
         came = self._came(moment)
         is_early = self._early_at is not None and self._early_at <= now
+        # Most shards have nothing to do at a watermark, and their deadlines say so without a look at their windows.
         due = {shard for shard, state in self._states.items() if is_early or _is_due(state, watermark)}
         for shard in came:
             if shard not in self._states:
                 self._states[shard] = self._operator.new()
         self._watermark = watermark
         applied = [self._states[shard].apply(came.get(shard, []), moment) for shard in sorted(due | came.keys())]
+        # Each shard gives its results in the order of time, so merged ones come in it, too.
         return self._items(heapq.merge(*(each.outputs for each in applied), key=_timestamp))
 
     def _items(self, outputs: Iterator[Timed]) -> Iterator[Any]:
         """Yield the output; the operator works while it is consumed."""
         for _, item in outputs:
             yield item
+        # Behind the outputs: the operator works while these are consumed.
         self._look_for_early()
 
     def _look_for_early(self) -> None:
@@ -159,6 +162,7 @@ class OperatorProcessor(BlockProcessor):
     def _entries(self) -> Iterator[tuple[Any, Any]]:
         yield _WATERMARK, self._watermark
         for shard, state in self._states.items():
+            # An empty shard is made again by its first item.
             if len(state):
                 yield ShardKey(shard), state.dump()
 

@@ -81,6 +81,7 @@ class LocalEngine:
         _register(kinds)
         call = call or Call.of_step(end.step)
         if isinstance(end, Loop | Partitions):
+            # Nothing is closed here, since the caller reads on when this has returned.
             return _lazily(end, self._task(end, kinds, call, cancellation))
         with _supplied(end, kinds) as end:
             task = self._task(end, kinds, call, cancellation)

@@ -68,6 +68,7 @@ class KeepRange:
 
     def __call__(self, rows: Iterator[Row]) -> Iterator[Any]:
         for row in rows:
+            # A partition without a range gives nothing.
             start, stop = self.ranges.get(row.source, (0, 0))
             first = max(start - row.sequence, 0)
             last = row.size if stop is None else min(stop - row.sequence, row.size)

@@ -403,6 +403,7 @@ def check_arrived(heard: int, tasks: int, sent: Mapping[int, int], arrived: Mapp
     """
     if heard != tasks:
         raise EngineError(f"the shuffle before {step} lost rows: {heard} of {tasks} tasks were heard of")
+    # Also sources that have said nothing: rows which were not sent are as wrong as missing ones.
     for source in sorted({*sent, *arrived}):
         number, came = sent.get(source, 0), arrived.get(source, 0)
         if came != number:

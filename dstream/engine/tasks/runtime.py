@@ -48,6 +48,7 @@ class SideRows:
         self._held.append(row)
         self._bytes += len(row.payload)
         if self._bytes > self._few:
+            # Each run is sorted, so that all of them are merged at the end without being loaded.
             self._runs.append(Run(self._sorted()))
 
     def in_order(self) -> Iterator[Row]:
@@ -149,6 +150,7 @@ class StageTask:
 
     def service(self, served: ServiceFunction, step: Step) -> Any:
         """Return the service of a step: that of this process, or of this task."""
+        # Without a way to the driver nothing says when a shared service ends, so each task has its own.
         if served.opened().shared and self.run.home is not None:
             return self._shared_services().get(served, step)
         if self._services is None:

@@ -176,6 +176,7 @@ def read_record(data: bytes, number: int, job: str) -> LogRecord:
     """
     try:
         record = _record(unpacked(data))
+        # A copy under another name is a whole record, but not that of this epoch.
         if record.number != number:
             raise ValueError(f"it is that of the epoch {record.number}")
     except Exception as error:  # msgpack has exceptions of its own
@@ -304,12 +305,14 @@ class EpochLog:
         while True:
             last = self.last(hint)
             if last is None:
+                # A claim, too: of two drivers that begin one job, the second finds the number taken.
                 mine = dataclasses.replace(first(), token=self._token, lease=self._lease, is_claim=True)
                 before = mine
             else:
                 if last.lease > self._lease:
                     raise self._taken_over(last.number + 1)
                 before, mine = last, last.claimed(last.number + 1, self._token, now(), self._lease)
+                # If the number is taken meanwhile, the next look begins here, and not at the old hint.
                 hint = last.number
             with may():
                 is_put = self._put(mine)
@@ -384,6 +387,7 @@ class EpochLog:
         """
         found: LogRecord | None
         if not isinstance(start, datetime) and start < _FIRST_TIME:
+            # A claim has the number of the epoch before it: the first record with a number is that of the epoch.
             found = self._first_where(lambda record: record.published >= start)
             found = found if found is not None and found.published == start else None
         else:
@@ -450,6 +454,7 @@ class EpochLog:
     def _listed(self) -> list[int]:
         prefix = f"job-logs/{self._job}/"
         ends = (name.removeprefix(prefix) for name in self._records.names(prefix))
+        # The record of the floor is among them.
         return sorted(int(end) for end in ends if end.isdigit())
 
     def _name(self, number: int) -> str:

@@ -265,7 +265,9 @@ def _names_of_sources(plan: PipelinePlan, before: Sequence[Node], after: Sequenc
             found = stage_of.get(id(node)) or next(
                 (each.name for each in others if each.where == node.step.where), None
             )
+            # A source that is read twice is one: its offsets are recorded under the name that it got first.
             names.setdefault(id(is_open.source), found or f"source-{len(names) + 1}")
+            # Each stage is one source, so two of them on one line are told apart by their order.
             others = [each for each in others if each.name != found]
     return names
 
@@ -317,6 +319,7 @@ def _above(root: Node, kind: type[Any]) -> Iterable[Any]:
             found[id(node)] = node
             continue
         inputs = list(node.inputs())
+        # What a join keeps is no stream, so no time of its sources counts here.
         stack.extend(inputs[:1] if isinstance(node, HashJoin) else inputs)
     return found.values()
 
@@ -419,6 +422,7 @@ class _Filling:
         if isinstance(node, Read):
             stage = self._plan.reads[id(node)]
             ranges = self._epoch.ranges.get(stage, ())
+            # Without a range one copy is left, so that the operations behind it have an input.
             return [_Copy(stage, each, _reading(node, each.items)) for each in ranges] or [
                 _Copy(stage, None, _reading(node, no_items))
             ]

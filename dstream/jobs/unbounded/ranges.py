@@ -159,6 +159,7 @@ def ranges_of(
     changed = [partition for partition in _in_order(reached) if _has_news(partition, reached, mark.offsets)]
     check_offsets(source, {partition: reached[partition] for partition in changed})
     ranges = [Range(each, InRanges((source.split(each, mark.offsets.get(each), reached[each]),))) for each in changed]
+    # Only a source that says so ends: a folder without files may get some.
     has_ended = not reached and bool(getattr(source, "ends", False))
     if has_ended:
         # Without its offsets: nothing will be read behind them, and they would stay in each record.

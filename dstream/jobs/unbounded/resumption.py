@@ -64,6 +64,7 @@ def marks_of(
 
 def _begun(source: StreamSource[Any], now: float) -> SourceMark:
     offsets = dict(source.begin())
+    # Here, where the source is known: a record that cannot hold an offset would not say whose it is.
     check_offsets(source, offsets)
     return SourceMark(offsets, False, now, identity=identity_of(source))
 
@@ -174,6 +175,7 @@ def is_of(records: Sequence[LogRecord], plan: OpenPlan) -> bool:
         records: the last one with a whole index, and all after it.
         plan: the one that is to run.
     """
+    # The records behind it change shards, and neither which steps there are nor their kinds.
     kept = _fitting_steps(records[0], plan.steps)
     read = records[-1].sources
     if read.keys() != plan.sources.keys() or not all(is_same(plan.sources[stage], read[stage]) for stage in read):

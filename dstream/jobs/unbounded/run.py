@@ -97,6 +97,7 @@ class UnboundedRun:
         self._progressed = progressed
         self._drops = drops or config.force is True
         self._lock = threading.RLock()  # A log handler that hears of a status may ask the job for something.
+        # Never cleared: once it is set, the run ends at its next look.
         self._woken = threading.Event()
         self._running: Running | None = None
         self._is_committing = False
@@ -217,10 +218,12 @@ class UnboundedRun:
         # does so a week after the last commit.
         if (last := self._log.last_run(before)).number > self._hint:
             self._publish_left(last, mine)
+        # Behind the publication: a record with a whole index ends the search for epochs that were not published.
         if self._config.start_at is not None:
             before = mine = self._started_over(self._config.start_at, mine)
         if (changed := self._with_plan(before, mine)) is not None:
             before = mine = changed
+        # As the record has it: the clock may be behind that of the driver before.
         self._started_at = mine.now
         self._is_first = True
         self._has_told_ends = False

@@ -59,6 +59,7 @@ class LogCompaction:
         if record.index is None:
             return 0
         self._find_checkpoints()
+        # The search has found it, too, the first time: between a checkpoint and itself nothing is removed.
         self._checkpoints.append(record)
         removed = 0
         # The newest checkpoint that is old enough stays: the records behind it need its index.
@@ -177,6 +178,7 @@ def states_of_steps(
         raise IllegalStateError(
             f"the job has a state of the step {step!r}, and this pipeline has no step of that name: give it that name"
         )
+    # A step that is new has no shards in any record, so their number may still be chosen.
     indexes |= {s: ShardIndex.new(s, each.operator, shards) for s, each in steps.items() if s not in indexes}
     for record in records[1:]:
         for step, plain in record.changes.items():

@@ -310,6 +310,7 @@ class EventTime:
     def _after(self, place: TimedPartition, told: PartitionReceipt | None) -> PlaceTime:
         known = self._known[place]
         if told is None:
+            # Not the end of time, which counts only while a partition is left out: it goes on when it comes back.
             watermark = known.watermark if self._has_ended(place) else self._watermark(place)
             return PlaceTime(watermark, dumps_named_by_reference(known.policy), known.heard_at)
         heard_at = self._now if told.items else known.heard_at

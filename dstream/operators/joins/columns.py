@@ -326,6 +326,7 @@ class KeyTable(JoinTable):
 
     def __init__(self, batches: Iterable[JoinBatch], membership: Membership) -> None:
         self._membership = membership
+        # Each lookup makes a hash table of them.
         self._keys = together([each.keys for each in batches]).unique()
 
     def _blocks_of(self, keys: Keys, values: list[Any] | Column, numbers: Int64s) -> Iterator[Block]:

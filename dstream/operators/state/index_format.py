@@ -60,6 +60,7 @@ def index_from_plain(data: Any) -> ShardIndex:
         IllegalStateError: it is of none.
     """
     try:
+        # Earlier versions of dstream wrote no version of the sharding, which was the first one then.
         stage, kind, signature, names, shards, *later = data
         (sharding,) = map(_number, later or (_FIRST_SHARDING,))
         files = _files(names)

@@ -65,6 +65,7 @@ def partials_by_key(
         ValueError: an item has no timestamp where it has to have one.
         UnstableKeyError: a key cannot be routed.
     """
+    # All at once, since keys and their shards are computed for many items by one call.
     every = list(items)
     kept, late = (every, []) if late_before is None else _apart(every, late_before)
     timestamps, given = [timestamp for timestamp, _ in kept], [item for _, item in kept]

@@ -85,6 +85,7 @@ class Arrivals:
 def _columns(batch: list[Timed]) -> tuple[Sequence[int], Sequence[Any]]:
     timestamps: tuple[Any, ...]
     timestamps, items = zip(*batch, strict=True)
+    # Here, since `min` would fail on a None without naming its item.
     if None in timestamps:
         error = ValueError("an item without a timestamp fits no window; add_timestamps(...) gives each item one")
         failed_on(error, items[timestamps.index(None)])

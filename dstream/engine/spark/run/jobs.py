@@ -116,6 +116,7 @@ class ItemCounts:
         """Return an operation that counts items for `key`; None if Spark has no accumulators here."""
         with self._lock:
             if self._accumulator is None:
+                # One for all operations: PySpark keeps each accumulator as long as the process lives (4.3).
                 self._accumulator = self._port.sums(_Sums())
         return None if self._accumulator is None else CountItems(self._accumulator, key)
 
