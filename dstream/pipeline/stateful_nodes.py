@@ -55,7 +55,7 @@ class ResultSoFar:
     """The function that takes an item into the container, and returns the result of all items until now."""
 
     operation: AggregateOperation[Any, Any, Any]
-    running_function: RunningResult = field(init=False, repr=False, compare=False)
+    running: RunningResult = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "running", RunningResult(self.operation))
