@@ -103,6 +103,7 @@ def show_held(
     Raises:
         Exception: a sink fails.
     """
+    first: Exception | None = None
     for end in ends:
         show = getattr(end.target, "show_held", None)
         if show is None:
@@ -110,9 +111,13 @@ def show_held(
         try:
             show(end.name(job), is_over=is_over)
         except Exception as error:
-            if failed is None:
-                raise
-            _log.warning("stage %r: what is held back was not shown: %s", end.stage, error)
+            # The others are asked all the same: what is hidden at the end of a run may stay so for ever.
+            if failed is None and first is None:
+                first = error
+            else:
+                _log.warning("stage %r: what is held back was not shown: %s", end.stage, error)
+    if first is not None:
+        raise first
 
 
 _FEW, _QUICK = 5_000, 0.25

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import dstream as ds
+from dstream.connectors.files.sinks import FileJob
 from reducers import to_files
 from tests.jobs.unbounded.streams import Feed, eventually, pipeline_of
 
@@ -43,6 +44,26 @@ def test_nothing_stays_hidden_when_a_run_is_over(ctx, folder, how):
 
     eventually(lambda: contents(folder) == ["1\n2\n3\n"])
     eventually(lambda: job.status not in (ds.JobStatus.RUNNING, ds.JobStatus.COMPLETING))
+
+
+def test_a_sink_that_fails_at_the_end_hides_no_other_output(ctx, tmp_path, monkeypatch):
+    """The epochs are published, and no later run of the job would show them."""
+    show = FileJob.show_held
+
+    def failing(job, *, is_over):
+        if is_over and job.folder.path.endswith("first"):
+            raise ValueError("not today")
+        return show(job, is_over=is_over)
+
+    monkeypatch.setattr(FileJob, "show_held", failing)
+    feed, sinks = Feed({"0": [1]}), [to_files(tmp_path / name, roll_at=(None, 3600.0)) for name in ("first", "second")]
+    job = ctx.new_job(pipeline_of(feed, *sinks))
+    eventually(lambda: job.epoch == 1)
+    feed.end()
+    with pytest.raises(ValueError, match="not today"):
+        job.join(10)
+
+    assert contents(tmp_path / "second") == ["1\n"]
 
 
 def test_files_appear_while_the_source_is_silent(ctx, folder):
