@@ -22,7 +22,7 @@ from dstream.base.pickling import dumps
 from dstream.errors import CancelledError, IllegalStateError, JobTakenOverError, UnsupportedError
 from dstream.failures import naming, shown
 from dstream.jobs.receipts import StagedLetters, add_edges, counted_receipts, counting
-from dstream.jobs.records import EpochRecord, JobRecords, Receipts
+from dstream.jobs.records import EpochRecord, JobRecords, Receipts, packed
 from dstream.jobs.state import JobStatus
 from dstream.pipeline.plan import PipelinePlan, PlannedWrite
 from dstream.plan import Node, Read, SourceLocation, check, explained, is_bounded, rewrite, topological
@@ -361,6 +361,7 @@ class BoundedRun:
             self._move(JobStatus.RUNNING)
         results = self._results(numbers) if numbers else {}
         receipts = {number: results[number] for number in are_open if number in results}
+        packed(receipts)  # What no record can hold is refused while the output can still be removed.
         # Before the record is written: a cancel in between would remove what it names.
         self._decide()
         try:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from dstream.errors import DStreamError, IllegalStateError
 from dstream.failures import naming
 from dstream.jobs.receipts import StagedLetters, add_edges, counted_receipts, counting
+from dstream.jobs.records import packed
 from dstream.jobs.unbounded.log import EPOCHS_PER_CHECKPOINT, LogRecord, TimedPartition
 from dstream.jobs.unbounded.plans import InThisEpoch, OpenPlan, Processors, epoch_plan, open_plan, with_kept_parallelism
 from dstream.jobs.unbounded.ranges import EpochInput
@@ -281,6 +282,7 @@ class EpochRunner:
             read = self._places(news)
             receipts = self._results(self._inputs(number, now, news, time, states, read, jobs))
             receipts.update((each.stage, taken) for each in self._letters if (taken := each.taken()))
+            packed(receipts)  # What no record can hold is refused while the output can still be removed.
             # Between reads and record: the offsets of a topic that was made anew meanwhile must not be committed.
             self._sources.check(before.sources)
             record, after = self._record(before, number, now, news, time, read, receipts, states)

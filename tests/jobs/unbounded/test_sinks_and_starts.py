@@ -16,6 +16,7 @@ from dstream.errors import IllegalStateError, SinkUnavailableError, UnsupportedE
 from dstream.jobs.unbounded.epoch_runner import EpochRunner
 from reducers import grouping_by_to_imap, replacing, to_files, to_ilist, to_imap, to_sql
 from sources import Items
+from tests.jobs.planned import plan_of
 from tests.jobs.unbounded.streams import Feed, eventually, pipeline_of
 from tests.jobs.unbounded.summing import FrameSums, Lagging
 from tests.jobs.unbounded.timed_plans import summing_plan
@@ -339,3 +340,41 @@ def test_a_clock_that_counts_in_whole_seconds_is_one(connect):
     ctx.new_job(pipeline_of(feed, to_ilist("out")), name="one", config=config).join(10)
 
     assert ctx.get_list("out").copy() == ["a", "b"]
+
+
+class Unwritable:
+    """A sink with receipts that no record can hold."""
+
+    job = collector = None
+    label, is_done = "unwritable()", False
+
+    def __init__(self):
+        self.removed = []
+        self.writer = self
+
+    def open(self, context):
+        """Be the target too."""
+        return self
+
+    def begin(self, job, epoch=1):
+        """Be the job too."""
+        return self
+
+    def write(self, items):
+        """Give a class for each item."""
+        return (str for _ in items)
+
+    def abort(self):
+        """Note it."""
+        self.removed.append("an epoch")
+
+
+@pytest.mark.parametrize("is_unbounded", [False, True])
+def test_output_whose_receipts_no_record_can_hold_is_removed(ctx, is_unbounded):
+    """The job fails before it is decided, so nothing will ever publish it."""
+    sink = Unwritable()
+    plan = pipeline_of(Feed({"0": ["a"]}), sink) if is_unbounded else plan_of(ctx.stream([1]), sink)
+    with pytest.raises(TypeError, match="a receipt holds type, which is no plain data"):
+        ctx.new_job(plan).join(10)
+
+    assert sink.removed == ["an epoch"]
