@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 
 from dstream.arguments import checked_function as function
-from dstream.arguments import hint_of_a_collector, hinting, kind_of
-from dstream.arguments import running_function as running
+from dstream.arguments import hint_of_a_collector, hinting, kind_of, running_function
 from dstream.errors import UnsupportedError
 from dstream.spi import AggregateOperation, Collector, OpenedLater, ProcessorStreamSource, Sink, Source, StreamSource
 
@@ -30,7 +29,6 @@ __all__ = [
     "partition_count",
     "refuse_endless",
     "refuse_no_iterable",
-    "running",
     "seconds",
     "settings",
     "sorting_hints",
@@ -63,7 +61,7 @@ def optional_predicate(value: F) -> F:
 
 def optional_running(value: F, name: str) -> F:
     """Return `value` if it is None, or can be called and then runs."""
-    return value if value is None else running(value, name)
+    return value if value is None else running_function(value, name)
 
 
 def count(value: Any, name: str) -> int:

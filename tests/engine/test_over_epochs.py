@@ -41,7 +41,7 @@ def test_over_epochs_goes_on_from_the_state(engine: Any, state: Folder) -> None:
     """What the watermark did not pass is there in the next epoch, also in which nothing comes for its shard."""
     first = Epoch()
     run(first.over(first.stamped(FIRST), state=state), engine.context)
-    second = Epoch(2, old=5, standing=9)
+    second = Epoch(2, old=5, unread_watermark=9)
     later = second.over(second.stamped([(9, "a", 1)]), state=state.after(first.steps))
 
     assert run(later, engine.context) == [(5, ("c", 100))]
@@ -71,7 +71,7 @@ def test_what_stands_behind_a_step_sees_the_order_of_its_shards(engine: Any, tmp
 
 def test_partitions_that_are_not_read_hold_time_back(engine: Any, state: Folder) -> None:
     """What stands at 2 lets "a" pass, and not "b", although the partition that is read has come to 5."""
-    epoch = Epoch(standing=2)
+    epoch = Epoch(unread_watermark=2)
 
     assert run(epoch.over(epoch.stamped(FIRST), state=state), engine.context) == [(1, ("a", 1))]
     assert {receipt.watermark for receipt in epoch.steps} == {2}
@@ -95,8 +95,8 @@ def test_time_passes_without_items(engine: Any, state: Folder) -> None:
     """An epoch that reads nothing gives what the watermark of the partitions at rest passes; time never goes back."""
     first = Epoch()
     run(first.over(first.stamped(FIRST), state=state), engine.context)
-    second = Epoch(2, old=5, standing=6)
-    third = Epoch(3, old=6, standing=4)
+    second = Epoch(2, old=5, unread_watermark=6)
+    third = Epoch(3, old=6, unread_watermark=4)
 
     assert run(second.over(together(), state=state.after(first.steps)), engine.context) == [(5, ("c", 100))]
     assert run(third.over(together(), state=state), engine.context) == []
