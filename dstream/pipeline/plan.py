@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from dstream.errors import UnsupportedError
 from dstream.pipeline.stage_records import At, Flat, flat_nodes, nodes_again, with_inputs
-from dstream.plan import Node, Read, SourceLocation, inputs_first, topological
+from dstream.plan import Node, Read, Recover, SourceLocation, inputs_first, topological
 from dstream.plan.operations.calls import Tally
 from dstream.plan.operations.ends import Several, Write
 from dstream.plan.operations.unbounded import AssignTimestamps, OverEpochs, ProcessorGraph
@@ -145,8 +145,14 @@ class PipelinePlan:
         return replace(self, writes=writes, last_nodes=last_nodes)
 
     def _stage_of(self, node: Node) -> str:
-        names = [name for name, last in self.last_nodes if last is node]
-        return names[0] if names else next(each.name for each in self.stages if each.where == node.step.where)
+        above = {each.name: each.upstreams for each in self.stages}
+        for name, found in self.last_nodes:
+            while found is not node and isinstance(found, Recover) and above[name]:
+                # With what deals with failures, the step before it is looked at: it has no entry of its own.
+                (name,), found = above[name], found.upstream
+            if found is node:
+                return name
+        return next(each.name for each in self.stages if each.where == node.step.where)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Flat, since pickle recurses into what is nested, and a long pipeline would exceed Python's limit.

@@ -124,6 +124,22 @@ def test_two_stages_have_letters_of_their_own(ctx):
     assert [ctx.get_list("out").copy(), items_of(ctx, "no numbers"), items_of(ctx, "zeros")] == [[6], ["x"], [0]]
 
 
+def test_letters_of_one_step_keep_apart(ctx):
+    """Calls that stand on one line, or in a loop, are told apart by more than their places."""
+    pipeline, feed = ds.Pipeline(), Feed({"0": ["1", "0", "x", ""]})
+    feed.end()
+    stage = pipeline.read_from(feed).map(lambda text: 6 // int(text) if text else {}["none"])
+    for kind in (ValueError, ZeroDivisionError, KeyError):
+        stage = stage.on_error(kind, into=to_ilist(kind.__name__))
+    stage.write_to(to_ilist("out"))
+    job = ctx.new_job(pipeline)
+    job.join(10)
+
+    assert ctx.get_list("out").copy() == [6]
+    assert [items_of(ctx, name) for name in ("ValueError", "ZeroDivisionError", "KeyError")] == [["x"], ["0"], [""]]
+    assert [each.dead_letters for each in job.metrics().stages.values()] == [None, None, 1, 1, 1, None]
+
+
 def test_letters_on_spark_come_with_their_epoch(spark_context, tmp_path):
     """They travel through the driver, which stages them."""
     out, letters = f"{tmp_path.name}-out", f"{tmp_path.name}-letters"
