@@ -377,13 +377,16 @@ class FlowingStage(AnyStage, Generic[T, B]):
         self, name: str, supplier: AnySupplier, called: str, key: Callable[[T], Any] | None = None
     ) -> Stage[Any, B]:
         """Return the stage of processors' output, by a name of its own."""
-        stage = self._step("custom_transform", transformed(self._record.node, name, supplier, called, key))
-        return stage.set_name(name)
+        node = transformed(self._record.node, name, supplier, called, key)
+        return self._added(StageRecord("custom_transform", node, (self._record,), node.step.where), name)
 
-    def _added(self, record: StageRecord) -> Stage[Any, B]:
+    def _added(self, record: StageRecord, name: str | None = None) -> Stage[Any, B]:
         """Return the stage of a record, of the same class as this one."""
+        stage = type(self)(self._pipeline, record)
+        if name is not None:
+            stage.set_name(name)  # Before it is there: one with a name that is refused would end nowhere.
         self._pipeline._add(record)
-        return cast("Stage[Any, B]", type(self)(self._pipeline, record))
+        return cast("Stage[Any, B]", stage)
 
     def _read_with(self, others: Iterable[AnyStage]) -> tuple[StageRecord, ...]:
         return (self._record, *(other._record for other in others))

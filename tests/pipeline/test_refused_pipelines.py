@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from dstream.core import processors
 from dstream.errors import IllegalStateError, UnsupportedError
 from dstream.pipeline import Pipeline
 from dstream.stream import Stream
@@ -124,6 +125,16 @@ def test_a_source_whose_name_is_refused_is_not_there(pipeline, numbers):
         pipeline.read_from(Items([1]), name="")
 
     assert [stage.name for stage in pipeline.plan().stages] == ["numbers", "write_to"]
+
+
+def test_processors_whose_name_is_refused_are_not_there(pipeline, numbers):
+    """As a source of such a name, which would end nowhere."""
+    numbers.custom_transform("numbers", processors.map(str)).write_to(to_ilist("out"))
+    for stage in (numbers, numbers.grouping_key(str)):
+        with pytest.raises(IllegalStateError, match="has that name already"):
+            stage.custom_transform("numbers", processors.map(str))
+
+    assert [stage.name for stage in pipeline.plan().stages] == ["read_from", "numbers", "write_to"]
 
 
 def test_a_fork_that_never_ends_is_refused(pipeline):
