@@ -82,9 +82,15 @@ def _last_nodes(records: Sequence[StageRecord], nodes: _Nodes, names: Mapping[in
     for each in records:
         node = nodes.own[id(each)]
         is_result = isinstance(node, Aggregate) and id(each) in is_written
-        as_many = each.kind in AS_MANY and not isinstance(node, OverEpochs)
-        if each.sink is None and not as_many and id(each) not in is_part and not is_result:
+        if each.sink is None and not _gives_as_many(each, node) and id(each) not in is_part and not is_result:
             yield names[id(each)], node
+
+
+def _gives_as_many(record: StageRecord, node: Node) -> bool:
+    """Return whether a stage gives as many items as it takes, so that nobody has to count them."""
+    # What comes late, or before the first timestamp that is wanted, goes no further.
+    drops = isinstance(node, OverEpochs) or (isinstance(node, AssignTimestamps) and node.drop_before is not None)
+    return record.kind in AS_MANY and not drops
 
 
 def _check_ends(records: Sequence[StageRecord], names: Mapping[int, str]) -> None:

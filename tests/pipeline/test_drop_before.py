@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from uuid import uuid4
 
 import pytest
 
@@ -12,7 +13,7 @@ from dstream.plan.operations.unbounded import AssignTimestamps
 from dstream.testing import epochs
 from dstream.windows import tumbling
 from reducers import to_ilist
-from sources import kafka
+from sources import Items, kafka
 from tests.pipeline.test_stream_stages import operations
 
 START = datetime(1970, 1, 1, 0, 0, 0, 100_000, tzinfo=UTC)
@@ -69,3 +70,15 @@ def test_drop_before_is_a_time(start, error, words):
     """Where it is given."""
     with pytest.raises(error, match=words):
         Pipeline().read_from(epochs().source("events")).add_timestamps(len, drop_before=start)
+
+
+def test_items_that_are_dropped_are_not_counted_as_given_on(local_context):
+    """The stages behind get what is left."""
+    pipeline = Pipeline()
+    timed = pipeline.read_from(Items([20, 99, 100, 101])).add_timestamps(lambda event: event, drop_before=100)
+    timed.map(str).write_to(to_ilist(f"counted {uuid4()}"))
+    job = local_context.new_job(pipeline)
+    job.join(20)
+
+    stages = job.metrics().stages
+    assert [(each.items_in, each.items_out) for each in stages.values()] == [(None, 4), (4, 2), (2, 2), (2, 2)]
