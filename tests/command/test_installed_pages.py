@@ -26,7 +26,7 @@ def test_all_pages_are_listed_with_their_titles(command):
     """Decisions are found by their numbers, and would hide the others."""
     ended = command("docs")
 
-    assert re.search(r"^limits +What is not there yet$", ended.output, re.MULTILINE)
+    assert re.search(r"^limits +Limitations$", ended.output, re.MULTILINE)
     assert re.search(r"^how-to/read-files +Read files$", ended.output, re.MULTILINE)
     assert "0058" not in ended.output
     assert ended.output.endswith(f"The pages are in {ROOT / 'docs'}\n")
@@ -34,7 +34,7 @@ def test_all_pages_are_listed_with_their_titles(command):
 
 @pytest.mark.parametrize(
     ("page", "title"),
-    [("limits", "What is not there yet"), ("docs/how-to/read-files.md", "Read files"), ("read-files", "Read files")]
+    [("limits", "Limitations"), ("docs/how-to/read-files.md", "Read files"), ("read-files", "Read files")]
     + [("0058", "58. Share Java's loaded classes by an archive"), ("collectors", "Collectors")],
 )
 def test_a_page_is_found_by_its_name(command, page, title):

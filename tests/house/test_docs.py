@@ -64,6 +64,13 @@ def test_docs_give_a_reason_for_each_block_that_is_not_run(path, page):
     assert len(re.findall(r"<!-- *not run", this.text)) == sum(block.excluded for block in this.blocks)
 
 
+def test_docs_index_lists_every_page():
+    """A reader finds each page from the first one, by a link that leads somewhere."""
+    linked = re.findall(r"\]\((?!https?:|#)([^)#]+)", (ROOT / "docs" / "index.md").read_text())
+
+    assert {f"docs/{link}" for link in linked} == {*PAGES, "docs/decisions/README.md"} - {"docs/index.md"}
+
+
 def test_docs_blocks_run_in_one_namespace_on_the_lines_of_their_page(page, run_blocks, tmp_path):
     """A name lives on in later blocks, other blocks are left out, a traceback names the line of the page."""
     (tmp_path / "example.md").write_text(EXAMPLE)

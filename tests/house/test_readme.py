@@ -23,6 +23,27 @@ def test_readme_example_is_short(page):
     assert len([line for line in example.code.splitlines() if line.strip()]) <= 12
 
 
+def test_readme_leads_a_newcomer_in_order():
+    """What it is, an example, the two commands, then where to go: at most eight short groups, the quickstart first."""
+    text = (ROOT / "README.md").read_text()
+    groups = re.findall(r"^\| (.*) \| (.*) \|$", text.partition("## Where to go next")[2], re.MULTILINE)[1:]
+    positions = [
+        text.index(part) for part in ("`java.util.stream`", "```python", "`make demo`", "`make test`", "## Where")
+    ]
+
+    assert positions == sorted(positions)
+    assert "docs/index.md" in groups[0][1]
+    assert len(groups) <= 8
+    assert [name for name, links in groups if links.count("](") > 6] == []
+
+
+def test_readme_explains_a_reducer_before_its_first_use():
+    """A reducer is an operation on numbers elsewhere, and a sink here."""
+    text = (ROOT / "README.md").read_text()
+
+    assert text.index("reducer is a sink") < text.index("reducers import")
+
+
 def test_readme_names_only_commands_that_exist():
     """Each `make` command in the README is a target of the Makefile, `demo` and `test` among them."""
     named = set(re.findall(r"\bmake ([a-z]+)\b", (ROOT / "README.md").read_text()))
