@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import enum
+import math
 import typing
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from dstream.base.validation import NOT_UNDERSTOOD
 from dstream.errors import DStreamError, IllegalStateError, NullElementError, UnstableKeyError, UnsupportedError
@@ -14,10 +17,10 @@ from dstream.schema import classes
 from dstream.schema.classes import ClassRefusedError, NotStorableError
 from dstream.schema.descriptions import classes_in
 from dstream.schema.record_types import without_column
+from dstream.schema.scalar_types import one_chunk
 from dstream.schema.type_inference import infer_stored, stored_type
-from dstream.schema.types import NOTHING, ColumnTooLargeError, ColumnType
+from dstream.schema.types import NOTHING, ColumnTooLargeError, ColumnType, Decode, Encode
 from dstream.spi.store import Kind, Options
-from dstream.storage.codec import columns
 from dstream.storage.codec.keys import decode_key, encode_key, type_of_key
 from dstream.storage.codec.pickles import Pickles
 from dstream.storage.codec.values import ValueEncoding
@@ -174,11 +177,11 @@ class Codec:
 
     def key_schema(self) -> list[pa.Field]:
         """Return the fields in which keys are stored: `key` and the escape `_pk`."""
-        return columns.fields(self.key, "key", "_pk")
+        return _fields(self.key, "key", "_pk")
 
     def value_schema(self) -> list[pa.Field]:
         """Return the fields in which values are stored: `value` and the escape `_pv`."""
-        return columns.fields(self.value, "value", "_pv")
+        return _fields(self.value, "value", "_pv")
 
     def key_columns(self, keys: Sequence[Any]) -> tuple[pa.Array, pa.Array]:
         """Return keys as a column, and as bytes where they do not fit it; the first is in the form of the key type.
@@ -187,16 +190,16 @@ class Codec:
             NullElementError: a key is None.
             UnstableKeyError: the type of a key has no stable encoding.
         """
-        array = None if self.key is None else columns.plain_keys(self.key, keys)
+        array = None if self.key is None else _plain_keys(self.key, keys)
         if array is not None:
-            return array, columns.nothing(len(keys))
+            return array, _null_escape(len(keys))
         encoded = list(map(self.encode_key, keys))
-        found = columns.typed(self.key)
+        found = _with_column(self.key)
         # Keys go through their bytes, so that equal ones, such as 1 and 1.0, have one form in the column.
         shaped = [NOTHING if found is None else found.shaped(self.decode_key(data)) for data in encoded]
         typed = [None if key is NOTHING else key for key in shaped]
         escape = [data if key is NOTHING else None for data, key in zip(encoded, shaped, strict=True)]
-        return columns.pair(self.key, typed, escape, self.encode_value)
+        return _pair(self.key, typed, escape, self.encode_value)
 
     def keys_from(self, column: Any, escape: Any) -> list[Any]:
         """Return the keys of a column and its escape.
@@ -219,15 +222,15 @@ class Codec:
         except ColumnTooLargeError as error:
             raise ColumnTooLargeError(f"{self}: {error}") from None
         if array is not None and (self.kind != "list" or not array.null_count):
-            return array, columns.nothing(len(values))
-        found = columns.typed(self.value)
+            return array, _null_escape(len(values))
+        found = _with_column(self.value)
         fits = [found is not None and value is not None and found.fits(value) for value in values]
         typed = [value if fit else None for value, fit in zip(values, fits, strict=True)]
         escape = [
             None if fit or (value is None and self.kind != "list") else self.encode_value(value)
             for value, fit in zip(values, fits, strict=True)
         ]
-        return columns.pair(self.value, typed, escape, self.encode_value)
+        return _pair(self.value, typed, escape, self.encode_value)
 
     def values_from(self, column: Any, escape: Any) -> list[Any]:
         """Return the values of a column and its escape, None where both are null.
@@ -318,7 +321,7 @@ class Codec:
         self, found: ColumnType | None, column: Any, escape: Any, decode: Callable[[bytes], Any], option: str
     ) -> list[Any]:
         try:
-            return columns.merged(found, column, escape, decode, self.decode_value)
+            return _merged(found, column, escape, decode, self.decode_value)
         except (UnloadedClassError, DStreamError):
             raise
         except ClassRefusedError as error:
@@ -395,3 +398,87 @@ def _described(value: Any) -> str:
 def _shown(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 200 else text[:200] + "..."
+
+
+_ONE_FORM = (str, int, bool, bytes, date, datetime, timedelta, UUID)
+"""Types of which no two equal instances that fit differ, so that keys go into the column as they are."""
+
+
+def _fields(found: ColumnType | None, name: str, escape: str) -> list[pa.Field]:
+    """Return the two fields; without a typed column the first is binary and always null."""
+    import pyarrow
+
+    return [pyarrow.field(name, _arrow(found)), pyarrow.field(escape, pyarrow.binary())]
+
+
+def _with_column(found: ColumnType | None) -> ColumnType | None:
+    """Return the type if it has a column."""
+    return None if found is None or found.arrow is None else found
+
+
+def _plain_keys(found: ColumnType, keys: Sequence[Any]) -> pa.Array | None:
+    """Return the column of keys that all are exactly of a type with one form; None if they are not."""
+    if found.hint is float and {float}.issuperset(map(type, keys)):
+        keys = [key + 0.0 if key == key else math.nan for key in keys]  # one zero and one NaN
+    elif found.hint not in _ONE_FORM:
+        return None
+    array = found.to_array(keys)
+    return None if array is None or array.null_count else array
+
+
+def _pair(
+    found: ColumnType | None, values: Sequence[Any], escape: Sequence[bytes | None], encode: Encode
+) -> tuple[pa.Array, pa.Array]:
+    """Return both columns; the parts of `values` fit or are None."""
+    import pyarrow
+
+    if found is None or found.arrow is None:
+        array = pyarrow.nulls(len(values), pyarrow.binary())
+    else:
+        array = found.to_array(values, encode)
+        if array is None:
+            raise AssertionError(f"a column of {found.name} refuses values that fit it")
+    return array, one_chunk(pyarrow.array(escape, pyarrow.binary()))
+
+
+def _null_escape(length: int) -> pa.Array:
+    """Return an escape that is null in every row."""
+    import pyarrow
+
+    return pyarrow.nulls(length, pyarrow.binary())
+
+
+def _merged(
+    found: ColumnType | None, column: Any, escape: Any, decode: Callable[[bytes], Any], decode_field: Decode
+) -> list[Any]:
+    """Return the values of both columns, None where both are null.
+
+    Args:
+        found: the type of the first column.
+        column: values that fit it.
+        escape: bytes of the others.
+        decode: makes a key or value of these.
+        decode_field: makes a value of the bytes of a field without a column.
+    """
+    column, escape = _whole(column), _whole(escape)
+    if found is None or found.arrow is None:
+        values: list[Any] = [None] * len(column)
+    else:
+        # Files that other tools have written come with string_view, dictionaries and the like.
+        values = found.from_array(column if column.type == found.arrow else column.cast(found.arrow), decode_field)
+    if escape.null_count < len(escape):
+        for position, data in enumerate(escape.to_pylist()):
+            if data is not None:
+                values[position] = decode(data)
+    return values
+
+
+def _arrow(found: ColumnType | None) -> pa.DataType:
+    import pyarrow
+
+    arrow = None if found is None else found.arrow
+    return pyarrow.binary() if arrow is None else arrow
+
+
+def _whole(column: Any) -> Any:
+    return column.combine_chunks() if hasattr(column, "combine_chunks") else column

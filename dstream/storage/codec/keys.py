@@ -3,27 +3,34 @@
 Equality is that of `dstream.keys`. A tag byte says what follows: `s` str, `b` bytes, `i` int, `f` float, `q` fraction,
 `c` complex, `n` None, `d` date, `t` datetime, `z` aware datetime, `m` time, `w` aware time, `l` timedelta, `u` UUID,
 `T` tuple, `F` frozenset, `R` range, `p` path, `E` enum member, `D` dataclass. The parts of a key carry their lengths.
+
+An integral number has the form of an int, another one that a float holds exactly that of a float, and the rest stands
+as numerator and denominator. All NaN are one number, and -0.0 is 0. An aware datetime or time is its instant: that of
+`fold=0`, as for Python's hash. It comes back in UTC.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import enum
+import math
+import numbers
+import struct
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from datetime import date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import PurePath, PurePosixPath, PureWindowsPath
 from typing import Any
 from uuid import UUID
 
-from dstream.errors import NullElementError
+from dstream.errors import NullElementError, UnstableKeyError
 from dstream.keys import NAN, FieldNan, compared_fields, has_generated_eq, has_generated_hash
 from dstream.schema import classes as fielded
 from dstream.schema.classes import Classes, ClassRefusedError, reference
 from dstream.schema.type_inference import STORED_SCALARS, infer_stored
 from dstream.schema.types import ColumnType, TimestampType
-from dstream.storage.codec import scalar_keys
-from dstream.storage.codec.scalar_keys import refuse_key, without_numpy
 from dstream.values.fields import has_default, is_missing
 
 __all__ = ["bucket_of", "decode_key", "encode_key", "identity", "type_of_key"]
@@ -43,7 +50,7 @@ def encode_key(key: Any) -> bytes:
         except UnicodeEncodeError:
             return b"s" + key.encode("utf-8", "surrogatepass")  # type: ignore[no-any-return]
     if kind is int:
-        return scalar_keys.encode_int(key)
+        return _encode_int(key)
     if key is None:
         raise NullElementError("None cannot be a key")
     return _encode(key)
@@ -87,7 +94,7 @@ _NO_CLASSES: Any = None
 
 def type_of_key(key: Any) -> ColumnType:
     """Return the type of a key: for a scalar of NumPy or an instance of a subclass, the plain type that it equals."""
-    key = without_numpy(key)
+    key = _without_numpy(key)
     if isinstance(key, enum.Enum):
         return infer_stored(key)
     if isinstance(key, datetime):
@@ -112,15 +119,15 @@ def _encode(key: Any) -> bytes:
     if isinstance(key, enum.Enum) and type(key).__eq__ is object.__eq__:
         return _encode_member(key)
     # `FieldNan` stands for NaN in fields of dataclasses from Python 3.13 on, and is the same key.
-    key = NAN if type(key) is FieldNan else without_numpy(key)
+    key = NAN if type(key) is FieldNan else _without_numpy(key)
     for base, encode in _ENCODERS:
         if isinstance(key, base):
-            return encode(key) if _compares_as(type(key), base) else refuse_key(key)
+            return encode(key) if _compares_as(type(key), base) else _refuse_key(key)
     if isinstance(key, PurePath):
         return _encode_path(key)
     if dataclasses.is_dataclass(key):
         return _encode_dataclass(key)
-    return scalar_keys.encode_number(key) or refuse_key(key)
+    return _encode_number(key) or _refuse_key(key)
 
 
 def _compares_as(kind: type, base: type) -> bool:
@@ -145,12 +152,12 @@ def _encode_frozenset(key: frozenset[Any]) -> bytes:
 def _encode_range(key: range) -> bytes:
     # Ranges are equal if they give the same numbers.
     shape = (len(key), key.start, key.step)[: min(len(key), 2) + 1] if key else (0,)
-    return b"R" + _join(map(scalar_keys.encode_int, shape))
+    return b"R" + _join(map(_encode_int, shape))
 
 
 def _encode_path(key: PurePath) -> bytes:
     if not isinstance(key, PurePosixPath | PureWindowsPath):
-        return refuse_key(key)
+        return _refuse_key(key)
     if isinstance(key, PureWindowsPath):
         # Windows paths that differ in upper and lower case alone are equal.
         return b"pw" + _encode_str(str(key).lower())
@@ -160,14 +167,14 @@ def _encode_path(key: PurePath) -> bytes:
 def _encode_member(key: enum.Enum) -> bytes:
     kind = type(key)
     if isinstance(key, enum.Flag):  # a combination has no name of its own
-        return b"E" + _join([_encode_str(reference(kind)), scalar_keys.encode_int(key.value)])
+        return b"E" + _join([_encode_str(reference(kind)), _encode_int(key.value)])
     return b"E" + _join([_encode_str(reference(kind)), _encode_str(key.name)])
 
 
 def _encode_dataclass(key: Any) -> bytes:
     kind = type(key)
     if isinstance(key, type | enum.Enum) or not _is_stable(kind):
-        return refuse_key(key)
+        return _refuse_key(key)
     pairs = [(field.name, _encode(getattr(key, field.name))) for field in dataclasses.fields(kind) if field.compare]
     parts = (part for name, value in pairs for part in (_encode_str(name), value))
     return b"D" + _join([_encode_str(reference(kind)), *parts])
@@ -251,36 +258,214 @@ def _default_of(field: dataclasses.Field[Any]) -> Any:
     return field.default if is_missing(make) else make()
 
 
+_FLOAT = struct.Struct(">d")
+_PAIR = struct.Struct(">dd")
+_NAN = b"f" + _FLOAT.pack(math.nan)
+_LONGEST_EXPONENT = 10_000
+
+
+def _encode_int(key: int) -> bytes:
+    """Encode an int of any size."""
+    # One bit more than the number has, for its sign.
+    return b"i" + key.to_bytes((key.bit_length() + 8) // 8, "big", signed=True)
+
+
+def _encode_number(key: Any) -> bytes | None:
+    """Encode a number by its value; None if `key` is no number whose value can be told exactly."""
+    if isinstance(key, numbers.Integral):
+        return _encode_int(int(key))
+    if isinstance(key, float):
+        return _encode_float(float(key))
+    if isinstance(key, Decimal):
+        return _encode_decimal(key)
+    if isinstance(key, numbers.Rational):
+        return _encode_ratio(int(key.numerator), int(key.denominator))
+    if isinstance(key, numbers.Real):
+        return _encode_real(key)
+    if isinstance(key, numbers.Complex):
+        return _encode_complex(complex(key))
+    return None
+
+
+def _decode_int(data: bytes) -> int:
+    return int.from_bytes(data, "big", signed=True)
+
+
+def _decode_float(data: bytes) -> float:
+    value: float = _FLOAT.unpack(data)[0]
+    # A dict finds a NaN by its identity alone, so all of them are this object.
+    return value if value == value else math.nan
+
+
+def _decode_rational(data: bytes) -> Fraction:
+    middle = 4 + int.from_bytes(data[:4], "big")
+    return Fraction(_decode_int(data[4:middle]), _decode_int(data[middle:]))
+
+
+def _encode_float(key: float) -> bytes:
+    if key.is_integer():
+        return _encode_int(int(key))
+    return b"f" + _FLOAT.pack(key) if key == key else _NAN
+
+
+def _encode_decimal(key: Decimal) -> bytes | None:
+    if key.is_snan():
+        return None  # it has no hash
+    if not key.is_finite():
+        return _encode_float(float(key))
+    if abs(key.adjusted()) > _LONGEST_EXPONENT:
+        return None  # as an int, Decimal("1e999999999") would fill the memory
+    return _encode_ratio(*key.as_integer_ratio())
+
+
+def _encode_ratio(numerator: int, denominator: int) -> bytes:
+    if denominator == 1:
+        return _encode_int(numerator)
+    try:
+        nearest = numerator / denominator
+    except OverflowError:
+        nearest = math.inf
+    if math.isfinite(nearest) and nearest.as_integer_ratio() == (numerator, denominator):
+        return b"f" + _FLOAT.pack(nearest)
+    above, below = _encode_int(numerator)[1:], _encode_int(denominator)[1:]
+    return b"q" + len(above).to_bytes(4, "big") + above + below
+
+
+def _encode_real(key: Any) -> bytes | None:
+    if key != key or key in (math.inf, -math.inf):
+        return _encode_float(float(key))
+    ratio = getattr(key, "as_integer_ratio", None)
+    return None if ratio is None else _encode_ratio(*map(int, ratio()))
+
+
+def _encode_complex(key: complex) -> bytes:
+    if key != key:
+        return _NAN
+    if not key.imag:
+        return _encode_float(key.real)
+    # -0.0 + 0.0 is 0.0: two equal keys have equal bytes.
+    return b"c" + _PAIR.pack(key.real + 0.0, key.imag)
+
+
+_LONG = struct.Struct(">q")
+_SECOND = 1_000_000
+_DAY = 86_400 * _SECOND
+_MICROSECOND = timedelta(microseconds=1)
+_FIRST = datetime(1, 1, 1)
+_LAST = (datetime.max - _FIRST) // _MICROSECOND
+_EAST, _WEST = timedelta(hours=23, minutes=59, seconds=59), -timedelta(hours=23, minutes=59, seconds=59)
+
+
+def _encode_datetime(key: datetime) -> bytes:
+    """Encode a naive datetime by its fields, an aware one by its instant."""
+    offset = key.replace(fold=0).utcoffset() if key.tzinfo is not None else None
+    local = (key.toordinal() - 1) * _DAY + _micros_of_day(key)
+    if offset is None:
+        return b"t" + _LONG.pack(local)
+    return b"z" + _LONG.pack(local - offset // _MICROSECOND)
+
+
+def _decode_datetime(data: bytes) -> datetime:
+    return _FIRST + timedelta(microseconds=_LONG.unpack(data)[0])
+
+
+def _decode_aware_datetime(data: bytes) -> datetime:
+    """Decode an aware datetime, as UTC unless its year would not exist there."""
+    instant = _LONG.unpack(data)[0]
+    # Such an instant is before the year 1, or behind 9999, in UTC, and there is no `datetime` for it there.
+    offset = _EAST if instant < 0 else _WEST if instant > _LAST else timedelta(0)
+    local = _FIRST + timedelta(microseconds=instant + offset // _MICROSECOND)
+    return local.replace(tzinfo=timezone(offset) if offset else UTC)
+
+
+def _encode_time(key: time) -> bytes:
+    """Encode a time of day; an aware one less its offset, which may lead out of the day."""
+    offset = key.replace(fold=0).utcoffset()
+    if offset is None:
+        return b"m" + _LONG.pack(_micros_of_day(key))
+    # Python compares whole seconds of the offset only (3.11).
+    return b"w" + _LONG.pack(_micros_of_day(key) - (offset.days * 86_400 + offset.seconds) * _SECOND)
+
+
+def _decode_time(data: bytes) -> time:
+    return (_FIRST + timedelta(microseconds=_LONG.unpack(data)[0])).time()
+
+
+def _decode_aware_time(data: bytes) -> time:
+    """Decode an aware time, as UTC unless it lies outside the day there."""
+    instant = _LONG.unpack(data)[0]
+    offset = _EAST if instant < 0 else _WEST if instant >= _DAY else timedelta(0)
+    local = _FIRST + timedelta(microseconds=instant + offset // _MICROSECOND)
+    return local.time().replace(tzinfo=timezone(offset) if offset else UTC)
+
+
+def _encode_timedelta(key: timedelta) -> bytes:
+    """Encode a duration in microseconds."""
+    # The longest timedelta has more microseconds than 8 bytes hold.
+    return b"l" + (key // _MICROSECOND).to_bytes(9, "big", signed=True)
+
+
+def _micros_of_day(key: datetime | time) -> int:
+    return ((key.hour * 60 + key.minute) * 60 + key.second) * _SECOND + key.microsecond
+
+
+def _refuse_key(key: Any) -> bytes:
+    """Raise that a key has no stable encoding."""
+    raise UnstableKeyError(
+        f"a key of type {type(key).__qualname__} has no stable encoding: {_shown(key)}; use a str, bytes, a number, "
+        "a date or time, a UUID, an enum member, or a tuple, frozenset or frozen dataclass of these"
+    )
+
+
+def _shown(key: Any) -> str:
+    text = repr(key)
+    return text if len(text) <= 200 else text[:200] + "..."
+
+
+def _without_numpy(key: Any) -> Any:
+    """Return the Python equivalent of a scalar of NumPy, and any other key as it is.
+
+    Raises:
+        UnstableKeyError: what the scalar equals depends on its unit.
+    """
+    kind = type(key)
+    # By names, so that NumPy need not be imported to find out that a key is none of it.
+    if kind.__module__ != "numpy" or all(base.__name__ != "generic" for base in kind.__mro__):
+        return key
+    return _refuse_key(key) if kind.__name__ in ("datetime64", "timedelta64", "void") else key.item()
+
+
 # The methods are those of the base types, since a subclass may have its own. A datetime is a date, so it comes first.
 _ENCODERS: tuple[tuple[type, Callable[[Any], bytes]], ...] = (
     (str, _encode_str),
-    (int, lambda key: scalar_keys.encode_int(int.__index__(key))),
+    (int, lambda key: _encode_int(int.__index__(key))),
     (bytes, lambda key: b"b" + bytes.__getitem__(key, slice(None))),
-    (float, lambda key: scalar_keys.encode_number(key) or refuse_key(key)),
+    (float, lambda key: _encode_number(key) or _refuse_key(key)),
     (tuple, _encode_tuple),
-    (datetime, scalar_keys.encode_datetime),
-    (date, scalar_keys.encode_date),
+    (datetime, _encode_datetime),
+    (date, lambda key: b"d" + key.toordinal().to_bytes(4, "big")),
     (UUID, lambda key: b"u" + key.bytes),
     (frozenset, _encode_frozenset),
-    (timedelta, scalar_keys.encode_timedelta),
-    (time, scalar_keys.encode_time),
+    (timedelta, _encode_timedelta),
+    (time, _encode_time),
     (range, _encode_range),
 )
 
+# Each takes the bytes behind its tag.
 _DECODERS: dict[bytes, Callable[[bytes, Classes], Any]] = {
     b"s": lambda data, _: data.decode("utf-8", "surrogatepass"),
     b"b": lambda data, _: data,
-    b"i": lambda data, _: scalar_keys.decode_int(data),
-    b"f": lambda data, _: scalar_keys.decode_float(data),
-    b"q": lambda data, _: scalar_keys.decode_rational(data),
-    b"c": lambda data, _: scalar_keys.decode_complex(data),
+    b"i": lambda data, _: _decode_int(data),
+    b"f": lambda data, _: _decode_float(data),
+    b"q": lambda data, _: _decode_rational(data),
+    b"c": lambda data, _: complex(*_PAIR.unpack(data)),
     b"n": lambda data, _: None,
-    b"d": lambda data, _: scalar_keys.decode_date(data),
-    b"t": lambda data, _: scalar_keys.decode_datetime(data),
-    b"z": lambda data, _: scalar_keys.decode_aware_datetime(data),
-    b"m": lambda data, _: scalar_keys.decode_time(data),
-    b"w": lambda data, _: scalar_keys.decode_aware_time(data),
-    b"l": lambda data, _: scalar_keys.decode_timedelta(data),
+    b"d": lambda data, _: date.fromordinal(int.from_bytes(data, "big")),
+    b"t": lambda data, _: _decode_datetime(data),
+    b"z": lambda data, _: _decode_aware_datetime(data),
+    b"m": lambda data, _: _decode_time(data),
+    b"w": lambda data, _: _decode_aware_time(data),
+    b"l": lambda data, _: timedelta(microseconds=_decode_int(data)),
     b"u": lambda data, _: UUID(bytes=data),
     b"T": lambda data, classes: tuple(_decode_parts(data, classes)),
     b"F": lambda data, classes: frozenset(_decode_parts(data, classes)),

@@ -6,7 +6,7 @@ import pytest
 
 from dstream.schema import scalar_types, types
 from dstream.spi.store import Splice
-from dstream.storage.codec import columns
+from dstream.storage.codec import collection
 from dstream.storage.lake import merge, tables
 from tests.storage.lake.writing import written
 
@@ -23,7 +23,7 @@ def low_limit(monkeypatch):
         return array
 
     monkeypatch.setattr(scalar_types, "one_chunk", limited)
-    monkeypatch.setattr(columns, "one_chunk", limited)
+    monkeypatch.setattr(collection, "one_chunk", limited)
 
 
 def _job(store):
