@@ -19,7 +19,8 @@ from typing import Any, NamedTuple
 from dstream.base.validation import NOT_UNDERSTOOD, checked_number, checked_text
 from dstream.errors import IllegalStateError, UnsupportedError
 from dstream.filesystem.checksums import is_sealed, seal
-from dstream.filesystem.folders import TEMPORARY, StorageFolder, random_digits
+from dstream.filesystem.folders import StorageFolder
+from dstream.filesystem.local import TEMPORARY, random_digits
 
 __all__ = [
     "ENTRY",

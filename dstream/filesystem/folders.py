@@ -18,8 +18,6 @@ __all__ = [
     "OutputFolder",
     "SizedFile",
     "StorageFolder",
-    "flush_folder",
-    "temporary_name",
 ]
 
 
@@ -250,25 +248,3 @@ class SizedFile(io.RawIOBase):
         start = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._size}[whence]
         self._position = start + offset
         return self._position
-
-
-TEMPORARY = ".tmp_"
-
-
-def temporary_name() -> str:
-    """Return the name under which a small file is prepared."""
-    return f"{TEMPORARY}{random_digits()}"
-
-
-def random_digits() -> str:
-    """Return 32 random hexadecimal digits; those of a UUID cost four times as much."""
-    return os.urandom(16).hex()
-
-
-def flush_folder(path: str) -> None:
-    """Make sure that the names in a folder of this machine outlive a loss of power."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -16,11 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from dstream.base.threads import contextmanager
-from dstream.filesystem.folders import Found, flush_folder, temporary_name
+from dstream.filesystem.folders import Found
 
-__all__ = ["LONGEST_WAIT", "LocalFolder", "turn"]
+__all__ = ["LONGEST_WAIT", "TEMPORARY", "LocalFolder", "flush_folder", "random_digits", "turn"]
 
 
+TEMPORARY = ".tmp_"
+"""The first letters of the names under which small files are prepared."""
 _LAST_CREATED = "_last_created"
 _READ_WHOLE = 1 << 20
 _PRIVATE = ("records/", "jobs/")
@@ -126,7 +128,7 @@ class LocalFolder:
     def _prepare(self, path: str, data: bytes, finish: Callable[[str, str], object]) -> None:
         final = f"{self.root}/{path}"
         folder = final.rpartition("/")[0]
-        temporary = f"{folder}/{temporary_name()}"
+        temporary = f"{folder}/{TEMPORARY}{random_digits()}"
         with _removed_after_failure(temporary):
             # If `durable`, the data are flushed before the name exists: a loss of power leaves all of it or none.
             self._fill(self._new(temporary), data)
@@ -230,6 +232,20 @@ class LocalFolder:
 
 # POSIX allows two numbers for a folder that is not empty.
 _NOT_EMPTY_OR_GONE = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT)
+
+
+def random_digits() -> str:
+    """Return 32 random hexadecimal digits; those of a UUID cost four times as much."""
+    return os.urandom(16).hex()
+
+
+def flush_folder(path: str) -> None:
+    """Make sure that the names in a folder of this machine outlive a loss of power."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager

@@ -23,7 +23,8 @@ from typing import IO, Any, cast
 from dstream.base.threads import contextmanager
 from dstream.base.urls import resolved_url, scrub, shown_url
 from dstream.errors import SinkError, SinkTakenError, UnsupportedError
-from dstream.filesystem.folders import NewFile, OutputFolder, flush_folder
+from dstream.filesystem.folders import NewFile, OutputFolder
+from dstream.filesystem.local import flush_folder
 from dstream.filesystem.urls import URL, check_scheme, opened_url
 
 __all__ = ["HIDDEN", "NULL_PARTITION", "LocalOutput", "output_folder", "writing_to"]
