@@ -41,9 +41,6 @@ class RecoveryReport:
         self._progress = progress
         self._taken = {guard.channel: _Taken(guard) for guard in guards_of(operations)}
 
-    def __bool__(self) -> bool:
-        return bool(self._taken)
-
     def taking(self, guard: Guard) -> Callable[[Any], None]:
         """Return a function that records the notes of a guard."""
         return self._taken[guard.channel].take
@@ -77,9 +74,6 @@ class RecoveryReport:
 
     def watching(self, items: Iterator[Any]) -> Iterator[Any]:
         """Give the items; finish at the end, also if it comes early."""
-        return self._watching(items) if self._taken else items
-
-    def _watching(self, items: Iterator[Any]) -> Iterator[Any]:
         with self:
             yield from items
 

@@ -105,7 +105,7 @@ def ops_on_workers(node: Chain, compiling: Compiling) -> tuple[tuple[Op, ...], C
     for op in read_as.ops:
         if op.action in ("peek", "count"):
             op = in_the_caller(op, compiling, op.step.position if op.action == "peek" else None)
-        ops.append(shipped(op))
+        ops.append(shipped(op) if op.guards else op)
     return tuple(ops), read_as, decided
 
 

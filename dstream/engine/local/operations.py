@@ -32,7 +32,7 @@ from dstream.plan.operations.keyed import Aggregate
 from dstream.plan.operations.pairs import CoGroup, TwoStreams
 from dstream.plan.operations.streams import Cache, Concat, Hint, Node, Read, ReadCache, Spread, Table, Unary
 from dstream.plan.operations.unbounded import OverEpochs, ProcessorGraph
-from dstream.plan.properties import bounded_operations, is_of_epoch, is_ordered, served_steps
+from dstream.plan.properties import bounded_operations, guards_of, is_of_epoch, is_ordered, served_steps
 from dstream.plan.steps import Guard, Op, Step
 from dstream.plan.walk import CacheContent, topological
 
@@ -78,14 +78,14 @@ class LocalTask:
         cancellation: Cancellation,
     ) -> None:
         operations = topological(core)
-        self._recovered = RecoveryReport(operations, progress)
+        self._recovered = RecoveryReport(operations, progress) if any(guards_of(operations)) else None
         self.watermarks = Watermarks()
         self.kinds = kinds
         self.reads_all = is_of_epoch(core)
         self._ending = ExitStack()
-        self._services = TaskServices()
+        self._services: TaskServices | None = None
         self._has_an_end = (
-            bool(self._recovered) or not kinds.isdisjoint(_ENDING) or any(True for _ in served_steps(operations))
+            self._recovered is not None or not kinds.isdisjoint(_ENDING) or any(True for _ in served_steps(operations))
         )
         self.bound = Bound(worker_memory)
         self.broadcast_limit = broadcast_limit
@@ -102,6 +102,7 @@ class LocalTask:
         return bounded_operations(self._core)
 
     def noting(self, guard: Guard) -> Callable[[Any], object]:
+        assert self._recovered is not None, "a plan with guards has a report"
         return self._recovered.taking(guard)
 
     def at_end(self, close: Callable[[], object]) -> None:
@@ -112,7 +113,8 @@ class LocalTask:
 
     def service(self, served: ServiceFunction, step: Step) -> Any:
         """Return the service of a step: one task is all there is, so there is one for the run."""
-        if not self._services:
+        if self._services is None:
+            self._services = TaskServices()
             self.at_end(self._services.destroy)
         return self._services.get(served, step)
 
@@ -121,7 +123,8 @@ class LocalTask:
         # No generator of `contextlib`: it sets attributes of an exception, which may refuse them.
         ending = ExitStack()
         # Entered first, so left last: what fails while resources are closed fails the run, which sends no letters.
-        ending.enter_context(self._recovered)
+        if self._recovered is not None:
+            ending.enter_context(self._recovered)
         ending.enter_context(self._ending)
         return ending
 

@@ -21,9 +21,6 @@ class TaskServices:
     def __init__(self) -> None:
         self._made: dict[int, tuple[ServiceFunction, Step, Any]] = {}
 
-    def __bool__(self) -> bool:
-        return bool(self._made)
-
     def get(self, served: ServiceFunction, step: Step) -> Any:
         """Return the service of a step, made on first use."""
         if served.number not in self._made:
