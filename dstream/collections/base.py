@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NoReturn, TypeVar
 
+from dstream.arguments import count
 from dstream.errors import CollectionDestroyedError, DStreamError, SerializationError, UnsupportedError
 from dstream.spi import MapStore
 from dstream.spi.runtime import Runtime
 from dstream.spi.store import Kind, Options, Store
-from dstream.stream.arguments import count
 from dstream.values.tables import Rows, brief, caption, html_table, print_brief, print_whole, rows_under
 
 if TYPE_CHECKING:

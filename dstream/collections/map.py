@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, TypeVar, overload
 
 from more_itertools import chunked
 
-from dstream.arguments import running_function
+from dstream.arguments import count, optional_predicate, optional_running, running_function, seconds
 from dstream.collections.indexes import Indexes
 from dstream.collections.map_queries import CHUNK
 from dstream.collections.map_updates import ChangingMap, Processing, noting
@@ -21,7 +21,6 @@ from dstream.failures import shown
 from dstream.spi import Collector, Grouped
 from dstream.spi.sink import Collections, MapWriter, WriteJob
 from dstream.spi.store import Kind, LiveEntry, MapStore, Revision
-from dstream.stream.arguments import count, optional_predicate, optional_running, seconds
 from dstream.stream.objects import Stream, read
 from dstream.values import Entry, where
 from dstream.values.entries import JournalEvent

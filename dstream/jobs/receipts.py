@@ -10,7 +10,7 @@ from typing import Any, cast
 from dstream.spi import MapWriter, WriteJob, Writer
 from dstream.spi.epochs import EdgeCounts
 from dstream.spi.sink import Receipt, Target
-from dstream.stream.error_handling import Delivery
+from dstream.stream.runtime import Delivery
 
 __all__ = ["StagedLetters", "add_edges", "counted_receipts", "counting"]
 

@@ -31,7 +31,7 @@ from dstream.plan.operations.ends import Several
 from dstream.plan.walk import steps_of_inputs
 from dstream.spi import MapWriter, Running, Runtime, Sink, Storage, WriteJob, Writer
 from dstream.spi.sink import Receipt, Target
-from dstream.stream.error_handling import Delivery
+from dstream.stream.runtime import Delivery
 
 __all__ = ["BoundedRun", "JobContext", "JobRun", "Stop", "keep_plan", "plan_of", "read_plan", "written_plan"]
 

@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn, TypeAlias, TypeVar
 
-from dstream.arguments import hint_of_a_collector, kind_of, running_function
+from dstream.arguments import hint_of_a_collector, is_sink, kind_of, optional_running, running_function
 from dstream.base.logging import is_heard, tell
 from dstream.errors import UnsupportedError
 from dstream.plan import Node, Peek, called, here, shown_function
 from dstream.spi import AggregateOperation, OpenedLater, Service
-from dstream.stream.arguments import is_sink
 from dstream.stream.base import BaseStream
 
 __all__ = [
@@ -191,7 +190,7 @@ def peeked(upstream: Node, action: Any, to_string: Any, should_log: Any) -> Peek
     if action is not None:
         return Peek(upstream, running_function(action, "action"), step=here())
     text = str if to_string is None else running_function(to_string, "to_string")
-    logged = Logged(text, None if should_log is None else running_function(should_log, "should_log"))
+    logged = Logged(text, optional_running(should_log, "should_log"))
     return Peek(upstream, logged, step=called("peek", logged.given()))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar, overload
 
+from dstream.arguments import sorting_hints
 from dstream.pipeline.arguments import (
     Operation1,
     Operation2,
@@ -23,7 +24,6 @@ from dstream.pipeline.stages import B, Bounded, Ended, StageOf, as_of_streams
 from dstream.pipeline.timestamps import check_that_it_runs_in_epochs
 from dstream.pipeline.unbounded import StreamStage, UnboundedStage
 from dstream.spi import AggregateOperation, Collector
-from dstream.stream.arguments import sorting_hints
 from dstream.stream.keyed import aggregated
 from dstream.values import Entry
 

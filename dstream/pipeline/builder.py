@@ -23,8 +23,8 @@ from dstream.plan import Node, Read, SourceLocation, Step, Union, call_site
 from dstream.plan.stages import Call, Exchange, Stage, Stages
 from dstream.plan.timestamps import StreamRead
 from dstream.spi import ProcessorSource, ProcessorStreamSource, Sink, Source, StreamSource
-from dstream.stream.error_handling import delivery_of
 from dstream.stream.processors import emitted
+from dstream.stream.runtime import delivery_of
 
 if TYPE_CHECKING:
     from dstream.explain.drawing import Drawing

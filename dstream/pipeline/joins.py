@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Generic, Never, TypeAlias, TypeVar, cast, overload
 
-from dstream.arguments import checked_function, kind_of
+from dstream.arguments import checked_function, kind_of, optional_function, partition_count
 from dstream.pipeline.stages import B, Bounded, Ended, FlowingStage, StageOf
 from dstream.pipeline.timestamps import check_that_it_runs_in_epochs
 from dstream.plan import Map, Node, Step, Union, call_site, called, shown_function
 from dstream.plan.operations.pairs import HashJoin
-from dstream.stream.arguments import optional_function, partition_count
 from dstream.values.time import seconds
 
 if TYPE_CHECKING:

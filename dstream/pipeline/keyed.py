@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeAlias, TypeVar, overload
 
 from dstream import collectors
+from dstream.arguments import count, optional_function
 from dstream.pipeline import stateful_nodes
 from dstream.pipeline.arguments import (
     Operation1,
@@ -23,7 +24,6 @@ from dstream.plan import Node, shown_function
 from dstream.plan.operations.elementwise import Action
 from dstream.spi import AggregateOperation, Collector, Sink
 from dstream.spi.suppliers import AnySupplier
-from dstream.stream.arguments import count, optional_function
 from dstream.stream.keyed import aggregated
 from dstream.values import Entry
 

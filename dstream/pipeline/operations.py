@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, TypeVarTuple, overload
 
-from dstream.arguments import checked_function, hinting, running_function
+from dstream.arguments import checked_function, hinting, optional_function, running_function
 from dstream.errors import UnsupportedError
 from dstream.gatherers.concurrency import map_concurrent
 from dstream.pipeline import stateful_nodes
@@ -23,7 +23,6 @@ from dstream.plan.operations.streams import Spread
 from dstream.spi import AggregateOperation, Calling, Collector, Gatherer, OpenedLater, Reducer, Service
 from dstream.spi.epochs import WatermarkPolicy
 from dstream.spi.suppliers import AnySupplier
-from dstream.stream.arguments import optional_function
 from dstream.stream.services import look_ups
 from dstream.values import DeadLetter, Entry
 

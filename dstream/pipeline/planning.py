@@ -25,7 +25,7 @@ from dstream.plan.operations.unbounded import AssignTimestamps, OverEpochs, Proc
 from dstream.plan.timestamps import StreamRead, in_time, late_ones_of
 from dstream.spi import ProcessorSink, Sink
 from dstream.spi.processor_ends import Nowhere
-from dstream.stream.error_handling import Delivery
+from dstream.stream.runtime import Delivery
 
 __all__ = ["planned"]
 

@@ -12,7 +12,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NoReturn, Protocol, Self, TypeAlias, TypeVar, cast
 
-from dstream.arguments import checked_function, kind_of
+from dstream.arguments import checked_function, kind_of, whole
 from dstream.errors import IllegalStateError, SerializationError
 from dstream.pipeline.arguments import checked_name, service_of, sink_of
 from dstream.pipeline.stage_records import StageRecord
@@ -26,7 +26,6 @@ from dstream.processors.blocks import users_items
 from dstream.spi import ProcessorSink, Sink
 from dstream.spi.suppliers import AnySupplier, meta_supplier
 from dstream.stream import Stream
-from dstream.stream.arguments import whole
 from dstream.stream.base import BaseStream
 from dstream.stream.processors import OUTSIDE
 from dstream.stream.runtime import ended

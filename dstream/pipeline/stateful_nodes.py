@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from dstream.arguments import checked_function, kind_of, running_function
+from dstream.arguments import checked_function, kind_of, optional_function, running_function
 from dstream.operators.state.keyed_operators import RunningResult
 from dstream.pipeline.arguments import refuse_time
 from dstream.pipeline.timestamps import check_timestamps
@@ -21,7 +21,6 @@ from dstream.plan.operations.keyed import Stateful
 from dstream.plan.operations.unbounded import OverEpochs
 from dstream.spi import AggregateOperation
 from dstream.spi.epochs import StateOperator
-from dstream.stream.arguments import optional_function
 from dstream.values import Entry
 from dstream.values.time import milliseconds
 

@@ -17,7 +17,7 @@ from dstream.pipeline.windows import WindowedStage
 from dstream.plan import here
 from dstream.plan.operations.streams import Spread
 from dstream.spi import Sink
-from dstream.stream.arguments import window_of
+from dstream.stream.keyed import window_of
 
 if TYPE_CHECKING:
     from dstream.pipeline.bounded import Stage

@@ -16,7 +16,7 @@ from dstream.failures import shown
 from dstream.plan import CacheLookup, Step, nothing_kept
 from dstream.session.configuration import Configuration, configured
 from dstream.session.context import Context
-from dstream.session.contexts import contexts, refuse_on_a_worker
+from dstream.session.contexts import contexts, refused_on_a_worker
 from dstream.spi import Engine, Storage
 from dstream.storage import Settings, open_storage
 from dstream.stream.runtime import bind_default
@@ -266,7 +266,8 @@ def _local_starter(chosen: Configuration, caches: Caches) -> Callable[[], Engine
 
 
 def _spark_starter(chosen: Configuration, caches: Caches) -> Callable[[], Engine]:
-    refuse_on_a_worker("connect()")
+    if inside_a_worker():
+        raise refused_on_a_worker("connect()")
     from dstream.engine.spark.session import launch
     from dstream.engine.spark.session.settings import Settings
 

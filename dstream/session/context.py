@@ -8,11 +8,13 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar, get_args, overload
 
+from dstream.arguments import check_options, checked_source
+from dstream.base.environment import inside_a_worker
 from dstream.base.urls import shown_url, without_secrets
 from dstream.errors import IllegalStateError, SerializationError, UnsupportedError
 from dstream.failures import shown
 from dstream.plan import Node
-from dstream.session.contexts import check_options, check_streams, checked_source, contexts, refuse_on_a_worker, seconds
+from dstream.session.contexts import contexts, refused_on_a_worker
 from dstream.spi import Engine, Kind, Options, ProcessorSource, Source, Storage
 from dstream.stream import Stream
 from dstream.stream.objects import from_iterable, read
@@ -185,7 +187,7 @@ class Context:
                 function of this process.
         """
         from dstream.session.dataframes import items_of_columns
-        from dstream.session.streaming import StreamingFrame  # here: few programs need it
+        from dstream.session.streaming import StreamingFrame, check_streams  # here: few programs need it
 
         self.check_open()
         check_streams(df, self._engine_name)
@@ -555,6 +557,8 @@ class Context:
             ...     ctx.vacuum()
             0
         """
+        from dstream.values.time import seconds  # here: few programs have durations
+
         return self.running_storage().vacuum(seconds(older_than, "older_than"))
 
     def check_open(self) -> None:
@@ -674,8 +678,8 @@ class Context:
 
     def _check_place(self) -> None:
         """Refuse the use of a context of Spark, and of its parts, on a worker."""
-        if self._engine_name != "local":
-            refuse_on_a_worker("a context, or a stream or collection of it,")
+        if self._engine_name != "local" and inside_a_worker():
+            raise refused_on_a_worker("a context, or a stream or collection of it,")
 
     def __enter__(self) -> Context:
         self.check_open()

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from dstream.errors import UnsupportedError
 from dstream.failures import shown
 from dstream.pipeline.arguments import sink_of
 from dstream.plan import explained
@@ -20,9 +21,22 @@ from dstream.stream.runtime import write
 if TYPE_CHECKING:
     from dstream.session.context import Context
 
-__all__ = ["StreamingFrame"]
+__all__ = ["StreamingFrame", "check_streams"]
 
 T = TypeVar("T")
+
+
+def check_streams(df: Any, engine: str) -> None:
+    """Refuse an object that is no streaming DataFrame, and engines that cannot have its batches."""
+    if engine == "local":
+        raise UnsupportedError("the local engine has no DataFrames of Spark: connect() with the Spark engine")
+    if getattr(df, "isStreaming", None) is not True:
+        raise TypeError(f"df must be a streaming DataFrame, as ctx.spark.readStream gives, not {shown(df)}")
+    # By the name of its module: its class would have to be imported, and Spark Connect may not be installed.
+    if type(df).__module__.startswith("pyspark.sql.connect"):
+        raise UnsupportedError(
+            "from_streaming_df() needs a session in this process: Spark Connect calls no function here"
+        )
 
 
 class StreamingFrame(Generic[T]):

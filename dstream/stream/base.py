@@ -7,7 +7,19 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NoReturn, Self, TypeVar, overload
 
 from dstream import collectors
-from dstream.arguments import checked_function, kind_of, running_function
+from dstream.arguments import (
+    checked_function,
+    count,
+    explained_end,
+    is_sink,
+    keep_from_streams,
+    kind_of,
+    not_collected,
+    optional_function,
+    partition_count,
+    running_function,
+    settings,
+)
 from dstream.base.functions import refuse_awaitable
 from dstream.errors import NullElementError, SerializationError
 from dstream.failures import blame, refuse_an_end, shown
@@ -47,16 +59,6 @@ from dstream.plan import (
     shown_function,
 )
 from dstream.spi import AggregateOperation, Collector, Engine, Reducer, Runtime
-from dstream.stream.arguments import (
-    count,
-    explained_end,
-    is_sink,
-    keep_from_streams,
-    not_collected,
-    optional_function,
-    partition_count,
-    settings,
-)
 from dstream.stream.reductions import Negated, folding, folding_from, folding_onto, present
 from dstream.stream.runtime import Lifetime, default_runtime, default_stages, shared, write
 from dstream.values import Optional

@@ -6,13 +6,19 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
 
 from dstream import collectors
-from dstream.arguments import checked_function, kind_of, running_function
+from dstream.arguments import (
+    checked_function,
+    count,
+    kind_of,
+    operation_of_one_input,
+    optional_function,
+    running_function,
+)
 from dstream.base.functions import refuse_awaitable
 from dstream.plan import FlatMap, Map, called, shown_function
 from dstream.plan.operations.keyed import Aggregate
 from dstream.plan.steps import PairFunction
 from dstream.spi import AggregateOperation, Collector
-from dstream.stream.arguments import count, operation_of_one_input, optional_function
 from dstream.stream.base import BaseStream
 from dstream.stream.shorthands import StreamOf
 from dstream.values import Entry

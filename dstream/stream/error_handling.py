@@ -1,23 +1,21 @@
-"""`Recovering`: the treatment of items that a step fails on, and dead letters."""
+"""`Recovering`: the treatment of items that a step fails on."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, ClassVar, Self, TypeVar
 
-from dstream.arguments import checked_function, hinting, kind_of
+from dstream.arguments import checked_function, hinting, is_sink, kind_of
 from dstream.errors import IllegalStateError
-from dstream.plan import Filter, FlatMap, Gather, Map, MapMulti, Node, Read, Recover, Step, called, rewrite, unchanged
+from dstream.plan import Filter, FlatMap, Gather, Map, MapMulti, Node, Read, Recover, called, unchanged
 from dstream.plan.operations.calls import WithService
-from dstream.spi import Calling, MapWriter, Reducer, Runtime, Source, Writer
-from dstream.spi.sink import Receipt
-from dstream.stream.arguments import is_sink
+from dstream.spi import Calling, Reducer
 from dstream.stream.base import BaseStream
-from dstream.stream.runtime import default_runtime, write, writing
+from dstream.stream.runtime import Delivery
 from dstream.values import DeadLetter
 
-__all__ = ["Delivery", "Recovering", "delivery_of"]
+__all__ = ["Recovering"]
 
 
 T = TypeVar("T")
@@ -152,59 +150,3 @@ def _exceptions(kinds: Any) -> tuple[type[Exception], ...]:
         return found
     shown = getattr(kinds, "__name__", None) or kind_of(kinds)
     raise TypeError(f"kinds must be a class of exceptions below Exception, or a tuple of such, not {shown}")
-
-
-@dataclass(frozen=True)
-class Delivery:
-    """Commits dead letters with a reducer, in the caller's process."""
-
-    reducer: Reducer[DeadLetter, Any]
-    runtime: Runtime | None
-
-    @property
-    def label(self) -> str:
-        """The reducer as the user wrote it."""
-        return self.reducer.label
-
-    def opened(self, context: Any) -> Delivery:
-        """Return the same for the context of a job, if it has none: that of a pipeline belongs to nobody."""
-        return self if self.runtime is not None else replace(self, runtime=context)
-
-    def __call__(self, letters: Iterable[DeadLetter]) -> None:
-        """Commit the letters, all of them or none, without the engine: they are here already, maybe on disk."""
-        runtime = self.runtime or default_runtime()
-        # By an engine of this process, where the letters are, whatever runs the stream.
-        write(runtime, Read(_Letters(letters), step=Step("dead letters")), self.reducer, runtime.engine_here)
-
-    def tell(self, say: Callable[[], object]) -> None:
-        """Tell the user that letters were sent; they are committed."""
-        say()
-
-    def staged(self, letters: Iterable[DeadLetter], writer: Writer | MapWriter) -> Sequence[Receipt]:
-        """Write the letters, in the same way, with a writer of the reducer, and return its receipts."""
-        runtime = self.runtime or default_runtime()
-        end = writing(Read(_Letters(letters), step=Step("dead letters")), self.reducer, writer)
-        receipts: Sequence[Receipt] = runtime.engine_here().submit(rewrite(end)).result()
-        return receipts
-
-
-def delivery_of(source: Source[Any], runtime: Runtime | None) -> Delivery | None:
-    """Return the delivery of a source's dead letters to its reducer; None if it has none."""
-    reducer = getattr(source, "into", None) if hasattr(source, "on_bad") else None
-    return None if reducer is None else Delivery(reducer, runtime)
-
-
-@dataclass(frozen=True)
-class _Letters:
-    """The letters as a source, and its one split."""
-
-    letters: Iterable[DeadLetter]
-    ordered: bool = True
-    bounded: bool = True
-    in_caller: bool = True
-
-    def splits(self, parallelism: int) -> list[_Letters]:
-        return [self]
-
-    def read(self) -> Iterator[DeadLetter]:
-        return iter(self.letters)

@@ -6,13 +6,12 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, overload
 
-from dstream.arguments import checked_function
+from dstream.arguments import checked_function, kind_of, operation_of_one_input, optional_function, partition_count
 from dstream.collectors.groups import groups_of_any_key
 from dstream.plan import CoGroup, Join, Map, Node, PartitionBy, Step, call_site, called, here, shown_function
 from dstream.plan.operations.keyed import Aggregate
 from dstream.plan.steps import PairFunction
 from dstream.spi import AggregateOperation, Collector, identity
-from dstream.stream.arguments import operation_of_one_input, optional_function, partition_count, window_of
 from dstream.stream.base import BaseStream
 from dstream.stream.pairs import ItemsOf, On, PairsOf, key_functions, other_side
 from dstream.stream.shorthands import StreamOf
@@ -332,3 +331,19 @@ def _windowed(upstream: Node, window: Window, operation: AggregateOperation[Any,
 
 def _no_key(item: Any) -> None:
     return None
+
+
+def window_of(value: Any) -> Window:
+    """Return a definition of windows if it is one.
+
+    Raises:
+        TypeError: it is something else.
+    """
+    from dstream.windows import FrameWindow, SessionWindow  # Few programs need any.
+
+    if isinstance(value, FrameWindow | SessionWindow):
+        return value
+    raise TypeError(
+        f"window must be one of dstream.windows, tumbling(size), sliding(size, by=...) or session(timeout), not "
+        f"{kind_of(value)}"
+    )

@@ -5,13 +5,12 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from dstream.arguments import hint_of_a_gatherer, kind_of
+from dstream.arguments import count, hint_of_a_gatherer, kind_of, whole
 from dstream.gatherers.neighbours import indexed, numbered, pairs, ranked, sampled, window_fixed
 from dstream.plan import Gather, Node, Recover, Shuffle, Step, call_site, called
 from dstream.spi import Calling, Gatherer
-from dstream.stream.arguments import count, whole
 from dstream.stream.base import BaseStream
-from dstream.stream.error_handling import Delivery
+from dstream.stream.runtime import Delivery
 
 if TYPE_CHECKING:
     from dstream.stream.objects import Stream

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
-from dstream.arguments import checked_function, kind_of
+from dstream.arguments import checked_function, kind_of, refuse_no_iterable
 from dstream.connectors.memory import Generate, Items, Range, whole
 from dstream.plan import Map, Read, Sorted, Step, call_site, called, here, unchanged
 from dstream.spi import Collector, Source
-from dstream.stream.arguments import refuse_no_iterable
 from dstream.stream.ends import Ends, Tabular
 from dstream.stream.error_handling import Recovering
 from dstream.stream.keyed import Keyed

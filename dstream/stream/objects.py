@@ -5,20 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
 
-from dstream.arguments import checked_function, kind_of, running_function
+from dstream.arguments import (
+    checked_function,
+    choice,
+    kind_of,
+    optional_function,
+    partition_count,
+    refuse_no_iterable,
+    running_function,
+    sorting_hints,
+)
 from dstream.connectors.memory import Generate, Items, Iterate
 from dstream.errors import IllegalStateError
 from dstream.failures import shown
 from dstream.plan import Node, Read, Sorted, Step, call_site, here, shown_function, unchanged
 from dstream.spi import ProcessorSource, Runtime, Source
-from dstream.stream.arguments import choice, optional_function, partition_count, refuse_no_iterable, sorting_hints
 from dstream.stream.ends import EndsOfPairs, Tabular
 from dstream.stream.entries import Entries
-from dstream.stream.error_handling import Recovering, delivery_of
+from dstream.stream.error_handling import Recovering
 from dstream.stream.keyed import Keyed
 from dstream.stream.neighbours import Gathering
 from dstream.stream.pairs import Paired
 from dstream.stream.reductions import extreme
+from dstream.stream.runtime import delivery_of
 from dstream.stream.shorthands import Shorthands
 from dstream.values import Optional
 

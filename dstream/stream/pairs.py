@@ -6,12 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar, overload
 
-from dstream.arguments import checked_function, kind_of
+from dstream.arguments import checked_function, choice, count, kind_of
 from dstream.connectors.memory import Items
 from dstream.plan import NO_CALL, Distinct, Read, Step, call_site, called, here, unchanged
 from dstream.plan.operations.pairs import AsOf, Direction, HashJoin, SemiJoin, Zip, ZipMode, shown_keys
 from dstream.plan.steps import no_key
-from dstream.stream.arguments import choice, count
 from dstream.stream.base import BaseStream
 from dstream.stream.shorthands import StreamOf
 from dstream.values import Entry

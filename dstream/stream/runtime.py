@@ -1,21 +1,58 @@
-"""The context of a stream, its lifetime, and the writes of its plan into sinks."""
+"""The context of a stream, its lifetime, and the writes of its plan, and of its dead letters, into sinks."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 from dstream import collectors
 from dstream.base.functions import refuse_awaitable
 from dstream.errors import IllegalStateError
 from dstream.failures import is_our_name, naming
-from dstream.plan import Node, SourceLocation, Write, call_site, called, explained, inputs_first, last_step, rewrite
-from dstream.spi import Collections, Collector, Engine, Grouped, MapWriter, ProcessorSink, Sink, Writer
+from dstream.plan import (
+    Node,
+    Read,
+    SourceLocation,
+    Step,
+    Write,
+    call_site,
+    called,
+    explained,
+    inputs_first,
+    last_step,
+    rewrite,
+)
+from dstream.spi import (
+    Collections,
+    Collector,
+    Engine,
+    Grouped,
+    MapWriter,
+    ProcessorSink,
+    Reducer,
+    Sink,
+    Source,
+    Writer,
+)
 from dstream.spi.processor_ends import Nowhere
 from dstream.spi.runtime import Runtime
+from dstream.spi.sink import Receipt
+from dstream.values import DeadLetter
 
-__all__ = ["Lifetime", "bind_default", "default_runtime", "default_stages", "ended", "shared", "write", "writing"]
+__all__ = [
+    "Delivery",
+    "Lifetime",
+    "bind_default",
+    "default_runtime",
+    "default_stages",
+    "delivery_of",
+    "ended",
+    "shared",
+    "write",
+    "writing",
+]
 
 
 _default: Callable[[], Runtime] | None = None
@@ -221,3 +258,59 @@ def _collector(sink: Sink[Any, Any]) -> Collector[Any, Any, Any] | None:
     if isinstance(made, Grouped):
         return collectors.grouping_by(made.classifier, made.downstream or collectors.to_list())
     return made
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """Commits dead letters with a reducer, in the caller's process."""
+
+    reducer: Reducer[DeadLetter, Any]
+    runtime: Runtime | None
+
+    @property
+    def label(self) -> str:
+        """The reducer as the user wrote it."""
+        return self.reducer.label
+
+    def opened(self, context: Any) -> Delivery:
+        """Return the same for the context of a job, if it has none: that of a pipeline belongs to nobody."""
+        return self if self.runtime is not None else dataclasses.replace(self, runtime=context)
+
+    def __call__(self, letters: Iterable[DeadLetter]) -> None:
+        """Commit the letters, all of them or none, without the engine: they are here already, maybe on disk."""
+        runtime = self.runtime or default_runtime()
+        # By an engine of this process, where the letters are, whatever runs the stream.
+        write(runtime, Read(_Letters(letters), step=Step("dead letters")), self.reducer, runtime.engine_here)
+
+    def tell(self, say: Callable[[], object]) -> None:
+        """Tell the user that letters were sent; they are committed."""
+        say()
+
+    def staged(self, letters: Iterable[DeadLetter], writer: Writer | MapWriter) -> Sequence[Receipt]:
+        """Write the letters, in the same way, with a writer of the reducer, and return its receipts."""
+        runtime = self.runtime or default_runtime()
+        end = writing(Read(_Letters(letters), step=Step("dead letters")), self.reducer, writer)
+        receipts: Sequence[Receipt] = runtime.engine_here().submit(rewrite(end)).result()
+        return receipts
+
+
+def delivery_of(source: Source[Any], runtime: Runtime | None) -> Delivery | None:
+    """Return the delivery of a source's dead letters to its reducer; None if it has none."""
+    reducer = getattr(source, "into", None) if hasattr(source, "on_bad") else None
+    return None if reducer is None else Delivery(reducer, runtime)
+
+
+@dataclass(frozen=True)
+class _Letters:
+    """The letters as a source, and its one split."""
+
+    letters: Iterable[DeadLetter]
+    ordered: bool = True
+    bounded: bool = True
+    in_caller: bool = True
+
+    def splits(self, parallelism: int) -> list[_Letters]:
+        return [self]
+
+    def read(self) -> Iterator[DeadLetter]:
+        return iter(self.letters)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar, TypeVarTuple
 
-from dstream.arguments import checked_function, kind_of
+from dstream.arguments import checked_function, count, kind_of, optional_function
 from dstream.failures import shown
 from dstream.plan import NO_CALL, FlatMap, Limit, Map, Sorted, Union, called, here, shown_function
 from dstream.plan.steps import PairFunction
-from dstream.stream.arguments import count, optional_function
 from dstream.stream.base import BaseStream
 from dstream.stream.runtime import shared
 

@@ -14,9 +14,8 @@ from functools import partial
 from typing import Any
 
 from dstream import collectors
-from dstream.arguments import kind_of
+from dstream.arguments import kind_of, partition_count
 from dstream.spi import Collector
-from dstream.stream.arguments import partition_count
 from dstream.values import DoubleSummaryStatistics
 from dstream.values.numbers import exact_float
 from dstream.values.tables import Rows, html_table

@@ -11,14 +11,13 @@ from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from uuid import uuid4
 
-from dstream.arguments import kind_of
+from dstream.arguments import count, kind_of
 from dstream.base.pickling import dumps
 from dstream.errors import IllegalStateError, UnsupportedError
 from dstream.jobs.unbounded.ranges import EpochInput
 from dstream.plan import explained
 from dstream.spi import Sink
 from dstream.spi.sink import MapWriter, Receipt, Writer
-from dstream.stream.arguments import count
 
 if TYPE_CHECKING:
     from dstream.jobs.unbounded.epoch_runner import EpochRunner

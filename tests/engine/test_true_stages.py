@@ -12,6 +12,7 @@ import pytest
 
 import reducers
 from collectors import counting, grouping_by, to_bags
+from dstream.arguments import explained_end
 from dstream.connectors.memory import Range
 from dstream.engine.spark.port.classic import ClassicPort
 from dstream.engine.spark.run.jobs import CarriedStage, StageRunner
@@ -23,7 +24,6 @@ from dstream.plan.stages import Stages
 from dstream.session.connection import stages_on
 from dstream.spi import AggregateOperation
 from dstream.stream import Stream
-from dstream.stream.arguments import explained_end
 from dstream.stream.keyed import aggregated
 
 _groups = itertools.count()

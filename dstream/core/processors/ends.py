@@ -6,13 +6,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from dstream.arguments import checked_function, kind_of
+from dstream.arguments import checked_function, is_sink, kind_of, optional_function
 from dstream.base.logging import tell
 from dstream.core.suppliers import LibrarySupplier, Reading, Writing, shown_call
 from dstream.spi import ProcessorSink, ProcessorSource, ProcessorStreamSource, Sink, Source, StreamSource
 from dstream.spi.processor import Inbox, Outbox, Processor, ProcessorContext, Watermark
 from dstream.spi.suppliers import ProcessorMetaSupplier
-from dstream.stream.arguments import is_sink, optional_function
 
 __all__ = ["read", "write", "write_buffered", "write_logger"]
 

@@ -9,7 +9,7 @@ from functools import partial
 from operator import itemgetter
 from typing import Any
 
-from dstream.arguments import checked_function, hint_of_a_collector, kind_of
+from dstream.arguments import checked_function, hint_of_a_collector, kind_of, optional_function
 from dstream.base.memory import Growth
 from dstream.collectors import mapping
 from dstream.collectors.batches import batches
@@ -23,7 +23,6 @@ from dstream.operators.windows.results import check_keys, copies_of
 from dstream.spi import AggregateOperation, Collector, identity
 from dstream.spi.processor import SHARDS, BroadcastKey, Inbox, Outbox, Overflow, ProcessorContext, ShardKey
 from dstream.spi.suppliers import GroupsByKey, ProcessorMetaSupplier, TwoStages
-from dstream.stream.arguments import optional_function
 from dstream.values import Entry
 from dstream.values.entries import are_pairs, as_entry, entry_key, entry_value, whole_item
 

@@ -7,7 +7,7 @@ from functools import partial
 from itertools import product, starmap
 from typing import Any
 
-from dstream.arguments import kind_of
+from dstream.arguments import kind_of, optional_function
 from dstream.core.block_processor import BlockProcessor, Saving, without_none
 from dstream.core.suppliers import LibrarySupplier, shown_call
 from dstream.errors import IllegalStateError
@@ -16,7 +16,6 @@ from dstream.keys.hashing import keys_of, with_keys_of_this_process
 from dstream.pipeline import JoinClause
 from dstream.spi.processor import BroadcastKey, Inbox
 from dstream.spi.suppliers import ProcessorMetaSupplier
-from dstream.stream.arguments import optional_function
 
 __all__ = ["hash_join"]
 

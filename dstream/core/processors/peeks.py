@@ -12,7 +12,7 @@ from functools import partial
 from logging import Logger
 from typing import Any, Literal
 
-from dstream.arguments import checked_function, running_function
+from dstream.arguments import checked_function, optional_running
 from dstream.base.logging import is_heard, tell
 from dstream.core.suppliers import EndSupplier
 from dstream.spi.processor import Inbox, Outbox, Processor, ProcessorContext, Targets, Watermark
@@ -300,7 +300,7 @@ def _peeking(
     peek = Peek(
         what,
         checked_function(to_string, "to_string"),
-        None if should_log is None else running_function(should_log, "should_log"),
+        optional_running(should_log, "should_log"),
     )
     # A source and a sink have no processors: the job logs the items that it reads or writes.
     if isinstance(inner, EndSupplier):

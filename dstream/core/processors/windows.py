@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from dstream.arguments import checked_function, kind_of
+from dstream.arguments import checked_function, kind_of, optional_function
 from dstream.core.block_processor import BlockProcessor, Saving
 from dstream.core.processors.groups import checked_keys, checked_operation, of_containers, to_containers
 from dstream.core.suppliers import LibrarySupplier, shown_call
@@ -25,7 +25,6 @@ from dstream.spi import AggregateOperation
 from dstream.spi.epochs import EpochTime, ShardState, StateOperator
 from dstream.spi.processor import SHARDS, BroadcastKey, Inbox, ShardKey, Watermark
 from dstream.spi.suppliers import ProcessorMetaSupplier
-from dstream.stream.arguments import optional_function
 from dstream.values.time import END_OF_TIME, NO_WATERMARK, Timed
 from dstream.windows import FrameWindow, KeyedWindowResult, SessionWindow
 

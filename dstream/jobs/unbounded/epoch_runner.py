@@ -34,7 +34,7 @@ from dstream.processors.suppliers import ReadySuppliers
 from dstream.spi import MapWriter, Running, Runtime, Sink, WriteJob, Writer
 from dstream.spi.epochs import PartitionReceipt, StepReceipt
 from dstream.spi.sink import Receipt, Target
-from dstream.stream.error_handling import Delivery
+from dstream.stream.runtime import Delivery
 
 __all__ = ["EpochRunner", "EpochSink", "Ran", "show_held"]
 
