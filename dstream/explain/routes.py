@@ -15,7 +15,7 @@ from dstream.engine.tasks.sinks import WriteEach
 from dstream.expressions.reader import Unreadable
 from dstream.failures import is_our_name
 from dstream.operators.rows.blocks import fewest_items, has_column_type, is_worth_columns
-from dstream.plan.operations.elementwise import CallResults, Chain, ServiceFunction
+from dstream.plan.operations.elementwise import Chain, ServiceFunction
 from dstream.plan.operations.streams import Read
 from dstream.plan.stages import Amount, Call
 from dstream.plan.steps import Guard, Op, Step, column_steps
@@ -256,11 +256,9 @@ def _calls_of(applied: Applied, formats: Sequence[ItemFormat]) -> Iterator[Call]
                 seen = _IN_THIS_PROCESS if op.action == "peek" else _of_service(op.fn) or note
                 yield _call(op.step, seen, route)
                 yield from _guarded(op.guards)
-        case CallResults(guards=guards) | Read(guards=guards):
-            yield _call(node.step, note, _route(applied.decided, formats), node.label())
-            yield from _guarded(guards)
         case _:
             yield _call(node.step, note, _route(applied.decided, formats), node.label())
+            yield from _guarded(node.all_guards())
 
 
 def _call(step: Step, note: str, route: Route | None, label: str | None = None) -> Call:

@@ -40,7 +40,6 @@ from dstream.explain.routes import (
     formats_of_source,
 )
 from dstream.plan.operations.streams import ReadCache
-from dstream.plan.properties import is_ordered_after
 from dstream.plan.stages import SEVERAL_PARTITIONS, Amount, Call, Exchange, Stage
 from dstream.plan.steps import Step
 from dstream.plan.walk import inputs_first
@@ -265,7 +264,7 @@ class WorstCaseStages:
             if one.node is not None:
                 stage = self._called(self._sent_to(stage, one), calls_of(one, self._drafts[stage].formats))
                 draft = self._drafts[stage]
-                draft.is_ordered = is_ordered_after(one.node, draft.is_ordered)
+                draft.is_ordered = one.node.has_order([draft.is_ordered])
             elif one.operation is not None:
                 stage = self._called(stage, ())
             self._drafts[stage].formats = formats_behind(self._drafts[stage].formats, one)

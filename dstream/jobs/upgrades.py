@@ -116,7 +116,7 @@ class _Judging:
         self._before = before
         self._memory = memory
         self._after = {name: (kind, upstreams) for name, kind, upstreams in plan.shape()}
-        self._steps = {name: each.operator for name, each in steps_of_plan(plan, memory.steps).items()}
+        self._steps = steps_of_plan(plan, memory.steps)
 
     def verdicts(self) -> list[StageVerdict]:
         names = dict.fromkeys((*self._before, *self._memory.sources, *self._memory.steps))

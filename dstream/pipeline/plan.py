@@ -12,7 +12,7 @@ from dstream.pipeline.stage_records import At, Flat, flat_nodes, nodes_again, wi
 from dstream.plan import Node, Read, Recover, SourceLocation, inputs_first, topological
 from dstream.plan.operations.calls import Tally
 from dstream.plan.operations.ends import Several, Write
-from dstream.plan.operations.unbounded import AssignTimestamps, OverEpochs, ProcessorGraph
+from dstream.plan.operations.unbounded import ProcessorGraph
 from dstream.plan.timestamps import StreamRead
 from dstream.spi import MapWriter, Sink, Writer
 from dstream.spi.epochs import EdgeCounts
@@ -195,13 +195,11 @@ def check_that_all_or_none_takes_epochs(plan: PipelinePlan) -> None:
 
 def _takes_epochs(node: Node) -> bool:
     match node:
-        case AssignTimestamps() | OverEpochs():
-            return True
         case ProcessorGraph(graph=graph):
             return graph.is_endless
         case Read(source=source):
             return isinstance(source, StreamRead)
-    return False
+    return node.is_of_epoch
 
 
 def _again(

@@ -7,7 +7,7 @@ import dataclasses
 import math
 import operator
 import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -33,8 +33,7 @@ from dstream.plan import (
 )
 from dstream.plan.operations.calls import WithService
 from dstream.plan.operations.elementwise import UsingBatches
-from dstream.plan.operations.pairs import HashJoin
-from dstream.plan.operations.unbounded import AssignTimestamps, ProcessorGraph
+from dstream.plan.operations.unbounded import AssignTimestamps
 from dstream.plan.timestamps import InstantOf, StreamRead
 from dstream.spi import Calling
 from dstream.spi.epochs import WatermarkPolicy
@@ -192,20 +191,7 @@ _STEPS = (Filter, FlatMap, Map, MapMulti, Peek, Recover, Unordered, WithService,
 
 def is_timestamped(node: Node) -> bool:
     """Return whether all items that a node emits have timestamps."""
-    return fold(node, _have_timestamps)
-
-
-def _have_timestamps(node: Node, inputs: Sequence[bool]) -> bool:
-    match node:
-        case AssignTimestamps():
-            return True
-        case HashJoin():
-            # The items are those of the left side: what the right side keeps has no time in the job.
-            return inputs[0]
-        case ProcessorGraph():
-            # Processors emit items without timestamps, whatever they receive.
-            return False
-    return bool(inputs) and all(inputs)
+    return fold(node, lambda each, inputs: each.has_timestamps(inputs))
 
 
 def check_timestamps(node: Node, call: str) -> None:

@@ -3,8 +3,8 @@
 `operations` contains the operations: what the user called, and what engines run. `rewrite` turns the one plan into the
 other; `binding` binds a plan to a context, `timestamps` adapts it to unbounded items. `walk` visits operations without
 recursion, `properties` derives order, size and placement, `stages` is the value that pictures show, `chain` the plan as
-a string, `graphs` the graphs of processors. `boundary`, `failure_messages` and `replay` explain a failure at the end of
-a terminal operation; `capture_checks` and `captures` check the captured variables of functions.
+a string, `graphs` the graphs of processors. `boundary` and `failure_messages` explain a failure at the end of a
+terminal operation; `capture_checks` and `captures` check the captured variables of functions.
 """
 
 from __future__ import annotations
@@ -25,22 +25,8 @@ from dstream.plan.operations.ends import (
 )
 from dstream.plan.operations.keyed import Distinct, PartitionBy
 from dstream.plan.operations.pairs import CoGroup, Join, Pairing
-from dstream.plan.operations.streams import (
-    Cache,
-    Concat,
-    Configure,
-    DropWhile,
-    Limit,
-    Node,
-    Parallel,
-    Read,
-    Skip,
-    Sorted,
-    Table,
-    TakeWhile,
-    Union,
-    Unordered,
-)
+from dstream.plan.operations.sort_limit import DropWhile, Limit, Skip, Sorted, TakeWhile
+from dstream.plan.operations.streams import Cache, Concat, Configure, Node, Parallel, Read, Table, Union, Unordered
 from dstream.plan.properties import check, configuration, is_bounded, is_ordered, known_size, parallelism
 from dstream.plan.rewrite import rewrite
 from dstream.plan.steps import NO_CALL, SourceLocation, Step, call_site, called, here, unchanged

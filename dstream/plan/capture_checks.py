@@ -11,22 +11,18 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from dstream.errors import LargeCaptureWarning, SerializationError
 from dstream.failures import blame, is_our_name
 from dstream.plan.captures import Large, Obstacle, look
-from dstream.plan.operations.elementwise import CallResults, Chain, ServiceFunction, UsingBatches
-from dstream.plan.operations.keyed import Aggregate
-from dstream.plan.operations.streams import Node, Read
-from dstream.plan.operations.unbounded import AssignTimestamps, OverEpochs, ProcessorGraph, functions_of_graph
-from dstream.plan.steps import Emitted, Guard, Step
+from dstream.plan.operations.streams import Node
+from dstream.plan.steps import Step
 from dstream.plan.walk import topological
-from dstream.spi.runtime import Service
 from dstream.spi.suppliers import ProcessorSupplier
 
-__all__ = ["check_captures", "shipped_by"]
+__all__ = ["check_captures"]
 
 
 _LARGE = 10 * 2**20
@@ -46,7 +42,7 @@ def check_captures(root: Node, *, travel: bool = True) -> None:
     # One for the whole plan: an object that several functions capture is looked at, and reported, once.
     seen: dict[int, Any] = {}
     for each in topological(root):
-        for step, value in shipped_by(each):
+        for step, value in each.shipped():
             for function in _functions(value):
                 _judge(look(function, seen, _LARGE), step, travel)
 
@@ -57,59 +53,6 @@ def _judge(found: Iterable[Obstacle | Large], step: Step, travel: bool) -> None:
             raise _refusal(each, step)
         if travel:
             _warn(each, step)
-
-
-def shipped_by(each: Node) -> Iterator[tuple[Step, Any]]:
-    """Yield the parts of an operation that go to the workers, such as functions and collectors, with their calls."""
-    match each:
-        case Chain(ops=ops):
-            for op in ops:
-                if op.action not in ("peek", "count"):  # These functions stay here.
-                    yield from ((op.step, function) for function in _of_step(op.fn))
-                yield from _resolving(op.guards)
-        case UsingBatches():
-            yield from ((each.step, function) for function in _of_step(each.served()))
-        case CallResults(calling=calling, guards=guards):
-            yield each.step, calling.fn
-            yield from _resolving(guards)
-        case AssignTimestamps(timestamp=timestamp):
-            yield from () if timestamp is None else ((each.step, timestamp),)
-        case OverEpochs(operator=operator):
-            graph = getattr(operator, "graph", None)
-            yield from ((each.step, operator),) if graph is None else functions_of_graph(graph)
-        case ProcessorGraph(graph=graph):
-            yield from functions_of_graph(graph)
-        case Aggregate(reductions=reductions, to=to):
-            yield from ((each.step, value) for value in (*reductions, *(() if to is None else (to,))))
-        case Read(source=source, guards=guards):
-            # What travels is a source's splits; of ours it is known that these hold the source's functions.
-            if is_our_name(type(source).__module__):
-                yield each.step, source
-            yield from _resolving(guards)
-        case _:
-            values = (getattr(each, field.name) for field in dataclasses.fields(each))
-            yield from ((each.step, value) for value in values if _may_hold_functions(value))
-
-
-def _of_step(fn: Callable[[Any], Any]) -> Iterator[Any]:
-    """Give the user's functions in that of a step."""
-    match fn:
-        case Emitted(fn=emitting):
-            yield emitting
-        case ServiceFunction(fn=using, service=Service(create=create, destroy=destroy)):
-            yield from (using, create, *(() if destroy is None else (destroy,)))
-        case ServiceFunction(fn=using):
-            yield using
-        case _:
-            yield fn
-
-
-def _may_hold_functions(value: object) -> bool:
-    return callable(value) or (dataclasses.is_dataclass(value) and not isinstance(value, Node | Step))
-
-
-def _resolving(guards: Iterable[Guard]) -> Iterator[tuple[Step, Any]]:
-    return ((guard.step, guard.fn) for guard in guards if guard.fn is not None)
 
 
 def _functions(value: Any) -> Iterator[Any]:

@@ -30,9 +30,8 @@ from dstream.failures.attribution import is_ours
 from dstream.plan.operations.calls import FlatMap, ForEach, Map, MapMulti, WithService
 from dstream.plan.operations.ends import Collect, ForEachPartition, Write
 from dstream.plan.operations.keyed import Distinct
-from dstream.plan.operations.pairs import HashJoin
-from dstream.plan.operations.streams import Node, Read, Sorted
-from dstream.plan.replay import again, function_of
+from dstream.plan.operations.sort_limit import Sorted
+from dstream.plan.operations.streams import Node, Read
 from dstream.plan.steps import SourceLocation, Step
 from dstream.plan.walk import topological
 from dstream.values.functions import shown_function
@@ -107,7 +106,7 @@ def _what(error: Exception, known: Failure, node: Node | None) -> str:
     on_worker = ", on a Spark worker" if came else ""
     if known.origin is not None:
         return _raised(known.origin) + on_worker
-    function = None if node is None else function_of(node)
+    function = None if node is None else node.function()
     if function is not None and not happened_otherwise(error, known, node):
         return f"{shown_function(function)} raised {type(error).__name__}{on_worker}"
     told = happened_otherwise(error, known, node)
@@ -211,7 +210,7 @@ def _cut(text: str, longest: int) -> str:
 
 def _again(known: Failure, node: Node | None) -> tuple[Any, str]:
     """Return a replay of the step on its item, or the reason why there is none."""
-    function = None if node is None else again(node)
+    function = None if node is None else node.replay()
     if known.step is None:
         return None, "no single step is to blame"
     named = f"step {known.step.position} of {known.step.total}, {known.step.label}"
@@ -299,7 +298,7 @@ def _is_about_a_record(error: Exception, node: Node | None) -> bool:
 
 
 def _is_too_large(error: Exception, node: Node | None) -> bool:
-    return isinstance(node, HashJoin) and isinstance(error, errors.UnsupportedError)
+    return node is not None and bool(node.broadcast_inputs()) and isinstance(error, errors.UnsupportedError)
 
 
 _CLOSED = "context is closed"
@@ -318,7 +317,7 @@ _AWAITED = "the function gave a result that has to be awaited"
 
 
 def _of_a_type_error(message: str, node: Node | None) -> str:
-    function = None if node is None or not message.startswith(_AWAITED) else function_of(node)
+    function = None if node is None or not message.startswith(_AWAITED) else node.function()
     if function is not None:
         return f"{shown_function(function)} gave a result that has to be awaited"
     match node:
@@ -413,13 +412,13 @@ _IN_PARTS = (
 
 
 def _of_a_function(known: Failure, node: Node | None, message: str) -> str:
-    function = None if node is None else function_of(node)
+    function = None if node is None else node.function()
     name = _named(shown_function(function)) if function is not None else _name(known)
     if _WANTS_MORE.search(message) and isinstance(known.item, tuple) and _takes(function, len(known.item)):
         return _IN_PARTS.format(name=name, n=len(known.item), step=known.step.label.partition("(")[0] or ".map")
     has_lines = function is None or hasattr(function, "__code__") or known.origin is not None
     handle = f"handle it in {name}" if has_lines else f"handle it in a function of your own around {name}"
-    if known.item is not MISSING and node is not None and again(node) is not None:
+    if known.item is not MISSING and node is not None and node.replay() is not None:
         stops = f", where a debugger stops inside {name}" if has_lines else ""
         return (
             f"look at this item: {handle}, or filter it out before this step; "

@@ -13,36 +13,15 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple
 
-from dstream.errors import IllegalStateError, UnsupportedError
-from dstream.plan.operations.calls import Map
-from dstream.plan.operations.elementwise import CallResults, Chain, Gather, ServiceFunction, UsingBatches
+from dstream.errors import IllegalStateError
+from dstream.plan.operations.elementwise import Chain, Gather, ServiceFunction, UsingBatches
 from dstream.plan.operations.ends import Several
-from dstream.plan.operations.keyed import Aggregate, PartitionBy
-from dstream.plan.operations.pairs import AsOf, CoGroup, HashJoin, Join, Pairing, SemiJoin, Zip
-from dstream.plan.operations.streams import (
-    Cache,
-    Concat,
-    Configure,
-    Fork,
-    Limit,
-    Node,
-    OrderPreserving,
-    Parallel,
-    Read,
-    ReadCache,
-    Skip,
-    Sorted,
-    Spread,
-    Table,
-    TakeWhile,
-    Top,
-    Union,
-    Unordered,
-)
-from dstream.plan.operations.unbounded import AssignTimestamps, OverEpochs, ProcessorGraph
-from dstream.plan.steps import Guard, unchanged
+from dstream.plan.operations.sort_limit import Limit
+from dstream.plan.operations.streams import Cache, Configure, Fork, Node, Parallel, Read, Table
+from dstream.plan.operations.unbounded import ProcessorGraph
+from dstream.plan.steps import Guard
 from dstream.plan.walk import CacheContent, CacheLookup, each, fold, inputs_first, nothing_kept, topological
-from dstream.spi.source import Held, SizedSource
+from dstream.spi.source import Held
 
 __all__ = [
     "MOST_ITEMS",
@@ -54,7 +33,6 @@ __all__ = [
     "is_bounded",
     "is_of_epoch",
     "is_ordered",
-    "is_ordered_after",
     "known_size",
     "ordered_operations",
     "parallelism",
@@ -78,8 +56,8 @@ def check(root: Node, *, needs_end: bool) -> None:
     bounded: dict[int, bool] = {}
     for found in topological(root):
         inputs = [bounded[id(upstream)] for upstream in found.inputs()]
-        bounded[id(found)] = _bounded(found, inputs) or (isinstance(found, Gather) and found.gatherer.may_stop)
-        refused = "" if all(inputs) else _refused(found, inputs)
+        bounded[id(found)] = found.has_end(inputs) or (isinstance(found, Gather) and found.gatherer.may_stop)
+        refused = "" if all(inputs) else found.refusal(inputs)
         if refused:
             step = found.upstream.step if isinstance(found, Fork) else found.step
             place = f" at {step.where}" if step.where else ""
@@ -90,64 +68,31 @@ def check(root: Node, *, needs_end: bool) -> None:
         )
 
 
-def _refused(operation: Node, ends: Sequence[bool]) -> str:
-    """Return the operation that is impossible on an infinite input."""
-    match operation:
-        case Sorted() | Top():
-            return "sorted"
-        case Fork():
-            return "read by several stages of a pipeline"
-        case Cache():
-            return "cached"
-        case PartitionBy():
-            return "partitioned"
-        case CoGroup():
-            return "grouped"
-        case Aggregate():
-            return "aggregated"
-        case Spread():
-            return "spread over partitions"
-        case Join() if not operation.streams(ends):
-            return "this side of a join"
-        case HashJoin() if not ends[1]:
-            return "the right side of a hash join"
-        case SemiJoin() if not ends[1]:
-            return "the other side here"
-        case AsOf():
-            return "sorted"
-    return ""
-
-
 def is_ordered(root: Node) -> bool:
     """Say whether the items of `root` have an encounter order that must be kept."""
-    return fold(root, _ordered)
-
-
-def is_ordered_after(operation: Node, before: bool) -> bool:
-    """Say whether the items of an operation have an encounter order, if those that it reads have one or not."""
-    return _ordered(operation, [before])
+    return fold(root, lambda operation, inputs: operation.has_order(inputs))
 
 
 def is_bounded(root: Node) -> bool:
     """Say whether the items of `root` end; `take_while` is trusted to end."""
-    return fold(root, _bounded)
+    return fold(root, lambda operation, inputs: operation.has_end(inputs))
 
 
 def is_of_epoch(root: Node) -> bool:
     """Say whether a plan is an epoch of a job over unbounded data, or has operations that only epochs have."""
     if isinstance(root, Several) and root.is_epoch:
         return True
-    return any(isinstance(found, AssignTimestamps | OverEpochs) for found in topological(root))
+    return any(found.is_of_epoch for found in topological(root))
 
 
 def ordered_operations(root: Node) -> dict[int, bool]:
     """Say of every operation of the plan, by its `id`, whether its items have an encounter order."""
-    return each(root, _ordered)
+    return each(root, lambda operation, inputs: operation.has_order(inputs))
 
 
 def bounded_operations(root: Node) -> dict[int, bool]:
     """Say of every operation of the plan, by its `id`, whether its items end."""
-    return each(root, _bounded)
+    return each(root, lambda operation, inputs: operation.has_end(inputs))
 
 
 def parallelism(root: Node) -> int | None:
@@ -165,68 +110,18 @@ def configuration(root: Node) -> dict[str, str]:
     return settings
 
 
-def _ordered(operation: Node, inputs: Sequence[bool]) -> bool:
-    match operation:
-        case Read(source=source):
-            return source.ordered
-        case ReadCache(is_ordered=is_ordered):
-            return is_ordered
-        case Sorted() | Top():
-            return True
-        # Before `Pairing`, of which it is a subclass, as `Union` of `Concat` below: the first case decides.
-        case HashJoin() | AssignTimestamps():
-            return inputs[0]
-        case Aggregate():
-            return not operation.is_keyed
-        case Unordered() | PartitionBy() | Pairing() | Table() | OverEpochs() | ProcessorGraph() | Union():
-            return False
-        case OrderPreserving() | Concat() | Several() | Zip():
-            return all(inputs)
-    # No default: a new operation that is not listed here would lose the order without an error.
-    raise UnsupportedError(f"nobody knows whether the items of {operation.label()} are in order")
-
-
-def _bounded(operation: Node, inputs: Sequence[bool]) -> bool:
-    match operation:
-        case Read(source=source):
-            return source.bounded
-        case Limit() | Top() | TakeWhile() | Table() | ReadCache() | AssignTimestamps() | OverEpochs():
-            return True
-        # An endless side is fine where the other one ends the pairs.
-        case Zip():
-            return operation.ends(inputs)
-        case OrderPreserving() | Concat() | Pairing() | Aggregate() | ProcessorGraph() | Several():
-            return all(inputs)
-    raise UnsupportedError(f"nobody knows whether the items of {operation.label()} end")
-
-
 def known_size(root: Node) -> int | None:
     """Return how many items `root` has if its sources know that and no function of the user's stands behind them.
 
     Nothing is read. None if only running the plan can tell. It is asked of what the user wrote: in core operations the
     calls that check their items and those that only change their type look alike.
     """
-    return fold(root, _size)
+    return fold(root, _item_count)
 
 
-def _size(node: Node, inputs: Sequence[int | None]) -> int | None:
-    if isinstance(node, Read):
-        return node.source.size() if isinstance(node.source, SizedSource) else None
-    sizes = [size for size in inputs if size is not None]
-    if not sizes or len(sizes) < len(inputs):
-        return None
-    match node:
-        case Concat():
-            return sum(sizes)
-        case Limit(count=count):
-            return min(sizes[0], count)
-        case Skip(count=count):
-            return max(sizes[0] - count, 0)
-        case Sorted(key=None) | Unordered() | Parallel() | Configure():
-            return sizes[0]
-        case Map(fn=fn) if fn is unchanged and node.label() == ".as_double_stream()":
-            return sizes[0]
-    return None
+def _item_count(operation: Node, counts: Sequence[int | None]) -> int | None:
+    known = [count for count in counts if count is not None]
+    return operation.item_count(known) if len(known) == len(counts) else None
 
 
 MOST_ITEMS = 4096
@@ -354,8 +249,4 @@ def served_steps(operations: Iterable[Node]) -> Iterator[ServiceFunction]:
 
 def guards_of(operations: Iterable[Node]) -> Iterator[Guard]:
     """Give the guards of the operations of a plan."""
-    for node in operations:
-        if isinstance(node, Chain):
-            yield from chain.from_iterable(op.guards for op in node.ops)
-        elif isinstance(node, CallResults | Read):
-            yield from node.guards
+    return chain.from_iterable(node.all_guards() for node in operations)

@@ -33,20 +33,8 @@ from dstream.plan.operations.elementwise import CallResults, Chain, Gather, Serv
 from dstream.plan.operations.ends import End, Several, Write
 from dstream.plan.operations.keyed import Distinct
 from dstream.plan.operations.pairs import Zip
-from dstream.plan.operations.streams import (
-    CacheIdentity,
-    Concat,
-    Configure,
-    Fork,
-    Limit,
-    Node,
-    Parallel,
-    Read,
-    Skip,
-    Sorted,
-    Top,
-    Unordered,
-)
+from dstream.plan.operations.sort_limit import Limit, Skip, Sorted, Top
+from dstream.plan.operations.streams import CacheIdentity, Concat, Configure, Fork, Node, Parallel, Read, Unordered
 from dstream.plan.operations.unbounded import ProcessorGraph
 from dstream.plan.steps import EarlyCheck, Emitted, Guard, Op, Step
 from dstream.plan.walk import inputs_first, steps_of, topological

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from types import FrameType
@@ -37,6 +37,7 @@ __all__ = [
     "entry_point",
     "here",
     "no_key",
+    "resolving",
     "shown_function",
     "unchanged",
 ]
@@ -215,6 +216,11 @@ class Guard:
     def on_a_worker(self) -> Guard:
         """Return it without the parts that stay in the driver."""
         return replace(self, delivery=None)
+
+
+def resolving(guards: Iterable[Guard]) -> Iterator[tuple[Step, Any]]:
+    """Give the functions of guards that replace an item, with their calls."""
+    return ((guard.step, guard.fn) for guard in guards if guard.fn is not None)
 
 
 @dataclass(frozen=True, slots=True)

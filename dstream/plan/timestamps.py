@@ -37,7 +37,6 @@ __all__ = [
     "StreamRead",
     "in_time",
     "is_in_time",
-    "is_timed",
     "joined_again",
     "late_ones",
     "late_ones_of",
@@ -183,12 +182,8 @@ def timed(root: C) -> C:
     Raises:
         UnsupportedError: something is done to items without an end that needs all of them.
     """
-    return cast(C, fold(root, lifted).core) if is_timed(root) else root
-
-
-def is_timed(root: Node) -> bool:
-    """Say whether a plan gives timestamps to items, or keeps a state of them."""
-    return any(isinstance(each, OverEpochs | AssignTimestamps) for each in topological(root))
+    has_epochs = any(each.is_of_epoch for each in topological(root))
+    return cast(C, fold(root, lifted).core) if has_epochs else root
 
 
 @dataclass(frozen=True, slots=True)

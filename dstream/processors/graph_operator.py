@@ -15,7 +15,6 @@ from dstream.base.pickling import dumps
 from dstream.errors import IllegalStateError
 from dstream.plan.graphs import GraphEdge, Routing, VertexGraph
 from dstream.plan.operations.elementwise import Chain
-from dstream.plan.operations.pairs import HashJoin
 from dstream.plan.operations.streams import CacheIdentity, Fork, Node, Union
 from dstream.plan.operations.unbounded import OverEpochs, ProcessorGraph
 from dstream.plan.steps import Op, Step
@@ -335,7 +334,8 @@ def in_steps(root: C, ready: Callable[[ProcessorGraph], VertexGraph], guarantee:
         ready: gives the graph of an operation with the number of its processors, and suppliers that may travel.
         guarantee: what processors are told.
     """
-    held = {id(node) for join in topological(root) if isinstance(join, HashJoin) for node in topological(join.right)}
+    sides = chain.from_iterable(each.broadcast_inputs() for each in topological(root))
+    held = {id(node) for side in sides for node in topological(side)}
     became: dict[int, Node] = {}
     for node in topological(root):
         inputs = [became[id(each)] for each in node.inputs()]

@@ -18,7 +18,6 @@ from dstream.base.by_value import dumps_by_value
 from dstream.errors import SerializationError
 from dstream.failures import is_our_name, shown
 from dstream.plan import Node, Step, topological
-from dstream.plan.capture_checks import shipped_by
 from dstream.plan.operations.ends import Write
 from dstream.plan.operations.streams import Read
 from dstream.spi import Engine, Running
@@ -130,7 +129,7 @@ def _traveling(root: Node) -> Iterator[tuple[Step, Any]]:
             case Write(collector=collector):
                 yield each.step, collector
             case _:
-                yield from shipped_by(each)
+                yield from each.shipped()
 
 
 def _captured(value: Any) -> Iterator[tuple[str, Any]]:

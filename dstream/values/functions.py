@@ -7,7 +7,7 @@ import inspect
 from types import FunctionType
 from typing import Any
 
-from dstream.values import Predicate
+from dstream.values.predicates import Predicate
 
 __all__ = ["is_async", "refuse_async", "refuse_one_that_would_not_run", "shown_function"]
 

@@ -53,7 +53,7 @@ from dstream.operators.rows.group_tables import collected
 from dstream.operators.rows.keys import KeysAlone, Side
 from dstream.operators.rows.operations import operated, operation
 from dstream.plan.operations.elementwise import Chain
-from dstream.plan.operations.streams import Limit, Top
+from dstream.plan.operations.sort_limit import Limit, Top
 from dstream.plan.steps import KeyInColumns, Op, Step, unchanged
 from dstream.stream.reductions import extreme
 from dstream.values import Entry

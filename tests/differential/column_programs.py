@@ -59,7 +59,7 @@ from dstream.operators.rows.group_tables import collected
 from dstream.operators.rows.operations import operation
 from dstream.plan.operations.elementwise import Chain
 from dstream.plan.operations.keyed import Aggregate
-from dstream.plan.operations.streams import Limit
+from dstream.plan.operations.sort_limit import Limit
 from dstream.plan.steps import Op, Step, StepEvaluation, unchanged
 from dstream.spi import Collector
 from tests.differential.random_functions import FORMS, Form, function_of, items_of_form, source_of

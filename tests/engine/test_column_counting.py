@@ -18,7 +18,7 @@ from dstream.operators.rows.blocks import ColumnItems
 from dstream.operators.rows.group_tables import collected
 from dstream.operators.rows.operations import operation
 from dstream.plan.operations.elementwise import Chain
-from dstream.plan.operations.streams import Limit
+from dstream.plan.operations.sort_limit import Limit
 from dstream.plan.steps import Op, Step, unchanged
 from dstream.values.bad_records import EncodedLines
 

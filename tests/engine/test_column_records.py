@@ -29,7 +29,7 @@ from dstream.operators.rows.group_tables import collected
 from dstream.operators.rows.guards import items_of as read_items
 from dstream.operators.rows.operations import operation
 from dstream.plan.operations.elementwise import Chain
-from dstream.plan.operations.streams import Limit
+from dstream.plan.operations.sort_limit import Limit
 from dstream.plan.steps import Op, Step
 from dstream.spi import ArrowRows
 

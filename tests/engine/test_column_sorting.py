@@ -22,7 +22,7 @@ from dstream.operators.columns.values import Ints, Tuples, column_of, items_of
 from dstream.operators.rows.batches import loads
 from dstream.operators.rows.blocks import ColumnItems, LazyRows
 from dstream.operators.rows.operations import operation
-from dstream.plan.operations.streams import Limit, Top
+from dstream.plan.operations.sort_limit import Limit, Top
 from dstream.plan.steps import KeyInColumns
 
 ITSELF = KeyInColumns(Argument(0), False)

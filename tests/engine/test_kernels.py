@@ -15,7 +15,7 @@ from dstream.failures import failure
 from dstream.operators.rows.operations import operation, partial_groups
 from dstream.operators.rows.spill import top_items
 from dstream.plan import Distinct, DropWhile, Limit, Map, Read, Skip, Sorted, TakeWhile, Unordered, rewrite
-from dstream.plan.operations.streams import Top
+from dstream.plan.operations.sort_limit import Top
 from dstream.values.order import sort
 
 SOURCE = Read(Items(()))

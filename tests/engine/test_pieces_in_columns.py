@@ -19,7 +19,7 @@ from dstream.operators.rows import blocks as column_items
 from dstream.operators.rows.blocks import ColumnItems
 from dstream.operators.rows.operations import operation
 from dstream.plan.operations.elementwise import Chain
-from dstream.plan.operations.streams import Limit
+from dstream.plan.operations.sort_limit import Limit
 from dstream.plan.steps import Op, Step
 from dstream.spi import ArrowRows
 

@@ -16,6 +16,9 @@ _PACKAGES = ("collectors", "dstream", "reducers", "sources")
 _NAMED_FOR_USERS = {("dstream.values.optional", "dstream.stream")}
 """Rooms that a module below them names for type checkers alone: `Optional.stream()` is a `Stream`, as in Java."""
 
+_OPERATIONS = ("HashJoin", "OverEpochs", "Sorted")
+"""Operations that many modules could know; what is known of one is a method of it (decision 99)."""
+
 _FEW_LINES = 60
 _MANY_LINES = 500
 
@@ -64,6 +67,16 @@ class Source:
         words = set(self.name.rpartition(".")[2].split("_"))
         package = self.package.rpartition(".")[2]
         return not self.is_package and "." in self.package and bool({package, package.removesuffix("s")} & words)
+
+    @cached_property
+    def names(self) -> set[str]:
+        """The names in its code, of what it defines, imports or uses."""
+        found = set()
+        for node in ast.walk(self.tree):
+            match node:
+                case ast.Name(id=name) | ast.alias(name=name) | ast.ClassDef(name=name) | ast.Attribute(attr=name):
+                    found.add(name)
+        return found
 
     @property
     def public_classes(self) -> list[str]:
@@ -149,6 +162,8 @@ def figures(house: list[Source]) -> Iterator[tuple[str, str]]:
         f"{sum('what' in line.lower() for line in docstrings) / len(docstrings):.0%}",
     )
     yield "comments per 100 lines", f"{100 * sum(each.comments for each in house) / lines:.2f}"
+    for name in _OPERATIONS:
+        yield f"modules that name {name}", f"{sum(name in each.names for each in house)}"
     yield "signatures that say Any", _signatures_with_any(house)
 
 

@@ -14,9 +14,12 @@ MOST = {
     "modules below 60 lines, without packages": 11,
     "modules that repeat their package": 0,
     "public classes that share a name in their room": 0,
-    "largest circle of imports, those for types too": 61,
+    "largest circle of imports, those for types too": 26,
     "largest circle of rooms": 0,
     "first lines of docstrings with 'what'": 1,
+    "modules that name HashJoin": 9,
+    "modules that name OverEpochs": 9,
+    "modules that name Sorted": 9,
 }
 """Decision 96 has the figures before and after the modules were moved into rooms."""
 

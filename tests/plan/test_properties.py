@@ -27,7 +27,8 @@ from dstream.plan import (
     parallelism,
     rewrite,
 )
-from dstream.plan.operations.streams import Unary, node
+from dstream.plan.operations.calls import RewrittenCall
+from dstream.plan.operations.streams import Node, Unary, node
 
 ENDLESS = Read(Generate(lambda: 1))
 COUNTING = Read(Iterate(0, abs))
@@ -108,3 +109,21 @@ def test_an_operation_that_says_nothing_has_no_default(source):
     for ask in (is_bounded, is_ordered):
         with pytest.raises(UnsupportedError, match=r"nobody knows whether the items of \.sorted\(\)"):
             ask(Other(rewrite(source), step=step))
+
+
+def test_each_operation_of_engines_defines_its_order_and_its_end():
+    """What inherits from nothing but `Node` has no answer."""
+    undefined = {
+        kind.__name__
+        for kind in _kinds_below(Node)
+        if kind.__module__.startswith("dstream.") and not issubclass(kind, RewrittenCall)
+        if kind.has_order is Node.has_order or kind.has_end is Node.has_end
+    }
+
+    assert undefined == {"Unary", "SeveralInputs", "TwoStreams"}
+
+
+def _kinds_below(kind):
+    for each in kind.__subclasses__():
+        yield each
+        yield from _kinds_below(each)

@@ -28,7 +28,8 @@ from dstream.plan import (
 )
 from dstream.plan.operations.calls import RewrittenCall, Tally
 from dstream.plan.operations.elementwise import Chain
-from dstream.plan.operations.streams import Fork, Top
+from dstream.plan.operations.sort_limit import Top
+from dstream.plan.operations.streams import Fork
 from dstream.plan.steps import Step
 from dstream.spi import Collector
 from dstream.stream import Stream

@@ -18,7 +18,8 @@ from dstream.plan.operations.elementwise import Chain, Gather, UsingBatches
 from dstream.plan.operations.ends import ToList, Write
 from dstream.plan.operations.keyed import PartitionBy
 from dstream.plan.operations.pairs import HashJoin
-from dstream.plan.operations.streams import Fork, Node, Read, Sorted, Spread, Union
+from dstream.plan.operations.sort_limit import Sorted
+from dstream.plan.operations.streams import Fork, Node, Read, Spread, Union
 from dstream.plan.operations.unbounded import AssignTimestamps, OverEpochs
 from dstream.plan.steps import Op
 from dstream.plan.timestamps import InstantOf, StreamRead, in_time, late_ones_of, timed

@@ -26,7 +26,7 @@ from dstream.operators.rows.group_tables import collected, tables_of_groups
 from dstream.operators.rows.guards import items_of as read_items
 from dstream.operators.rows.operations import operation
 from dstream.plan.operations.elementwise import Chain
-from dstream.plan.operations.streams import Limit
+from dstream.plan.operations.sort_limit import Limit
 from dstream.plan.steps import Op, Step
 from dstream.values.bad_records import EncodedLines
 from sources import text_files

@@ -18,7 +18,7 @@ from dstream.engine.compiler.gatherers import gives_windows, reads_ahead
 from dstream.engine.compiler.inputs import chain_read, in_the_caller
 from dstream.engine.compiler.keyed import partials
 from dstream.engine.compiler.processors import in_parts
-from dstream.engine.compiler.walk import ClusterFacts, Compiling, OfOne, called_as, compile_end, compile_node
+from dstream.engine.compiler.walk import ClusterFacts, Compiling, OfOne, called_as, compile_end, compile_node, line_to
 from dstream.engine.physical.graph import (
     Assembled,
     Combined,
@@ -54,7 +54,8 @@ from dstream.plan.graphs import GraphVertex, LastVertices, groups_of, last_verti
 from dstream.plan.operations.elementwise import Chain, Gather
 from dstream.plan.operations.ends import Collect, Columns, ForEachPartition, Loop, Partitions, ToList, Write
 from dstream.plan.operations.keyed import Aggregate
-from dstream.plan.operations.streams import Concat, Hint, Limit, Node, Read, Skip
+from dstream.plan.operations.sort_limit import Limit, Skip
+from dstream.plan.operations.streams import Concat, Hint, Node, Read
 from dstream.plan.operations.unbounded import ProcessorGraph
 from dstream.plan.properties import guards_of, is_bounded
 from dstream.plan.steps import Op
@@ -379,12 +380,8 @@ def reduced_apart(last: Node, collector: Collector[Any, Any, Any]) -> Apart | No
 
     What `peek` steps see and what is noted of failures would not be in order then.
     """
-    behind: list[Chain] = []
-    node = last
-    while isinstance(node, Chain | Hint):
-        if isinstance(node, Chain):
-            behind.append(node)
-        node = node.upstream
+    *line, node = line_to(last)
+    behind = [each for each in line if isinstance(each, Chain)]
     # Groups of windows are as large as the windows, so nothing is saved by making them apart.
     if collector.keyed is not None or not isinstance(node, Gather) or not is_bounded(node.upstream):
         return None

@@ -18,7 +18,7 @@ from itertools import pairwise
 from typing import Any
 
 from dstream.engine.compiler.keyed import back_in_place
-from dstream.engine.compiler.walk import ClusterFacts, Compiling, OfOne, Wide, across, called_by, compile_node
+from dstream.engine.compiler.walk import ClusterFacts, Compiling, OfOne, Wide, across, called_by, compile_node, line_to
 from dstream.engine.physical import vertices
 from dstream.engine.physical.graph import Ask, Done, Move, PartitionCount, Report, Totalled
 from dstream.engine.physical.vertices import (
@@ -49,7 +49,7 @@ from dstream.operators.rows.batches import dumps_items, loads
 from dstream.operators.rows.gatherers import called_once, calls_of, finish, state_of_part
 from dstream.operators.rows.operations import Operation, operation
 from dstream.plan.operations.elementwise import CallResults, Chain, Gather
-from dstream.plan.operations.streams import Hint, Node, Read
+from dstream.plan.operations.streams import Node, Read
 from dstream.plan.properties import is_bounded
 from dstream.plan.stages import SEVERAL_PARTITIONS
 from dstream.plan.steps import Op, unchanged
@@ -90,12 +90,10 @@ def _wide(node: Gather, decided: Sequence[Evaluation]) -> Wide:
 def reads_ahead(node: Gather) -> bool:
     """Say whether each partition may read the items that follow it itself, since nothing of the user's makes them."""
     kind = node.gatherer.parallel
-    upstream: Node = node.upstream
-    while isinstance(upstream, Chain | Hint):
-        if isinstance(upstream, Chain) and not all(map(_is_unseen, upstream.ops)):
-            return False
-        upstream = upstream.upstream
-    is_free = isinstance(upstream, Read) and getattr(upstream.source, "is_free_to_read", False)
+    *line, read = line_to(node.upstream)
+    if not all(_is_unseen(op) for each in line if isinstance(each, Chain) for op in each.ops):
+        return False
+    is_free = isinstance(read, Read) and getattr(read.source, "is_free_to_read", False)
     return is_free and isinstance(kind, ByPlace) and kind.gather_ahead is not None
 
 

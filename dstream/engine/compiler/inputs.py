@@ -16,7 +16,7 @@ from itertools import chain
 from typing import Any, NamedTuple, cast
 
 from dstream.engine.compiler.evaluation import read_op
-from dstream.engine.compiler.walk import Compiling, OfOne, called_by, compile_end, compile_node
+from dstream.engine.compiler.walk import Compiling, OfOne, called_by, compile_end, compile_node, line_to
 from dstream.engine.physical.graph import AskForKept, Done, Ending, Last, Move, PartitionCount, Separated
 from dstream.engine.physical.vertices import (
     CachedInput,
@@ -38,7 +38,7 @@ from dstream.operators.rows.guards import shipped
 from dstream.operators.rows.operations import Task, operation
 from dstream.plan.operations.elementwise import Chain, UsingBatches
 from dstream.plan.operations.ends import Several, Write
-from dstream.plan.operations.streams import Cache, Concat, Fork, Hint, Node, Read, ReadCache, Table
+from dstream.plan.operations.streams import Cache, Concat, Fork, Hint, Read, ReadCache, Table
 from dstream.plan.steps import Op, Step
 from dstream.plan.walk import topological
 from dstream.processors.tasks import ProcessorNumbers
@@ -226,15 +226,13 @@ def _fork_of(end: Write, readers: Counter[int]) -> Fork | None:
     # Parts of a group have to meet before they are written, so the tasks of the fork cannot feed such an end.
     if end.collector is not None:
         return None
-    node = end.upstream
-    while isinstance(node, Chain | Hint) and readers[id(node)] == 1:
-        node = node.upstream
-    return node if isinstance(node, Fork) else None
+    *line, node = line_to(end.upstream)
+    return node if isinstance(node, Fork) and all(readers[id(each)] == 1 for each in line) else None
 
 
 @compile_end.register
 def _(end: Several, compiling: Compiling) -> Ending:
-    fork = _upstreams(end.ends[0])[-1]
+    fork = line_to(end.ends[0].upstream)[-1]
     assert isinstance(fork, Fork), "what one job feeds hangs on a fork"
     branches = [_ops(each, compiling) for each in end.ends]
     sink = WriteEach(
@@ -251,19 +249,11 @@ def _(end: Several, compiling: Compiling) -> Ending:
 
 def calls_on_branches(end: Several) -> list[str]:
     """Return the calls between the fork and each end, with the end, as the user wrote them."""
-    return ["".join(node.label() for node in (*_upstreams(each)[-2::-1], each)) for each in end.ends]
+    return ["".join(node.label() for node in (*line_to(each.upstream)[-2::-1], each)) for each in end.ends]
 
 
 def _ops(end: Write, compiling: Compiling) -> tuple[tuple[Op, ...], tuple[Evaluation | None, ...]]:
     """Return the steps between the fork and an end, and the decision on each."""
-    chains = [node for node in reversed(_upstreams(end)) if isinstance(node, Chain)]
+    chains = [node for node in reversed(line_to(end.upstream)) if isinstance(node, Chain)]
     found = [ops_on_workers(node, compiling) for node in chains]
     return tuple(op for ops, _, _ in found for op in ops), tuple(each for *_, decided in found for each in decided)
-
-
-def _upstreams(end: Write) -> list[Node]:
-    """Return the inputs of an end, up to the fork."""
-    line: list[Node] = [end.upstream]
-    while isinstance(line[-1], Chain | Hint):
-        line.append(line[-1].upstream)
-    return line

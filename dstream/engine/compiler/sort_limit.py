@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from dstream.engine.compiler.evaluation import key_in_columns
-from dstream.engine.compiler.walk import ClusterFacts, Compiling, Wide, across, called_by, compile_node
+from dstream.engine.compiler.walk import ClusterFacts, Compiling, Wide, across, called_by, compile_node, line_to
 from dstream.engine.physical import vertices
 from dstream.engine.physical.graph import Ask, Done, Move, Outcome, Report
 from dstream.engine.physical.vertices import (
@@ -35,8 +35,8 @@ from dstream.engine.tasks.sinks import WriteItems, WritePrefix
 from dstream.engine.tasks.sorting import RouteByRange, SortRuns, merge_ranges
 from dstream.engine.tasks.stage import Piece, Sink
 from dstream.operators.rows.operations import Operation, operation
-from dstream.plan.operations.elementwise import Chain
-from dstream.plan.operations.streams import DropWhile, Hint, Limit, Node, Read, Skip, Sorted, TakeWhile, Top
+from dstream.plan.operations.sort_limit import DropWhile, Limit, Skip, Sorted, TakeWhile, Top
+from dstream.plan.operations.streams import Node, Read
 from dstream.plan.steps import KeyInColumns
 
 __all__ = ["is_generated"]
@@ -66,9 +66,8 @@ def _(node: Limit, inputs: Sequence[Items], compiling: Compiling) -> Items:
 
 def is_generated(node: Node) -> bool:
     """Return whether each partition of `node` is endless by itself: a `generate`, step by step."""
-    while isinstance(node, Chain | Hint):
-        node = node.upstream
-    return isinstance(node, Read) and not (node.source.bounded or node.source.ordered)
+    read = line_to(node)[-1]
+    return isinstance(read, Read) and not (read.source.bounded or read.source.ordered)
 
 
 @dataclass(frozen=True)

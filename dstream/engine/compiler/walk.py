@@ -18,9 +18,10 @@ from dstream.expressions.resolution import Namespaces
 from dstream.failures import is_our_name
 from dstream.operators.rows.guards import Action
 from dstream.operators.rows.operations import Operation, operation
-from dstream.plan.operations.elementwise import CallResults
+from dstream.plan.operations.elementwise import CallResults, Chain
 from dstream.plan.operations.ends import End, Several
-from dstream.plan.operations.streams import Limit, Node, TakeWhile
+from dstream.plan.operations.sort_limit import Limit, TakeWhile
+from dstream.plan.operations.streams import Hint, Node
 from dstream.plan.properties import bounded_operations, ordered_operations
 from dstream.plan.walk import fold
 from dstream.spi import Collector, Gatherer
@@ -38,6 +39,7 @@ __all__ = [
     "compile_node",
     "compiled",
     "is_ours",
+    "line_to",
 ]
 
 
@@ -235,6 +237,15 @@ def _endless_in_one_task(node: Node, items: Items) -> Items:
         f"the Spark engine does not run {node.label()} on an infinite stream that follows one with a shuffle "
         "(sorted, distinct); limit() it before"
     )
+
+
+def line_to(node: Node) -> list[Node]:
+    """Return an operation and those before it, up to the first that is neither a chain nor a hint."""
+    line = [node]
+    while isinstance(node, Chain | Hint):
+        node = node.upstream
+        line.append(node)
+    return line
 
 
 def called_by(node: Node, facts: ClusterFacts) -> tuple[Evaluation, ...]:

@@ -29,7 +29,7 @@ from dstream.plan.operations.ends import (
 )
 from dstream.plan.operations.pairs import TwoStreams
 from dstream.plan.operations.streams import Cache, Fork
-from dstream.plan.operations.unbounded import AssignTimestamps, OverEpochs, ProcessorGraph
+from dstream.plan.operations.unbounded import ProcessorGraph
 from dstream.plan.properties import check
 from dstream.plan.steps import Step
 from dstream.plan.walk import of_one_run, recalled, topological
@@ -175,7 +175,7 @@ def _register(kinds: Kinds) -> None:
     """Load the runners of rare operations, which takes longer than a small plan: they register themselves."""
     if any(issubclass(kind, TwoStreams) for kind in kinds):
         from dstream.engine.local import joins as joins
-    if not kinds.isdisjoint((ProcessorGraph, OverEpochs, AssignTimestamps)):
+    if any(kind.is_of_epoch or kind is ProcessorGraph for kind in kinds):
         from dstream.engine.local import processors as processors
 
 

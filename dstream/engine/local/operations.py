@@ -29,9 +29,9 @@ from dstream.operators.rows.services import TaskServices
 from dstream.operators.rows.stack import Depth, relayed, stack_is_deep
 from dstream.plan.operations.elementwise import CallResults, ServiceFunction
 from dstream.plan.operations.keyed import Aggregate
-from dstream.plan.operations.pairs import CoGroup, TwoStreams
-from dstream.plan.operations.streams import Cache, Concat, Hint, Node, Read, ReadCache, Spread, Table, Unary
-from dstream.plan.operations.unbounded import OverEpochs, ProcessorGraph
+from dstream.plan.operations.pairs import CoGroup
+from dstream.plan.operations.streams import Cache, Concat, Hint, Node, Read, ReadCache, SeveralInputs, Spread, Table
+from dstream.plan.operations.unbounded import ProcessorGraph
 from dstream.plan.properties import bounded_operations, guards_of, is_of_epoch, is_ordered, served_steps
 from dstream.plan.steps import Guard, Op, Step
 from dstream.plan.walk import CacheContent, topological
@@ -182,7 +182,7 @@ def opened(root: Node, task: LocalTask) -> Iterator[Any]:
     """Open a plan: down to where the items come from, then up again, without recursion."""
     path: list[Node] = []
     node = root
-    while isinstance(node, Unary | TwoStreams | Aggregate | OverEpochs) and node.inputs():
+    while node.inputs() and not isinstance(node, _STARTING):
         path.append(node)
         node = node.inputs()[0]
     items, depth = start(node, task), Depth()
@@ -192,7 +192,10 @@ def opened(root: Node, task: LocalTask) -> Iterator[Any]:
     return items
 
 
-_PUT_ASIDE = (Aggregate, Cache, CoGroup, OverEpochs)
+_STARTING = (Concat, ProcessorGraph)
+"""Operations that open each of their inputs themselves."""
+
+_PUT_ASIDE = (Cache, CoGroup, SeveralInputs)
 _FRAMES_PUT_ASIDE = 12
 """The most frames of an operation that buffers all items: an aggregate by key has ten (CPython 3.11)."""
 

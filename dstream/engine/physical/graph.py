@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from dstream.engine.physical.vertices import Items, OutputPort, Pending, Vertex
-from dstream.plan.operations.streams import Cache, Limit
+from dstream.plan.operations.sort_limit import Limit
+from dstream.plan.operations.streams import Cache
 from dstream.plan.steps import Step
 from dstream.spi import Collector
 

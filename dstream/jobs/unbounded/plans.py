@@ -27,7 +27,15 @@ from dstream.plan.steps import Step
 from dstream.plan.timestamps import StreamRead, timed
 from dstream.processors.graph_operator import GraphOperator, in_steps
 from dstream.spi import MapWriter, Streamable, StreamSource, Writer
-from dstream.spi.epochs import OfFixedShards, PartitionReceipt, PartitionTime, StepReceipt, StepState, StepTime
+from dstream.spi.epochs import (
+    OfFixedShards,
+    PartitionReceipt,
+    PartitionTime,
+    StateOperator,
+    StepReceipt,
+    StepState,
+    StepTime,
+)
 from dstream.spi.sink import Collections
 
 if TYPE_CHECKING:
@@ -69,8 +77,8 @@ Processors = Mapping[tuple[str, str], int]
 """How many processors a vertex has, by the name of its stage, which is empty for those of a graph, and its own."""
 
 
-def steps_of_plan(plan: PipelinePlan, memory: Mapping[str, ShardIndex]) -> dict[str, OverEpochs]:
-    """Return the steps of a plan whose state outlives an epoch, by the names under which it is found again.
+def steps_of_plan(plan: PipelinePlan, memory: Mapping[str, ShardIndex]) -> dict[str, StateOperator]:
+    """Return the operators of a plan whose state outlives an epoch, by the names under which it is found again.
 
     Args:
         plan: that of the job, or one with which the job may go on.
@@ -82,7 +90,7 @@ def steps_of_plan(plan: PipelinePlan, memory: Mapping[str, ShardIndex]) -> dict[
         # Nothing runs here, so any number does for processors that the job does not have yet.
         lambda node: with_parallelism(with_kept_parallelism(node, processors), 1),
     )
-    return {each.stage: each for each in topological(core) if isinstance(each, OverEpochs)}
+    return {each.stage: each.operator for each in topological(core) if isinstance(each, OverEpochs)}
 
 
 def processors_of(memory: Mapping[str, ShardIndex]) -> Processors:
@@ -125,7 +133,7 @@ class OpenPlan:
         sources: what is read epoch by epoch, by the name of its stage.
         reads: the names of these stages, by the `id` of the operation.
         stamps: the stages that give timestamps, by their names.
-        steps: those whose state outlives an epoch, by their names.
+        steps: the operators whose state outlives an epoch, by the names of their stages.
         sources_of: the sources whose items each of `stamps` sees.
         stamps_of: which of `stamps` lead to each of `steps`.
         inputs_of: the sources whose items come by each input of a step, for those that are told when an input ends; and
@@ -138,7 +146,7 @@ class OpenPlan:
     sources: Mapping[str, StreamSource[Any]]
     reads: Mapping[int, str]
     stamps: Mapping[str, AssignTimestamps]
-    steps: Mapping[str, OverEpochs]
+    steps: Mapping[str, StateOperator]
     sources_of: Mapping[str, frozenset[str]]
     stamps_of: Mapping[str, frozenset[str]]
     read_steps: Mapping[str, Step] = field(default_factory=dict)
@@ -191,7 +199,7 @@ def open_plan(
         {reads[id(each)]: _streamed(each) for each in passing},
         reads,
         stamps,
-        steps,
+        {name: each.operator for name, each in steps.items()},
         {name: frozenset(reads[id(read)] for read in _above(each, Read)) for name, each in stamps.items()},
         {name: frozenset(stamp.stage for stamp in _above(each, AssignTimestamps)) for name, each in steps.items()},
         {reads[id(each)]: each.step for each in passing},
@@ -282,8 +290,14 @@ def _passing(core: Node) -> tuple[list[Read], set[int]]:
     return list(found.values()), {id(each) for root in held for each in topological(root)}
 
 
-def _reached(stack: list[Node], held: list[Node]) -> Iterator[Node]:
-    """Give each operation once, without the right sides of hash joins, which come into `held`."""
+def _reached(stack: list[Node], held: list[Node], until: type[Any] | tuple[()] = ()) -> Iterator[Node]:
+    """Give each operation once, without the right sides of hash joins, which come into `held`.
+
+    Args:
+        stack: where to begin.
+        held: takes the sides.
+        until: the kind of operations whose inputs are left out.
+    """
     seen: set[int] = set()
     while stack:
         node = stack.pop()
@@ -291,11 +305,10 @@ def _reached(stack: list[Node], held: list[Node]) -> Iterator[Node]:
             continue
         seen.add(id(node))
         yield node
-        inputs = list(node.inputs())
-        if isinstance(node, HashJoin):
-            # The right side of a join is its last input.
-            held.append(inputs.pop())
-        stack.extend(reversed(inputs))
+        if not isinstance(node, until):
+            # What a join keeps is no stream, so no time of its sources counts here.
+            held.extend(node.broadcast_inputs())
+            stack.extend(reversed(node.streamed_inputs()))
 
 
 def _streamed(read: Read) -> StreamSource[Any]:
@@ -307,21 +320,7 @@ def _streamed(read: Read) -> StreamSource[Any]:
 
 def _above(root: Node, kind: type[Any]) -> Iterable[Any]:
     """Return the upstream operations of a kind, up to the first of them on each path."""
-    found: dict[int, Node] = {}
-    stack = list(root.inputs())
-    seen: set[int] = set()
-    while stack:
-        node = stack.pop()
-        if id(node) in seen:
-            continue
-        seen.add(id(node))
-        if isinstance(node, kind):
-            found[id(node)] = node
-            continue
-        inputs = list(node.inputs())
-        # What a join keeps is no stream, so no time of its sources counts here.
-        stack.extend(inputs[:1] if isinstance(node, HashJoin) else inputs)
-    return found.values()
+    return (each for each in _reached(list(root.inputs()), [], kind) if isinstance(each, kind))
 
 
 @dataclass(frozen=True, slots=True)

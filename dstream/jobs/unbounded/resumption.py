@@ -19,8 +19,8 @@ from dstream.jobs.unbounded.plans import OpenPlan, open_plan
 from dstream.jobs.unbounded.ranges import check_offsets, identity_of
 from dstream.operators.state.index_format import index_from_plain
 from dstream.pipeline.plan import PipelinePlan
-from dstream.plan.operations.unbounded import OverEpochs
 from dstream.spi import StreamSource
+from dstream.spi.epochs import StateOperator
 from dstream.spi.sink import Collections
 
 __all__ = [
@@ -221,13 +221,13 @@ def _steps(record: LogRecord) -> set[str]:
     return set(record.index or {})
 
 
-def _fitting_steps(record: LogRecord, steps: Mapping[str, OverEpochs]) -> set[str]:
+def _fitting_steps(record: LogRecord, steps: Mapping[str, StateOperator]) -> set[str]:
     return {name for name, plain in (record.index or {}).items() if name in steps and _is_for(plain, steps[name])}
 
 
-def _is_for(plain: Any, step: OverEpochs) -> bool:
+def _is_for(plain: Any, operator: StateOperator) -> bool:
     index = index_from_plain(plain)
-    return (index.kind, index.signature) == (step.operator.kind, tuple(step.operator.signature))
+    return (index.kind, index.signature) == (operator.kind, tuple(operator.signature))
 
 
 def _only(values: Mapping[str, T], names: Any) -> dict[str, T]:

@@ -23,7 +23,6 @@ from dstream.operators.state.index_format import (
 )
 from dstream.operators.state.shards import entries
 from dstream.pipeline.plan import PipelinePlan
-from dstream.plan.operations.unbounded import OverEpochs
 from dstream.spi.epochs import ShardChange, StateOperator, StepReceipt, StepState
 from dstream.spi.records import StateFiles
 from dstream.values.entries import Entry
@@ -153,7 +152,7 @@ def states_of_steps(
     job: str,
     version: str,
     files: StateFiles | None,
-    steps: Mapping[str, OverEpochs],
+    steps: Mapping[str, StateOperator],
     records: Sequence[LogRecord],
     shards: int,
 ) -> StatesOfSteps:
@@ -163,7 +162,7 @@ def states_of_steps(
         job: its id.
         version: as of `StatesOfSteps`.
         files: those of the job; None if there are no steps.
-        steps: of the plan, by their names.
+        steps: the operators of the plan, by the names of their stages.
         records: the last one with a whole index, and all after it.
         shards: how many a step gets that has no state yet.
 
@@ -173,13 +172,13 @@ def states_of_steps(
     indexes = {step: index_from_plain(plain) for step, plain in (records[0].index or {}).items()}
     for step, each in steps.items():
         if step in indexes:
-            indexes[step].check_fits(each.operator)
+            indexes[step].check_fits(each)
     for step in indexes.keys() - steps.keys():
         raise IllegalStateError(
             f"the job has a state of the step {step!r}, and this pipeline has no step of that name: give it that name"
         )
     # A step that is new has no shards in any record, so their number may still be chosen.
-    indexes |= {s: ShardIndex.new(s, each.operator, shards) for s, each in steps.items() if s not in indexes}
+    indexes |= {s: ShardIndex.new(s, each, shards) for s, each in steps.items() if s not in indexes}
     for record in records[1:]:
         for step, plain in record.changes.items():
             indexes[step] = indexes[step].applied(changes_from_plain(plain))
@@ -244,4 +243,4 @@ def state_entries(
     if not records:
         raise IllegalStateError("the job has not begun, so it has no state yet")
     states = states_of_steps(job, "", files, steps, records, 1)
-    return StateEntries(states.indexes[stage], files, steps[stage].operator)
+    return StateEntries(states.indexes[stage], files, steps[stage])

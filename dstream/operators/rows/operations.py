@@ -29,7 +29,8 @@ from dstream.operators.rows.spill import FEWER_THAN_COLLECTED, distinct_items, m
 from dstream.operators.rows.stack import FRAMES_OF_AN_OPERATION, Depth
 from dstream.plan.operations.elementwise import Chain, ServiceFunction
 from dstream.plan.operations.keyed import Distinct
-from dstream.plan.operations.streams import DropWhile, Limit, Node, Skip, Sorted, TakeWhile, Top
+from dstream.plan.operations.sort_limit import DropWhile, Limit, Skip, Sorted, TakeWhile, Top
+from dstream.plan.operations.streams import Node
 from dstream.plan.steps import EarlyCheck, Guard, KeyInColumns, Op, Step, column_steps
 from dstream.spi.collector import Collector, identity
 from dstream.spi.sink import MapWriter, Writer

@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Literal
 
 from dstream.errors import IllegalStateError
 from dstream.plan.operations.streams import OrderPreserving, node
-from dstream.plan.steps import Guard, Op
+from dstream.plan.steps import Emitted, Guard, Op, Step, resolving
 from dstream.spi.gatherer import Calling, Gatherer
 from dstream.spi.runtime import OpenedLater, Service
 from dstream.values.functions import shown_function
@@ -37,8 +38,30 @@ class Chain(OrderPreserving):
 
     ops: tuple[Op, ...]
 
+    def all_guards(self) -> Iterable[Guard]:
+        return chain.from_iterable(op.guards for op in self.ops)
+
+    def shipped(self) -> Iterator[tuple[Step, Any]]:
+        for op in self.ops:
+            if op.action not in ("peek", "count"):  # These functions stay in the driver.
+                yield from ((op.step, function) for function in _of_user(op.fn))
+            yield from resolving(op.guards)
+
     def label(self) -> str:
         return "".join(step.label for op in self.ops for step in op.steps())
+
+
+def _of_user(fn: Callable[[Any], Any]) -> Iterator[Any]:
+    """Give the user's functions in that of a step."""
+    match fn:
+        case Emitted(fn=emitting):
+            yield emitting
+        case ServiceFunction(fn=using, service=Service(create=create, destroy=destroy)):
+            yield from (using, create, *(() if destroy is None else (destroy,)))
+        case ServiceFunction(fn=using):
+            yield using
+        case _:
+            yield fn
 
 
 @node
@@ -46,6 +69,14 @@ class Gather(OrderPreserving):
     """The output of a gatherer."""
 
     gatherer: Gatherer[Any, Any, Any]
+
+    def _function(self) -> Callable[..., Any] | None:
+        calls = self.gatherer.parallel
+        return calls.fn if isinstance(calls, Calling) else None
+
+    def replay(self) -> Callable[[Any], Any] | None:
+        calls = self.gatherer.parallel
+        return calls.once if isinstance(calls, Calling) else None
 
 
 @node
@@ -61,6 +92,13 @@ class CallResults(OrderPreserving):
     guards: tuple[Guard, ...]
     slots: int = 1
     is_timed: bool = False
+
+    def all_guards(self) -> Iterable[Guard]:
+        return self.guards
+
+    def shipped(self) -> Iterator[tuple[Step, Any]]:
+        yield self.step, self.calling.fn
+        yield from resolving(self.guards)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,6 +154,9 @@ class UsingBatches(OrderPreserving):
     def served(self) -> ServiceFunction:
         """Return the function with its service."""
         return ServiceFunction(self.service, self.fn, self.number)
+
+    def shipped(self) -> Iterator[tuple[Step, Any]]:
+        return ((self.step, function) for function in _of_user(self.served()))
 
     def _call(self) -> str:
         return f".map_using_batches({self.service!r}, {shown_function(self.fn)})"

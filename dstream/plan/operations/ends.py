@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Self, cast
 
-from dstream.plan.operations.streams import Node, OrderPreserving, node
+from dstream.plan.operations.keyed import collected
+from dstream.plan.operations.streams import Node, OrderPreserving, as_inputs, node
 from dstream.spi.collector import Collector
 from dstream.spi.sink import MapWriter, Writer
 from dstream.values.functions import shown_function
@@ -58,12 +60,21 @@ class Collect(End):
 
     collector: Collector[Any, Any, Any]
 
+    def replay(self) -> Callable[[Any], Any] | None:
+        return functools.partial(collected, self.collector)
+
 
 @node
 class ForEachPartition(End):
     """The end that runs `action` on the items of each partition, where the partition is."""
 
     action: Callable[[Any], object]
+
+    def _function(self) -> Callable[..., Any] | None:
+        return self.action
+
+    def replay(self) -> Callable[[Any], Any] | None:
+        return None  # It takes a whole partition.
 
     def _arguments(self) -> Iterable[str]:
         return (shown_function(self.action),)
@@ -83,6 +94,9 @@ class Write(End):
     writer: Writer | MapWriter | None
     collector: Collector[Any, Any, Any] | None
     functions: tuple[str, ...] = ()
+
+    def replay(self) -> Callable[[Any], Any] | None:
+        return None if self.collector is None else functools.partial(collected, self.collector)
 
 
 @node
@@ -105,6 +119,8 @@ class Several(Node):
         is_epoch: the run is an epoch of a job over unbounded data.
         is_small: one task is expected to take all items in less time than it takes to divide the work.
     """
+
+    has_order, has_end = as_inputs, as_inputs
 
     ends: tuple[Write, ...]
     is_epoch: bool = False

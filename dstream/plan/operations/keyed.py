@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import functools
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from dstream.keys import canonical
 from dstream.plan.operations.elementwise import Action
-from dstream.plan.operations.streams import OrderPreserving, SeveralInputs, node
+from dstream.plan.operations.streams import OrderPreserving, SeveralInputs, as_inputs, never, node
+from dstream.plan.steps import Step
 from dstream.spi.collector import AggregateOperation, Collector
 from dstream.values.functions import shown_function
 
@@ -19,8 +22,18 @@ class Distinct(OrderPreserving):
 
     key: Callable[[Any], Any] | None = None
 
+    def _function(self) -> Callable[..., Any] | None:
+        return self.key
+
+    def replay(self) -> Callable[[Any], Any] | None:
+        return functools.partial(_key, self.key)
+
     def _arguments(self) -> Iterable[str]:
         return () if self.key is None else (shown_function(self.key),)
+
+
+def _key(key: Callable[[Any], Any] | None, item: Any) -> Any:
+    return canonical(item if key is None else key(item))
 
 
 @node
@@ -31,8 +44,14 @@ class PartitionBy(OrderPreserving):
         count: how many; None: as many as the cores suggest.
     """
 
+    needs_all = "partitioned"
+    has_order = never
+
     count: int | None
     key: Callable[[Any], Any] | None = None
+
+    def _function(self) -> Callable[..., Any] | None:
+        return self.key
 
     def _arguments(self) -> Iterable[str]:
         if self.count is not None:
@@ -53,10 +72,23 @@ class Aggregate(SeveralInputs):
         to: makes what goes on of a key and its result; None: an `Entry`. Without keys, the result goes on as it is.
     """
 
+    needs_all = "aggregated"
+    has_end = as_inputs
+
     operation: AggregateOperation[Any, Any, Any]
     reductions: tuple[Collector[Any, Any, Any], ...]
     is_keyed: bool
     to: Callable[[Any, Any], Any] | None = None
+
+    def has_order(self, inputs: Sequence[bool]) -> bool:
+        return not self.is_keyed
+
+    def shipped(self) -> Iterator[tuple[Step, Any]]:
+        return ((self.step, value) for value in (*self.reductions, *(() if self.to is None else (self.to,))))
+
+    def replay(self) -> Callable[[Any], Any] | None:
+        """Return the reduction of the item alone; of several inputs it is not known whose item it is."""
+        return functools.partial(collected, self.reductions[0]) if len(self.reductions) == 1 else None
 
     @property
     def combines(self) -> bool:
@@ -65,6 +97,11 @@ class Aggregate(SeveralInputs):
 
     def _arguments(self) -> Iterable[str]:
         return (repr(self.operation),)
+
+
+def collected(collector: Collector[Any, Any, Any], item: Any) -> Any:
+    """Return the result of a collector for one item."""
+    return collector.collect([item])
 
 
 @node

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, Self
 
-from dstream.plan.operations.streams import Node, node
+from dstream.plan.operations.streams import Node, as_inputs, never, node
 from dstream.values.functions import shown_function
 
 __all__ = [
@@ -55,8 +55,14 @@ class Pairing(TwoStreams):
         right_key: the same for `right`.
     """
 
+    has_order, has_end = never, as_inputs
+
     left_key: Callable[[Any], Any] | None = None
     right_key: Callable[[Any], Any] | None = None
+
+    def _function(self) -> Callable[..., Any] | None:
+        # Of two functions it is not known which one failed.
+        return self.left_key if self.left_key is self.right_key else None
 
     def _call(self) -> str:
         return f".{type(self).__name__.lower()}({', '.join(self._arguments())})"
@@ -84,11 +90,12 @@ class Join(Pairing):
 
     how: str = "inner"
 
-    def streams(self, ends: Sequence[bool]) -> bool:
-        """Say whether one side can be held while the other one, which may be endless, passes by."""
+    def refusal(self, ends: Sequence[bool]) -> str:
+        # One side is held while the other one, which may be endless, passes by.
         left_ends, right_ends = ends
-        left_may_pass, right_may_pass = self.how in ("inner", "left"), self.how in ("inner", "right")
-        return (left_ends or right_ends) and (left_ends or left_may_pass) and (right_ends or right_may_pass)
+        left_passes, right_passes = self.how in ("inner", "left"), self.how in ("inner", "right")
+        streams = (left_ends or right_ends) and (left_ends or left_passes) and (right_ends or right_passes)
+        return "" if streams else "this side of a join"
 
     def _arguments(self) -> Iterable[str]:
         yield from Pairing._arguments(self)
@@ -115,6 +122,21 @@ class HashJoin(Pairing):
     broadcast_limit: int | None = None
     refresh_every: float | None = None
 
+    def streamed_inputs(self) -> tuple[Node, ...]:
+        return (self.left,)
+
+    def broadcast_inputs(self) -> tuple[Node, ...]:
+        return (self.right,)
+
+    def has_order(self, inputs: Sequence[bool]) -> bool:
+        return inputs[0]
+
+    # The items are those of the left side: what the right side keeps has no time in the job.
+    has_timestamps = has_order
+
+    def refusal(self, ends: Sequence[bool]) -> str:
+        return "" if ends[1] else "the right side of a hash join"
+
     def _call(self) -> str:
         return f".{'inner_hash_join' if self.is_inner else 'hash_join'}({', '.join(self._arguments())})"
 
@@ -122,6 +144,8 @@ class HashJoin(Pairing):
 @node
 class CoGroup(Pairing):
     """Each key with the items of both sides that have it."""
+
+    needs_all = "grouped"
 
 
 @node
@@ -133,12 +157,14 @@ class Zip(TwoStreams):
         fill: stands for what the shorter one lacks, if the last end counts.
     """
 
+    has_order = as_inputs
+
     how: ZipMode = "shortest"
     fill: Any = None
 
-    def ends(self, ends: Sequence[bool]) -> bool:
-        """Say whether it ends, if its inputs do so or not."""
-        return any(ends) if self.how in ("shortest", "strict") else all(ends)
+    def has_end(self, inputs: Sequence[bool]) -> bool:
+        # An endless side is fine where the other one ends the pairs.
+        return any(inputs) if self.how in ("shortest", "strict") else all(inputs)
 
     def _call(self) -> str:
         match self.how:
@@ -161,6 +187,9 @@ class SemiJoin(Pairing):
 
     is_anti: bool = False
 
+    def refusal(self, ends: Sequence[bool]) -> str:
+        return "" if ends[1] else "the other side here"
+
     def _call(self) -> str:
         return ".semi_join(...)"
 
@@ -178,12 +207,17 @@ class AsOf(Pairing):
         has_by: the user gave `by`.
     """
 
+    needs_all = "sorted"
+
     # Defaults only because the fields of `Pairing` before them have some: every `AsOf` is made with both.
     left_on: Callable[[Any], Any] = abs
     right_on: Callable[[Any], Any] = abs
     direction: Direction = "backward"
     tolerance: Any = None
     has_by: bool = False
+
+    def _function(self) -> Callable[..., Any] | None:
+        return self.left_on if self.left_on is self.right_on and not self.has_by else None
 
     def _call(self) -> str:
         given = ["...", *shown_keys("on", self.left_on, self.right_on)]

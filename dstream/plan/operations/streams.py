@@ -1,44 +1,44 @@
-"""Operations on one stream: sources, order, length, caches, and settings of a run.
+"""`Node`, which all operations are, and operations on one stream: sources, caches, and settings of a run.
 
-Each has its `Step`, which alone has what is only shown. `elementwise` contains the operations on single items, `keyed`
-those by key, `pairs` those on two streams, `unbounded` those of streams without an end, `ends` the ends of plans.
+Each has its `Step`, which alone has what is only shown. `sort_limit` contains the operations on order and length,
+`elementwise` those on single items, `keyed` those by key, `pairs` those on two streams, `unbounded` those of streams
+without an end, `ends` the ends of plans.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol, Self, TypeVar, cast, dataclass_transform
+from typing import Any, ClassVar, Protocol, Self, TypeVar, cast, dataclass_transform
 
-from dstream.plan.steps import Delivery, EarlyCheck, Guard, KeyInColumns, Step
-from dstream.spi.source import Source
-from dstream.values.functions import shown_function
+from dstream.errors import UnsupportedError
+from dstream.failures import is_our_name
+from dstream.plan.steps import Delivery, Guard, Step, no_key, resolving, unchanged
+from dstream.spi.source import SizedSource, Source
+from dstream.values.entries import Entry, entry_key, entry_value, key_of, value_of
 
 __all__ = [
     "Cache",
     "CacheIdentity",
     "Concat",
     "Configure",
-    "DropWhile",
     "Fork",
     "Hint",
     "ItemsOfTable",
-    "Limit",
     "Node",
     "OrderPreserving",
     "Parallel",
     "Read",
     "ReadCache",
     "SeveralInputs",
-    "Skip",
-    "Sorted",
     "Spread",
     "Table",
-    "TakeWhile",
-    "Top",
     "Unary",
     "Union",
     "Unordered",
+    "always",
+    "as_inputs",
+    "never",
     "node",
 ]
 
@@ -57,6 +57,21 @@ def node(cls: C) -> C:
     return cast(C, made)
 
 
+def always(operation: Node, inputs: Sequence[bool]) -> bool:
+    """Return True: the items have the property, whatever those of the inputs have."""
+    return True
+
+
+def never(operation: Node, inputs: Sequence[bool]) -> bool:
+    """Return False: the items do not have it."""
+    return False
+
+
+def as_inputs(operation: Node, inputs: Sequence[bool]) -> bool:
+    """Return whether those of all inputs have it."""
+    return all(inputs)
+
+
 @node
 class Node:
     """One operation: its functions, its values and the operations that it reads from.
@@ -64,9 +79,17 @@ class Node:
     A method of a stream makes one of what the user wrote. `rewrite` returns the plan of operations that engines run:
     the same classes, in which some calls have become one operation, and steps have numbers.
 
+    Its methods answer for one operation, `dstream.plan.properties` for a plan. There is no default for order and end: a
+    new operation would lose them without an error.
+
     Attributes:
         step: the user's call that it stands for: by it it names itself in pictures, and when it fails.
+        needs_all: why items without an end are refused: they cannot be `sorted`, for example; empty: they are taken.
+        is_of_epoch: only a job over unbounded data has it.
     """
+
+    needs_all: ClassVar[str] = ""
+    is_of_epoch: ClassVar[bool] = False
 
     # By keyword, since subclasses add fields without defaults.
     step: Step = dataclasses.field(default=Step(), kw_only=True)
@@ -78,6 +101,66 @@ class Node:
     def with_inputs(self, inputs: Sequence[Node], **changes: Any) -> Self:
         """Return the same operation on others, one for each of `inputs()`, with other values of some fields."""
         return dataclasses.replace(self, **changes) if changes else self
+
+    def streamed_inputs(self) -> tuple[Node, ...]:
+        """Return the operations whose items pass by, without those of `broadcast_inputs`."""
+        return self.inputs()
+
+    def broadcast_inputs(self) -> tuple[Node, ...]:
+        """Return the operations of which each task has all items."""
+        return ()
+
+    def has_order(self, inputs: Sequence[bool]) -> bool:
+        """Return whether its items have an encounter order that must be kept, if those of its inputs have one or not.
+
+        Raises:
+            UnsupportedError: the operation does not define it.
+        """
+        raise UnsupportedError(f"nobody knows whether the items of {self.label()} are in order")
+
+    def has_end(self, inputs: Sequence[bool]) -> bool:
+        """Return whether its items end, if those of its inputs do so or not.
+
+        Raises:
+            UnsupportedError: the operation does not define it.
+        """
+        raise UnsupportedError(f"nobody knows whether the items of {self.label()} end")
+
+    def has_timestamps(self, inputs: Sequence[bool]) -> bool:
+        """Return whether its items have timestamps in a job, if those of its inputs do so or not."""
+        return bool(inputs) and all(inputs)
+
+    def refusal(self, ends: Sequence[bool]) -> str:
+        """Return why it is refused as one of its inputs has no end, as `needs_all`; empty: it is not."""
+        return self.needs_all
+
+    def item_count(self, counts: Sequence[int]) -> int | None:
+        """Return the number of its items, of those of its inputs; None: only running it can tell."""
+        return None
+
+    def all_guards(self) -> Iterable[Guard]:
+        """Return the treatments of items that it fails on."""
+        return ()
+
+    def shipped(self) -> Iterator[tuple[Step, Any]]:
+        """Yield the parts that go to the workers, such as functions and collectors, with their calls."""
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if callable(value) or (dataclasses.is_dataclass(value) and not isinstance(value, Node | Step)):
+                yield self.step, value
+
+    def function(self) -> Callable[..., Any] | None:
+        """Return the one function of the user's that it runs on single items, or None."""
+        function = self._function()
+        return None if any(function is each for each in _OURS) else function
+
+    def _function(self) -> Callable[..., Any] | None:
+        """Return the same, also a function of ours in the place of one that the user did not give."""
+        return None
+
+    def replay(self) -> Callable[[Any], Any] | None:
+        """Return the work on one item in this process, or None if it does nothing to a single one."""
+        return self.function()
 
     def label(self) -> str:
         """Return the call as the user wrote it, such as `.map(parse)`; of several in one, all of them."""
@@ -99,6 +182,10 @@ class Node:
         return f"<{self.label()}>"
 
 
+_OURS = (Entry, entry_key, entry_value, key_of, no_key, unchanged, value_of)
+"""Functions that replace one that the user did not give."""
+
+
 @node
 class Unary(Node):
     """An operation on the items of one stream."""
@@ -115,7 +202,9 @@ class Unary(Node):
 
 @node
 class OrderPreserving(Unary):
-    """One whose items have an order, and an end, if those before have one; `properties` knows those that differ."""
+    """One whose items have an order, and an end, if those before have one."""
+
+    has_order, has_end = as_inputs, as_inputs
 
 
 @node
@@ -150,6 +239,29 @@ class Read(Node):
     guards: tuple[Guard, ...] = ()
     parts: int | None = None
 
+    def has_order(self, inputs: Sequence[bool]) -> bool:
+        return self.source.ordered
+
+    def has_end(self, inputs: Sequence[bool]) -> bool:
+        return self.source.bounded
+
+    def item_count(self, counts: Sequence[int]) -> int | None:
+        return self.source.size() if isinstance(self.source, SizedSource) else None
+
+    def all_guards(self) -> Iterable[Guard]:
+        return self.guards
+
+    def shipped(self) -> Iterator[tuple[Step, Any]]:
+        # What travels is a source's splits; of ours it is known that these hold the source's functions.
+        if is_our_name(type(self.source).__module__):
+            yield self.step, self.source
+        yield from resolving(self.guards)
+
+    def replay(self) -> Callable[[Any], Any] | None:
+        """Return the source's own replay, if it runs a function of the user's on its records."""
+        replay: Callable[[Any], Any] | None = getattr(self.source, "replay", None)
+        return replay
+
     def _call(self) -> str:
         return "read"
 
@@ -162,6 +274,8 @@ class Table(Node):
         table: the user's table.
         made: makes items of its rows; None for the engine's own rows.
     """
+
+    has_order, has_end = never, always
 
     table: Any
     made: ItemsOfTable | None = None
@@ -191,13 +305,20 @@ class ItemsOfTable(Protocol):
 class ReadCache(Node):
     """The items that an engine kept of a `Cache`, in its own terms. Only `recalled` makes it."""
 
+    has_end = always
+
     items: Any
     is_ordered: bool
+
+    def has_order(self, inputs: Sequence[bool]) -> bool:
+        return self.is_ordered
 
 
 @node
 class Concat(Node):
     """The items of each part, one part after another."""
+
+    has_order, has_end = as_inputs, as_inputs
 
     parts: tuple[Node, ...]
 
@@ -207,6 +328,9 @@ class Concat(Node):
     def with_inputs(self, inputs: Sequence[Node], **changes: Any) -> Self:
         return dataclasses.replace(self, parts=tuple(inputs), **changes)
 
+    def item_count(self, counts: Sequence[int]) -> int | None:
+        return sum(counts)
+
     def label(self) -> str:
         # Not that of the step: concats in each other are one in the end.
         return f"concat of {len(self.parts)}"
@@ -215,6 +339,8 @@ class Concat(Node):
 @node
 class Union(Concat):
     """The items of all parts, in any order."""
+
+    has_order = never
 
     def label(self) -> str:
         return Node.label(self)
@@ -227,10 +353,15 @@ class Union(Concat):
 class Hint(OrderPreserving):
     """The same items; the engine is told something of them, or of the run."""
 
+    def item_count(self, counts: Sequence[int]) -> int | None:
+        return counts[0]
+
 
 @node
 class Unordered(Hint):
     """The same items, released from their encounter order."""
+
+    has_order = never
 
 
 @node
@@ -270,6 +401,8 @@ class Cache(OrderPreserving):
         identity: under which the items are kept. A rewritten plan has it too.
     """
 
+    needs_all = "cached"
+
     identity: CacheIdentity = dataclasses.field(default_factory=CacheIdentity)
 
     def __copy__(self) -> Self:
@@ -283,91 +416,17 @@ class Fork(Cache):
     Pipelines put one behind each stage that several stages read; a stream that is used twice runs twice.
     """
 
+    needs_all = "read by several stages of a pipeline"
+
     def _call(self) -> str:
         return ""
 
 
 @node
-class Limit(OrderPreserving):
-    """The first `count` items."""
-
-    count: int
-
-    def _arguments(self) -> Iterable[str]:
-        return (str(self.count),)
-
-
-@node
-class Skip(OrderPreserving):
-    """The items after the first `count`."""
-
-    count: int
-
-    def _arguments(self) -> Iterable[str]:
-        return (str(self.count),)
-
-
-@node
-class _Prefix(OrderPreserving):
-    """One that looks for the longest prefix whose items satisfy a predicate."""
-
-    predicate: Callable[[Any], object]
-
-    def _arguments(self) -> Iterable[str]:
-        return (shown_function(self.predicate),)
-
-
-@node
-class TakeWhile(_Prefix):
-    """The longest prefix whose items satisfy a predicate, which is trusted to end it."""
-
-
-@node
-class DropWhile(_Prefix):
-    """The items behind the longest prefix whose items satisfy a predicate."""
-
-
-@node
-class Sorted(OrderPreserving):
-    """The items in the order of their keys; equal keys keep their order.
-
-    Attributes:
-        looks: refuse the first item of each task, in the name of what takes the items later; `rewrite` finds them.
-    """
-
-    key: Callable[[Any], Any] | None = None
-    reverse: bool = False
-    looks: tuple[EarlyCheck, ...] = ()
-
-    def _arguments(self) -> Iterable[str]:
-        if self.key is not None:
-            yield f"key={shown_function(self.key)}"
-        if self.reverse:
-            yield "reverse=True"
-
-
-@node
-class Top(OrderPreserving):
-    """The first `count` items in the order of their keys: `sorted().limit(count)`.
-
-    Attributes:
-        is_one_call: its step is the whole of it; otherwise that of the sort.
-        columns: how keys may stand in columns; None: not at all.
-    """
-
-    count: int
-    key: Callable[[Any], Any] | None
-    reverse: bool
-    is_one_call: bool
-    columns: KeyInColumns | None = None
-
-    def label(self) -> str:
-        return self.step.label if self.is_one_call else f"{self.step.label}.limit({self.count})"
-
-
-@node
 class Spread(OrderPreserving):
     """The same items in `count` partitions of about equal size; None: as many as the cores suggest."""
+
+    needs_all = "spread over partitions"
 
     count: int | None = None
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from dstream.failures import is_our_name
-from dstream.plan.operations.streams import SeveralInputs, Unary, node
+from dstream.plan.operations.streams import SeveralInputs, Unary, always, as_inputs, never, node
 from dstream.plan.steps import Step
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         WatermarkPolicy,
     )
 
-__all__ = ["AssignTimestamps", "OverEpochs", "ProcessorGraph", "functions_of_graph"]
+__all__ = ["AssignTimestamps", "OverEpochs", "ProcessorGraph"]
 
 
 @node
@@ -45,6 +45,9 @@ class AssignTimestamps(Unary):
         are_beside: items are `(None, (timestamp, item))`: their source knows the time of each, and they do not.
     """
 
+    is_of_epoch = True
+    has_order, has_end, has_timestamps = as_inputs, always, always
+
     timestamp: Callable[[Any], Any] | None
     stage: str
     time: PartitionTime | None = None
@@ -53,6 +56,9 @@ class AssignTimestamps(Unary):
     idle_timeout: float = 60.0
     drop_before: int | None = None
     are_beside: bool = False
+
+    def shipped(self) -> Iterator[tuple[Step, Any]]:
+        yield from () if self.timestamp is None else ((self.step, self.timestamp),)
 
 
 @node
@@ -69,11 +75,18 @@ class OverEpochs(SeveralInputs):
         take: is called in the driver with the receipt of each task, once.
     """
 
+    is_of_epoch = True
+    has_order, has_end = never, always
+
     operator: StateOperator
     stage: str
     state: StepState | None = None
     time: StepTime | None = None
     take: Callable[[StepReceipt], object] | None = None
+
+    def shipped(self) -> Iterator[tuple[Step, Any]]:
+        graph = getattr(self.operator, "graph", None)
+        yield from ((self.step, self.operator),) if graph is None else _functions_of_graph(graph)
 
 
 @node
@@ -91,14 +104,20 @@ class ProcessorGraph(SeveralInputs):
         is_one_step: its one vertex is a step of the chain that the user wrote, and names itself so.
     """
 
+    # Processors emit items without timestamps, whatever they receive.
+    has_order, has_end, has_timestamps = never, as_inputs, never
+
     graph: VertexGraph
     guarantee: str = "none"
     stage: str = ""
     take: Callable[[EdgeCounts], object] | None = None
     is_one_step: bool = False
 
+    def shipped(self) -> Iterator[tuple[Step, Any]]:
+        return _functions_of_graph(self.graph)
 
-def functions_of_graph(graph: VertexGraph) -> Iterator[tuple[Step, Any]]:
+
+def _functions_of_graph(graph: VertexGraph) -> Iterator[tuple[Step, Any]]:
     """Yield the parts of a graph that go to the workers, with their vertices; an edge belongs to its end."""
     steps = {each.name: each.step for each in graph.vertices}
     for vertex in graph.vertices:
