@@ -163,7 +163,13 @@ class _Part:
                 return item[name]
             return getattr(item, name)
         except (AttributeError, IndexError, KeyError, TypeError) as error:
+            # Another one of a user's class may be made in another way than of a text.
+            if type(error) not in _OF_PYTHON:
+                raise
             raise type(error)(f"pluck({name!r}) found no such part in {shown(item)}") from error
+
+
+_OF_PYTHON = (AttributeError, IndexError, KeyError, TypeError)
 
 
 class Starred:

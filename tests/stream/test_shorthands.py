@@ -61,6 +61,31 @@ def test_pluck_names_the_item_that_has_no_such_part(engine, item, name, error):
     assert (failure(caught.value).item, failure(caught.value).step.label) == (item, f".pluck({name!r})")
 
 
+class Missing(KeyError):
+    """An exception of a user's that is made in its own way."""
+
+    def __init__(self, table, column):
+        super().__init__(table, column)
+
+
+class Row(dict):
+    """A mapping that fails with it."""
+
+    def __missing__(self, key):
+        """Tell the column."""
+        raise Missing("crews", key)
+
+
+def test_pluck_leaves_exceptions_of_users_as_they_are(local_context):
+    """Nobody knows how to make another one of their kind."""
+    rows = local_context.stream([Row(sea="Pacific"), Row()])
+    with pytest.raises(Missing) as caught:
+        rows.pluck("sea").to_list()
+
+    assert (caught.value.args, failure(caught.value).step.label) == (("crews", "sea"), ".pluck('sea')")
+    assert rows.pluck("sea").ignore(KeyError).to_list() == ["Pacific"]
+
+
 def test_starmap_spreads_each_item_over_the_arguments(engine):
     """Items of two, three and no parts."""
     assert engine.stream([(2, 5), Entry(3, 2)], 2).starmap(pow).to_list() == [32, 9]
