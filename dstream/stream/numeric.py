@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
-from dstream.arguments import checked_function, kind_of, refuse_no_iterable
+from dstream.arguments import checked_function, choice, kind_of, refuse_no_iterable
 from dstream.connectors.memory import Generate, Items, Range, whole
 from dstream.plan import Map, Read, Sorted, Step, call_site, called, here, unchanged
 from dstream.spi import Collector, Source
@@ -142,7 +142,7 @@ class _NumericStream(Gathering[N], Keyed[N], Paired[N], Shared[N], Recovering[N]
 
     def sorted(self, *, reverse: bool = False) -> Self:
         """Sort the numbers; NaN comes after all others."""
-        return self._then(Sorted(self._node, None, bool(reverse), step=here()))
+        return self._then(Sorted(self._node, None, choice(reverse, "reverse"), step=here()))
 
     # Terminal operations
 

@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from dstream import DoubleStream, IntStream
+from dstream import DoubleStream, IntStream, Stream
 
 
 def test_sorted_orders_items_over_all_partitions(engine):
@@ -77,3 +77,10 @@ def test_sorted_takes_no_positional_reverse(local_context):
     """`reverse` is a keyword, as in Python."""
     with pytest.raises(TypeError):
         local_context.stream([1]).sorted(None, True)
+
+
+@pytest.mark.parametrize("stream", [Stream.of(1), IntStream.of(1)])
+def test_reverse_is_true_or_false(stream):
+    """A text that says no would be true."""
+    with pytest.raises(TypeError, match="reverse must be True or False, not str"):
+        stream.sorted(reverse="no")
