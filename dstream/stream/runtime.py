@@ -174,16 +174,16 @@ def write(
     # A driver that committed this epoch may have ended before that was recorded.
     if job.is_done:
         return target.result()
-    end = writing(node, sink, job.writer)
-    with explained(end, "collect"):
-        try:
+    try:
+        end = writing(node, sink, job.writer)
+        with explained(end, "collect"):
             receipts = engine().submit(rewrite(end)).result()
             # A failure there, such as one of a function that merges, names the step as one in a task does.
             with naming(last_step(end)):
                 job.commit(receipts)
-        except BaseException:  # Ctrl-C too must leave the target as it was.
-            job.abort()
-            raise
+    except BaseException:  # Ctrl-C too must leave the target as it was.
+        job.abort()
+        raise
     return target.result()
 
 

@@ -105,3 +105,36 @@ def test_collect_with_a_finisher_around_a_grouping(engine):
     sizes = engine.stream("abca", 3).collect(collecting_and_then(grouping_by(str, counting()), len))
 
     assert sizes == 3
+
+
+class Unwritable:
+    """A sink, its target and its job, which fails when it is asked for its writer."""
+
+    job = collector = None
+    label, is_done, aborted = "unwritable()", False, 0
+
+    def open(self, context):
+        """Be the target too."""
+        return self
+
+    def begin(self, job, epoch=1):
+        """Be the job too."""
+        return self
+
+    @property
+    def writer(self):
+        """Fail."""
+        raise ConnectionError("no writer")
+
+    def abort(self):
+        """Count it."""
+        self.aborted += 1
+
+
+def test_what_a_sink_has_begun_is_removed_if_it_has_no_writer(local_context):
+    """As if the tasks had failed."""
+    sink = Unwritable()
+    with pytest.raises(ConnectionError, match="no writer"):
+        local_context.stream([1]).collect(sink)
+
+    assert sink.aborted == 1
