@@ -343,6 +343,7 @@ def seconds(value: Any, name: str) -> float:
     """
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"{name} must be a number of seconds, not {kind_of(value)}")
+    # NaN is not above 0 either.
     if not value > 0:
         raise ValueError(f"{name} must be a number of seconds above 0: {value}")
     return value

@@ -64,6 +64,7 @@ class EndSupplier(ProcessorMetaSupplier):
         Raises:
             UnsupportedError: nothing of that kind does.
         """
+        # No processor stands at such an end: there are the items that it passes, and nothing else to look at.
         if peek.what != self.passes_items:
             raise UnsupportedError(
                 f"peek_{peek.what}: {self!r} has no {peek.what} in a graph; peek_{self.passes_items}() logs its items"

@@ -48,6 +48,7 @@ class Traverser(Generic[T]):
 
     def map(self, fn: Callable[[T], R | None]) -> Traverser[R]:
         """Yield the result of a function for each item; None is left out."""
+        # The bound method is looked up once, and not for each item.
         following = self.next
         checked_function(fn, "fn")
 
@@ -103,6 +104,7 @@ class Traverser(Generic[T]):
                 return None
             if predicate(item):
                 return item
+            # Remembered: items behind it may satisfy the predicate again.
             is_over = True
             return None
 
@@ -174,6 +176,7 @@ class Traverser(Generic[T]):
             nonlocal waiting
             item = following()
             if item is None and waiting is not None:
+                # Taken away first: an action that fails is not called again.
                 act, waiting = waiting, None
                 act()
             return item

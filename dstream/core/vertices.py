@@ -187,6 +187,7 @@ class Edge(NamesOfJet):
         self.source_ordinal = count(source_ordinal, "ordinal")
         self.destination: Vertex | None = None
         self.destination_ordinal = 0
+        # The line of the user's call: an edge that leads nowhere is found out much later.
         self.where: SourceLocation | None = call_site()
         self._priority = 0
         self._routing = Routing.UNICAST
@@ -227,6 +228,7 @@ class Edge(NamesOfJet):
             TypeError: the destination is no vertex, or the ordinal no int.
             ValueError: the ordinal is negative.
         """
+        # Checked before anything is set: an edge that is refused can be led elsewhere.
         number = count(ordinal, "ordinal")
         if self.destination is not None:
             raise IllegalStateError(f"{self.described()} leads somewhere already")

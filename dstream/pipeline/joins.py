@@ -406,9 +406,11 @@ def hash_joined(
     node = left
     for depth, (right, on) in enumerate(sides):
         clause = clause_of(on, "on" if is_one else f"joins[{depth}][1]")
+        # The items of each further join are the pairs of the one before.
         left_key = clause.left_key if depth == 0 else FirstOfPairs(depth, clause.left_key)
         others = (clause.right_key, clause.projection, kind == "inner_hash_join", limit, every)
         node = HashJoin(node, right, left_key, *others, step=Step(where=where))
+    # A pair is what one join gives in any case.
     return node if to is None and is_one else _unnested(node, kind, to, len(sides))
 
 

@@ -337,6 +337,7 @@ class TimedView(KeyedView[K, T, B]):
         Raises:
             IllegalStateError: `within` is set, and the items have no timestamps.
         """
+        # `B` stands for a span of time there, which a type checker cannot know.
         passed: Any = within
         return self._step("distinct", stateful_nodes.distinct(self._node, self._key, passed))
 

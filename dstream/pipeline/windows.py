@@ -239,6 +239,7 @@ class KeyedWindowedStage(_Windowed, Generic[K, T]):
 
         this = KeyedStreamStage[K, T](self._stage, self._key)
         keyed = [this._other(each, "co_aggregate") for each in others]
+        # The others have no windows: those of this stage are meant for all.
         keys = [self._key, *(each.key for each in keyed)]
         return self._aggregated("co_aggregate", [each._stage for each in keyed], keys, op, to)
 

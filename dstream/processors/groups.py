@@ -85,6 +85,7 @@ class GroupOutput:
 
     def __call__(self, results: Iterator[Any], task: Task) -> Iterator[Any]:
         numbers = count(1)
+        # `compress` counts in C, without a call for any item.
         yield from compress(results, numbers)
         task.peeking(self.receipts)({self.vertex: ([0], [next(numbers) - 1])})
 

@@ -46,6 +46,7 @@ def aggregated(
     """
     reductions = [operation.on_input(number) for number in range(operation.arity)]
     if keys is not None:
+        # None is a key here, which `grouping_by` refuses.
         reductions = [groups_of_any_key(key, each) for key, each in zip(keys, reductions, strict=True)]
     step = called(name, repr(operation) if given is None else given)
     return Aggregate(tuple(upstreams), operation, tuple(reductions), keys is not None, to, step=step)

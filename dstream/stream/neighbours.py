@@ -176,6 +176,7 @@ def _sample_size(fraction: Any, n: Any) -> int:
 def _fraction(value: Any) -> float:
     if value is None:
         raise TypeError("sample() takes a fraction, or n= for so many items")
+    # A Decimal and a Fraction are no floats either, and a text has no such method.
     if isinstance(value, bool) or not hasattr(type(value), "__float__"):
         raise TypeError(f"fraction must be a number, not {kind_of(value)}")
     number = float(value)

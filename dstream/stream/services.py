@@ -45,6 +45,7 @@ class MapView(Generic[K, V]):
     def get(self, key: K, default: Any = None, /) -> Any:
         """Return the value of `key`, or `default` if there is none."""
         (value,) = self.get_many([key])
+        # No map has a None, so it is what is not there.
         return default if value is None else value
 
     def get_all(self, keys: Iterable[K]) -> dict[K, V]:
@@ -54,6 +55,7 @@ class MapView(Generic[K, V]):
 
     def get_many(self, keys: list[K]) -> list[V | None]:
         """Return the value of each key, None where there is none, all from one state of the map."""
+        # Each key once: neighbouring items often have the same.
         wanted = list(dict.fromkeys(canonical(key) for key in keys if key is not None))
         if not wanted:
             return [None] * len(keys)

@@ -139,6 +139,7 @@ def _flattened(stream: Any) -> R:  # type: ignore[type-var]
 
 
 def _all_of(item: Any) -> Any:
+    # Python iterates over what has places alone, too.
     if item is None or isinstance(item, Iterable | BaseStream) or hasattr(type(item), "__getitem__"):
         return item
     raise TypeError(f"flatten() takes iterables and None, not {shown(item)}")

@@ -169,6 +169,7 @@ class GroupingProcessor(BlockProcessor):
         return self.emit_what_waits() and self._saving.goes_on(self._outbox, self._entries)
 
     def _entries(self) -> Iterator[tuple[Any, Any]]:
+        # Also without groups: a graph that is restored behind its end must not give an empty result again.
         yield _ENDED, self._has_ended
         # Copies: containers take further items before the snapshot is pickled.
         groups = dict(zip(self._groups, self._copies(list(self._groups.values())), strict=True))
@@ -219,12 +220,14 @@ class FirstGrouping(GroupingProcessor):
 
     def init(self, outbox: Outbox, context: ProcessorContext) -> None:
         """Store both; large groups are emitted at once, and do not wait."""
+        # It hands its groups on when they are many, and needs no disk.
         super().init(outbox, context)
         self._overflow = None
 
     def made_of(self, ordinal: int, items: list[Any]) -> Iterable[Any]:
         """Accumulate the items; emit the groups if they are large."""
         super().made_of(ordinal, items)
+        # What it holds goes on early: the vertex behind the shuffle combines parts of a group in any case.
         if len(self._groups) < _MOST and not self._growth.exceeded():
             return ()
         groups, self._groups = self._groups, self._reductions[0].supplier()

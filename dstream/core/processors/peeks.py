@@ -97,6 +97,7 @@ class PeekingProcessor(Processor):
 
     def try_process_watermark(self, watermark: Watermark) -> bool:
         """Log a watermark when it was processed."""
+        # One that is refused comes again, and is logged when it has passed.
         if not self._inner.try_process_watermark(watermark):
             return False
         if self._peek.what != "snapshot":
@@ -151,6 +152,7 @@ class PeekingInbox:
 
     def poll(self) -> Any:
         """Take the first item out."""
+        # Logged before it is taken, and once: the processor may have looked at it before.
         self.peek()
         self._is_head_logged = False
         return self._inbox.poll()
@@ -206,6 +208,7 @@ class PeekingOutbox:
     def offer_all(self, items: Sequence[Any], to: Targets = None) -> int:
         """Offer a block."""
         taken = self._outbox.offer_all(items, to)
+        # What found no room is offered again, and logged then.
         self._log(items[:taken], to)
         return taken
 

@@ -145,6 +145,7 @@ class OperatorProcessor(BlockProcessor):
         """Save the state of each shard, or emit all of it."""
         if not self.emit_what_waits():
             return False
+        # Items that wait are in no state yet, and only states are saved.
         if any(self._waiting) and not self.emit(self._until(self._watermark)):
             return False
         if self._hands_over and self._states and not self.emit(self._left_open()):

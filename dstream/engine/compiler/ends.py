@@ -227,6 +227,7 @@ class Groups(OfOne):
 
     def begin(self, inputs: tuple[Items, ...], partitions: tuple[PartitionCount, ...]) -> Move:
         (items,), (several,), collector, step = inputs, partitions, self.end.collector, self.end.step
+        # One task has every item of a key already, so a shuffle would only cost.
         if several == 1 or collector.keyed is None:
             return Done(last=_one_container_each(items, self.end, self.decided))
         targets = self.facts.targets(several or 0)
@@ -404,6 +405,7 @@ class ReducedApart(OfOne):
 
     def begin(self, inputs: tuple[Items, ...], partitions: tuple[PartitionCount, ...]) -> Move:
         apart, (items,) = self.apart, inputs
+        # There is no border to look across.
         if partitions == (1,):
             behind = self._behind(piped(items, apart.gather, operation(apart.gather)))
             return Done(last=_one_container_each(behind, self.end, self.decided))

@@ -92,6 +92,7 @@ def _starred(fn: Callable[..., Any], namespaces: Namespaces | None) -> Expressio
     found = read(fn, size, namespaces)
     if isinstance(found, Unreadable) or size == 0:
         return found if isinstance(found, Unreadable) else Unreadable("takes no arguments")
+    # With defaults it may be called with fewer arguments: the function itself takes tuples of another size.
     return ForTuples(size, substituted(found, {place: Indexed(_ITEM, Constant(place)) for place in range(size)}))
 
 
@@ -156,6 +157,7 @@ def _decided(
 ) -> Iterator[Evaluation]:
     """Yield the decision on each function: columns take all of them, or none."""
     for name, fn in collector.functions:
+        # By identity: a callable of the user's may have no hash, or be equal to another one.
         found = readings.get(id(fn))
         if is_read:
             yield Evaluation(name)

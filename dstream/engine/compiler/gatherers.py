@@ -140,6 +140,7 @@ class WithNeighbours(Wide):
     partitions: int = 0
 
     def begin(self, inputs: Items, partitions: int) -> Move:
+        # What one task of many may report: all reports come to this process, and go from there to each task.
         largest = max(_LARGEST_TOGETHER // max(partitions, 1), _LARGEST_ALONE)
         step = self.node.step
         kept = Vertex(inputs, WriteWithHead(self.kind.following, largest), step, is_kept=True)
@@ -255,6 +256,7 @@ class Integrated(Wide):
             last = source
             if has_stopped:
                 break
+        # The partitions behind it have run as well, and what they pushed is left where it is.
         wanted = KeepRange(dict.fromkeys(range(last + 1), (0, None)))
         pushed = Rows((Taken(report.vertex),), None, wanted, why="the items stay where they are")
         states = Taken(report.vertex, vertices.SUMMARY.of_sources(0, last + 1), as_items=True)

@@ -227,6 +227,7 @@ def _fork_of(end: Write, readers: Counter[int]) -> Fork | None:
     if end.collector is not None:
         return None
     *line, node = line_to(end.upstream)
+    # What another reads, too, is kept for both: inside of the tasks of this end it would run twice.
     return node if isinstance(node, Fork) and all(readers[id(each)] == 1 for each in line) else None
 
 

@@ -76,6 +76,7 @@ class OneOfEachKey(Wide):
 
     def begin(self, inputs: Items, partitions: int) -> Move:
         node, step, targets = self.node, self.node.step, self.facts.targets(partitions)
+        # With a key function items come one by one in any case.
         if node.key is None and self.facts.reads_functions:
             return Done(self._in_columns(inputs, partitions, targets))
         if not self.is_ordered:
@@ -237,6 +238,7 @@ def _given_by_groups(node: Aggregate) -> OutputFormat:
     downstream, finisher = known.downstream, reduction.keyed.downstream.finisher
     counts = downstream.finds == "count" and finisher is identity
     adds_up = downstream.finds == "sum" and finisher in (downstream.total, downstream.average)
+    # A container of several inputs, and a function of the user's, make objects.
     stand_in_columns = len(node.reductions) == 1 and node.to is None and (counts or adds_up)
     return only_if("all keys are ints, or all are texts") if stand_in_columns else one_by_one()
 
@@ -341,9 +343,11 @@ class Spreading(OfOne):
         step = self.node.step
         if self.count == 1:
             return self._spread(inputs[0], WriteItems(), "all items come to one task")
+        # Without an order nobody has to know how many items there are, which saves a job.
         if not self.is_ordered:
             why = f"each task sends its items to the {self.count} partitions in turn"
             return self._spread(inputs[0], RouteInTurn(self.count), why)
+        # Written once: the job that sends the items reads what the one that counts them has written.
         kept = Vertex(inputs[0], WriteItems(), step, is_kept=True)
         asking = replace(self, items=inputs[0])
         return Ask(asking, kept, "places", vertices.ITEMS, step, "how many items each partition has")

@@ -226,6 +226,7 @@ class IncrementalScan(Wide):
 
     def next(self, report: Report) -> Move:
         is_read, rest = isinstance(self.inputs[0], Splits), self.inputs[1:]
+        # Nobody knows how many pieces a source has before a wave that finds none.
         if is_read and report.partitions == 0:
             return replace(self, inputs=rest, place=0)._go_on()
         prefix, ranges = self._with(report)
@@ -237,6 +238,7 @@ class IncrementalScan(Wide):
             partitions=self.partitions + report.partitions,
         )
         if is_read:
+            # Growing waves: few jobs if the prefix is long, and few pieces too many if it is short.
             return replace(ran, place=self.place + self.size, size=self.size * _GROWTH)._go_on()
         return replace(ran, inputs=rest)._go_on()
 

@@ -80,6 +80,7 @@ def _are_few(items: Items) -> bool:
     left = FEW
     for source in _sources(items):
         size = source.node.source.size() if isinstance(source.node.source, SizedSource) else None
+        # A source that does not know its size may be long.
         if size is None or size > left:
             return False
         left -= size

@@ -100,6 +100,7 @@ class Compiling:
     namespaces: Namespaces = field(default_factory=Namespaces)
 
     def __post_init__(self) -> None:
+        # Both once for the whole plan: a question for each operation would walk a long one again and again.
         self._bounded, self._ordered = bounded_operations(self.root), ordered_operations(self.root)
 
     def is_bounded(self, node: Node) -> bool:
@@ -194,6 +195,7 @@ class Across:
 
     def begin(self, inputs: tuple[Items, ...], partitions: tuple[PartitionCount, ...]) -> Move:
         (items,), (several,) = inputs, partitions
+        # Before the question for one partition: this may make it one.
         if not self.ends:
             items = _endless_in_one_task(self.node, items)
         if several == 1 or is_one_task(items):

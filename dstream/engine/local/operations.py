@@ -240,6 +240,7 @@ def _(node: Table, task: LocalTask) -> Iterator[Any]:
 
 @start.register
 def _(node: Concat, task: LocalTask) -> Iterator[Any]:
+    # Each when it is wanted: the first one may have all that is read, or never end.
     return chain.from_iterable(opened_later(part, task) for part in node.parts)
 
 

@@ -187,6 +187,7 @@ class Ask:
     step: Step
     purpose: str
     unless_empty: bool = False
+    # One at least: `explain()` walks the graph by them, and would end at a question without any.
     outcomes: tuple[Outcome, ...] = (Outcome(),)
 
 

@@ -163,6 +163,7 @@ class OutputPort:
 
     def has(self, row: rows.Row) -> bool:
         """Say whether a row is one of these."""
+        # Above the items each peek and guard has a channel of its own, so none of them can be named here.
         is_meant = row.channel in self.channels if row.channel <= rows.ITEMS else self.has_beside
         return is_meant and _is_within(row.source, self.sources) and _is_within(row.target, self.targets)
 
@@ -441,6 +442,7 @@ def one_after_another(inputs: Items) -> Items:
 
     A stream that is concatenated with itself 60 times has more pieces than could ever be listed.
     """
+    # Neighbours alone: what is read from a shuffle has its place in the order, too.
     groups = ((is_splits, tuple(group)) for is_splits, group in groupby(inputs, lambda each: isinstance(each, Splits)))
     joined = ((Splits(group),) if is_splits and len(group) > 1 else group for is_splits, group in groups)  # type: ignore[arg-type]
     return tuple(chain.from_iterable(joined))
@@ -456,6 +458,7 @@ def in_one_task(inputs: Items) -> Items:
 
 def is_one_task(inputs: Items) -> bool:
     """Say whether it is known before the run that all items stand in one partition."""
+    # Each input has partitions of its own.
     if len(inputs) != 1:
         return False
     (each,) = inputs

@@ -129,6 +129,7 @@ def bounded(rows: Iterable[Row], most: int, step: Step | None) -> Iterator[Row]:
         SerializationError: a row has more.
     """
     for row in rows:
+        # Bytes, whatever the buffer holds: its length would count elements.
         size = memoryview(row.payload).nbytes
         if size > most:
             raise _too_large(row, size, most, step)
@@ -250,6 +251,7 @@ class Storing:
                     stack.callback(_close, file)
                 place = _Place(file.name, file.tell(), size)
                 self._write(file, row.payload)
+                # The channel travels inside: it may be one of any step, and this one says how to read the payload.
                 yield row._replace(channel=STORED, payload=dumps((row.channel, place)))
             # A full disk shows at the latest here, while the task can still fail.
             if file is not None:
@@ -287,6 +289,7 @@ def handed_on(row: Row) -> Row:
     if row.channel != STORED:
         return row._replace(payload=bytes(row.payload))
     channel, place = loads(row.payload)
+    # The bytes stay in the file, and the task that wants them reads them there: see `whole`.
     return row._replace(channel=channel, payload=place)
 
 

@@ -122,6 +122,7 @@ class StageTask:
         return self._keeping(guard.channel)
 
     def _keeping(self, channel: int) -> Callable[[Any], object]:
+        # The first item is looked at alone, as it may be large.
         seen, most = self._peeked.setdefault(channel, []), 1
 
         def keep(item: Any) -> None:

@@ -97,6 +97,7 @@ def _in_json(offset: Any) -> Any:
     if type(offset) is int:
         return offset
     try:
+        # There and back: metrics are told as JSON, whose tuples are lists.
         return json.loads(json.dumps(offset))
     except (TypeError, ValueError):
         return repr(offset)
@@ -105,6 +106,7 @@ def _in_json(offset: Any) -> Any:
 def _watermarks_of_sources(record: LogRecord) -> dict[str, int]:
     found: dict[str, int] = {}
     for place, time in record.times.items():
+        # The source does not show it any more, so its time stands still, and nothing waits for it.
         if place.partition in record.sources[place.source].left_out:
             continue
         found[place.source] = min(found.get(place.source, END_OF_TIME), time.watermark)

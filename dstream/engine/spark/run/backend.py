@@ -176,6 +176,7 @@ class SparkBackend:
         if not settings:
             return self
         port = self.port.with_settings(settings)
+        # The same caches: what was kept under other settings is read under these, too.
         return SparkBackend(port, self.worker_memory, self.caches, self.broadcast_limit, self.column_mode)
 
     def files_of_job(self, files: JobFiles | None) -> SentFiles | None:
