@@ -6,6 +6,7 @@ import dataclasses
 import operator
 import random
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -220,6 +221,16 @@ def test_items_travel_themselves_where_hardly_a_key_repeats(task):
     results = dict(operation(node)(iter(travelling), task))
     assert len(results) == 20_002
     assert {number: results[number] for number in groups} == groups
+
+
+def test_the_classifier_is_called_once_for_each_item(task):
+    """Also for the items from which on keys repeat again."""
+    called: list[int] = []
+    node = rewrite(aggregate(Stream.of(0), op=to_list(), keys=[lambda n: (called.append(n), n)[1]])._node)
+    numbers = [*range(-20_000, 0), *[1, 2] * 2000]
+
+    deque(partial(node, 0)(iter(numbers), task), maxlen=0)
+    assert called == numbers
 
 
 @pytest.mark.parametrize("bounded", [False, True])

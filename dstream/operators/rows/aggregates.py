@@ -112,10 +112,10 @@ def _groups_of_items(
             if items_travel:
                 piece = list(piece)
                 keys = _keys_of(reduction, piece)
-                if _hardly_repeat(len(set(keys)), len(keys)):
-                    yield keys, piece, [number] * len(piece)
-                    continue
-                items_travel = False
+                # These items travel in any case: combined here, they would be given to the classifier once more.
+                yield keys, piece, [number] * len(piece)
+                items_travel = _hardly_repeat(len(set(keys)), len(keys))
+                continue
             groups = reduction.accumulated(groups, piece)
             # True for one piece of a round at most: `_are_smaller` pickles, which costs too much for each piece.
             is_looked_at = may_travel and seen < _ENOUGH <= seen + len(piece)
