@@ -165,7 +165,9 @@ class Optional(Generic[T_co]):
         return isinstance(other, Optional) and bool(self._value == other._value)
 
     def __hash__(self) -> int:
-        return hash((Optional, self._value))
+        # Neither the class nor `_ABSENT`: their hashes are addresses, which differ from process to process, and an
+        # `Optional` may be a key.
+        return hash(("Optional",) if self._value is _ABSENT else ("Optional", self._value))
 
     def __repr__(self) -> str:
         return "Optional.empty" if self._value is _ABSENT else f"Optional[{self._value!r}]"

@@ -75,7 +75,7 @@ from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import PurePosixPath
-from dstream import Entry
+from dstream import Entry, Optional
 from dstream.keys import canonical, stable_hash
 
 class Color(enum.Enum):
@@ -113,7 +113,7 @@ KEYS = [
     Spot("a"), Spot(None), Decimal("1.10"), Fraction(1, 3), date(2026, 1, 1), datetime(2026, 1, 1),
     datetime(2026, 1, 1, tzinfo=timezone.utc), timedelta(1), PurePosixPath("/a/b"), range(3), range(0),
     range(5, 6), (range(0), None), numpy.int64(3), numpy.float64(2.5), numpy.str_("s"), numpy.datetime64("2026-01-01"),
-    type(None),
+    type(None), Optional.of(1), Optional.of("text"), Optional.empty(), (Optional.of(2), None),
 ]
 print([(repr(key), stable_hash(canonical(key))) for key in KEYS])
 """
