@@ -19,6 +19,7 @@ from dstream.collectors.arguments import OfItems, checked_count, named
 from dstream.collectors.batches import applied, batches, kinds
 from dstream.spi import Collector, InColumns
 from dstream.values import Optional
+from dstream.values.order import holds_nan
 
 __all__ = ["bottom_n", "max_by", "min_by", "sorting", "top_n"]
 
@@ -100,7 +101,7 @@ def _consider_all(
     for batch in batches(items):
         ranks = applied(key, batch)
         # With a NaN, the result of `min` and `max` depends on the order.
-        if _holds_nan(ranks):
+        if holds_nan(ranks):
             for rank, item in zip(ranks, batch, strict=True):
                 _keep_better(better, key, best, rank, item)
         else:
@@ -173,11 +174,7 @@ def _after(left: Any, right: Any) -> bool:
 
 
 def _is_nan(key: Any) -> bool:
-    return type(key) is float and key != key
-
-
-def _holds_nan(ranks: list[Any]) -> bool:
-    return float in kinds(ranks) and any(map(_is_nan, ranks))
+    return isinstance(key, float) and key != key
 
 
 @named
@@ -241,7 +238,7 @@ def _lead_all(n: int, key: Key, descending: bool, leading: Ranked, items: Iterab
 def _challengers(n: int, descending: bool, leading: Ranked, ranks: list[Any], batch: list[Any]) -> Iterable[Any]:
     """Return the items that may still get among the first `n`; `leading` is in order."""
     pairs = zip(ranks, batch, strict=True)
-    if not 0 < n <= len(leading) or _holds_nan([leading[-1][0], *ranks]):
+    if not 0 < n <= len(leading) or holds_nan([leading[-1][0], *ranks]):
         return pairs
     last = leading[-1][0]
     return [pair for pair in pairs if last < pair[0]] if descending else [pair for pair in pairs if pair[0] < last]
@@ -286,7 +283,7 @@ def _sorted(key: Key, items: list[Any]) -> list[Any]:
 
 def _in_order(pairs: Ranked, descending: bool) -> Ranked:
     """Sort by key, stable also when descending."""
-    nan_last = _holds_nan([rank for rank, _ in pairs])
+    nan_last = holds_nan([rank for rank, _ in pairs])
     return sorted(pairs, key=_nan_last if nan_last else _key, reverse=descending)
 
 

@@ -1,6 +1,7 @@
 import functools
 import math
 
+import numpy as np
 import pytest
 
 from collectors import all_of, bottom_n, grouping_by, max_by, min_by, sorting, top_n
@@ -53,6 +54,17 @@ def test_nan_is_after_every_other_key():
     assert repr(sorting().collect([2.0, NAN, 1, NAN, math.inf])) == "[1, 2.0, inf, nan, nan]"
     assert repr(top_n(2).collect([1.0, NAN, 3.0])) == "[nan, 3.0]"
     assert repr(bottom_n(2).collect([NAN, 3.0, 1.0])) == "[1.0, 3.0]"
+
+
+@pytest.mark.parametrize("nan", [NAN, np.float64("nan")])
+def test_a_nan_of_numpy_is_after_every_other_key(nan):
+    """As in `sorted()`: `numpy.float64` is a subclass of `float`."""
+    for numbers in ([nan, np.float64(1)], [np.float64(1), nan]):
+        assert [min_by().collect(numbers).get(), bottom_n(1).collect(numbers)[0], sorting().collect(numbers)[0]] == [
+            1
+        ] * 3
+        assert math.isnan(max_by().collect(numbers).get())
+        assert math.isnan(top_n(1).collect(numbers)[0])
 
 
 def test_top_n_is_descending_and_stable():
