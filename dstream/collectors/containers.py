@@ -219,7 +219,9 @@ def _put_values(container: set[Any], items: Iterable[Any]) -> set[Any]:
 
 def _values(factory: str, batch: list[Any]) -> list[Any]:
     if type(None) in kinds(batch):
-        raise NullElementError(f"{factory}() refuses None items, but item {batch.index(None)} of this batch is None")
+        # Not `index(None)`, which asks each item whether it equals None: an array of NumPy answers with an array.
+        place = next(place for place, item in enumerate(batch) if item is None)
+        raise NullElementError(f"{factory}() refuses None items, but item {place} of this batch is None")
     return batch
 
 

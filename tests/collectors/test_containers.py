@@ -2,6 +2,7 @@ import pickle
 from collections import deque
 from functools import partial
 
+import numpy
 import pytest
 
 from collectors import grouping_by, to_collection, to_list, to_set, to_unmodifiable_list, to_unmodifiable_set
@@ -105,6 +106,12 @@ def test_unmodifiable_ones_refuse_none(factory):
         collector.collect([1, None])
     with pytest.raises(NullElementError, match=factory.__name__ + r"\(\) refuses None"):
         collector.accumulator(collector.supplier(), None)
+
+
+def test_an_unmodifiable_list_refuses_none_behind_items_without_a_truth():
+    """An array of NumPy compares with None element by element."""
+    with pytest.raises(NullElementError, match="item 1 of this batch is None"):
+        to_unmodifiable_list().collect([numpy.array([1, 2]), None])
 
 
 @pytest.mark.parametrize("factory", [to_set, to_unmodifiable_set])
