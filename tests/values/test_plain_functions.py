@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 import sys
+from typing import Any
 
 import pytest
 
-from dstream.base.functions import plain
+from dstream.base.functions import plain, refuse_awaitable
 from dstream.failures.attribution import each
 from dstream.values.entries import Pairs, PairsOfOneValue
 
@@ -99,6 +100,21 @@ def test_what_is_given_for_each_item_needs_no_call():
     assert each(lambda item: item, items) is not items
     assert each(lambda item: 1, items) == [1, 1]
     assert each(lambda item: (item, 1), items) == [("a", 1), ("b", 1)]
+
+
+class Guarded(tuple[Any, ...]):
+    """A tuple whose items are not for everybody."""
+
+    def __iter__(self) -> Any:
+        raise AssertionError("its own method was called")
+
+
+def test_tuples_are_looked_through_without_their_own_methods():
+    """What has to be awaited is found in a tuple of a class of the user's, of any length."""
+    refuse_awaitable(Guarded(range(100_000)))
+
+    with pytest.raises(TypeError, match="has to be awaited"):
+        refuse_awaitable(Guarded((1, awaited(2))))
 
 
 def test_pairs_of_one_value_are_pairs():
