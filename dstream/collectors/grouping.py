@@ -248,7 +248,10 @@ def _both_sides(downstream: Downstream) -> Groups:
 
 def _divide_one(predicate: Callable[[Any], object], downstream: Downstream, sides: Groups, item: Any) -> None:
     side = bool(predicate(item))
-    sides[side] = downstream.accumulated(sides[side], (item,))
+    # Not `accumulated`, which looks through a container that is a tuple: once for a batch, and here for each item.
+    following = downstream.accumulator(sides[side], item)
+    if following is not None:
+        sides[side] = following
 
 
 def _divide_all(

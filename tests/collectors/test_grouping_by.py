@@ -1,5 +1,7 @@
 import copy
+import importlib
 import math
+import operator
 import pickle
 from collections import OrderedDict
 from operator import itemgetter
@@ -185,6 +187,16 @@ def test_partitioning_goes_by_truth():
     assert partitioning_by(itself).collect(["a", "", None, "b"]) == {False: ["", None], True: ["a", "b"]}
     assert alone(partitioning_by(itself), ["a", ""]) == {False: [""], True: ["a"]}
     assert partitioning_by(itself, to_list()).keyed is None
+
+
+def test_partitioning_looks_at_no_container_for_each_item(monkeypatch):
+    """One that is a tuple would be looked through from its start, for something to await, with each item."""
+    looked = []
+    monkeypatch.setattr(importlib.import_module("dstream.spi.collector"), "refuse_awaitable", looked.append)
+    tuples = Collector(tuple, lambda held, item: (*held, item), operator.add)
+
+    assert alone(partitioning_by(bool, tuples), [1, 0, 2]) == {False: (0,), True: (1, 2)}
+    assert looked == []
 
 
 def test_groups_of_nan_that_were_pickled_are_one_group():
