@@ -290,6 +290,7 @@ def collecting_and_then(downstream: Collector[T, Any, R], fn: Callable[[R], U]) 
         downstream.characteristics - {Characteristics.IDENTITY_FINISH},
         downstream.accumulate_all,
         keyed and Keyed(keyed.classifier, keyed.downstream, assemble),
+        parts=downstream.parts,
         deducting=downstream.deducting,
     )
 

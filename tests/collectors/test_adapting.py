@@ -1,6 +1,6 @@
 import pytest
 
-from collectors import collecting_and_then, counting, filtering, flat_mapping, grouping_by, mapping, to_list
+from collectors import collecting_and_then, counting, filtering, flat_mapping, grouping_by, mapping, median, to_list
 from dstream.spi import Characteristics
 
 
@@ -50,6 +50,11 @@ def test_collecting_and_then_finishes_once():
 
     assert collecting_and_then(to_list(), seen.append).collect([1, 2]) is None
     assert seen == [[1, 2]]
+
+
+def test_collecting_and_then_keeps_the_parts_of_a_container():
+    """What travels in parts does so below it, too."""
+    assert collecting_and_then(median(), round).parts is median().parts
 
 
 def test_collecting_and_then_has_a_finisher():
