@@ -18,6 +18,7 @@ __all__ = [
     "Plain",
     "PlainForm",
     "checked_result",
+    "closed_at_end",
     "is_watched",
     "many",
     "plain",
@@ -35,10 +36,7 @@ def many(result: Any) -> Iterable[Any]:
         return cast(Iterable[Any], result)
     if result is None:
         return ()
-    # Found by its name, since streams are above this package; on the class, since an item may have any attribute.
-    traverse = getattr(type(result), "_traverse_and_close", None)
-    if traverse is not None:
-        return cast(Iterable[Any], traverse(result))
+    result = closed_at_end(result)
     refuse_awaitable(result)
     # `iter` also takes objects that have `__getitem__` alone, which are no `Iterable`.
     if not isinstance(result, Iterable) and not hasattr(type(result), "__getitem__"):
@@ -47,6 +45,13 @@ def many(result: Any) -> Iterable[Any]:
 
 
 _COMMON = frozenset({list, tuple, str, dict, set, range})
+
+
+def closed_at_end(result: Any) -> Any:
+    """Return the items of a stream, whose end closes it; anything else as it is."""
+    # Found by its name, since streams are above this package; on the class, since an item may have any attribute.
+    traverse = getattr(type(result), "_traverse_and_close", None)
+    return result if traverse is None else traverse(result)
 
 
 def refuse_awaitable(result: Any) -> None:

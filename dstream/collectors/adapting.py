@@ -10,7 +10,7 @@ from itertools import islice, pairwise
 from typing import Any, TypeVar, overload
 
 from dstream.arguments import checked_function
-from dstream.base.functions import checked_result, refuse_awaitable
+from dstream.base.functions import checked_result, closed_at_end, refuse_awaitable
 from dstream.collectors.arguments import OfItems, checked_collector, checked_predicate, named, shown
 from dstream.collectors.batches import Prepared, batches, prepared
 from dstream.failures.attribution import chosen, each, failed_on, stopped, traced
@@ -173,6 +173,8 @@ def flat_mapping(
 def flat_mapping(fn: Callable[[Any], Iterable[Any] | None], downstream: Any) -> Collector[Any, Any, Any]:
     """Collect all items of the results of `fn`: iterables, streams too, or None for nothing.
 
+    A stream is closed behind its last item.
+
     Raises:
         TypeError: `fn` gave something else; the message names the item.
 
@@ -251,6 +253,7 @@ def _owners(ends: list[int], opened: list[Any]) -> list[Any]:
 def _opened(inner: Any, item: Any) -> Iterator[Any]:
     if inner is None:
         return iter(())
+    inner = closed_at_end(inner)
     if not isinstance(inner, Iterable) and not hasattr(inner, "__getitem__"):
         refuse_awaitable(inner)
         raise TypeError(

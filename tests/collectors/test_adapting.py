@@ -1,3 +1,5 @@
+from functools import partial
+
 import pytest
 
 from collectors import collecting_and_then, counting, filtering, flat_mapping, grouping_by, mapping, median, to_list
@@ -42,6 +44,19 @@ def test_flat_mapping_refuses_what_is_not_iterable():
 def test_flat_mapping_counts_what_is_inside():
     """The items downstream are the inner ones."""
     assert flat_mapping(str.split, counting()).collect(["a b", "c"]) == 3
+
+
+def test_flat_mapping_closes_streams(local_context):
+    """As `flat_map` does: each of them behind its last item."""
+    closed = []
+
+    def inner(n):
+        return local_context.stream(range(n)).on_close(partial(closed.append, n))
+
+    collector = flat_mapping(inner, counting())
+    assert collector.collect([3, 0, 1000]) == 1003
+    assert collector.accumulator(0, 2) == 2
+    assert closed == [3, 0, 1000, 2]
 
 
 def test_collecting_and_then_finishes_once():
