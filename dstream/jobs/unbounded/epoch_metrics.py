@@ -9,6 +9,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any
 
+from dstream.failures import shown
 from dstream.jobs.unbounded.log import LogRecord, SourceMark
 from dstream.jobs.unbounded.ranges import EpochInput
 from dstream.jobs.unbounded.state import StatesOfSteps
@@ -99,8 +100,8 @@ def _in_json(offset: Any) -> Any:
     try:
         # There and back: metrics are told as JSON, whose tuples are lists.
         return json.loads(json.dumps(offset))
-    except (TypeError, ValueError):
-        return repr(offset)
+    except (TypeError, ValueError, RecursionError):
+        return shown(offset)  # `repr` goes as deep as JSON does.
 
 
 def _watermarks_of_sources(record: LogRecord) -> dict[str, int]:

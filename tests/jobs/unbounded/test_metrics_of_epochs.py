@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -178,6 +179,16 @@ def test_offsets_that_json_has_not_are_shown_as_texts(ctx):
     assert json.loads(json.dumps(found)) == found
     assert found["sources"]["odd"]["offsets"] == {"b": "b'1'", "t": [1, 2]}
     assert (found["sources"]["wide"]["partitions"], len(state.metrics["sources"]["wide"]["offsets"])) == (999, 100)
+
+
+def test_offsets_deeper_than_json_are_shown_as_texts():
+    """Neither JSON nor `repr` reaches the end of one: a table of numbers is no reason for which a job fails."""
+    deep: list[Any] = []
+    for _ in range(100_000):
+        deep = [deep]
+    found = EpochMetrics().of(LogRecord(1, "", 0.0, sources={"a": SourceMark({"b": deep}, False, 0.0)}), NO_STATES)
+
+    assert found["sources"]["a"]["offsets"] == {"b": "<list, whose repr fails with RecursionError>"}
 
 
 def test_a_source_that_is_paced_knows_what_is_left():
