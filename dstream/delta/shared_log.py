@@ -359,4 +359,6 @@ def partition_values(folder: str, columns: ColumnTypes, title: str) -> dict[str,
 
 def _moment(text: str) -> str:
     moment = datetime.fromisoformat(text)
-    return (moment if moment.tzinfo is None else moment.astimezone(UTC)).strftime("%Y-%m-%d %H:%M:%S.%f")
+    moment = moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None)
+    # Not `strftime`, whose `%Y` has fewer than four digits for the first years (glibc).
+    return moment.isoformat(" ", "microseconds")

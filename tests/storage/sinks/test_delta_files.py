@@ -135,6 +135,15 @@ def test_folders_by_value_stand_in_the_log(local_context, folder):
     assert deltalake.DeltaTable(str(folder)).metadata().partition_columns == list(names)
 
 
+def test_folders_by_moments_of_the_first_years_have_four_digits(local_context, folder):
+    """In the log, as the protocol of Delta writes them."""
+    rows = [{"n": 1, "at": datetime(999, 1, 2, 3)}]
+    local_context.stream(rows).collect(to_files(folder, format="delta", partition_by="at"))
+
+    entry = (folder / "_delta_log" / f"{0:020}.json").read_text()
+    assert '"partitionValues":{"at":"0999-01-02 03:00:00.000000"}' in entry.replace(": {", ":{").replace('": "', '":"')
+
+
 def test_a_column_that_one_file_has_not_shown_is_none_there(local_context, folder):
     """Whichever partition or commit has it; a table cannot begin without its type."""
     with pytest.raises(SinkError, match="'a' has nothing but None so far, and a Delta table needs its type"):
