@@ -18,6 +18,7 @@ from dstream.arguments import checked_function
 from dstream.base.functions import refuse_awaitable
 from dstream.collectors.arguments import checked_choice, named, shown
 from dstream.spi import Collector
+from dstream.values.numbers import rounded
 
 __all__ = ["correlation", "covariance", "linear_trend", "stddev", "variance"]
 
@@ -250,7 +251,7 @@ def _exact_variance(sample: bool, moments: _Moments) -> Fraction | None:
 
 def _variance(sample: bool, moments: _Moments) -> float:
     exact = _exact_variance(sample, moments)
-    return math.nan if exact is None else _rounded(exact)
+    return math.nan if exact is None else rounded(exact)
 
 
 def _deviation(sample: bool, moments: _Moments) -> float:
@@ -274,13 +275,13 @@ def _slope(moments: _Moments) -> float:
     width = _products(moments, moments.x, moments.x, moments.xx)
     if not width or moments.undefined:
         return math.nan
-    return _rounded(_products(moments, moments.x, moments.y, moments.xy) / width)
+    return rounded(_products(moments, moments.x, moments.y, moments.xy) / width)
 
 
 def _covariance(moments: _Moments) -> float:
     if not moments.count or moments.undefined:
         return math.nan
-    return _rounded(_products(moments, moments.x, moments.y, moments.xy) / moments.count**2)
+    return rounded(_products(moments, moments.x, moments.y, moments.xy) / moments.count**2)
 
 
 def _products(moments: _Moments, left: Tally, right: Tally, products: Tally) -> Fraction:
@@ -296,10 +297,3 @@ def _correlation(moments: _Moments) -> float:
     together = _products(moments, moments.x, moments.y, moments.xy)
     size = _root(together * together / (across * up))
     return size if together >= 0 else -size
-
-
-def _rounded(exact: Fraction) -> float:
-    try:
-        return float(exact)
-    except OverflowError:
-        return math.inf if exact > 0 else -math.inf

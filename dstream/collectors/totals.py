@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Self
 
 from dstream.collectors.batches import Batched, Prepared, Waiting, kinds
 from dstream.values import DoubleSummaryStatistics, ExactSum, IntSummaryStatistics
+from dstream.values.numbers import mean
 
 __all__ = ["DecimalSum", "Summaries", "Summary", "Total", "Totals"]
 
@@ -189,6 +190,8 @@ class Total(Batched[Number]):
         total = self.sum()
         if isinstance(total, complex):
             return complex(total.real / count, total.imag / count)
+        if isinstance(total, int):
+            return mean(total, count)
         return (total if self._decimal is None else self._of_decimals(self._decimal)) / count
 
     def _take(self, values: list[Number]) -> None:
@@ -398,7 +401,7 @@ class Totals(Waiting[Number]):
         if type(container) is not int:
             return self.finished(Total.average, container)
         count = container & _COUNT
-        return (container >> _COUNT_BITS) / count if count else 0.0
+        return mean(container >> _COUNT_BITS, count) if count else 0.0
 
 
 def _opened(container: int) -> list[Number] | Total:

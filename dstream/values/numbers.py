@@ -28,6 +28,8 @@ __all__ = [
     "exact_float",
     "exact_int",
     "is_complex",
+    "mean",
+    "rounded",
 ]
 
 
@@ -94,7 +96,7 @@ class ExactSum:
         self._compress()
         if self._special is not None:
             return _sum_of_specials(*self._special)
-        return _rounded(self._exact()) if self._huge else math.fsum(self._parts)
+        return rounded(self._exact()) if self._huge else math.fsum(self._parts)
 
     def _exact(self) -> Fraction:
         return self._huge + sum(map(Fraction, self._parts))
@@ -165,11 +167,20 @@ def _expansion(numbers: list[float]) -> list[float]:
     return parts
 
 
-def _rounded(exact: Fraction) -> float:
+def rounded(exact: Fraction) -> float:
+    """Return the nearest float; beyond the floats an infinity, as the sum of floats is."""
     try:
         return float(exact)
     except OverflowError:
         return math.inf if exact > 0 else -math.inf
+
+
+def mean(total: float, count: int) -> float:
+    """Return a sum divided by a count above 0."""
+    try:
+        return total / count
+    except OverflowError:  # Of ints beyond the floats; statistics that raised here could not even be shown.
+        return rounded(Fraction(total) / count)
 
 
 N = TypeVar("N", int, float)
@@ -201,7 +212,7 @@ class SummaryStatistics(ABC, Generic[N]):
     @property
     def average(self) -> float:
         """The mean of the numbers; 0.0 if there were none."""
-        return self.sum / self.count if self.count else 0.0
+        return mean(self.sum, self.count) if self.count else 0.0
 
     def accept(self, number: N) -> None:
         """Take one number in."""

@@ -96,6 +96,12 @@ def test_averaging_divides_the_exact_sum():
     assert averaging().collect([1e100, 1.0, 2, -1e100]) == 0.75
 
 
+def test_the_average_of_ints_beyond_the_floats_is_infinite():
+    """As their statistics say, with and without other numbers before."""
+    assert averaging().collect([10**400]) == averaging_int(int).collect([10**400, 1]) == math.inf
+    assert averaging().collect([-(10**400), Fraction(0)]) == -(10**400) // 2
+
+
 def test_typed_ones_give_their_types():
     """The int forms sum to ints, the double form makes floats of ints."""
     assert summing_int(len).collect(["a", "bc"]) == 3

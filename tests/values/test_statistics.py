@@ -33,6 +33,15 @@ def test_statistics_of_numbers(kind):
     assert (one_by_one.count, one_by_one.sum, one_by_one.min, one_by_one.max, one_by_one.average) == (3, 6, -1, 4, 2.0)
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_the_average_of_ints_beyond_the_floats_is_infinite(sign):
+    """As their variance is: the statistics can be shown and compared."""
+    huge = IntSummaryStatistics().accept_all([sign * 10**400])
+
+    assert (huge.average, huge) == (sign * math.inf, IntSummaryStatistics().accept_all([sign * 10**400]))
+    assert repr(huge).endswith(f"average={sign * math.inf})")
+
+
 @pytest.mark.parametrize("kind", BOTH)
 @pytest.mark.parametrize("cut", [0, 1, 4999, 5000])
 def test_statistics_combine(kind, cut):
