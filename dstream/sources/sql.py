@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar, overload
 
 from dstream.base.showing import shown
-from dstream.connectors.sql.databases import database_of
+from dstream.connectors.sql.databases import database_of, python_scalar
 from dstream.connectors.sql.rows import rows_of
 from dstream.connectors.sql.sources import PartitionOn, Ranges, SqlChanges, SqlRows, SqlStart
 from dstream.errors import SourceError
@@ -116,12 +116,17 @@ def _checked_params(query: str, params: Any) -> tuple[tuple[str, Any], ...]:
     if params is not None and not isinstance(params, Mapping):
         hint = f": kind={params.__qualname__} makes items of rows" if isinstance(params, type) else ""
         raise TypeError(f"params must be a mapping of the names in the query, not {type(params).__name__}{hint}")
-    given = dict(params or {})
+    given = {name: python_scalar(value) for name, value in (params or {}).items()}
     named = set(sa.text(query).compile().params)
     for name in sorted(named - given.keys()):
         raise ValueError(rf"params has no {name!r}, which the query names; \:{name} is no parameter")
     for name in given.keys() - named:
         raise ValueError(f"params has {name!r}, which the query does not name")
+    for name, value in given.items():
+        if type(value).__module__ == "numpy":
+            raise TypeError(
+                f"params has {name!r}, and databases have no type for {shown(value)}: give a value of Python"
+            )
     return tuple(given.items())
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import NamedTuple, TypedDict
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -44,6 +45,16 @@ def test_rows_are_named_tuples(engine, url):
     assert found == [(9, "item 9 é"), (7, "item 7 é")]
     assert [row.what for row in found] == ["item 9 é", "item 7 é"]
     assert pickle.loads(pickle.dumps(found[0]))._asdict() == {"id": 9, "what": "item 9 é"}
+
+
+@pytest.mark.parametrize("value", [np.int64(6), np.float32(6), np.uint8(6)])
+def test_numbers_of_numpy_are_parameters(local_context, url, value):
+    """sqlite3 would compare the memory of one with the column, and find no row."""
+    source = sql_rows(
+        url, "SELECT id FROM sales WHERE id = :id AND paid = :paid", {"id": value, "paid": np.bool_(False)}
+    )
+
+    assert local_context.read(source).to_list() == [(6,)]
 
 
 def test_a_text_that_is_none_is_named_with_its_row(local_context, url):
@@ -231,6 +242,10 @@ WRONG = {
     "param": (lambda: sql_rows("sqlite:///x", "SELECT :a"), "params has no 'a', which the query names"),
     "more": (lambda: sql_rows("sqlite:///x", "SELECT 1", {"b": 1}), "params has 'b', which the query does not name"),
     "params": (lambda: sql_rows("sqlite:///x", "SELECT 1", Priced), "not type: kind=Priced makes items of rows"),
+    "nanoseconds": (
+        lambda: sql_rows("sqlite:///x", "SELECT :a", {"a": np.datetime64("2026-01-01T00:00:00.000000001")}),
+        "params has 'a', and databases have no type for",
+    ),
     "three": (lambda: sql_rows("sqlite:///x", "SELECT 1", None, ("a", 1, 2)), "partition_on must be"),
     "mixed": (lambda: sql_rows("sqlite:///x", "SELECT 1", None, ("a", 1, 2.0, 2)), "of one type, not 1 and 2.0"),
     "bounds": (lambda: sql_rows("sqlite:///x", "SELECT 1", None, ("a", 2, 2, 2)), "lower bound below the upper one"),

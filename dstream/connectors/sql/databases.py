@@ -12,6 +12,7 @@ import itertools
 import numbers
 import os
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -31,7 +32,16 @@ from dstream.values.fields import field_names, name_of
 if TYPE_CHECKING:
     import sqlalchemy as sa
 
-__all__ = ["Database", "StagedColumn", "database_of", "python_type", "row_of", "schema_and_table", "unfit"]
+__all__ = [
+    "Database",
+    "StagedColumn",
+    "database_of",
+    "python_scalar",
+    "python_type",
+    "row_of",
+    "schema_and_table",
+    "unfit",
+]
 
 
 _LONGEST = 500
@@ -276,12 +286,22 @@ def _stored(column: StagedColumn, value: Any, item: Any) -> Any:
         return _stored(column, value.value, item)
     kind = type(value)
     is_text = kind in TEXT_FORMS and kind not in _NATIVE and python_type(column.type) is str
-    return TEXT_FORMS[kind].write(value) if is_text else value
+    return TEXT_FORMS[kind].write(value) if is_text else python_scalar(value)
 
 
 _OF_JSON = frozenset({str, int, float, bool, type(None)})
 _NATIVE = _OF_JSON | {bytes, decimal.Decimal, datetime.date, datetime.time, datetime.datetime}
 """Classes that databases have types for; others have a text in a column of texts."""
+
+
+def python_scalar(value: Any) -> Any:
+    """Return a scalar of NumPy as Python's; one of nanoseconds, which Python has not, stays as it is."""
+    numpy: Any = sys.modules.get("numpy")  # Whoever has a value of it has imported it.
+    if numpy is None or not isinstance(value, numpy.generic):
+        return value
+    # sqlite3 takes the memory of an int of NumPy for bytes: a column of ints would get a BLOB, which equals no int.
+    found = value.item()
+    return value if value.dtype.kind in "mM" and isinstance(found, int) else found
 
 
 def python_type(kind: Any) -> type | None:

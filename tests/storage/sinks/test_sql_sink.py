@@ -9,6 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from decimal import Decimal
 
+import numpy as np
 import pytest
 import sqlalchemy
 from sqlalchemy.dialects.mssql import DATETIMEOFFSET
@@ -224,6 +225,27 @@ def test_sqlite_has_moments_as_texts(local_context, path, url, column, value, te
     local_context.stream([(value,)]).collect(to_sql(url, "moments"))
 
     assert rows(path, "SELECT * FROM moments") == [(text,)]
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "stored"),
+    [
+        ("INTEGER", np.int64(5), ("integer", 5)),
+        ("INTEGER", np.uint8(3), ("integer", 3)),
+        ("REAL", np.float32(0.5), ("real", 0.5)),
+        ("REAL", np.int64(3), ("real", 3.0)),
+        ("NUMERIC(10, 2)", np.float64(1.5), ("real", 1.5)),
+        ("BOOLEAN", np.bool_(True), ("integer", 1)),
+        ("TEXT", np.str_("a"), ("text", "a")),
+    ],
+)
+def test_values_of_numpy_are_stored_as_those_of_python(local_context, path, url, column, value, stored):
+    """sqlite3 would store the memory of an int of NumPy as a BLOB, in a column of ints too."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(f"CREATE TABLE found (x {column})")
+    local_context.stream([(value,)]).collect(to_sql(url, "found"))
+
+    assert rows(path, "SELECT typeof(x), x FROM found") == [stored]
 
 
 def test_a_type_of_sql_server_has_a_zone():
