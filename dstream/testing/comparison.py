@@ -9,6 +9,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any
 
 from dstream.failures import shown
+from dstream.values.fields import is_attrs
 
 __all__ = ["difference", "difference_in_any_order", "exact", "missing_from", "report"]
 
@@ -48,14 +49,19 @@ def _exact(value: Any, around: tuple[int, ...]) -> Hashable:
     if isinstance(value, _NAMED):
         return (kind, getattr(value, "__module__", None), getattr(value, "__qualname__", value.__name__))
     if _speaks_for_itself(value):
-        return (kind, value)
+        try:
+            hash(value)
+            # A NaN of `Decimal` or NumPy, too, equals no other one, nor itself once it went through pickle.
+            return (kind, value) if value == value else (kind, "NaN")
+        except Exception:  # It has no hash after all, as a frozen class around a list; or it is a signaling NaN.
+            pass
     return (kind, tuple(_exact(part, inside) for part in _state(value)))
 
 
 def _speaks_for_itself(value: Any) -> bool:
     """Return whether `value` has an equality and a hash of its own, not made of its parts."""
     kind: Any = type(value)
-    if kind.__eq__ is object.__eq__ or kind.__hash__ is None or dataclasses.is_dataclass(kind):
+    if kind.__eq__ is object.__eq__ or kind.__hash__ is None or dataclasses.is_dataclass(kind) or is_attrs(kind):
         return False
     # Ours are equal where their parts are, so that an `Optional` of 1 equals that of 1.0.
     return str(kind.__module__).partition(".")[0] != "dstream"
@@ -66,6 +72,10 @@ def _state(value: Any) -> Iterator[Any]:
     kind = type(value)
     if dataclasses.is_dataclass(kind):
         yield from (getattr(value, field.name) for field in dataclasses.fields(kind) if field.compare)
+        return
+    if is_attrs(kind):
+        attributes: Any = kind
+        yield from (getattr(value, field.name) for field in attributes.__attrs_attrs__ if field.eq)
         return
     try:
         reduced = value.__reduce_ex__(4)

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
+import attrs
+import numpy as np
 import pytest
 
 from dstream import Entry, Optional
@@ -44,6 +46,12 @@ class Order:
     seen: int = field(default=0, compare=False)
 
 
+@attrs.frozen
+class Frozen:
+    held: Any
+    seen: int = attrs.field(eq=False)
+
+
 def circle() -> list[Any]:
     """Return a list that contains itself."""
     made: list[Any] = [1]
@@ -68,6 +76,11 @@ def circle() -> list[Any]:
         (circle(), circle()),
         (len, len),
         (bytearray(b"a"), bytearray(b"a")),
+        (Decimal("NaN"), Decimal("NaN")),
+        (Decimal("sNaN"), Decimal("sNaN")),
+        (np.float32("nan"), np.float32("nan")),
+        (np.datetime64("NaT"), np.datetime64("NaT")),
+        (Frozen([math.nan], 1), Frozen([math.nan], 2)),
     ],
 )
 def test_equal_values_are_the_same(left, right):
@@ -96,6 +109,9 @@ def test_equal_values_are_the_same(left, right):
         (Entry("a", 1), ("a", 1)),
         (len, abs),
         (None, math.nan),
+        (Decimal("NaN"), Decimal("sNaN")),
+        (np.float32("nan"), np.float64("nan")),
+        (Frozen(1, 0), Frozen(1.0, 0)),
     ],
 )
 def test_other_values_differ(left, right):
