@@ -80,7 +80,11 @@ def _csv(file: Path, collection: ExportableCollection) -> int:
         writer.writerow(_columns(collection))
         count = 0
         for row in _rows(collection):
-            writer.writerow(map(_cell, row))
+            cells = list(map(_cell, row))
+            try:
+                writer.writerow(cells)
+            except UnicodeEncodeError as error:
+                raise TypeError(f"{error.object!r:.200} holds half of a surrogate pair: export to .jsonl") from error
             count += 1
     return count
 
@@ -92,11 +96,15 @@ def _cell(value: Any) -> Any:
 
 def _json_lines(file: Path, collection: ExportableCollection) -> int:
     columns = _columns(collection)
-    with open(file, "w", encoding="utf-8") as text:
+    with open(file, "wb") as lines:
         count = 0
         for row in _rows(collection):
             item = dict(zip(columns, map(_plain, row), strict=True))
-            text.write(json.dumps(item, ensure_ascii=False) + "\n")
+            try:
+                line = json.dumps(item, ensure_ascii=False).encode()
+            except UnicodeEncodeError:  # Half of a surrogate pair has no bytes in UTF-8, and an escape in JSON.
+                line = json.dumps(item).encode()
+            lines.write(line + b"\n")
             count += 1
     return count
 

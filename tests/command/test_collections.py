@@ -192,6 +192,16 @@ def test_csv_and_json_hold_what_they_can(command, folder, storage):
     assert items == [values[0], "2026-01-02", "1.10", {"name": "x", "masts": 1}, [1, None], {"k": [1, 2]}, True, None]
 
 
+def test_a_text_without_bytes_is_escaped_in_json_and_refused_in_csv(command, folder, storage):
+    """Half of a surrogate pair, such as in a name of a file: a sentence, not a traceback."""
+    storage.get_list("names").extend(["é", "\udcff"])
+
+    assert command("collections", "export", "names", "names.jsonl").exit_code == 0
+    assert (folder / "names.jsonl").read_bytes() == b'{"value": "\xc3\xa9"}\n{"value": "\\udcff"}\n'
+    ended = command("collections", "export", "names", "names.csv")
+    assert (ended.exit_code, "half of a surrogate pair: export to .jsonl" in ended.stderr) == (1, True)
+
+
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
 def test_what_has_no_form_leaves_no_file(command, folder, storage, ending):
     """A set among integers fits no column and no JSON: a sentence, and nothing half written."""
