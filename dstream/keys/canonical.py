@@ -231,7 +231,7 @@ def _vet(key: Any, kind: Any) -> None:
         raise UnstableKeyError(
             f"{shown(key)} cannot be a key: {kind.__qualname__} has no hash; use an immutable value, such as a tuple"
         )
-    if kind.__hash__ is object.__hash__ or kind.__eq__ is object.__eq__ or isinstance(key, _HASHED_BY_ADDRESS):
+    if kind.__hash__ is object.__hash__ or kind.__eq__ is object.__eq__ or _is_hashed_by_address(key):
         raise UnstableKeyError(
             f"{shown(key)} cannot be a key: {kind.__qualname__} compares and hashes by identity, so equal copies in "
             "two processes would be two keys; give it __eq__ and __hash__ (a frozen dataclass has both)"
@@ -241,7 +241,36 @@ def _vet(key: Any, kind: Any) -> None:
             f"{shown(key)} cannot be a key: a copy of it that went through pickle has another hash or is not equal; "
             f"{kind.__qualname__}.__hash__ must depend on values only"
         )
+    if _hashes_its_class(key, kind):
+        raise UnstableKeyError(
+            f"{shown(key)} cannot be a key: {kind.__qualname__}.__hash__ hashes its class, whose hash differs from "
+            "process to process; leave it out, or hash its name, as type(self).__name__"
+        )
     _vetted.add(kind)
+
+
+def _is_hashed_by_address(key: Any) -> bool:
+    # Those of `typing`, such as `Optional[int]`, have private classes; all of them have an origin.
+    is_of_typing = type(key).__module__ == "typing" and hasattr(key, "__origin__")
+    return is_of_typing or isinstance(key, _HASHED_BY_ADDRESS)
+
+
+def _hashes_its_class(key: Any, kind: Any) -> bool:
+    """Say whether the hash of a key depends on its class, beyond the name of that.
+
+    A copy of it gets a class of the same name. In this process nothing else would tell: copies share the class.
+    """
+    code = getattr(kind.__hash__, "__code__", None)
+    # Few hashes name the class, and a class may count its subclasses.
+    if code is None or {"type", "__class__"}.isdisjoint((*code.co_names, *code.co_freevars)):
+        return False
+    names = {"__module__": kind.__module__, "__qualname__": kind.__qualname__, "__slots__": ()}
+    try:
+        clone = copy.copy(key)
+        object.__setattr__(clone, "__class__", type(kind)(kind.__name__, (kind,), names))
+        return hash(clone) != hash(key)
+    except Exception:  # It has no subclasses, or cannot be copied: then it is not known.
+        return False
 
 
 def _equals_itself(key: Any) -> bool:

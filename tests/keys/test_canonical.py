@@ -10,6 +10,7 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import PurePosixPath
+from typing import Annotated, Literal
 from uuid import UUID
 
 import numpy
@@ -70,6 +71,34 @@ class ByValue:
 
     def __hash__(self):
         return hash(("ByValue", self.value))
+
+
+class HashOfType(ByValue):
+    def __hash__(self):
+        return hash((type(self), self.value))
+
+
+class HashOfClassInSlots:
+    __slots__ = ("value",)
+
+    def __init__(self, value):
+        self.value = value
+
+    def __eq__(self, other):
+        return isinstance(other, HashOfClassInSlots) and self.value == other.value
+
+    def __hash__(self):
+        return hash((self.__class__, self.value))
+
+
+class HashOfName(ByValue):
+    def __hash__(self):
+        return hash((type(self).__name__, self.value))
+
+
+class HashOfBase(ByValue):
+    def __hash__(self):
+        return super().__hash__() + 1
 
 
 class HashOfIdentity:
@@ -209,7 +238,20 @@ def test_a_key_whose_hash_does_not_survive_pickle_is_refused():
         canonical(HashOfIdentity())
 
 
-@pytest.mark.parametrize("key", [len, list[int], int | str], ids=repr)
+@pytest.mark.parametrize("kind", [HashOfType, HashOfClassInSlots])
+def test_a_key_that_hashes_its_class_is_refused(kind):
+    """A class hashes by its address: what is equal in two processes would be two keys."""
+    with pytest.raises(UnstableKeyError, match=f"{kind.__name__}.__hash__ hashes its class"):
+        canonical(kind("a"))
+
+
+def test_a_key_that_hashes_the_name_of_its_class_is_accepted():
+    """That is the same in every process, and so is what a base class hashes."""
+    for key in (HashOfName("a"), HashOfBase("a")):
+        assert canonical(key) is key
+
+
+@pytest.mark.parametrize("key", [len, list[int], int | str, Literal["a"], Annotated[int, 1]], ids=repr)
 def test_a_key_that_hashes_by_an_address_inside_it_is_refused(key):
     """A built-in function and a type expression hash by where things stand in memory of one process."""
     with pytest.raises(UnstableKeyError):
