@@ -28,6 +28,7 @@ __all__ = [
     "closing_with",
     "contextmanager",
     "in_a_thread",
+    "in_this_process",
     "renewed_after_fork",
 ]
 
@@ -75,6 +76,16 @@ def _renew_all() -> None:
 
 
 os.register_at_fork(after_in_child=_renew_all)
+
+
+def in_this_process(action: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> Callable[[], None]:
+    """Return a call for an exit handler or a finalizer: a forked process inherits these, and not what they remove."""
+    return functools.partial(_in_process, os.getpid(), functools.partial(action, *args, **kwargs))
+
+
+def _in_process(process: int, action: Callable[[], object]) -> None:
+    if os.getpid() == process:
+        action()
 
 
 _PATIENCE = 60.0

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from dstream.base.by_value import dumps_by_value
+from dstream.base.threads import in_this_process
 from dstream.failures import shown
 
 __all__ = ["Partitioning", "Parts", "folder_for", "note", "notes", "partitionings", "task_name"]
@@ -29,7 +30,7 @@ _DRIVER = "driver"
 def folder_for(owner: object) -> str:
     """Make a temporary folder that is removed when `owner` is no longer used."""
     folder = tempfile.mkdtemp(prefix="dstream-testing-")
-    weakref.finalize(owner, shutil.rmtree, folder, ignore_errors=True)
+    weakref.finalize(owner, in_this_process(shutil.rmtree, folder, ignore_errors=True))
     return folder
 
 

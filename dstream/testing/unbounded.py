@@ -13,6 +13,7 @@ from uuid import uuid4
 
 from dstream.arguments import count, kind_of
 from dstream.base.pickling import dumps
+from dstream.base.threads import in_this_process
 from dstream.errors import IllegalStateError, UnsupportedError
 from dstream.jobs.unbounded.ranges import EpochInput
 from dstream.plan import explained
@@ -400,7 +401,7 @@ class Epochs:
     def _own_folder(self) -> str:
         if self._folder is None:
             self._folder = mkdtemp(prefix="dstream-state-")
-            weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+            weakref.finalize(self, in_this_process(shutil.rmtree, self._folder, ignore_errors=True))
         return self._folder
 
     def _given(

@@ -6,11 +6,13 @@ import os
 import signal
 import sys
 import threading
+import weakref
 
 import pytest
 
 import dstream as ds
-from dstream.base.threads import RenewedLock, in_a_thread
+from dstream.base.threads import RenewedLock, in_a_thread, in_this_process
+from dstream.testing import Parts
 from reducers import to_ilist
 from tests.jobs.planned import plan_of
 
@@ -28,6 +30,17 @@ def in_a_fork(function):
         finally:
             os._exit(2)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def test_a_forked_process_removes_no_folder_of_its_parent():
+    """It inherits exit handlers and finalizers; those of the kit for tests, too, whose folders the parent reads."""
+    made, parts = [], Parts([1, 2])
+    action = in_this_process(made.append, 1)
+
+    assert in_a_fork(lambda: (action(), made == [])[1]) == 7
+    assert in_a_fork(lambda: (parts._folder, weakref.finalize._exitfunc(), True)[2]) == 7
+    action()
+    assert (made, list(parts.splits(1)[0].read()), parts.items_read) == ([1], [1, 2], 2)
 
 
 def test_a_lock_is_free_in_a_forked_process():

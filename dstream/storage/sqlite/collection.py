@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from dstream.base.threads import in_this_process
 from dstream.base.validation import NOT_UNDERSTOOD
 from dstream.errors import IllegalStateError
 from dstream.spi.store import Kind, Options
@@ -195,7 +196,8 @@ class Pin:
 
     def drop_at_end(self, place: DatabaseLocation) -> None:
         """Drop the pin when nobody in this process holds it any more."""
-        self._at_end = weakref.finalize(self, _dropped[place].append, self.number)
+        # A forked process drops its copy of the pin, which this process still reads by.
+        self._at_end = weakref.finalize(self, in_this_process(_dropped[place].append, self.number))
         # At the end of the process nobody would read the note: such a pin goes after a day.
         self._at_end.atexit = False
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import signal
@@ -327,6 +328,18 @@ def test_forked_processes_have_a_connection_of_their_own(base):
     base.put(store, c=3)
     assert base.content(store) == {"a": 1, "b": 2, "c": 3}
     assert base.sql("PRAGMA integrity_check") == [("ok",)]
+
+
+def test_a_forked_process_drops_no_pin_of_its_parent(base):
+    """It inherits the iterators of its parent, and may let go of them."""
+    store = base.map()
+    base.put(store, **{f"k{n}": "old" for n in range(200)})
+    read = [split.read() for split in store.splits(4)]
+    code = _forked(lambda: (read.clear(), gc.collect(), store.splits(4)))
+    base.put(store, **{f"k{n}": "new" for n in range(200)})
+
+    assert code == 0
+    assert {value for split in read for _, value in split} == {"old"}
 
 
 def _forked(run):

@@ -18,7 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 from types import ModuleType
 
-from dstream.base.threads import RenewedLock
+from dstream.base.threads import RenewedLock, in_this_process
 from dstream.failures import is_installed
 from dstream.values.attachments import is_of_a_job
 
@@ -74,7 +74,7 @@ class Code:
     def _send(self, places: list[Path]) -> None:
         if self._folder is None:
             self._folder = Path(tempfile.mkdtemp(prefix="dstream-code-"))
-            atexit.register(shutil.rmtree, self._folder, ignore_errors=True)
+            atexit.register(in_this_process(shutil.rmtree, self._folder, ignore_errors=True))
         self._zips += 1
         # Spark keeps files by their names: two contexts of one session must not share one.
         archive = self._folder / f"{self._folder.name}-{self._zips}.zip"
@@ -116,7 +116,7 @@ def _unpacked(home: Path) -> Path:
     if archive is None:
         return home
     folder = Path(tempfile.mkdtemp(prefix="dstream-code-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    atexit.register(in_this_process(shutil.rmtree, folder, ignore_errors=True))
     inside = home.relative_to(archive)
     with zipfile.ZipFile(archive) as packed:
         packed.extractall(folder, [name for name in packed.namelist() if _top(name, inside) in _OURS])

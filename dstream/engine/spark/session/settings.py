@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dstream.base.memory import DEFAULT_BROADCAST
-from dstream.base.threads import contextmanager
+from dstream.base.threads import contextmanager, in_this_process
 from dstream.engine.compiler import ColumnMode
 from dstream.engine.spark.port.errors import innermost
 from dstream.errors import DStreamError, SetupError
@@ -147,14 +147,8 @@ def _folder_of_blocks() -> str:
 def _private_folder(parent: str | None) -> str:
     """Make a folder that only this user may enter, and that goes when this process ends."""
     folder = tempfile.mkdtemp(prefix="dstream-", dir=parent)
-    atexit.register(_remove, folder, os.getpid())
+    atexit.register(in_this_process(shutil.rmtree, folder, ignore_errors=True))
     return folder
-
-
-def _remove(folder: str, owner: int) -> None:
-    # A forked process inherits the exit handler, and not the folder.
-    if os.getpid() == owner:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 _ANSWERS_WITHIN = 5.0
