@@ -241,6 +241,7 @@ class ExpiringStore:
     def splits(self, parallelism: int) -> Sequence[EntrySplit]:
         """Divide the entries that are not gone now."""
         now = self._clock()
+        # One moment for all splits: which entries are there must not depend on when a task reads them.
         return [ExpiringSplit(split, now) for split in self._store.splits(parallelism)]
 
     def schema(self) -> pa.Schema:

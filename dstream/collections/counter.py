@@ -44,6 +44,7 @@ class IStreamCounter(NoTable):
             raise TypeError(f"n must be an int, not {kind_of(n)}")
         number = operator.index(n)
         (before,) = self.store.update([COUNTED], lambda old: [(old[0] or 0) + number])
+        # Not read again: another process may have added something since.
         return int(before or 0) + number
 
     def get(self) -> int:

@@ -157,6 +157,7 @@ class IStreamList(Collection[ListStore], MutableSequence[T]):
             IndexError: there is none.
         """
         place = _fitting(operator.index(index))
+        # From the end the size counts, which has to be that of the state that is read.
         if place < 0:
             item: T = self._look(lambda view: _item_from_the_end(view, place))
             return item

@@ -179,6 +179,7 @@ class IStreamMap(ChangingMap[K, V]):
         place, results = self._place("execute_on_entries"), {}
         for chunk in chunked(self._pairs(), CHUNK):
             keys = [key for key, value in chunk if predicate is None or _satisfies(predicate, key, value, place)]
+            # Chosen among the values of one moment: `each_present` asks the predicate again, of those that it changes.
             if keys:
                 work = Processing(place, keys, fn, predicate)
                 self.store.update(keys, work.each_present)
@@ -275,6 +276,7 @@ class IStreamMap(ChangingMap[K, V]):
         if known is None:
             return self._sieved("select", predicate, projection or _VALUE).to_list()
         place = self._place("select")
+        # An index finds the entries that may satisfy it, and some that do not.
         chosen = [entry for entry in known if _satisfies(predicate, *entry, place)]
         made = (_projected(projection or _VALUE, entry, place) for entry in chosen)
         return [each for each in made if each is not None]

@@ -199,6 +199,7 @@ class ChangingMap(ReadMap[K, V], MutableMapping[K, V]):
     def _decided(self, name: str, key: Any, fn: Callable[..., Any], decide: Callable[[Any, Any], Any]) -> V | None:
         """Let a function of the user's decide on the value of one key, and return the value that there is then."""
         known, place = self._key(key), f"{self._place(name)}, {shown_function(running_function(fn, 'fn'))}"
+        # The store calls `change` again after a conflict: what it decided last was written.
         new: Any = UNCHANGED
 
         def change(old: Any) -> Any:

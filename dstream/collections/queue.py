@@ -239,6 +239,7 @@ class IStreamQueue(NoTable, Generic[T]):
         )
         try:
             yield item
+        # An interrupt, too: the work on the item was not done.
         except BaseException as error:
             self._give_back(number, token, error)
             raise

@@ -269,6 +269,7 @@ def _before(
     accumulate_all: Callable[[Any, Any], Any],
 ) -> Collector[Any, Any, Any]:
     """Return `downstream` with other items; it is not keyed, since its classifier saw the old ones."""
+    # `in_columns` may stay: `on_columns` sees that another function has replaced the one that it describes.
     return replace(downstream, accumulator=accumulator, accumulate_all=accumulate_all, keyed=None)
 
 

@@ -145,6 +145,7 @@ def accumulate_in(part: Collector[Any, Any, Any], index: int, containers: list[A
 
 
 def _accumulate_all_each(parts: Parts, containers: list[Any], items: Iterable[Any]) -> list[Any]:
+    # In lists, which every collector reads: an iterator could be read by one of them.
     for batch in batches(items):
         containers[:] = [part.accumulated(container, batch) for part, container in zip(parts, containers, strict=True)]
     return containers

@@ -341,6 +341,7 @@ def reducing(*arguments: Any) -> Collector[Any, Any, Any]:
 
 def _fold_one(op: Callable[[Any, Any], Any], fn: Callable[[Any], Any] | None, box: Box, item: Any) -> None:
     value = item if fn is None else fn(item)
+    # In place, since nothing is returned: what is returned would take the place of the box.
     box[:] = [op(box[0], value) if box else value]
 
 

@@ -173,6 +173,7 @@ def _fold_one(op: Callable[[Any, Any], Any], groups: Groups, item: Any) -> Group
 
 
 def _combine(op: Callable[[Any, Any], Any], left: Groups, right: Groups) -> Groups:
+    # A Counter stands for ints alone, and the other side has met another value (`_fold_all`).
     if type(left) is not type(right):
         left = dict(left)
     keys = canonical_all(list(right))

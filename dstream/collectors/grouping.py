@@ -171,10 +171,12 @@ def frequencies() -> Collector[T, OfItems, Counter[T]]:
 
 def _deduct_counts(left: Groups, right: Groups) -> Groups:
     """Return `left` without the counts of `right`, and without the keys that have none left."""
+    # The NaN of a container that was pickled is another object than the one that is to lose its count.
     if not (are_canonical(list(left)) and are_canonical(list(right))):
         left, right = with_canonical_keys(left), with_canonical_keys(right)
     for key, count in right.items():
         left[key] -= count
+        # A Counter keeps keys with the count 0, which a window that slides would report.
         if not left[key]:
             del left[key]
     return left
@@ -207,6 +209,7 @@ def mode(fn: Callable[[Any], Any] | None = None) -> Collector[Any, Any, Any]:
 
 
 def _most_frequent(map_factory: Callable[[], Any], pairs: Iterable[tuple[Any, Any]]) -> Optional[Any]:
+    # `max` returns the first of equals, and groups are in the order in which their keys were first seen.
     most = max(pairs, key=itemgetter(1), default=None)
     return Optional.empty() if most is None else Optional.of_item(most[0])
 

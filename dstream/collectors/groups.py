@@ -157,6 +157,7 @@ def collecting_groups(
 
 def _in_columns(keys: Keys, downstream: Downstream, same_as: Callable[..., Any]) -> InColumns | None:
     known = downstream.on_columns()
+    # Columns know no groups within groups.
     if known is None or known.finds == "groups":
         return None
     of = None if isinstance(keys, ItemsAsKeys) else keys.classifier
@@ -262,6 +263,7 @@ def with_canonical_keys(groups: Groups) -> Groups:
 
 def finish_groups(downstream: Downstream, assemble: Callable[[Iterable[tuple[Any, Any]]], Any], groups: Groups) -> Any:
     """Finish the container of each key, and put them together with `assemble`."""
+    # Lists and counts are their own results: no call for each key.
     if downstream.finisher is identity:
         return assemble(groups.items())
     return assemble(downstream.finished(groups.items()))

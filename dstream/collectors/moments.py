@@ -187,6 +187,7 @@ def _ratio(factory: str, number: Any, item: Any) -> tuple[int, int] | None:
     """Return the number as a fraction, or None if it is not finite."""
     try:
         numerator, denominator = number.as_integer_ratio()
+    # The first is that of an infinity, the second that of a NaN.
     except (OverflowError, ValueError):
         return None
     except AttributeError:

@@ -149,6 +149,7 @@ class KeptNumbers(array):  # type: ignore[type-arg]  # `array[float]` is no clas
 
     def take(self, other: KeptNumbers) -> None:
         """Take the numbers of another one."""
+        # One after another, so that those on disk are never in memory together.
         for part in other.parts():
             self.extend(part)
             self.spill_many()

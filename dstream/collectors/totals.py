@@ -475,4 +475,5 @@ class Summaries(Waiting[int | float]):
 
     def merge(self, left: Any, right: Any) -> Any:
         """Return a container with the numbers of both, those of `left` first."""
+        # Otherwise `right` would take the list of `left` in, and its numbers come first.
         return super().merge(Summary.of(left) if type(left) is list and type(right) is Summary else left, right)

@@ -135,6 +135,7 @@ class PacedItems(NamesOfStreams, Generic[T]):
     def split(self, partition: str, start: Any, stop: Any) -> PacedSplit[T]:
         """Return some items, which a worker makes."""
         (_, first), (begun, end) = self._checked(start), self._checked(stop)
+        # The start of the offset, not that of this process: items keep their times where a job goes on.
         pace = dataclasses.replace(self.pace, start=begun)
         return PacedSplit(pace, self.make, int(partition), first, end)
 

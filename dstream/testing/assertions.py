@@ -275,6 +275,7 @@ class AssertingJob:
         """
         if self.is_done:
             return
+        # Before it counts as done, so that a second commit after a failure fails, too.
         self.check([item for each in receipts if isinstance(each, bytes) for item in pickle.loads(each)])
         self.is_done = True
 

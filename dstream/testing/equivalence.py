@@ -278,6 +278,7 @@ def _settled(pipeline: Callable[..., Any], streams: list[Stream[Any]]) -> tuple[
 
 
 def _held(result: Any) -> Any:
+    # Read while the context is open: a handle to a stream or a collection ends with it.
     if isinstance(result, BaseStream):
         return result.to_list()
     if isinstance(result, IStreamMap | IStreamCache):

@@ -160,6 +160,7 @@ class PartSplit(Generic[T]):
         """Yield the items, and note each one that is read."""
         self._note("part", self.number)
         for position, item in enumerate(self.items, self.first):
+            # Before it is given: a reader that stops there never comes back.
             self._note("item", position)
             if position in self.pausing:
                 time.sleep(self.pausing[position])

@@ -81,6 +81,7 @@ class ExactSum:
     def deduct(self, other: ExactSum) -> None:
         """Take out the numbers that `other` has added up, which were added here before."""
         other._compress()
+        # By now these are finite: infinities and NaN are counted, since they have no opposite.
         self._parts.extend(-part for part in other._parts)
         self._huge -= other._huge
         if other._special is not None:

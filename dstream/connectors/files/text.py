@@ -386,6 +386,7 @@ class WatchedFiles(NamesOfStreams):
         if self.start == "oldest":
             return NOTHING_READ
         since = self.start.timestamp() if isinstance(self.start, datetime.datetime) else None
+        # It is not known which of its lines are older, so none is left out.
         if since is not None and os.stat(path).st_mtime >= since:
             return NOTHING_READ
         return position_at(path, 0, end_of_lines(path, 0, None))

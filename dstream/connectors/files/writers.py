@@ -309,6 +309,7 @@ class StagedFile:
 
     def finished(self, folder: str) -> Receipt:
         """End it; return the receipt for the driver."""
+        # The content first: it writes what it has held back, and its end, into the file.
         columns: dict[str, Receipt] = dict(self._content.finish())
         self._file.close()
         return [self._name, self._file.size, folder, columns, self._items]

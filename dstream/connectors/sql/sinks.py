@@ -97,6 +97,7 @@ class SqlJob:
     def _is_next(self, connection: sa.Connection) -> bool:
         """Write the number of the epoch if the last one was smaller; others cannot until the transaction ends."""
         epochs = epochs_table(self.writer.table)
+        # One UPDATE that compares: it locks the row, where a SELECT before it would let two drivers pass.
         is_older = self._is_ours(epochs) & (epochs.c.epoch < self.epoch)
         return connection.execute(epochs.update().where(is_older).values(epoch=self.epoch)).rowcount > 0
 
@@ -222,6 +223,7 @@ class SqlSink(Replaceable, Generic[T]):
         """Look at the table, and make the one of epochs if there is none."""
         with self.database.connected() as connection:
             columns = opened_table(self.database, connection, self.table, self.columns)
+            # What the tasks of drivers have left that died a week ago or earlier.
             swept(connection, self.table)
         if self.on_conflict == "update" and not any(column.is_key for column in columns):
             raise SinkError(f"{self.label}: on_conflict='update' needs the primary key of the table among its columns")

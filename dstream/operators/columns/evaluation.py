@@ -286,6 +286,7 @@ def _chosen(condition: Any, chosen: Expression, otherwise: Expression, given: _G
         return _value(otherwise, given)
     if condition.all():
         return _value(chosen, given)
+    # Each side sees its own rows alone: in the others Python does not evaluate it, and it may fail.
     first = _value(chosen, given.rows(condition))
     return merged_columns(condition, first, _value(otherwise, given.rows(~condition)))
 

@@ -224,6 +224,7 @@ class LakeMapJob(StagedJob[LakeEntryWriter]):
             written = {receipt.new.bucket for receipt in receipts}
             adds.extend(self._merged(bucket, None, codec) for bucket in log.groups if bucket not in written)
         elif self._replace:
+            # Without a journal no row has to say what has gone, so the files go as they are.
             removes = tuple(log.files())
         files = tuple(file for file in adds if file is not None)
         self._named = {file.path for file in files}
@@ -231,6 +232,7 @@ class LakeMapJob(StagedJob[LakeEntryWriter]):
 
     def _file_of(self, receipt: StagedRows, codec: Codec, types: Any) -> DataFile | None:
         bucket = receipt.new.bucket
+        # What a task has merged holds as long as no later commit has changed its bucket.
         is_current = self._collection.log.changed_at(bucket) <= receipt.begun
         if receipt.types == types:
             if not self._reads_current:
@@ -365,5 +367,6 @@ class LakeListJob(StagedJob[LakeItemWriter]):
 
     def _committed(self, receipts: Sequence[StagedRows]) -> None:
         log = self._collection.log
+        # Files of another type than the list's: what was written again is committed in their place.
         remove_quietly(log.folder, [path for path, _ in self._made if not log.is_live(path)])
         self._tidy(log.version)

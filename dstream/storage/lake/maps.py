@@ -227,6 +227,7 @@ class LakeMap(LakeCollection):
                 with self._log.lock:
                     olds = self._reading(lambda: self._values(places))
                     version, codec = self._log.version, self._codec
+                # Without the lock: the function is the user's, may take long, and may itself change the map.
                 news = change([own_copy(codec, value) for value in olds])
                 if len(news) != len(keys):
                     title = self._description.title
@@ -308,6 +309,7 @@ class LakeMap(LakeCollection):
     def _size_of(self, bucket: int) -> int:
         files = self._log.groups[bucket]
         known, size = self._sizes.get(bucket, ((), 0))
+        # By identity: the log replaces a tuple of files, and never changes one.
         if known is not files:
             cached = self._cache.size(bucket, files)
             rows = newest_rows(self._folder, files, self._layout, KEY_COLUMNS)
@@ -319,6 +321,7 @@ class LakeMap(LakeCollection):
         """Divide the entries as they are now, whole buckets at a time."""
         with self._log.lock:
             self._refresh()
+            # Whole buckets, since only all files of one say which row of a key is the newest.
             groups = grouped(self._log.groups, parallelism)
             return [LakeEntrySplit(self._description.title, self._folder, self._layout, group) for group in groups]
 
@@ -411,6 +414,7 @@ class LakeMap(LakeCollection):
         except FileGoneError as error:
             with self._log.lock:
                 self._log.refresh()
+                # No other commit has taken the files out, so no vacuum has removed them.
                 if self._log.groups[bucket] is files:
                     raise self._log.missing(str(error)) from error
             return False

@@ -107,6 +107,7 @@ def merge_bucket(
     olds = dict(_current(folder, layout, current, new, plan))
     with DataWriter(folder, layout.schema, bucket, prefix) as writer:
         for keys, values in _rows(folder, new):
+            # Taken out, so that the rest is what a job that replaces everything removes.
             before = [olds.pop(key, (None, None))[1] for key in identities(layout, keys)]
             if isinstance(plan.merge, Revision):  # Keys that are no longer there get no value.
                 keys, before, values = _present(keys, before)
@@ -115,6 +116,7 @@ def merge_bucket(
             gone = list(olds.values())
             writer.write(layout.entries([key for key, _ in gone], [None] * len(gone), [value for _, value in gone]))
     if not writer.file.rows:
+        # The writer makes its file before it is known whether there are rows.
         folder.delete(writer.file.path)
         return None
     return writer.file

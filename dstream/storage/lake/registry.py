@@ -204,6 +204,7 @@ class Registry:
             self._names.replace(mark, data)
             if self._names.create(path, data):
                 return made
+            # Another process was first, and its collection has a mark of its own.
             self._names.delete(mark)
             newest = self._read(path)  # another process has made it, whatever a listing says of it
         return newest

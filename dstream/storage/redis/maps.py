@@ -223,6 +223,7 @@ class RedisMapJob(RedisJob):
             raise removed_error(self._collection)
         _, entries = merged_with(codec, old, dict(zip(old, values, strict=True)), self._merge)
         with self._connection.pipeline() as pipe:
+            # The script compares the old values once more when it runs again, so these are renewed as well.
             pipe.hset(keys.entries, mapping=entries)
             pipe.hset(keys.old, mapping=old)
             pipe.execute()
@@ -299,6 +300,7 @@ class RedisMap(RedisHandle):
 
     def splits(self, parallelism: int) -> Sequence[EntrySplit]:
         """Divide the buckets; the contents of each are read when its turn comes."""
+        # For its head alone, which refuses a map that was destroyed: the splits are read later.
         self._run(MAP_SIZE, [])
         return [
             BucketSplit(self._collection, part) for part in divided(range(self._collection.bucket_count), parallelism)

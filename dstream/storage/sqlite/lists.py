@@ -181,6 +181,7 @@ class SqliteList(SqliteHandle):
         # Encoded before: no code of the user's runs while the file is locked.
         cells = [value_cell(written.codec, data) for data in written.items]
         with self._database.writing(self._collection) as connection:
+            # The state has the version of the list: after any change of it the splice is made anew.
             if self._collection.state(connection) != state:
                 return False
             self._collection.settle(connection, state.types, written.codec)

@@ -262,6 +262,7 @@ class SqliteMap(NumberedJournal, SqliteHandle):
 
     def update(self, keys: Sequence[Any], change: Callable[[list[Any]], list[Any]]) -> list[Any]:
         """Replace values: read, change here, compare and write there; again if the old values did not stay."""
+        # The statement for one key decides no types: a transaction has to write these down, too.
         if len(keys) == 1 and self._is_decided:
             return self._update_one(self._known_codec, keys[0], change)
         encoded = encoded_keys(self._known_codec, keys)
@@ -318,6 +319,7 @@ class SqliteMap(NumberedJournal, SqliteHandle):
         new: Mapping[Cell, Cell | None],
         mark: tuple[int, int],
     ) -> bool:
+        # A function that has only looked takes no lock, for which others would wait.
         if not new:
             return True
         with self._database.writing(self._collection) as connection:
@@ -356,6 +358,7 @@ class SqliteMap(NumberedJournal, SqliteHandle):
         """Divide the entries by their keys, and pin them."""
         with self._database.writing(self._collection) as connection:
             self._collection.state(connection)
+            # In the transaction of the pin, since each stretch knows how many entries it has to give.
             [size] = connection.execute(f"SELECT count(*) FROM {self._table}").fetchone()
             if not size:
                 return []
