@@ -111,6 +111,7 @@ class IStreamSet(Collection[MapStore], MutableSet[T]):
         """
         known = list(dict.fromkeys(self._known(item) for item in items))
         if known:
+            # What is there already is not written again, and is no event of a journal.
             self.store.update(known, lambda old: [UNCHANGED if each else _THERE for each in old])
 
     def discard(self, value: T) -> None:

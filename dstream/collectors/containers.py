@@ -387,5 +387,6 @@ def _pick_one(box: Box, item: Any) -> None:
 
 def _pick_all(box: Box, items: Iterable[Any]) -> Box:
     if not box:
+        # `next` reads no item behind the one that is picked.
         box.extend(next(([item] for item in items if item is not None), ()))
     return box

@@ -145,6 +145,7 @@ class KeptNumbers(array):  # type: ignore[type-arg]  # `array[float]` is no clas
         if not hasattr(self, "_runs"):
             self._runs = _Runs()
         self._runs.write(ordered)
+        # The array itself is the container, so it is emptied and not replaced.
         del self[:]
 
     def take(self, other: KeptNumbers) -> None:

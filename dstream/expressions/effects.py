@@ -94,6 +94,7 @@ OPERATORS: dict[Callable[..., Any], Operator] = {
     operator.ge: ">=",
 }
 
+# By their ids, since an object that is called need not have a hash.
 _NAMES = {id(fn): name for name, fn in KNOWN.items()} | {
     id(operator.abs): "abs",
     id(operator.truth): "bool",

@@ -99,6 +99,7 @@ class Expression:
     def extent(self) -> tuple[int, int]:
         """Return how many expressions there are inside, with this one, and in how many levels."""
         size, levels = 0, 0
+        # Level by level: a recursion would fail on the expressions that this is to find.
         level: tuple[Expression, ...] = (self,)
         while level:
             size, levels = size + len(level), levels + 1

@@ -281,6 +281,7 @@ def raw(file: File) -> Iterator[io.BufferedReader]:
     """Open a file to read its bytes as they are stored; see `opened`."""
     with reading(file.name), _open(file) as stream:
         if file.size is not None:
+            # A file that was cut meanwhile would give fewer items in silence.
             if (size := stream.seek(0, os.SEEK_END)) < file.size:
                 raise SourceError(f"{file.name} shrank from {file.size:,} to {size:,} bytes after it was found")
             stream.seek(0)

@@ -125,6 +125,7 @@ def _int_operator(bounds: Callable[[Ints, Ints], Interval], values: Callable[[An
     def apply(left: Ints, right: Ints) -> Ints:
         least, greatest = bounds(left, right)
         if least < LEAST or greatest > GREATEST:
+            # Bounds that were carried along may be far wider than the values, which are looked at here alone.
             left, right = tight(left), tight(right)
             least, greatest = bounds(left, right)
             if least < LEAST or greatest > GREATEST:

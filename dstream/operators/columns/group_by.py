@@ -366,6 +366,7 @@ class _Fold:
 
     def rest(self) -> Iterator[Table | FoldedGroups]:
         """Give the groups: as a table if they are tables alone."""
+        # Where items have come, too, the tables follow them into the container, in their order.
         table = None if self._groups or not self._tables else _merged_tables(self._tables)
         if table is not None:
             yield table

@@ -179,6 +179,7 @@ def _needed(collector: Collector[Any, Any, Any], known: InColumns, block: Block)
     try:
         column = _column_of(block)
         keys = _keys_of(known.expression, column)
+        # In the order of the rows: of equal keys a collector keeps the one that it meets first.
         places = np.sort(_first_places(keys, known.first, known.reverse, ()))
     except NotColumnar:
         return given(block)

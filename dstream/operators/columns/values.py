@@ -319,6 +319,7 @@ def typed(column: Column, kind: type | None) -> Column:
     found = numbers(spread(column))
     if kind is int:
         if isinstance(found, Floats):
+            # Python refuses a float there, with the item.
             raise NotColumnar("floats where ints are needed")
         return whole(found)
     return Floats(found.values.astype(np.float64, copy=False))

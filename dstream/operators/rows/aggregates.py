@@ -300,6 +300,7 @@ def _groups_in_order(
 def _finished(reduction: Collector[Any, Any, Any], step: Step, containers: Iterator[Any], task: Task) -> Iterator[Any]:
     """Give the one result, also of no containers."""
     with naming(step):
+        # A container may be 0 or None, so that a mark of its own says that there is none.
         first = next(containers, _NONE)
         held = reduction.supplier() if first is _NONE else first
         yield reduction.finisher(functools.reduce(reduction.combined, containers, held))

@@ -398,6 +398,7 @@ def written(writer: Writer, step: Step, items: Iterator[Any], task: Task) -> Ite
     """Let `writer` take the items; give its receipts."""
     with naming(step):
         yield from writer.write(items)
+        # A writer may stop early, and the whole range of an epoch counts as read.
         if task.reads_all:
             deque(items, maxlen=0)
 
