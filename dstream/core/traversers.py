@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any, Generic, Self, TypeVar
 
-from dstream.arguments import checked_function, kind_of
+from dstream.arguments import checked_function, kind_of, running_function
 from dstream.errors import IllegalStateError
 
 __all__ = ["AppendableTraverser", "ResettableSingletonTraverser", "Traverser", "lazy", "traverse", "traverse_result"]
@@ -63,7 +63,7 @@ class Traverser(Generic[T]):
     def filter(self, predicate: Callable[[T], object]) -> Traverser[T]:
         """Give the items that satisfy a predicate."""
         following = self.next
-        checked_function(predicate, "predicate")
+        running_function(predicate, "predicate")
 
         def advance() -> T | None:
             while (item := following()) is not None and not predicate(item):
@@ -95,7 +95,7 @@ class Traverser(Generic[T]):
     def take_while(self, predicate: Callable[[T], object]) -> Traverser[T]:
         """Give the items before the first one that does not satisfy a predicate; a pause does not end them."""
         following = self.next
-        checked_function(predicate, "predicate")
+        running_function(predicate, "predicate")
         is_over = False
 
         def advance() -> T | None:
@@ -113,7 +113,7 @@ class Traverser(Generic[T]):
     def drop_while(self, predicate: Callable[[T], object]) -> Traverser[T]:
         """Give the items from the first one on that does not satisfy a predicate."""
         following = self.next
-        checked_function(predicate, "predicate")
+        running_function(predicate, "predicate")
         is_dropping = True
 
         def advance() -> T | None:
@@ -158,7 +158,7 @@ class Traverser(Generic[T]):
     def peek(self, action: Callable[[T], object]) -> Traverser[T]:
         """Call a function with each item before it is given."""
         following = self.next
-        checked_function(action, "action")
+        running_function(action, "action")
 
         def advance() -> T | None:
             if (item := following()) is not None:
@@ -170,7 +170,7 @@ class Traverser(Generic[T]):
     def on_first_none(self, action: Callable[[], object]) -> Traverser[T]:
         """Call a function when this one gives None for the first time."""
         following = self.next
-        waiting: Callable[[], object] | None = checked_function(action, "action")
+        waiting: Callable[[], object] | None = running_function(action, "action")
 
         def advance() -> T | None:
             nonlocal waiting

@@ -180,6 +180,18 @@ def test_methods_refuse_what_is_no_function(method):
         getattr(traverse([1]), method)(3)
 
 
+@pytest.mark.parametrize("method", ["filter", "take_while", "drop_while", "peek", "on_first_none"])
+def test_a_function_that_yields_is_refused_where_its_lines_would_not_run(method):
+    """A generator is true, whatever it would have said."""
+    with pytest.raises(TypeError, match="must give a result, and a function that yields gives a generator"):
+        getattr(traverse([1]), method)(yielding)
+
+
+def yielding(*given):
+    """Yield no."""
+    yield False
+
+
 @pytest.mark.parametrize("method", ["append", "prepend"])
 def test_methods_refuse_a_none(method):
     """At the call."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from dstream.arguments import checked_function, is_sink, kind_of, optional_function
+from dstream.arguments import checked_function, is_sink, kind_of, optional_running, running_function
 from dstream.base.logging import tell
 from dstream.core.suppliers import LibrarySupplier, Reading, Writing, shown_call
 from dstream.spi import ProcessorSink, ProcessorSource, ProcessorStreamSource, Sink, Source, StreamSource
@@ -85,8 +85,8 @@ def write_buffered(
         >>> processors.write_buffered(lambda context: [], list.append, print)
         write_buffered(lambda, list.append, print)
     """
-    given = (checked_function(create, "create"), checked_function(receive, "receive"), checked_function(flush, "flush"))
-    create_all = partial(_Buffered, *given, optional_function(destroy, "destroy"))
+    given = (checked_function(create, "create"), running_function(receive, "receive"), running_function(flush, "flush"))
+    create_all = partial(_Buffered, *given, optional_running(destroy, "destroy"))
     return LibrarySupplier(create_all, shown_call("write_buffered", *given, destroy=destroy))
 
 
@@ -104,7 +104,7 @@ def write_logger(to_string: Callable[[Any], str] = str) -> ProcessorMetaSupplier
         >>> processors.write_logger(repr)
         write_logger(repr)
     """
-    create = partial(_Logging, checked_function(to_string, "to_string"))
+    create = partial(_Logging, running_function(to_string, "to_string"))
     return LibrarySupplier(create, shown_call("write_logger", to_string), preferred_local_parallelism=1)
 
 

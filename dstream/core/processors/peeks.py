@@ -12,7 +12,7 @@ from functools import partial
 from logging import Logger
 from typing import Any, Literal
 
-from dstream.arguments import checked_function, optional_running
+from dstream.arguments import optional_running, running_function
 from dstream.base.logging import is_heard, tell
 from dstream.core.suppliers import EndSupplier
 from dstream.spi.processor import Inbox, Outbox, Processor, ProcessorContext, Targets, Watermark
@@ -302,7 +302,7 @@ def _peeking(
     inner = meta_supplier(supplier)
     peek = Peek(
         what,
-        checked_function(to_string, "to_string"),
+        running_function(to_string, "to_string"),
         optional_running(should_log, "should_log"),
     )
     # A source and a sink have no processors: the job logs the items that it reads or writes.

@@ -109,3 +109,23 @@ def test_the_log_has_items_and_watermarks(caplog):
         ("dstream.core.end.0", "0xf"),
         ("dstream.core.end.0", "Watermark(timestamp=7)"),
     ]
+
+
+def yielding(*given):
+    """Yield what came, to nobody."""
+    yield given
+
+
+@pytest.mark.parametrize("name", ["receive", "flush", "destroy"])
+def test_a_buffer_takes_no_function_that_yields(name):
+    """Nothing would run its lines, and all items would be lost."""
+    given = dict.fromkeys(("create", "receive", "flush", "destroy"), print) | {name: yielding}
+    with pytest.raises(TypeError, match=f"{name} must give a result, and a function that yields gives a generator"):
+        processors.write_buffered(**given)
+
+
+@pytest.mark.parametrize("make", [processors.write_logger, lambda fn: processors.peek_input(processors.noop(), fn)])
+def test_a_text_comes_from_no_function_that_yields(make):
+    """The log would have generators."""
+    with pytest.raises(TypeError, match="to_string must give a result, and a function that yields gives a generator"):
+        make(yielding)
