@@ -10,12 +10,15 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from dstream.arguments import kind_of, optional_running, running_function
+from dstream.base.functions import refuse_awaitable
 from dstream.errors import UnsupportedError
 from dstream.failures import shown
 from dstream.pipeline.arguments import sink_of
 from dstream.plan import explained
 from dstream.spi import Sink
 from dstream.stream import Stream
+from dstream.stream.base import BaseStream
 from dstream.stream.runtime import write
 
 if TYPE_CHECKING:
@@ -74,12 +77,14 @@ class StreamingFrame(Generic[T]):
             until_now: the query ends with what is there now.
 
         Raises:
-            TypeError: `sink` is no sink.
+            TypeError: `sink` is no sink, or `through` no function that gives a stream.
         """
-        target, steps = sink_of(sink), through or _as_it_is
+        target, steps = sink_of(sink), optional_running(through, "through") or _as_it_is
 
         def take(query: str, rows: Stream[T], number: int) -> None:
             made = steps(rows)
+            if not isinstance(made, BaseStream):
+                raise TypeError(f"through must return a stream, not {kind_of(made)}")
             with explained(made._node, "collect"):
                 # Spark counts batches from 0, and epochs begin at 1.
                 write(self._context, made._node, target, self._context.running_engine, f"query-{query}", number + 1)
@@ -104,10 +109,14 @@ class StreamingFrame(Generic[T]):
             checkpoint: as for `collect`.
             every: as for `collect`.
             until_now: as for `collect`.
+
+        Raises:
+            TypeError: `fn` is no function, or one whose call does not run its lines.
         """
-        if not callable(fn):
-            raise TypeError(f"for_each_batch() takes a function of a stream and a number, not {shown(fn)}")
-        return self._started(lambda query, rows, number: fn(rows, number), checkpoint, every, until_now)
+        running_function(fn, "fn")
+        return self._started(
+            lambda query, rows, number: refuse_awaitable(fn(rows, number)), checkpoint, every, until_now
+        )
 
     def _started(
         self, take: Callable[[str, Stream[T], int], object], checkpoint: str | None, every: float | None, is_short: bool

@@ -9,6 +9,7 @@ import pytest
 
 import dstream as ds
 from dstream.errors import UnsupportedError
+from dstream.session.streaming import StreamingFrame
 from reducers import to_ilist, to_imap
 
 
@@ -81,6 +82,35 @@ def test_a_failure_stops_the_query(spark_context, folder, tmp_path):
         query.awaitTermination(60)
 
     assert spark_context.get_list(tmp_path.name).copy() == []
+
+
+async def awaited(*given):
+    """Do nothing, since nobody awaits it."""
+
+
+def yielding(*given):
+    """Do nothing, since nobody asks for what it yields."""
+    yield given
+
+
+@pytest.mark.parametrize("fn", [awaited, yielding])
+def test_a_function_that_would_not_run_is_refused(fn):
+    """Spark would note that its batches are done."""
+    frame = StreamingFrame(None, None, None)
+    with pytest.raises(TypeError, match="fn must give a result"):
+        frame.for_each_batch(fn)
+    with pytest.raises(TypeError, match="through must give a result"):
+        frame.collect(to_ilist("words"), fn)
+
+
+def test_steps_through_which_rows_go_give_a_stream(local_context):
+    """The message says so when the first batch comes."""
+    rows, batches = local_context.stream([1]), []
+    frame = StreamingFrame(local_context, None, None)
+    frame._started = lambda take, *settings: batches.append(take)
+    frame.collect(to_ilist("words"), lambda rows: None)
+    with pytest.raises(TypeError, match="through must return a stream, not None"):
+        batches[0]("id", rows, 0)
 
 
 def test_what_has_no_batches_is_refused(spark_context):
