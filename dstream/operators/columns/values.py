@@ -318,8 +318,8 @@ def typed(column: Column, kind: type | None) -> Column:
         return column
     found = numbers(spread(column))
     if kind is int:
+        # Python refuses a float there, with the item.
         if isinstance(found, Floats):
-            # Python refuses a float there, with the item.
             raise NotColumnar("floats where ints are needed")
         return whole(found)
     return Floats(found.values.astype(np.float64, copy=False))
