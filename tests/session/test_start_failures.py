@@ -10,9 +10,11 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 import dstream as ds
-from dstream.engine.spark.session.settings import check_master, starting
+from dstream.engine.spark.session import launch
+from dstream.engine.spark.session.settings import Settings, check_master, starting
 from dstream.engine.spark.session.startup import submitted
 from dstream.errors import IllegalStateError, SetupError
+from dstream.operators.rows.caches import Caches
 
 CALL = "An error occurred while calling None.org.apache.spark.api.java.JavaSparkContext.\n: "
 STACK = (
@@ -128,3 +130,22 @@ def test_start_asks_what_was_submitted_only_where_spark_submit_has_started_the_p
     java = SimpleNamespace(java=SimpleNamespace(lang=SimpleNamespace(System=properties)))
     monkeypatch.setattr("pyspark.SparkContext._jvm", java)
     assert (submitted("spark.master"), submitted("spark.app.name")) == ("yarn", None)
+
+
+def test_a_start_that_fails_leaves_no_spark_behind(monkeypatch):
+    """Java finds fault with a setting of the user's when Spark runs: the next start may have another one."""
+    stops = []
+
+    def refuses(name, value):
+        raise PySparkException("[INVALID_CONF_VALUE] The value 'many' is invalid.")
+
+    spark = SimpleNamespace(conf=SimpleNamespace(set=refuses), stop=lambda: stops.append("stopped"))
+    monkeypatch.setattr(launch, "_running", None)
+    monkeypatch.setattr(launch, "_session_of_the_user", lambda: None)
+    monkeypatch.setattr(launch, "archive_for", lambda settings: None)
+    monkeypatch.setattr(launch, "started", lambda archive, settings: spark)
+    settings = Settings("local[1]", {"spark.sql.shuffle.partitions": "many"}, "OFF", 2**20)
+    with pytest.raises(SetupError, match=r"Spark did not start: .*'many' is invalid"):
+        launch.start(settings, Caches())
+
+    assert (stops, launch._running) == (["stopped"], None)

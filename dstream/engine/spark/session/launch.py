@@ -186,7 +186,12 @@ def start(settings: Settings, caches: Caches) -> SparkEngine:
         if theirs is not None and _running is None:
             return _engine(_classic_port(_guest_session(theirs, settings), settings), settings, caches, _nothing)
         running = _shared_session(settings)
-        return _engine(_classic_port(running.spark, settings), settings, caches, _Release(running))
+    release = _Release(running)
+    try:
+        return _engine(_classic_port(running.spark, settings), settings, caches, release)
+    except BaseException:
+        release()  # Otherwise a start with other settings would be refused, for a context that there is not.
+        raise
 
 
 def starts_here(master: str | None) -> bool:
