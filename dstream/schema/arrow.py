@@ -259,7 +259,7 @@ def _way(form: Decoder, kind: Any, may_hold_nulls: Callable[[], bool]) -> _Way |
         return _way(form.form, kind, may_hold_nulls)
     if isinstance(form, UnionDecoder):
         # None is a member of the union, so that nulls need no look.
-        return _way(form.forms[0], kind, lambda: False) if form.forms[1:] == (ScalarDecoder(type(None)),) else None
+        return None if form.present is None else _way(form.present, kind, lambda: False)
     import pyarrow as pa
 
     if isinstance(form, Whole) and pa.types.is_integer(kind):

@@ -29,7 +29,6 @@ __all__ = [
     "DictDecoder",
     "Fixed",
     "ItemDecoder",
-    "Keyed",
     "ListDecoder",
     "Made",
     "ModelDecoder",
@@ -253,6 +252,11 @@ class UnionDecoder:
     forms: tuple[Decoder, ...]
 
     @property
+    def present(self) -> Decoder | None:
+        """The decoder of `X` in `X | None`; None of other unions."""
+        return self.forms[0] if self.forms[1:] == (ScalarDecoder(type(None)),) else None
+
+    @property
     def expected(self) -> str:
         """The expected types of all forms."""
         return " or ".join(form.expected for form in self.forms)
@@ -305,9 +309,15 @@ class ListDecoder:
 
 @dataclass(frozen=True)
 class DictDecoder:
-    """Takes an object as a dictionary whose values have one form."""
+    """Takes an object as a dictionary whose keys have one form, and whose values have another one.
+
+    Attributes:
+        each: the form of the values.
+        keys: the form of the keys; None: they are strings, which name their values in errors as fields do.
+    """
 
     each: Decoder
+    keys: Decoder | None = None
 
     expected = "object"
 
@@ -315,9 +325,24 @@ class DictDecoder:
         """Return the dictionary."""
         if type(value) is not dict:
             raise unfit(self, value)
+        if self.keys is not None:
+            return self._with_keys(value, self.keys)
         if wrong := [key for key in value if type(key) is not str]:  # Parquet has other keys, too.
             raise DecodeError(f"expected an object with names, got the key {shown(wrong[0])}")
         return {key: _within(key, self.each, part) for key, part in value.items()}
+
+    def _with_keys(self, value: dict[Any, Any], keys: Decoder) -> dict[Any, Any]:
+        made = {_key(keys, key): _within(f"[{shown(key)}]", self.each, part) for key, part in value.items()}
+        if len(made) < len(value):
+            raise DecodeError(f"two keys of {shown(value)} become one")
+        return made
+
+
+def _key(form: Decoder, key: Any) -> Any:
+    try:
+        return form.made(key)
+    except DecodeError as error:
+        raise DecodeError(f"a key: {error.said('field')}") from error.__cause__
 
 
 @dataclass(frozen=True)
@@ -429,42 +454,6 @@ def _first_of(error: Any) -> DecodeError:
 
 ItemDecoder = RecordDecoder | ModelDecoder
 """What a whole line or row becomes."""
-
-
-@dataclass(frozen=True)
-class Keyed:
-    """Takes a dictionary whose keys have one form, and whose values have another one.
-
-    Attributes:
-        keys: the form of the keys.
-        each: the form of the values.
-    """
-
-    keys: Decoder
-    each: Decoder
-
-    expected = "object"
-
-    def made(self, value: Any) -> dict[Any, Any]:
-        """Return the dictionary."""
-        if type(value) is not dict:
-            raise unfit(self, value)
-        made = {self._key(key): self._part(key, part) for key, part in value.items()}
-        if len(made) < len(value):
-            raise DecodeError(f"two keys of {shown(value)} become one")
-        return made
-
-    def _key(self, key: Any) -> Any:
-        try:
-            return self.keys.made(key)
-        except DecodeError as error:
-            raise DecodeError(f"a key: {error.said('field')}") from error.__cause__
-
-    def _part(self, key: Any, part: Any) -> Any:
-        try:
-            return self.each.made(part)
-        except DecodeError as error:
-            raise error.within(f"[{shown(key)}]") from error.__cause__
 
 
 def checked_names(names: Iterable[str] | None, argument: str) -> tuple[str, ...] | None:

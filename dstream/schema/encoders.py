@@ -18,7 +18,7 @@ from dstream.base.showing import shown
 from dstream.schema.decoders import (
     DecodeError,
     Decoder,
-    Keyed,
+    DictDecoder,
     OptionalDecoder,
     ScalarDecoder,
     UnionDecoder,
@@ -283,7 +283,8 @@ def _is_ambiguous(decoder: object) -> bool:
         return len(set(texts)) < len(texts)
     if isinstance(decoder, OptionalDecoder | JsonDecoder):
         return _is_ambiguous(decoder.form)
-    if isinstance(decoder, Keyed):
-        return _is_ambiguous(decoder.keys) or _is_ambiguous(decoder.each)
     each = getattr(decoder, "each", ())
-    return any(map(_is_ambiguous, each if isinstance(each, tuple) else (each,)))
+    parts = each if isinstance(each, tuple) else (each,)
+    if isinstance(decoder, DictDecoder) and decoder.keys is not None:
+        parts = (decoder.keys, *parts)
+    return any(map(_is_ambiguous, parts))

@@ -28,11 +28,10 @@ from dstream.schema.decoders import (
     Made,
     ModelDecoder,
     OptionalDecoder,
-    ScalarDecoder,
     UnionDecoder,
     fitting,
 )
-from dstream.schema.record_decoders import Parsed, Spelled
+from dstream.schema.record_decoders import Parsed, Spelled, missing_columns
 from dstream.values.fields import is_typed_dict
 
 __all__ = ["maker_of_many", "maker_of_many_rows", "maker_of_objects", "maker_of_rows", "takes_in_order"]
@@ -64,9 +63,7 @@ def maker_of_rows(
         values = [value or None for value in row] if empty_is_none else row
         return form.made(dict(zip(names, values, strict=True)))
 
-    if isinstance(form, ModelDecoder) or any(
-        is_required and name not in names for name, _, _, is_required in form.fields
-    ):
+    if isinstance(form, ModelDecoder) or missing_columns(form, names):
         return made
     forms = {name: each for name, _, each, _ in form.fields if name in names}
     places = {name: f"a{index}" for index, name in enumerate(forms)}
@@ -108,9 +105,9 @@ def _expression(form: Decoder, value: str, known: dict[str, Any], empty_is_none:
     """Return code that makes the value of a field, or raises if it does not fit at once; `known` gets its names."""
     if isinstance(form, OptionalDecoder):
         return _of_one(form.form, value, known, empty_is_none)
-    if isinstance(form, UnionDecoder) and len(form.forms) == 2 and form.forms[1] == ScalarDecoder(type(None)):
+    if isinstance(form, UnionDecoder) and form.present is not None:
         is_none = f"not {value}" if empty_is_none else f"{value} is None"
-        return f"None if {is_none} else {_of_one(form.forms[0], value, known, empty_is_none)}"
+        return f"None if {is_none} else {_of_one(form.present, value, known, empty_is_none)}"
     return _of_one(form, value, known, empty_is_none)
 
 
@@ -202,9 +199,7 @@ def maker_of_many_rows(
         names: those of the columns.
         make: makes the item of one row, where columns do not help.
     """
-    if isinstance(form, ModelDecoder) or any(
-        is_required and name not in names for name, _, _, is_required in form.fields
-    ):
+    if isinstance(form, ModelDecoder) or missing_columns(form, names):
         return maker_of_many(make)
     forms = {name: each for name, _, each, _ in form.fields if name in names}
     if not forms or not takes_in_order(form.kind, list(forms)):
@@ -236,8 +231,8 @@ def maker_of_many(make: Callable[[Any], Any]) -> Callable[[Sequence[Any]], list[
 
 
 def _convert(form: Decoder) -> Convert:
-    if isinstance(form, UnionDecoder) and len(form.forms) == 2 and form.forms[1] == ScalarDecoder(type(None)):
-        return _or_none(form.forms[0])
+    if isinstance(form, UnionDecoder) and form.present is not None:
+        return _or_none(form.present)
     if not isinstance(form, Parsed):
         return lambda column: map(form.made, [text or None for text in column])
     if form.kind is str:

@@ -41,7 +41,6 @@ from dstream.schema.decoders import (
     DictDecoder,
     Fixed,
     ItemDecoder,
-    Keyed,
     ListDecoder,
     ModelDecoder,
     OptionalDecoder,
@@ -368,8 +367,8 @@ class _Forms:
         if key is str:
             return DictDecoder(self._form(value))
         if self._vocabulary.has_columns:
-            return Keyed(self._form(key), self._form(value))
-        return DictDecoder(self._form(value)) if key is Any else Keyed(decoder_of(key, TEXTS), self._form(value))
+            return DictDecoder(self._form(value), self._form(key))
+        return DictDecoder(self._form(value), None if key is Any else decoder_of(key, TEXTS))
 
 
 def _takes_none(form: Decoder) -> bool:
