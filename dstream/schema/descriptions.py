@@ -11,8 +11,9 @@ from dstream.schema import classes
 from dstream.schema.classes import Classes, ClassRefusedError
 from dstream.schema.containers import ListType, MapType, MemberType, OptionalType
 from dstream.schema.record_types import ClassType, DictType, PickledType
-from dstream.schema.type_inference import STORED_SCALARS, Layout, OpenType, plain_hint
+from dstream.schema.type_inference import STORED_SCALARS, Layout, OpenType
 from dstream.schema.types import ColumnType, TimestampType
+from dstream.values.fields import plain_hint
 
 __all__ = ["classes_in", "type_from_json"]
 

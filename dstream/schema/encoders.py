@@ -7,9 +7,8 @@ unions are written if they are read as themselves.
 
 from __future__ import annotations
 
-import contextlib
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -32,11 +31,9 @@ from dstream.schema.record_decoders import (
     Spelled,
     Vocabulary,
     decoder_of,
-    hints_of_kind,
-    in_words,
 )
 from dstream.schema.text_forms import TEXT_FORMS, refusal, text_form, text_of
-from dstream.values.fields import field_names, hints_of, is_model, is_same, is_typed_dict, name_of
+from dstream.values.fields import field_names, hints_of_kind, in_words, is_model, is_same, is_typed_dict, name_of
 
 __all__ = [
     "NotJsonError",
@@ -187,27 +184,35 @@ def written_names(kind: Any) -> tuple[str, ...]:
 
 def unsupported_field(kind: Any, vocabulary: Vocabulary) -> tuple[str, str] | None:
     """Return the first field of a class that no value of a format becomes, and its type in words."""
+    fields = _decoders(kind, vocabulary)
+    return next(((name, in_words(hint)) for name, hint, decoder in fields if decoder is None), None)
+
+
+def _decoders(kind: Any, vocabulary: Vocabulary) -> Iterator[tuple[str, Any, Decoder | None]]:
+    """Give the name, the annotation and the decoder of each field; None for an annotation without one.
+
+    Raises:
+        TypeError: an annotation cannot be looked up.
+    """
     hints = hints_of_kind(kind)
     for name in hints if is_typed_dict(kind) else field_names(kind):
         if is_model(kind) and name not in hints:  # A generic model has other names for its annotations.
             continue
+        hint = hints.get(name, Any)
         try:
-            decoder_of(hints.get(name, Any), vocabulary)
+            decoder: Decoder | None = decoder_of(hint, vocabulary)
         except TypeError:
-            return name, in_words(hints[name])
-    return None
+            decoder = None
+        yield name, hint, decoder
 
 
 def json_fields(kind: Any) -> tuple[str, ...]:
     """Return the fields of a pydantic model whose columns in a database have JSON."""
-    found = []
-    for name, hint in hints_of_kind(kind).items():
-        with contextlib.suppress(TypeError):
-            form = decoder_of(hint, SQL)
-            forms = form.forms if isinstance(form, UnionDecoder) else (form,)
-            if any(isinstance(each, JsonDecoder) for each in forms):
-                found.append(name)
-    return tuple(found)
+    return tuple(
+        name
+        for name, _, decoder in _decoders(kind, SQL)
+        if any(isinstance(each, JsonDecoder) for each in (decoder, *getattr(decoder, "forms", ())))
+    )
 
 
 @dataclass(frozen=True)
@@ -253,16 +258,14 @@ class UnionField:
 def unions_of(kind: Any, vocabulary: Vocabulary) -> tuple[UnionField, ...]:
     """Return the fields of a class whose annotations are ambiguous in a format; none of a pydantic model."""
     try:
-        hints = hints_of(kind, include_extras=True)
-    except Exception:  # The module of a class may not be there where its items are.
+        fields = [] if is_model(kind) or is_typed_dict(kind) else list(_decoders(kind, vocabulary))
+    except TypeError:  # The module of a class may not be there where its items are.
         return ()
-    found = []
-    for name in () if is_model(kind) else field_names(kind):
-        with contextlib.suppress(TypeError):
-            decoder = decoder_of(hints.get(name, Any), vocabulary)
-            if _is_ambiguous(decoder) or (vocabulary is SQL and len(_types_of(decoder)) > 1):
-                found.append(UnionField(name, name_of(kind), in_words(hints[name]), decoder))
-    return tuple(found)
+    return tuple(
+        UnionField(name, name_of(kind), in_words(hint), decoder)
+        for name, hint, decoder in fields
+        if decoder is not None and (_is_ambiguous(decoder) or (vocabulary is SQL and len(_types_of(decoder)) > 1))
+    )
 
 
 def _types_of(decoder: object) -> list[Decoder]:

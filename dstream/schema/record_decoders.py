@@ -13,22 +13,11 @@ import dataclasses
 import enum
 import json
 import sys
-import types
 import typing
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import (
-    Any,
-    Literal,
-    NotRequired,
-    Required,
-    TypeAlias,
-    Union,
-    cast,
-    get_args,
-    get_origin,
-)
+from typing import Any, Literal, TypeAlias, cast, get_args, get_origin
 
 from dstream.base.showing import shown
 from dstream.schema.decoders import (
@@ -52,14 +41,19 @@ from dstream.schema.decoders import (
 from dstream.schema.text_forms import TEXT_FORMS
 from dstream.spi import Misread
 from dstream.values.fields import (
+    CONTAINERS,
+    MAPPINGS,
+    UNIONS,
     field_names,
     has_default,
-    hints_of,
+    hints_of_kind,
+    in_words,
     is_attrs,
     is_model,
     is_required_key,
     is_typed_dict,
     name_of,
+    plain_hint,
 )
 
 __all__ = [
@@ -75,8 +69,6 @@ __all__ = [
     "Vocabulary",
     "decoder_of",
     "form_of",
-    "hints_of_kind",
-    "in_words",
     "kind_behind",
     "missing_columns",
 ]
@@ -311,10 +303,9 @@ class _Forms:
         Raises:
             TypeError: nothing of this format becomes a value of this type.
         """
+        hint = plain_hint(hint)
         if hint is Any or isinstance(hint, typing.TypeVar):  # `Any` is a class from Python 3.11 on.
             return Anything()
-        if isinstance(hint, typing.NewType):
-            return self._form(hint.__supertype__)
         if hint is None or (isinstance(hint, type) and get_origin(hint) is None):
             return self._form_of_class(type(None) if hint is None else hint)
         return self._form_of_generic(hint, get_origin(hint), get_args(hint))
@@ -332,7 +323,7 @@ class _Forms:
             return ModelDecoder(kind)
         if self._vocabulary.is_nested and _is_record(kind):
             return self.record(kind)
-        if kind in _ARRAYS or kind in _OBJECTS:
+        if kind in _ARRAYS or kind in MAPPINGS:
             return self._form_of_generic(kind, kind, ())
         raise TypeError(f"nothing that stands in {self._where()} becomes a {kind.__qualname__}")
 
@@ -340,9 +331,7 @@ class _Forms:
         return "a file" if self._vocabulary.is_nested else "a field of such a file, which is a text,"
 
     def _form_of_generic(self, hint: Any, origin: Any, arguments: tuple[Any, ...]) -> Decoder:
-        if origin in (typing.Annotated, Required, NotRequired):
-            return self._form(arguments[0])
-        if origin in (Union, types.UnionType):
+        if origin in UNIONS:
             return UnionDecoder(tuple(self._form(each) for each in arguments))
         if origin is Literal:
             return self._vocabulary.fixed(Fixed(tuple((each, each) for each in arguments)))
@@ -357,7 +346,7 @@ class _Forms:
             return ListDecoder(tuple, tuple(self._form(each) for each in arguments))
         if origin in _ARRAYS:
             return ListDecoder(_ARRAYS[origin], self._form(arguments[0] if arguments else Any))
-        if origin in _OBJECTS:
+        if origin in MAPPINGS:
             return self._form_of_objects(*(arguments or (Any, Any)))
         if _is_record(origin):  # A generic class: its type variables are anything.
             return self.record(cast(Any, origin))
@@ -379,40 +368,7 @@ def _takes_none(form: Decoder) -> bool:
     return True
 
 
-def in_words(hint: Any) -> str:
-    """Return an annotation as users write it."""
-    return (
-        hint.__qualname__ if isinstance(hint, type) and get_origin(hint) is None else str(hint).removeprefix("typing.")
-    )
-
-
-_ARRAYS: dict[Any, Any] = {
-    list: list,
-    tuple: tuple,
-    set: set,
-    frozenset: frozenset,
-    collections.abc.Iterable: list,
-    collections.abc.Collection: list,
-    collections.abc.Sequence: list,
-    collections.abc.MutableSequence: list,
-    collections.abc.Set: frozenset,
-}
-_OBJECTS = (dict, collections.abc.Mapping, collections.abc.MutableMapping)
-
-
-def hints_of_kind(kind: Any) -> dict[str, Any]:
-    """Return the annotations of a class by name.
-
-    Raises:
-        TypeError: one of them cannot be looked up.
-    """
-    try:
-        return hints_of(kind, include_extras=True)
-    except NameError as error:
-        raise TypeError(
-            f"an annotation of {kind.__qualname__} cannot be looked up ({error}): where annotations are texts, the "
-            "classes that they name must stand at the top of a module"
-        ) from error
+_ARRAYS: dict[Any, Any] = {**CONTAINERS, collections.abc.Iterable: list, collections.abc.Collection: list}
 
 
 def _constructor(kind: Any) -> Callable[..., Any]:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import collections.abc
 import enum
-import types
 import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta, tzinfo
 from decimal import Decimal
 from pathlib import Path, PurePath
-from typing import Any, Literal, NotRequired, Required, Union, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 from dstream.base.showing import shown
 from dstream.keys import FieldNan
@@ -22,14 +20,23 @@ from dstream.schema.record_types import ClassType, DictType, PickledType, Record
 from dstream.schema.scalar_types import ScalarType, is_instance, scalars
 from dstream.schema.text_forms import refusal
 from dstream.schema.types import ColumnType, ColumnTypeError, Encode, ForeignType, TimestampType, zone_name
-from dstream.values.fields import field_names, hints_of, is_required_key, is_typed_dict
+from dstream.values.fields import (
+    CONTAINERS,
+    MAPPINGS,
+    UNIONS,
+    field_names,
+    hints_of_kind,
+    in_words,
+    is_required_key,
+    is_typed_dict,
+    plain_hint,
+)
 
 __all__ = [
     "STORED_SCALARS",
     "Layout",
     "OpenType",
     "infer_stored",
-    "plain_hint",
     "stored_type",
     "type_of",
     "types_of_fields",
@@ -227,41 +234,18 @@ def _fields(kind: Any, layout: Layout, strict: bool, around: tuple[Any, ...]) ->
         except TypeError as error:
             if strict:
                 raise TypeError(f"field {name!r} of {kind.__qualname__}: {error}") from None
-            found[name] = OpenType(layout, _text_of(hint) if get_origin(plain_hint(hint)) in _UNIONS else "")
+            plain = plain_hint(hint)
+            found[name] = OpenType(layout, in_words(plain) if get_origin(plain) in UNIONS else "")
     return found
 
 
 def _hints(kind: Any, strict: bool) -> dict[str, Any]:
     try:
-        return hints_of(kind, include_extras=True)
-    except Exception as error:
-        if not strict:  # The module of a class may not be there where its items are.
-            return {}
-        raise TypeError(f"an annotation of {kind.__qualname__} cannot be looked up ({error})") from error
-
-
-_UNIONS = (Union, types.UnionType)
-_CONTAINERS: Mapping[Any, type] = {
-    list: list,
-    collections.abc.Sequence: list,
-    collections.abc.MutableSequence: list,
-    tuple: tuple,
-    set: set,
-    frozenset: frozenset,
-    collections.abc.Set: frozenset,
-}
-_MAPS = (dict, collections.abc.Mapping, collections.abc.MutableMapping)
-
-
-def plain_hint(hint: Any) -> Any:
-    """Return the type that a `NewType`, or one with marks around it, is."""
-    while True:
-        if isinstance(hint, typing.NewType):
-            hint = hint.__supertype__
-        elif get_origin(hint) in (typing.Annotated, Required, NotRequired):
-            hint = get_args(hint)[0]
-        else:
-            return hint
+        return hints_of_kind(kind)
+    except TypeError:
+        if strict:
+            raise
+        return {}  # The module of a class may not be there where its items are.
 
 
 def type_of(hint: Any, layout: Layout, around: tuple[Any, ...] = ()) -> ColumnType:
@@ -285,7 +269,7 @@ def type_of(hint: Any, layout: Layout, around: tuple[Any, ...] = ()) -> ColumnTy
             raise _no_column(hint)
         return OpenType(layout)
     origin, arguments = get_origin(hint), get_args(hint)
-    if origin in _UNIONS:
+    if origin in UNIONS:
         others = [each for each in arguments if each is not type(None)]
         found = _only(others, hint, layout, around)
         return OptionalType(found) if layout is Layout.STORED and len(others) < len(arguments) else found
@@ -293,9 +277,9 @@ def type_of(hint: Any, layout: Layout, around: tuple[Any, ...] = ()) -> ColumnTy
         return _only([type(each) for each in arguments], hint, layout, around)
     if origin is None and isinstance(hint, type):
         return _of_class(hint, layout, around)
-    if origin in _CONTAINERS:
+    if origin in CONTAINERS:
         return _of_items(hint, origin, arguments, layout, around)
-    if origin in _MAPS:
+    if origin in MAPPINGS:
         key, value = (_inner(each, layout, around) for each in arguments)
         return MapType(key, value, layout is Layout.STORED)
     if isinstance(origin, type) and (is_typed_dict(origin) or field_names(origin)):
@@ -325,7 +309,7 @@ def _only(hints: Sequence[Any], hint: Any, layout: Layout, around: tuple[Any, ..
 def _of_items(
     hint: Any, origin: Any, arguments: tuple[Any, ...], layout: Layout, around: tuple[Any, ...]
 ) -> ColumnType:
-    kind = _CONTAINERS[origin]
+    kind = CONTAINERS[origin]
     if kind is tuple and arguments[-1] is not ...:
         return ListType(_only(arguments, hint, layout, around), tuple, layout is Layout.STORED)
     return ListType(_inner(arguments[0], layout, around), kind, layout is Layout.STORED)
@@ -344,7 +328,7 @@ def _of_class(kind: Any, layout: Layout, around: tuple[Any, ...]) -> ColumnType:
             fields = tuple((name, _stored_field(hint, (*around, kind))) for name, hint in hints.items())
             return DictType(fields, reference=reference(kind), kind=kind)
         raise _no_column(kind)
-    if kind in _CONTAINERS and not issubclass(kind, set | frozenset):
+    if kind in CONTAINERS and not issubclass(kind, set | frozenset):
         return ListType(OpenType(layout))
     if kind is Decimal:
         return OpenType(layout)  # The values decide how many digits the column has.
@@ -372,14 +356,7 @@ def _optional_keys(kind: Any) -> frozenset[str]:
 
 
 def _no_column(hint: Any) -> TypeError:
-    return TypeError(refusal("a column", _text_of(hint), _BEFORE))
-
-
-def _text_of(hint: Any) -> str:
-    hint = plain_hint(hint)
-    if isinstance(hint, type) and get_origin(hint) is None:
-        return hint.__qualname__
-    return str(hint).removeprefix("typing.")
+    return TypeError(refusal("a column", in_words(plain_hint(hint)), _BEFORE))
 
 
 # ------------------------------------------------------------------------------------------------- collections
@@ -404,7 +381,7 @@ def stored_type(hint: Any, around: tuple[type, ...] = ()) -> ColumnType:
         try:
             return type_of(hint, Layout.STORED, around)
         except TypeError:
-            if origin in _UNIONS:
+            if origin in UNIONS:
                 return _stored_union(hint, arguments, around)
             if isinstance(record, type):
                 return PickledType(_name_of(hint), (reference(record),), hint)
@@ -487,7 +464,7 @@ def _name_of(hint: Any) -> str:
     if hint is None or hint is type(None):
         return "None"
     origin, arguments = get_origin(hint), get_args(hint)
-    if origin in _UNIONS:
+    if origin in UNIONS:
         return " | ".join(map(_name_of, arguments))
     if arguments and isinstance(origin, type):
         return f"{_name_of(origin)}[{', '.join(map(_name_of, arguments))}]"

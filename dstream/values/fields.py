@@ -1,7 +1,8 @@
-"""Fields of dataclasses, named tuples, typed dictionaries, attrs classes and pydantic models."""
+"""Fields of dataclasses, named tuples, typed dictionaries, attrs classes and pydantic models, and their annotations."""
 
 from __future__ import annotations
 
+import collections.abc
 import dataclasses
 import functools
 import inspect
@@ -9,16 +10,21 @@ import keyword
 import sys
 import typing
 import unicodedata
-from collections.abc import Callable, Sequence
-from types import FunctionType, MemberDescriptorType
-from typing import Any, NamedTuple, TypeGuard, cast
+from collections.abc import Callable, Mapping, Sequence
+from types import FunctionType, MemberDescriptorType, UnionType
+from typing import Any, Final, NamedTuple, TypeGuard, Union, cast
 
 __all__ = [
+    "CONTAINERS",
+    "MAPPINGS",
+    "UNIONS",
     "columns_of_fields",
     "field_names",
     "has_default",
     "has_plain_fields",
     "hints_of",
+    "hints_of_kind",
+    "in_words",
     "is_attrs",
     "is_missing",
     "is_model",
@@ -28,6 +34,7 @@ __all__ = [
     "is_same",
     "is_typed_dict",
     "name_of",
+    "plain_hint",
 ]
 
 
@@ -81,6 +88,54 @@ def hints_of(kind: Any, *, include_extras: bool = False) -> dict[str, Any]:
             raise
         names = {**vars(kind), "typing": typing}
         return typing.get_type_hints(kind, None, names, include_extras=include_extras)
+
+
+def hints_of_kind(kind: Any) -> dict[str, Any]:
+    """Return the annotations of a class by name, with the marks around them.
+
+    Raises:
+        TypeError: one of them cannot be looked up.
+    """
+    try:
+        return hints_of(kind, include_extras=True)
+    except Exception as error:  # An annotation that is a string is code, which may raise anything.
+        advice = _ADVICE if isinstance(error, NameError) else ""
+        raise TypeError(f"an annotation of {kind.__qualname__} cannot be looked up ({error}){advice}") from error
+
+
+_ADVICE = ": where annotations are texts, the classes that they name must stand at the top of a module"
+
+UNIONS: Final = (Union, UnionType)
+"""The origins of `X | Y`."""
+CONTAINERS: Final[Mapping[Any, type]] = {
+    list: list,
+    collections.abc.Sequence: list,
+    collections.abc.MutableSequence: list,
+    tuple: tuple,
+    set: set,
+    frozenset: frozenset,
+    collections.abc.Set: frozenset,
+}
+"""The classes of the values of annotations of lists, tuples and sets, by their origins."""
+MAPPINGS: Final = (dict, collections.abc.Mapping, collections.abc.MutableMapping)
+"""The origins of annotations of dictionaries."""
+
+
+def plain_hint(hint: Any) -> Any:
+    """Return the type behind a `NewType`, and behind marks such as `Annotated` and `Required`."""
+    while True:
+        if isinstance(hint, typing.NewType):
+            hint = hint.__supertype__
+        elif typing.get_origin(hint) in (typing.Annotated, typing.Required, typing.NotRequired):
+            hint = typing.get_args(hint)[0]
+        else:
+            return hint
+
+
+def in_words(hint: Any) -> str:
+    """Return an annotation as users write it."""
+    is_class = isinstance(hint, type) and typing.get_origin(hint) is None
+    return hint.__qualname__ if is_class else str(hint).removeprefix("typing.")
 
 
 def is_typed_dict(kind: object) -> bool:
