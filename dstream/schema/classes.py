@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import enum
 import functools
 import importlib
 import sys
@@ -19,12 +20,16 @@ __all__ = [
     "Classes",
     "NotStorableError",
     "build",
+    "build_named",
     "builder",
     "check_fields",
     "field_names",
     "find",
+    "has_name",
     "hints_of_fields",
     "is_frozen",
+    "member_of",
+    "named_parts",
     "own_name",
     "parts_of",
     "reference",
@@ -101,16 +106,11 @@ def _field_names(kind: Any) -> tuple[str, ...] | None:
     if issubclass(kind, tuple):
         names = getattr(kind, "_fields", None)
         return names if isinstance(names, tuple) and _is_copied_as(kind, tuple) else None
-    if is_model(kind):
-        # Whoever has a model has imported pydantic, which others should not pay for.
-        model = sys.modules["pydantic"].BaseModel
-        return fields.field_names(kind) if kind.__new__ is object.__new__ and _is_copied_as(kind, model) else None
-    if is_attrs(kind):
-        is_plain = kind.__new__ is object.__new__ and _is_copied_as(kind, object)
-        return fields.field_names(kind) if is_plain else None
-    if not dataclasses.is_dataclass(kind) or kind.__new__ is not object.__new__ or not _is_copied_as(kind, object):
+    if not (is_model(kind) or is_attrs(kind) or dataclasses.is_dataclass(kind)):
         return None
-    return tuple(field.name for field in dataclasses.fields(kind))
+    # Whoever has a model has imported pydantic, which others should not pay for.
+    base = sys.modules["pydantic"].BaseModel if is_model(kind) else object
+    return fields.field_names(kind) if kind.__new__ is object.__new__ and _is_copied_as(kind, base) else None
 
 
 def parts_of(value: Any) -> Sequence[Any] | None:
@@ -131,6 +131,12 @@ def parts_of(value: Any) -> Sequence[Any] | None:
         return None
     parts = [getattr(value, name, _UNSET) for name in names]
     return None if any(part is _UNSET for part in parts) else parts
+
+
+def named_parts(value: Any) -> dict[str, Any] | None:
+    """Return the fields by their names, or None if `value` holds something else than its fields."""
+    parts = parts_of(value)
+    return None if parts is None else dict(zip(field_names(type(value)) or (), parts, strict=True))
 
 
 def _parts_of_model(value: Any, names: tuple[str, ...]) -> Sequence[Any] | None:
@@ -184,6 +190,38 @@ def check_fields(kind: type, stored: Sequence[str]) -> None:
         raise ClassRefusedError(
             f"the class {reference(kind)} has the fields ({', '.join(names)}), but ({', '.join(stored)}) are stored"
         )
+
+
+def build_named(kind: type, named: dict[str, Any]) -> Any:
+    """Return an instance of its fields by their names.
+
+    Raises:
+        ClassRefusedError: the class has other fields.
+    """
+    check_fields(kind, list(named))
+    return build(kind, named.values())
+
+
+def has_name(member: enum.Enum) -> bool:
+    """Say whether the name of a member gives it again; a combination of flags has no name of its own."""
+    return type(member).__members__.get(member.name) is member
+
+
+def member_of(kind: type, reference: str, name: Any) -> Any:
+    """Return the member of an enumeration that stored data name.
+
+    Args:
+        kind: the enumeration.
+        reference: its name in the stored data.
+        name: of the member.
+
+    Raises:
+        ClassRefusedError: it has no such member.
+    """
+    member = getattr(kind, "__members__", {}).get(name) if type(name) is str else None
+    if member is None:
+        raise ClassRefusedError(f"the enum {reference} has no member {name!r} any more")
+    return member
 
 
 def is_frozen(kind: type) -> bool:

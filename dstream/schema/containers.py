@@ -9,7 +9,7 @@ from itertools import accumulate, chain, pairwise
 from typing import TYPE_CHECKING, Any
 
 from dstream.base.showing import shown
-from dstream.schema.classes import ClassRefusedError
+from dstream.schema.classes import ClassRefusedError, has_name
 from dstream.schema.text_forms import refusal
 from dstream.schema.types import NOTHING, ColumnType, ColumnTypeError, Decode, Encode
 from dstream.values.fields import field_names
@@ -63,7 +63,7 @@ class MemberType(ColumnType):
         return self.each.is_open
 
     def fits(self, value: Any) -> bool:
-        return type(value) is self.kind and self.kind.__members__.get(value.name) is value
+        return type(value) is self.kind and has_name(value)
 
     def shaped(self, key: Any) -> Any:
         # A member that is a str or an int is stored as what it equals.

@@ -33,6 +33,8 @@ __all__ = [
     "ForeignType",
     "Nothing",
     "TimestampType",
+    "named_zone",
+    "plain_offset",
     "zone_name",
 ]
 
@@ -256,17 +258,28 @@ def zone_name(value: datetime) -> str | None:
     zone = value.tzinfo
     if zone is None:
         return ""
-    if type(zone) is ZoneInfo:
-        # The name in place of another zone of it: that of timezone.utc is "UTC" as well.
-        return zone.key if zone.key not in (None, "UTC") and ZoneInfo(zone.key) is zone else None
-    offset = zone.utcoffset(None) if type(zone) is timezone else None
-    # Arrow has offsets of hours and minutes: seconds, or a name that a timezone has, would be lost.
-    if offset is None or repr(timezone(offset)) != repr(zone) or offset % timedelta(minutes=1):
+    if (name := named_zone(zone)) is not None:
+        return None if name == "UTC" else name  # That of timezone.utc is "UTC" as well.
+    offset = plain_offset(zone)
+    # Arrow has offsets of hours and minutes: seconds would be lost.
+    if offset is None or offset % timedelta(minutes=1):
         return None
     if not offset:
         return "UTC"
     minutes = abs(offset) // timedelta(minutes=1)
     return f"{'-' if offset < timedelta(0) else '+'}{minutes // 60:02}:{minutes % 60:02}"
+
+
+def named_zone(zone: tzinfo) -> str | None:
+    """Return the name of the IANA that gives a zone again; None if none does."""
+    # A zone that was read from a file, or made without the cache, may have other rules than those of its name.
+    return zone.key if type(zone) is ZoneInfo and zone.key and ZoneInfo(zone.key) is zone else None
+
+
+def plain_offset(zone: tzinfo) -> timedelta | None:
+    """Return the offset that gives a zone again; None if none does, as for a `timezone` with a name of its own."""
+    offset = zone.utcoffset(None) if type(zone) is timezone else None
+    return offset if offset is not None and repr(timezone(offset)) == repr(zone) else None
 
 
 def _in_arrow(value: datetime) -> str:

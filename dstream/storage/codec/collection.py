@@ -11,6 +11,7 @@ from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from dstream.base.showing import shown
 from dstream.base.validation import NOT_UNDERSTOOD
 from dstream.errors import DStreamError, IllegalStateError, NullElementError, UnstableKeyError, UnsupportedError
 from dstream.schema import classes
@@ -99,11 +100,11 @@ class Codec:
             if key is None:
                 raise NullElementError(f"{self}: None cannot be a key")
             if value is None:
-                raise NullElementError(f"{self}: None cannot be the value of {_shown(key)}")
+                raise NullElementError(f"{self}: None cannot be the value of {shown(key)}")
             if self.strict and self.key is not None and not self.key.fits(key):
                 raise TypeError(f"{self} is strict: its keys are {self.key.name}, and {_described(key)} is not")
         if self.strict and self.value is not None and not self.value.fits(value):
-            of_key = "" if self.kind == "list" else f" of {_shown(key)}"
+            of_key = "" if self.kind == "list" else f" of {shown(key)}"
             raise TypeError(
                 f"{self} is strict: its values are {self.value.name}, "
                 f"and the value{of_key}, {_described(value)}, is not"
@@ -347,7 +348,7 @@ class Codec:
             return array
         position = next(at for at, found in enumerate(values) if found is not None and not value.fits(found))
         # A list is stored in parts, so the place of an item within one says nothing.
-        place = "an item" if self.kind == "list" else f"the value of {_shown(keys[position])}"
+        place = "an item" if self.kind == "list" else f"the value of {shown(keys[position])}"
         raise TypeError(f"{self}: {place} is {_described(values[position])}, no {value.name}{_MIXED}")
 
     def _refused(self, error: ClassRefusedError, option: str) -> TypeError:
@@ -392,12 +393,7 @@ def _allowing(pickles: Pickles, options: Options) -> Pickles:
 
 
 def _described(value: Any) -> str:
-    return f"{_shown(value)} of type {type(value).__qualname__}"
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 200 else text[:200] + "..."
+    return f"{shown(value)} of type {type(value).__qualname__}"
 
 
 _ONE_FORM = (str, int, bool, bytes, date, datetime, timedelta, UUID)

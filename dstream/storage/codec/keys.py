@@ -25,6 +25,7 @@ from pathlib import PurePath, PurePosixPath, PureWindowsPath
 from typing import Any
 from uuid import UUID
 
+from dstream.base.showing import shown
 from dstream.errors import NullElementError, UnstableKeyError
 from dstream.keys import NAN, FieldNan, compared_fields, has_generated_eq, has_generated_hash
 from dstream.schema import classes as fielded
@@ -235,9 +236,8 @@ def _decode_member(data: bytes, classes: Classes) -> enum.Enum:
         raise ClassRefusedError(f"the class {name} is no enum any more")
     if isinstance(member, int):
         return kind(member)
-    if member not in kind.__members__:
-        raise ClassRefusedError(f"the enum {name} has no member {member!r} any more")
-    return kind[member]
+    found: enum.Enum = fielded.member_of(kind, name, member)
+    return found
 
 
 def _decode_dataclass(data: bytes, classes: Classes) -> Any:
@@ -412,14 +412,9 @@ def _micros_of_day(key: datetime | time) -> int:
 def _refuse_key(key: Any) -> bytes:
     """Raise that a key has no stable encoding."""
     raise UnstableKeyError(
-        f"a key of type {type(key).__qualname__} has no stable encoding: {_shown(key)}; use a str, bytes, a number, "
+        f"a key of type {type(key).__qualname__} has no stable encoding: {shown(key)}; use a str, bytes, a number, "
         "a date or time, a UUID, an enum member, or a tuple, frozenset or frozen dataclass of these"
     )
-
-
-def _shown(key: Any) -> str:
-    text = repr(key)
-    return text if len(text) <= 200 else text[:200] + "..."
 
 
 def _without_numpy(key: Any) -> Any:

@@ -182,14 +182,10 @@ def plain_value(name: str, content: Any) -> Any:
 
 def _plain_value(kind: type, name: str, content: Any) -> Any:
     if issubclass(kind, enum.Enum):
-        member = kind.__members__.get(content) if type(content) is str else None
-        if member is None:
-            raise ClassRefusedError(f"the enum {name} has no member {content!r} any more")
-        return member
+        return fielded.member_of(kind, name, content)
     if type(content) is not dict:
         raise ClassRefusedError(f"a pickle holds no fields for the class {name}")
-    fielded.check_fields(kind, list(content))
-    return fielded.build(kind, content.values())
+    return fielded.build_named(kind, content)
 
 
 class _PlainPickler(pickle.Pickler):
@@ -210,12 +206,9 @@ class _PlainPickler(pickle.Pickler):
         if known is not None or is_own(name) or kind.__module__ == "builtins" or not self._pickles.knows(kind):
             return NotImplemented
         if isinstance(value, enum.Enum):
-            is_named = kind.__members__.get(value.name) is value  # a combination of flags has no name of its own
-            return (plain_value, (name, value.name)) if is_named else NotImplemented
-        parts = fielded.parts_of(value)
-        if parts is None:
-            return NotImplemented
-        return plain_value, (name, dict(zip(fielded.field_names(kind) or (), parts, strict=True)))
+            return (plain_value, (name, value.name)) if fielded.has_name(value) else NotImplemented
+        named = fielded.named_parts(value)
+        return NotImplemented if named is None else (plain_value, (name, named))
 
 
 class _Restricted:

@@ -20,6 +20,7 @@ from dstream.keys import NAN, FieldNan
 from dstream.schema import classes
 from dstream.schema.classes import ClassRefusedError, reference
 from dstream.schema.scalar_types import is_large
+from dstream.schema.types import named_zone, plain_offset
 from dstream.storage.codec.pickles import Pickles
 from dstream.storage.codec.plain_classes import from_parts, is_of_numpy, parts_of_numpy
 
@@ -132,10 +133,9 @@ class ValueEncoding:
             return self._member(level, value)
         if is_of_numpy(value):
             return self._of_numpy(value)
-        parts = classes.parts_of(value)
-        if parts is None or not self.pickles.knows(kind):
+        named = classes.named_parts(value)
+        if named is None or not self.pickles.knows(kind):
             raise _Unknown
-        named = dict(zip(classes.field_names(kind) or (), parts, strict=True))
         return msgpack.ExtType(_RECORD, self._pack([reference(kind), named], level))
 
     def _of_numpy(self, value: Any) -> msgpack.ExtType:
@@ -152,8 +152,8 @@ class ValueEncoding:
 
     def _member(self, level: int, value: enum.Enum) -> msgpack.ExtType:
         kind = type(value)
-        # A combination of flags is no member, and comes back from its pickle.
-        if kind.__members__.get(value.name) is not value or not self.pickles.knows(kind):
+        # A combination of flags comes back from its pickle.
+        if not classes.has_name(value) or not self.pickles.knows(kind):
             raise _Unknown
         return msgpack.ExtType(_MEMBER, self._pack([reference(kind), value.name], level))
 
@@ -169,12 +169,8 @@ class ValueEncoding:
         name, content = _exactly(list, self._unpack_inside(data))
         kind = self.pickles.resolve(name)
         if code == _RECORD:
-            classes.check_fields(kind, list(_exactly(dict, content)))
-            return classes.build(kind, content.values())
-        member = getattr(kind, "__members__", {}).get(_exactly(str, content))
-        if member is None:
-            raise ClassRefusedError(f"the enum {name} has no member {content!r} any more")
-        return member
+            return classes.build_named(kind, _exactly(dict, content))
+        return classes.member_of(kind, name, _exactly(str, content))
 
 
 def _large(value: str | bytes) -> bytes:
@@ -242,11 +238,9 @@ def _decode_time(data: bytes) -> time:
 def _encode_zone(zone: tzinfo | None) -> bytes:
     if zone is None:
         return b""
-    # A zone that was read from a file, or made without the cache, may have other rules than those of its name.
-    if type(zone) is ZoneInfo and zone.key and ZoneInfo(zone.key) is zone:
-        return b"z" + zone.key.encode()
-    offset = zone.utcoffset(None) if type(zone) is timezone else None
-    if offset is None or repr(timezone(offset)) != repr(zone):  # a zone with a name of its own
+    if (name := named_zone(zone)) is not None:
+        return b"z" + name.encode()
+    if (offset := plain_offset(zone)) is None:
         raise _Unknown
     return b"o" + _encode_timedelta(offset)
 
