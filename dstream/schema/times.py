@@ -10,7 +10,7 @@ neither `take` nor `filter` does. Their values are the same in the usual layouts
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from dstream.spi import ArrowRows
@@ -38,7 +38,16 @@ def usual_type(kind: Any) -> Any:
     if is_type.is_dictionary(kind):
         value = usual_type(kind.value_type)
         return kind if value == kind.value_type else pa.dictionary(kind.index_type, value, kind.ordered)
-    fields = [field.with_type(usual_type(field.type)) for field in map(kind.field, range(kind.num_fields))]
+    found = _with_parts(kind, usual_type)
+    return kind if found is None else found
+
+
+def _with_parts(kind: Any, changed: Callable[[Any], Any]) -> Any:
+    """Return a type of structs, maps or lists with the types of its parts changed; None for other types."""
+    import pyarrow as pa
+
+    is_type = pa.types
+    fields = [field.with_type(changed(field.type)) for field in map(kind.field, range(kind.num_fields))]
     if is_type.is_struct(kind):
         return pa.struct(fields)
     if is_type.is_map(kind):
@@ -47,7 +56,7 @@ def usual_type(kind: Any) -> Any:
         return pa.list_(fields[0], kind.list_size)
     if is_type.is_large_list(kind):
         return pa.large_list(fields[0])
-    return pa.list_(fields[0]) if is_type.is_list(kind) else kind
+    return pa.list_(fields[0]) if is_type.is_list(kind) else None
 
 
 def in_usual_layout(values: Any) -> Any:
@@ -134,20 +143,10 @@ def _microseconds(kind: Any) -> Any:
     if is_type.is_dictionary(kind):
         value = _microseconds(kind.value_type)
         return kind if value == kind.value_type else value
-    fields = [field.with_type(_microseconds(field.type)) for field in map(kind.field, range(kind.num_fields))]
-    if is_type.is_struct(kind):
-        return pa.struct(fields)
-    if is_type.is_map(kind):
-        return pa.map_(*map(fields[0].type.field, range(2)), keys_sorted=kind.keys_sorted)
-    if is_type.is_fixed_size_list(kind):
-        return pa.list_(fields[0], kind.list_size)
-    if is_type.is_large_list(kind):
-        return pa.large_list(fields[0])
-    if is_type.is_list(kind):
-        return pa.list_(fields[0])
-    if "[ns" in str(kind):
+    found = _with_parts(kind, _microseconds)
+    if found is None and "[ns" in str(kind):
         raise pa.ArrowNotImplementedError(f"nanoseconds are not read from a {kind}")
-    return kind
+    return kind if found is None else found
 
 
 def with_far_times(read: Iterable[Any], again: Iterable[Any], names: Sequence[str]) -> Iterator[Any]:
