@@ -26,6 +26,7 @@ __all__ = [
     "AvroContent",
     "AvroFormat",
     "ColumnContent",
+    "ColumnFormat",
     "ParquetContent",
     "ParquetFormat",
     "check_fastavro",
@@ -170,36 +171,42 @@ def _fitted(parts: Sequence[Any], forms: Sequence[ColumnType], schema: Any) -> A
     return pa.record_batch(arrays, schema)
 
 
-PARQUET_CODECS: dict[Compression | None, str] = {None: "snappy", "gz": "gzip", "zst": "zstd"}
+AvroCompression: TypeAlias = Compression | Literal["snappy"]
+PARQUET_CODECS: dict[AvroCompression | None, str] = {None: "snappy", "gz": "gzip", "zst": "zstd"}
 
 
 @dataclass(frozen=True, slots=True)
-class ParquetFormat:
-    """Files of Parquet.
+class ColumnFormat:
+    """Files in columns.
 
     Attributes:
         wanted: the columns; unset, those of the first item of each file.
-        compression: of the columns in the file; unset, the one that all programs read.
+        compression: inside of the file; unset, the one that all programs read.
     """
 
     wanted: ColumnSelection | None
-    compression: Compression | None
-
-    suffix = ".parquet"
-    piece = 16_384
+    compression: AvroCompression | None
 
     @property
     def is_known(self) -> bool:
         """Whether the columns are known without an item."""
         return self.wanted is not None
 
-    def content(self, file: IO[bytes], limit: int, held: int, known: dict[str, Any]) -> ParquetContent:
-        """Begin a file; the limit is that of its values in memory."""
-        return ParquetContent(self.wanted, file, PARQUET_CODECS[self.compression], limit, held, known)
-
     def check_item(self, item: Any) -> None:
         """Refuse an item that has no such columns."""
         ItemColumns(self.wanted).of([item])
+
+
+class ParquetFormat(ColumnFormat):
+    """Files of Parquet."""
+
+    __slots__ = ()
+    suffix = ".parquet"
+    piece = 16_384
+
+    def content(self, file: IO[bytes], limit: int, held: int, known: dict[str, Any]) -> ParquetContent:
+        """Begin a file; the limit is that of its values in memory."""
+        return ParquetContent(self.wanted, file, PARQUET_CODECS[self.compression], limit, held, known)
 
     def join(self, files: Iterable[IO[bytes]], columns: ColumnTypes, into: IO[bytes]) -> None:
         """Write their rows in row groups of some megabytes."""
@@ -270,8 +277,6 @@ class ParquetContent(ColumnContent):
                 self._writer.close()
 
 
-AvroCompression: TypeAlias = Compression | Literal["snappy"]
-
 AVRO_CODECS: dict[AvroCompression | None, str] = {
     None: "null",
     "gz": "deflate",
@@ -309,33 +314,16 @@ _PACKAGES: dict[AvroCompression | None, tuple[str, ...]] = {
 """Packages that fastavro needs for a codec."""
 
 
-@dataclass(frozen=True, slots=True)
-class AvroFormat:
-    """Files of Avro.
+class AvroFormat(ColumnFormat):
+    """Files of Avro."""
 
-    Attributes:
-        wanted: the fields; unset, those of the first item of each file.
-        compression: of the blocks in the file.
-    """
-
-    wanted: ColumnSelection | None
-    compression: AvroCompression | None
-
+    __slots__ = ()
     suffix = ".avro"
     piece = 4_096
-
-    @property
-    def is_known(self) -> bool:
-        """Whether the schema is known without an item."""
-        return self.wanted is not None
 
     def content(self, file: IO[bytes], limit: int, held: int, known: dict[str, Any]) -> AvroContent:
         """Begin a file; the limit is that of its values in memory."""
         return AvroContent(self.wanted, file, AVRO_CODECS[self.compression], limit, held, known)
-
-    def check_item(self, item: Any) -> None:
-        """Refuse an item that has no such columns."""
-        ItemColumns(self.wanted).of([item])
 
     def join(self, files: Iterable[IO[bytes]], columns: ColumnTypes, into: IO[bytes]) -> None:
         """Copy their blocks."""

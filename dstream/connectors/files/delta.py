@@ -16,8 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import IO, Any
 from urllib.parse import unquote
 
-from dstream.connectors.files.columnar_output import PARQUET_CODECS, ParquetContent
-from dstream.connectors.files.formats import Compression
+from dstream.connectors.files.columnar_output import PARQUET_CODECS, ColumnFormat, ParquetContent
 from dstream.connectors.files.publication import (
     FileReceipt,
     FolderState,
@@ -38,7 +37,6 @@ from dstream.delta.shared_log import (
 from dstream.errors import IllegalStateError, SinkError
 from dstream.filesystem.folders import OutputFolder
 from dstream.filesystem.output_folders import writing_to
-from dstream.schema.columns import ColumnSelection, ItemColumns
 from dstream.schema.containers import ListType, MapType
 from dstream.schema.record_types import RecordType
 from dstream.schema.text_forms import refusal
@@ -49,25 +47,17 @@ __all__ = ["DeltaFormat", "DeltaTarget"]
 
 
 @dataclass(frozen=True, slots=True)
-class DeltaFormat:
+class DeltaFormat(ColumnFormat):
     """Files that are read through the log of their table.
 
     Attributes:
-        wanted: the columns; unset, those of the first item of each file.
-        compression: of the columns in the file; unset, the one that all programs read.
         partitions: the columns that name folders; the log has them, and not the file.
     """
 
-    wanted: ColumnSelection | None
-    compression: Compression | None
     partitions: tuple[str, ...] = ()
 
     suffix = ".parquet"
     piece = 16_384
-
-    @property
-    def is_known(self) -> bool:
-        return self.wanted is not None
 
     def columns(self) -> ColumnTypes:
         """Return the columns that are known without an item; none if the type of one is not."""
@@ -79,9 +69,6 @@ class DeltaFormat:
         made = DeltaContent(self.wanted, file, PARQUET_CODECS[self.compression], limit, held, known)
         made.partitions = self.partitions
         return made
-
-    def check_item(self, item: Any) -> None:
-        ItemColumns(self.wanted).of([item])
 
 
 class DeltaContent(ParquetContent):
