@@ -5,5 +5,5 @@ annotations and values, for files, tables of Arrow and collections, and `descrip
 `columns` has the columns of files of items, `tables` makes tables of Arrow of items. For what is read:
 `record_decoders` makes `decoders` of a class, `factories` generates their functions, `text_forms` has the text forms,
 `encoders` the form in JSON, `arrow` and `times` make Python values of Arrow's, `classes` looks up the classes that
-stored data name. `avro` and `avro_bounds` check the schemas of Avro files.
+stored data name. `avro` checks the schemas of Avro files, and bounds their records.
 """

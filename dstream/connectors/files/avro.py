@@ -19,8 +19,7 @@ from dstream.connectors.files.sources import (
 from dstream.connectors.files.splits import Part, plan
 from dstream.errors import SourceError
 from dstream.filesystem.access import AVRO, File, check_format, opened
-from dstream.schema.avro import BrokenSchema, check_indexes, exactly_read
-from dstream.schema.avro_bounds import Schema, TornRecord
+from dstream.schema.avro import BrokenSchema, Schema, TornRecord, check_indexes, exactly_read
 from dstream.schema.decoders import DecodeError, ItemDecoder
 from dstream.schema.factories import maker_of_objects
 from dstream.schema.record_decoders import OnMisread

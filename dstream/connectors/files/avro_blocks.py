@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import IO, Any, NamedTuple
 
 from dstream.filesystem.access import XZ_MEMORY
-from dstream.schema.avro_bounds import MOST_DEPTH, is_nested_deeply
+from dstream.schema.avro import MOST_DEPTH, is_nested_deeply
 
 __all__ = ["Block", "Header", "blocks", "header"]
 
