@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import enum
 import math
-import typing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args, get_origin
 from uuid import UUID
 
 from dstream.base.showing import shown
@@ -16,20 +15,20 @@ from dstream.base.validation import NOT_UNDERSTOOD
 from dstream.errors import DStreamError, IllegalStateError, NullElementError, UnstableKeyError, UnsupportedError
 from dstream.schema import classes
 from dstream.schema.classes import ClassRefusedError, NotStorableError
-from dstream.schema.descriptions import classes_in
 from dstream.schema.record_types import without_column
 from dstream.schema.scalar_types import one_chunk
-from dstream.schema.type_inference import infer_stored, stored_type
+from dstream.schema.type_inference import STORED_SCALARS, infer_stored, stored_type
 from dstream.schema.types import NOTHING, ColumnTooLargeError, ColumnType, Decode, Encode
 from dstream.spi.store import Kind, Options
 from dstream.storage.codec.keys import decode_key, encode_key, type_of_key
 from dstream.storage.codec.pickles import Pickles
 from dstream.storage.codec.values import ValueEncoding
+from dstream.values.fields import plain_hint
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Codec", "UnloadedClassError"]
+__all__ = ["Codec", "UnloadedClassError", "classes_in"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +199,7 @@ class Codec:
         shaped = [NOTHING if found is None else found.shaped(self.decode_key(data)) for data in encoded]
         typed = [None if key is NOTHING else key for key in shaped]
         escape = [data if key is NOTHING else None for data, key in zip(encoded, shaped, strict=True)]
-        return _pair(self.key, typed, escape, self.encode_value)
+        return _pair(found, typed, escape, self.encode_value)
 
     def keys_from(self, column: Any, escape: Any) -> list[Any]:
         """Return the keys of a column and its escape.
@@ -231,7 +230,7 @@ class Codec:
             None if fit or (value is None and self.kind != "list") else self.encode_value(value)
             for value, fit in zip(values, fits, strict=True)
         ]
-        return _pair(self.value, typed, escape, self.encode_value)
+        return _pair(found, typed, escape, self.encode_value)
 
     def values_from(self, column: Any, escape: Any) -> list[Any]:
         """Return the values of a column and its escape, None where both are null.
@@ -322,7 +321,7 @@ class Codec:
         self, found: ColumnType | None, column: Any, escape: Any, decode: Callable[[bytes], Any], option: str
     ) -> list[Any]:
         try:
-            return _merged(found, column, escape, decode, self.decode_value)
+            return _merged(_with_column(found), column, escape, decode, self.decode_value)
         except (UnloadedClassError, DStreamError):
             raise
         except ClassRefusedError as error:
@@ -382,7 +381,7 @@ def _declared_key(hint: Any) -> ColumnType | None:
     if hint is None:
         return None
     found = stored_type(hint)
-    kind = typing.get_origin(found.hint) or found.hint
+    kind = get_origin(found.hint) or found.hint
     if isinstance(kind, type) and kind.__hash__ is None:
         raise UnstableKeyError(f"{found.name} cannot be a key_type: it has no hash")
     return found
@@ -390,6 +389,28 @@ def _declared_key(hint: Any) -> ColumnType | None:
 
 def _allowing(pickles: Pickles, options: Options) -> Pickles:
     return pickles.allowing(*classes_in(options.key_type), *classes_in(options.value_type))
+
+
+def classes_in(hint: Any) -> Iterator[type]:
+    """Give the classes that a hint names, also those inside the fields of dataclasses and named tuples."""
+    seen: set[type] = set()
+    pending = [hint]
+    while pending:
+        found = plain_hint(pending.pop())
+        pending += get_args(found)
+        found = get_origin(found) or found
+        if isinstance(found, type) and found not in seen and _is_loaded_by_name(found):
+            seen.add(found)
+            yield found
+            if classes.field_names(found):
+                pending += classes.hints_of_fields(found).values()
+
+
+def _is_loaded_by_name(kind: type) -> bool:
+    return kind not in _NOT_LOADED and kind.__module__ not in ("builtins", "types", "typing")
+
+
+_NOT_LOADED = frozenset({*STORED_SCALARS, datetime})
 
 
 def _described(value: Any) -> str:
@@ -404,7 +425,9 @@ def _fields(found: ColumnType | None, name: str, escape: str) -> list[pa.Field]:
     """Return the two fields; without a typed column the first is binary and always null."""
     import pyarrow
 
-    return [pyarrow.field(name, _arrow(found)), pyarrow.field(escape, pyarrow.binary())]
+    typed = _with_column(found)
+    kind = pyarrow.binary() if typed is None else typed.arrow
+    return [pyarrow.field(name, kind), pyarrow.field(escape, pyarrow.binary())]
 
 
 def _with_column(found: ColumnType | None) -> ColumnType | None:
@@ -423,17 +446,14 @@ def _plain_keys(found: ColumnType, keys: Sequence[Any]) -> pa.Array | None:
 
 
 def _pair(
-    found: ColumnType | None, values: Sequence[Any], escape: Sequence[bytes | None], encode: Encode
+    typed: ColumnType | None, values: Sequence[Any], escape: Sequence[bytes | None], encode: Encode
 ) -> tuple[pa.Array, pa.Array]:
     """Return both columns; the parts of `values` fit or are None."""
     import pyarrow
 
-    if found is None or found.arrow is None:
-        array = pyarrow.nulls(len(values), pyarrow.binary())
-    else:
-        array = found.to_array(values, encode)
-        if array is None:
-            raise AssertionError(f"a column of {found.name} refuses values that fit it")
+    array = _null_escape(len(values)) if typed is None else typed.to_array(values, encode)
+    if array is None:
+        raise AssertionError(f"a column of {typed and typed.name} refuses values that fit it")
     return array, one_chunk(pyarrow.array(escape, pyarrow.binary()))
 
 
@@ -445,35 +465,28 @@ def _null_escape(length: int) -> pa.Array:
 
 
 def _merged(
-    found: ColumnType | None, column: Any, escape: Any, decode: Callable[[bytes], Any], decode_field: Decode
+    typed: ColumnType | None, column: Any, escape: Any, decode: Callable[[bytes], Any], decode_field: Decode
 ) -> list[Any]:
     """Return the values of both columns, None where both are null.
 
     Args:
-        found: the type of the first column.
+        typed: the type of the first column; None if it has no values.
         column: values that fit it.
         escape: bytes of the others.
         decode: makes a key or value of these.
         decode_field: makes a value of the bytes of a field without a column.
     """
     column, escape = _whole(column), _whole(escape)
-    if found is None or found.arrow is None:
+    if typed is None:
         values: list[Any] = [None] * len(column)
     else:
         # Files that other tools have written come with string_view, dictionaries and the like.
-        values = found.from_array(column if column.type == found.arrow else column.cast(found.arrow), decode_field)
+        values = typed.from_array(column if column.type == typed.arrow else column.cast(typed.arrow), decode_field)
     if escape.null_count < len(escape):
         for position, data in enumerate(escape.to_pylist()):
             if data is not None:
                 values[position] = decode(data)
     return values
-
-
-def _arrow(found: ColumnType | None) -> pa.DataType:
-    import pyarrow
-
-    arrow = None if found is None else found.arrow
-    return pyarrow.binary() if arrow is None else arrow
 
 
 def _whole(column: Any) -> Any:

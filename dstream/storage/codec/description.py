@@ -1,4 +1,4 @@
-"""Codecs of existing collections, rebuilt from stored descriptions and from the receipts of tasks."""
+"""Codecs and types of existing collections, rebuilt from stored descriptions and from the receipts of tasks."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from dstream.base.validation import NOT_UNDERSTOOD
-from dstream.schema.descriptions import classes_in, type_from_json
-from dstream.schema.types import ColumnType
+from dstream.base.validation import NOT_UNDERSTOOD, checked_text
+from dstream.schema.classes import Classes, ClassRefusedError
+from dstream.schema.containers import ListType, MapType, MemberType, OptionalType
+from dstream.schema.record_types import ClassType, DictType, PickledType
+from dstream.schema.type_inference import STORED_SCALARS, Layout, OpenType
+from dstream.schema.types import ColumnType, TimestampType
 from dstream.spi.store import Kind, Options
-from dstream.storage.codec.collection import Codec
+from dstream.storage.codec.collection import Codec, classes_in
 from dstream.storage.codec.pickles import Pickles
 
-__all__ = ["codec_by", "described_codec", "settled"]
+__all__ = ["codec_by", "described_codec", "settled", "type_from_json"]
 
 
 def described_codec(data: Any, kind: Kind, name: str, options: Options, pickles: Pickles) -> Codec:
@@ -56,6 +59,59 @@ def _stored(data: Any, asked: ColumnType | None, pickles: Pickles, hint: Any) ->
 def _agree(codec: Codec, option: str, asked: Any, stored: Any) -> None:
     if asked is not None and asked != stored:
         raise ValueError(f"{codec} exists with {option}={stored}; it was asked for with {option}={asked}")
+
+
+_BY_NAME = {scalar.plain: scalar for scalar in STORED_SCALARS.values()}
+
+
+def type_from_json(data: Any, known: Classes, hint: Any = None) -> ColumnType:
+    """Return the type that `to_json` has described; a class that is not found leaves it without a hint.
+
+    Args:
+        data: the description.
+        known: finds the classes that it names.
+        hint: the type that the user has named, where a description is not enough.
+
+    Raises:
+        ValueError: the data describe no type; so do LookupErrors, TypeErrors and RecursionErrors.
+    """
+    if isinstance(data, str):
+        return OpenType(Layout.STORED) if data == "?" else _BY_NAME[data]
+    for container in (list, tuple, set, frozenset):
+        if container.__name__ in data:
+            return ListType(type_from_json(data[container.__name__], known), container, is_exact=True)
+    if "datetime" in data:
+        zone = data["datetime"]
+        return TimestampType(None if zone is None else checked_text(zone), is_exact=True)
+    if "map" in data:
+        key, value = (type_from_json(part, known) for part in data["map"])
+        return MapType(key, value, is_exact=True)
+    if "optional" in data:
+        return OptionalType(type_from_json(data["optional"], known))
+    if "members" in data:
+        kind, problem = _resolved(checked_text(data["members"]), known)
+        return MemberType(data["members"], type_from_json(data["each"], known), kind, True, problem)
+    if "other" in data:
+        kind = hint or _found(checked_text(data["other"]), known)
+        return PickledType(checked_text(data["other"]), tuple(map(checked_text, data["classes"])), kind)
+    fields = tuple((checked_text(name), type_from_json(part, known)) for name, part in data["fields"])
+    if len(dict(fields)) < len(fields):
+        raise ValueError("two fields have one name")
+    if "keys" in data:
+        return DictType(fields, reference=checked_text(data["keys"]), kind=_resolved(data["keys"], known)[0])
+    kind, problem = _resolved(checked_text(data["record"]), known)
+    return ClassType(fields, reference=data["record"], kind=kind, problem=problem)
+
+
+def _resolved(name: str, known: Classes) -> tuple[type | None, str]:
+    try:
+        return known.resolve(name), ""
+    except ClassRefusedError as error:
+        return None, str(error)
+
+
+def _found(name: str, known: Classes) -> Any:
+    return _resolved(name, known)[0] if ":" in name and "[" not in name and "|" not in name else None
 
 
 def codec_by(types: Any, known: Codec) -> Codec:

@@ -16,8 +16,8 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 import pytest
 
-from dstream.schema.descriptions import type_from_json
 from dstream.schema.type_inference import infer_stored, stored_type
+from dstream.storage.codec.description import type_from_json
 from dstream.storage.codec.pickles import Pickles
 from tests.storage.codec.samples import Color, Labelled, Loose, Order, Place, Plain, Point, Rights, Spot
 
