@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeGuard, TypeVar, cast
 
-from dstream.base.showing import shown
+from dstream.base.showing import repeated, shown
 from dstream.errors import UnsupportedError
 from dstream.spi import (
     AggregateOperation,
@@ -30,6 +30,7 @@ from dstream.values.predicates import Field
 __all__ = [
     "check_options",
     "checked_function",
+    "checked_names",
     "checked_source",
     "choice",
     "count",
@@ -157,6 +158,36 @@ def _hint(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, An
 def kind_of(value: object) -> str:
     """Return the name of the type of `value` for a message."""
     return "None" if value is None else type(value).__name__
+
+
+def checked_names(
+    names: Iterable[str] | None, argument: str, expected: str = "several names"
+) -> tuple[str, ...] | None:
+    """Return the names as a tuple; None stays None.
+
+    Args:
+        names: the value of an argument.
+        argument: its name.
+        expected: the values that it takes.
+
+    Raises:
+        TypeError: `names` is one str, or one of them is no str.
+        ValueError: `names` is empty or holds one of them twice.
+    """
+    if names is None:
+        return None
+    if isinstance(names, str):
+        raise TypeError(f"{argument} must be {expected}: write {argument}=[{names!r}]")
+    if not isinstance(names, Iterable):
+        raise TypeError(f"{argument} must be {expected}, not {kind_of(names)}")
+    checked = tuple(names)
+    if not checked:
+        raise ValueError(f"{argument} is empty: leave it out or give at least one name")
+    if wrong := [name for name in cast("tuple[object, ...]", checked) if not isinstance(name, str)]:
+        raise TypeError(f"{argument} must hold names, not {shown(wrong[0])}")
+    if twice := repeated(checked):
+        raise ValueError(f"{argument} holds {twice} more than once")
+    return checked
 
 
 def hint_of_a_field(value: object) -> str:

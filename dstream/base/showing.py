@@ -1,14 +1,15 @@
-"""Short strings for messages: values, names that are meant, source locations, notebook cells, lines of source."""
+"""Short strings for messages: values, names meant or repeated, source locations, notebook cells, lines of source."""
 
 from __future__ import annotations
 
+import collections
 import linecache
 import os
 import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
-__all__ = ["cell_of", "did_you_mean", "near", "shown", "source_line"]
+__all__ = ["cell_of", "did_you_mean", "near", "repeated", "shown", "source_line"]
 
 
 def shown(value: Any) -> str:
@@ -29,6 +30,11 @@ def did_you_mean(name: str, known: Iterable[str], n: int = 1, show: Callable[[st
 
     close = get_close_matches(name, list(known), n)
     return f"did you mean {' or '.join(map(show, close))}?" if close else ""
+
+
+def repeated(names: Iterable[str]) -> str:
+    """Return the names that occur more than once, as text; an empty string for none."""
+    return ", ".join(repr(name) for name, count in collections.Counter(names).items() if count > 1)
 
 
 def near(file: str, line: int) -> str:

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from dstream.base.showing import shown
+from dstream.base.showing import repeated, shown
 from dstream.connectors.memory import split_count
 from dstream.errors import SourceError
 from dstream.schema.arrow import UnreadPlace, UnreadRow, are_parts_plain, names_read, rows_maker, rows_of_python
 from dstream.schema.containers import MapType
-from dstream.schema.decoders import DecodeError, ItemDecoder, repeated
+from dstream.schema.decoders import DecodeError, ItemDecoder
 from dstream.schema.factories import maker_of_rows
 from dstream.schema.record_decoders import BINARY, OnMisread, form_of, missing_columns
 from dstream.schema.times import in_microseconds, in_usual_layout, usual_type

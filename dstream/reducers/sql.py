@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, get_args
 
-from dstream.arguments import kind_of
+from dstream.arguments import checked_names
 from dstream.connectors.base import checked_text
 from dstream.connectors.sql.databases import database_of, schema_and_table
 from dstream.connectors.sql.sinks import OnConflict, SqlSink
@@ -72,7 +72,9 @@ def to_sql(
         >>> connection.close()
     """
     database = database_of(url, "to_sql", SinkError, repr(checked_text(table, "table")))
-    names = None if columns is None else _checked_columns(columns)
+    names = checked_names(columns, "columns")
+    for name in names or ():
+        checked_text(name, "a name in columns")
     if on_conflict not in get_args(OnConflict):
         raise ValueError(f"on_conflict must be 'fail', 'update' or 'ignore', not {on_conflict!r}")
     if on_conflict != "fail" and not database.url.startswith(_UPSERTING):
@@ -80,12 +82,3 @@ def to_sql(
     if job is not None:
         checked_text(job, "job")
     return SqlSink(database, Table(*schema_and_table(table)), names, on_conflict, database.call, job=job)
-
-
-def _checked_columns(columns: Any) -> tuple[str, ...]:
-    if isinstance(columns, str) or not isinstance(columns, Iterable):
-        raise TypeError(f"columns must be several names, not {kind_of(columns)}")
-    names = tuple(checked_text(name, "a name in columns") for name in columns)
-    if not names or len(set(names)) < len(names):
-        raise ValueError(f"columns must hold names, each of them once, not {list(names)}")
-    return names

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from dstream.schema.decoders import repeated
+from dstream.base.showing import repeated
 
 __all__ = [
     "MOST_DEPTH",

@@ -6,11 +6,12 @@ field of an item is left out, and none is made up unless `columns=` names it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
+from dstream.arguments import checked_names
 from dstream.base.showing import shown
 from dstream.failures.attribution import failed_on
 from dstream.schema.type_inference import Layout, OpenType, types_of_fields
@@ -47,8 +48,6 @@ def checked_columns(columns: Any) -> ColumnSelection | None:
         TypeError: it is neither a class with fields nor several names, or a field is of a type that no column has.
         ValueError: there are none, or two of one name.
     """
-    if columns is None:
-        return None
     if isinstance(columns, type):
         types = types_of_fields(columns, Layout.FILES)
         if not types:
@@ -56,20 +55,8 @@ def checked_columns(columns: Any) -> ColumnSelection | None:
                 f"columns must be a dataclass, a named tuple or a TypedDict with fields, not {columns.__qualname__}"
             )
         return ColumnSelection(tuple(types), tuple(types.values()))
-    return ColumnSelection.of_names(_checked_names(columns))
-
-
-def _checked_names(columns: Any) -> tuple[str, ...]:
-    if isinstance(columns, str) or not isinstance(columns, Iterable):
-        raise TypeError(f"columns must be several names, or a class with fields, not {shown(columns)}")
-    names = tuple(columns)
-    if not names:
-        raise ValueError("columns is empty: leave it out, or give at least one name")
-    if wrong := [name for name in names if not isinstance(name, str)]:
-        raise TypeError(f"columns must hold names, not {shown(wrong[0])}")
-    if len(set(names)) < len(names):
-        raise ValueError(f"columns holds {next(name for name in names if names.count(name) > 1)!r} more than once")
-    return names
+    names = checked_names(columns, "columns", "several names, or a class with fields")
+    return None if names is None else ColumnSelection.of_names(names)
 
 
 class ItemColumns:

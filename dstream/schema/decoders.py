@@ -7,14 +7,13 @@ annotations, so that they travel to workers, which may not know the module that 
 
 from __future__ import annotations
 
-import collections
 import decimal
 import enum
 import sys
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 from dstream.base.showing import shown
 from dstream.schema.text_forms import TEXT_FORMS, TextForm
@@ -37,10 +36,8 @@ __all__ = [
     "ScalarDecoder",
     "UnionDecoder",
     "Whole",
-    "checked_names",
     "dumped",
     "fitting",
-    "repeated",
 ]
 
 
@@ -454,31 +451,3 @@ def _first_of(error: Any) -> DecodeError:
 
 ItemDecoder = RecordDecoder | ModelDecoder
 """What a whole line or row becomes."""
-
-
-def checked_names(names: Iterable[str] | None, argument: str) -> tuple[str, ...] | None:
-    """Return the names as a tuple; None stays None.
-
-    Raises:
-        TypeError: `names` is one str, or one of them is no str.
-        ValueError: `names` is empty or holds one of them twice.
-    """
-    if names is None:
-        return None
-    if isinstance(names, str):
-        raise TypeError(f"{argument} must be several names: write {argument}=[{names!r}]")
-    if not isinstance(names, Iterable):
-        raise TypeError(f"{argument} must be several names, not {type(names).__name__}")
-    checked = tuple(names)
-    if not checked:
-        raise ValueError(f"{argument} is empty: leave it out or give at least one name")
-    if wrong := [name for name in cast("tuple[object, ...]", checked) if not isinstance(name, str)]:
-        raise TypeError(f"{argument} must hold names, not {wrong[0]!r}")
-    if twice := repeated(checked):
-        raise ValueError(f"{argument} holds {twice} more than once")
-    return checked
-
-
-def repeated(names: Iterable[str]) -> str:
-    """Return those names that occur more than once, as text; empty if there are none."""
-    return ", ".join(repr(name) for name, count in collections.Counter(names).items() if count > 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from dstream.base.showing import repeated
 from dstream.errors import UnsupportedError
 from dstream.failures import shown
 from dstream.plan import Step, Table, call_site
@@ -55,8 +56,6 @@ def _columns_of(df: Any) -> list[str]:
             "df must be a DataFrame of Spark or pandas, or have Arrow's __arrow_c_stream__, not "
             f"{type(df).__name__}{hint}"
         )
-    from dstream.schema.decoders import repeated  # here: the sources come when they are asked for
-
     if twice := repeated(columns):
         raise ValueError(f"the DataFrame has more than one column {twice}: rename them before")
     return columns

@@ -10,7 +10,7 @@ import importlib.util
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
-from dstream.arguments import hinting
+from dstream.arguments import checked_names, hinting
 from dstream.base.environment import pip_install
 from dstream.base.urls import Paths
 from dstream.connectors.base import MAX_RECORD, OnBad, checked_encoding
@@ -190,7 +190,6 @@ def csv_rows(
     from dstream.connectors.files.csv import CsvReader
     from dstream.connectors.files.sources import RecordFiles, checked_max_record, options, shown_max_record
     from dstream.filesystem.discovery import path_list
-    from dstream.schema.decoders import checked_names
     from dstream.schema.record_decoders import TEXTS, form_of, kind_behind, missing_columns
 
     paths, kind = kind_behind(paths, kind)
@@ -329,7 +328,6 @@ def parquet_rows(
     from dstream.connectors.files.parquet import ParquetReader
     from dstream.connectors.files.sources import RecordFiles, options
     from dstream.filesystem.discovery import path_list
-    from dstream.schema.decoders import checked_names
     from dstream.schema.record_decoders import BINARY, form_of, kind_behind, missing_columns
 
     paths, kind = kind_behind(paths, kind)

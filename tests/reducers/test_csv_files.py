@@ -126,7 +126,8 @@ def test_columns_are_checked_at_the_call(tmp_path):
         tags: list[str]
 
     for columns, error, said in [
-        ("id", TypeError, "columns must be several names, or a class with fields, not 'id'"),
+        ("id", TypeError, r"columns must be several names, or a class with fields: write columns=\['id'\]"),
+        (5, TypeError, "columns must be several names, or a class with fields, not int"),
         ([], ValueError, "columns is empty"),
         (["a", 1], TypeError, "columns must hold names, not 1"),
         (["a", "b", "a"], ValueError, "columns holds 'a' more than once"),

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dstream.base.showing import repeated
 from dstream.connectors.base import MAX_RECORD
 from dstream.connectors.files.csv_lines import CsvInput, FullError, QuotedFields
 from dstream.connectors.files.sources import (
@@ -18,7 +19,7 @@ from dstream.connectors.files.sources import (
 from dstream.connectors.files.splits import Part, plan
 from dstream.errors import SourceError
 from dstream.filesystem.access import File
-from dstream.schema.decoders import DecodeError, ItemDecoder, repeated
+from dstream.schema.decoders import DecodeError, ItemDecoder
 from dstream.schema.factories import maker_of_many, maker_of_many_rows, maker_of_rows
 from dstream.schema.record_decoders import OnMisread, missing_columns
 from dstream.spi import Misread

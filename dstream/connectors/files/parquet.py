@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
+from dstream.base.showing import repeated
 from dstream.connectors.files.open_parquet import (
     DECODED_BYTES,
     LARGEST_ROW,
@@ -35,7 +36,7 @@ from dstream.schema.arrow import (
     rows_maker,
     rows_of_python,
 )
-from dstream.schema.decoders import DecodeError, ItemDecoder, repeated
+from dstream.schema.decoders import DecodeError, ItemDecoder
 from dstream.schema.factories import maker_of_rows
 from dstream.schema.record_decoders import OnMisread, missing_columns
 from dstream.schema.times import has_nanoseconds, in_microseconds, in_usual_layout, usual_type

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from dstream.base.showing import shown
+from dstream.base.showing import repeated, shown
 from dstream.errors import SourceError
 from dstream.schema.decoders import (
     DecodeError,
@@ -29,7 +29,6 @@ from dstream.schema.decoders import (
     RecordDecoder,
     ScalarDecoder,
     UnionDecoder,
-    repeated,
 )
 from dstream.schema.encoders import UnionField, json_fields, unions_of
 from dstream.schema.record_decoders import SQL, form_of, missing_columns

@@ -96,6 +96,23 @@ def test_columns_are_chosen(local_context, path, url):
     assert rows(path) == [("Ada", 36, None)]
 
 
+@pytest.mark.parametrize(
+    ("columns", "error", "said"),
+    [
+        ("name", TypeError, r"columns must be several names: write columns=\['name'\]"),
+        (5, TypeError, "columns must be several names, not int"),
+        ([], ValueError, "columns is empty"),
+        (["name", 1], TypeError, "columns must hold names, not 1"),
+        (["name", ""], ValueError, "a name in columns must not be empty"),
+        (["name", "name"], ValueError, "columns holds 'name' more than once"),
+    ],
+)
+def test_columns_are_checked_at_the_call(url, columns, error, said):
+    """Before the database is asked for its table."""
+    with pytest.raises(error, match=said):
+        to_sql(url, "people", columns)
+
+
 def test_a_named_job_inserts_once(local_context, path, url):
     """The table of epochs knows it."""
     for _ in range(2):
