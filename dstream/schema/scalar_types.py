@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from dstream.schema.text_forms import TEXT_FORMS
-from dstream.schema.types import NOTHING, ColumnTooLargeError, ColumnType, ColumnTypeError, Decode, Encode
+from dstream.schema.types import NOTHING, ColumnTooLargeError, ColumnType, ColumnTypeError, Decode, Encode, array_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -109,8 +109,6 @@ class ScalarType(ColumnType):
         return NOTHING if shaped is None else shaped(key)
 
     def array(self, values: Sequence[Any], encode: Encode | None = None) -> pa.Array:
-        import pyarrow
-
         trait = self._trait
         # pyarrow would make 1 of 1.0 and of True, so the types are compared first.
         if not {trait.of_values, type(None)}.issuperset(map(type, values)):
@@ -121,15 +119,9 @@ class ScalarType(ColumnType):
         plain: Sequence[Any] = (
             values if write is None else [None if value is None else write(value) for value in values]
         )
-        try:
-            if len(plain) == 1 and is_large(plain[0]):
-                return _array_of_one(plain[0], self.arrow)
-            return one_chunk(pyarrow.array(plain, self.arrow))
-        except ColumnTooLargeError:
-            raise
-        except (pyarrow.ArrowException, OverflowError, ValueError) as error:
-            reason = "it has more than 64 bits" if isinstance(error, OverflowError) else str(error)
-            raise ColumnTypeError(f"this is no {self.arrow}: {reason}") from None
+        if len(plain) == 1 and is_large(plain[0]):
+            return _array_of_one(plain[0], self.arrow)
+        return one_chunk(array_of(plain, self.arrow))
 
     def _check_classes(self, values: Sequence[Any]) -> None:
         trait = self._trait
@@ -185,10 +177,14 @@ def _array_of_one(value: str | bytes, kind: pa.DataType) -> pa.Array:
 
     Raises:
         ColumnTooLargeError: no column holds the value.
+        ColumnTypeError: it has a lone surrogate.
     """
     import pyarrow
 
-    data = value.encode() if isinstance(value, str) else value
+    try:
+        data = value.encode() if isinstance(value, str) else value
+    except UnicodeEncodeError as error:
+        raise ColumnTypeError(f"this is no {kind}: {error}") from None
     if len(data) > _LARGEST_VALUE:
         raise ColumnTooLargeError(
             f"a value has {len(data):,} bytes, and a storage takes {_LARGEST_VALUE:,} (nearly 2 GiB): divide it, "

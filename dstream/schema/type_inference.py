@@ -19,7 +19,7 @@ from dstream.schema.containers import ListType, MapType, MemberType, OptionalTyp
 from dstream.schema.record_types import ClassType, DictType, PickledType, RecordType
 from dstream.schema.scalar_types import ScalarType, is_instance, scalars
 from dstream.schema.text_forms import refusal
-from dstream.schema.types import ColumnType, ColumnTypeError, Encode, ForeignType, TimestampType, zone_name
+from dstream.schema.types import ColumnType, ColumnTypeError, Encode, ForeignType, TimestampType, array_of, zone_name
 from dstream.values.fields import (
     CONTAINERS,
     MAPPINGS,
@@ -198,14 +198,9 @@ def _of_records(values: Sequence[Any], layout: Layout) -> ColumnType:
 
 
 def _foreign(values: Sequence[Any], layout: Layout) -> ColumnType:
-    import pyarrow
-
     if layout is Layout.FILES:
         raise ColumnTypeError(refusal("a column", type(values[0]).__qualname__, _BEFORE))
-    try:
-        found = pyarrow.array(values).type
-    except (pyarrow.ArrowException, OverflowError, ValueError) as error:
-        raise ColumnTypeError(str(error)) from None
+    found = array_of(values).type
     return ForeignType(str(found), found)
 
 

@@ -33,6 +33,7 @@ __all__ = [
     "ForeignType",
     "Nothing",
     "TimestampType",
+    "array_of",
     "named_zone",
     "plain_offset",
     "zone_name",
@@ -153,6 +154,22 @@ class ColumnType(ABC):
         raise TypeError(refusal("collections", self.name, "map() it to plain values before"))
 
 
+def array_of(values: Sequence[Any], kind: pa.DataType | None = None) -> pa.Array:
+    """Return values as an array of a type of Arrow, or of the type that Arrow infers.
+
+    Raises:
+        ColumnTypeError: one of them does not fit.
+    """
+    import pyarrow
+
+    try:
+        found: pa.Array = pyarrow.array(values, kind)
+    except (pyarrow.ArrowException, OverflowError, ValueError) as error:
+        reason = "it has more than 64 bits" if isinstance(error, OverflowError) else str(error)
+        raise ColumnTypeError(reason if kind is None else f"this is no {kind}: {reason}") from None
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class TimestampType(ColumnType):
     """Values of type datetime, all in one zone or all without.
@@ -222,8 +239,6 @@ class TimestampType(ColumnType):
         return back.replace(tzinfo=None) == value.replace(tzinfo=None) and back.fold == value.fold
 
     def array(self, values: Sequence[Any], encode: Encode | None = None) -> pa.Array:
-        import pyarrow
-
         for kind in set(map(type, values)) - {datetime, type(None)}:
             raise ColumnTypeError(f"it holds datetime, and this is {kind.__qualname__}: nothing is converted")
         if self.is_exact and not all(value is None or self.fits(value) for value in values):
@@ -232,10 +247,7 @@ class TimestampType(ColumnType):
             bool(self.zone)
         }:
             raise ColumnTypeError("some moments have a zone, and others have none")
-        try:
-            return pyarrow.array(values, self.arrow)
-        except (pyarrow.ArrowException, OverflowError, ValueError) as error:
-            raise ColumnTypeError(f"this is no {self.arrow}: {error}") from None
+        return array_of(values, self.arrow)
 
     def from_array(self, array: pa.Array, decode: Decode | None = None) -> list[Any]:
         # Some 40 times as fast as `to_pylist` (pyarrow 26).
@@ -284,12 +296,10 @@ def plain_offset(zone: tzinfo) -> timedelta | None:
 
 def _in_arrow(value: datetime) -> str:
     """Return the name of the zone of a moment, of any library."""
-    import pyarrow
-
     try:
         # Arrow has names of its own for the zones of other libraries.
-        return str(pyarrow.array([value]).type.tz)
-    except (pyarrow.ArrowException, ValueError) as error:
+        return str(array_of([value]).type.tz)
+    except ColumnTypeError as error:
         raise ColumnTypeError(f"no column holds times of {value.tzinfo}: {error}") from None
 
 
@@ -324,10 +334,4 @@ class ForeignType(ColumnType):
         return found
 
     def array(self, values: Sequence[Any], encode: Encode | None = None) -> pa.Array:
-        import pyarrow
-
-        try:
-            found: pa.Array = pyarrow.array(values, self.found)
-            return found
-        except (pyarrow.ArrowException, OverflowError, ValueError) as error:
-            raise ColumnTypeError(str(error)) from None
+        return array_of(values, self.found)
