@@ -267,23 +267,21 @@ def _encode_int(value: int) -> bytes:
 _COLLECTIONS: dict[type, int] = {tuple: 1, set: 2, frozenset: 3}
 _MAKE_COLLECTION: dict[int, Callable[[Any], Any]] = {code: kind for kind, code in _COLLECTIONS.items()}
 _RECORD, _MEMBER, _NUMPY = 20, 21, 22
-_PLAIN: dict[type, tuple[int, Callable[[Any], bytes]]] = {
-    int: (4, _encode_int),
-    date: (5, lambda value: value.toordinal().to_bytes(4, "big")),
-    datetime: (6, _encode_datetime),
-    time: (7, _encode_time),
-    timedelta: (8, _encode_timedelta),
-    Decimal: (9, lambda value: str(value).encode()),
-    UUID: (10, lambda value: value.bytes),
-    complex: (11, lambda value: _COMPLEX.pack(value.real, value.imag)),
-}
-_DECODE: dict[int, Callable[[bytes], Any]] = {
-    4: lambda data: int.from_bytes(data, "big", signed=True),
-    5: lambda data: date.fromordinal(int.from_bytes(data, "big")),
-    6: _decode_datetime,
-    7: _decode_time,
-    8: _decode_timedelta,
-    9: lambda data: Decimal(data.decode()),
-    10: lambda data: UUID(bytes=data),
-    11: lambda data: complex(*_COMPLEX.unpack(data)),
-}
+_SINGLE: tuple[tuple[int, type, Callable[[Any], bytes], Callable[[bytes], Any]], ...] = (
+    (4, int, _encode_int, lambda data: int.from_bytes(data, "big", signed=True)),
+    (
+        5,
+        date,
+        lambda value: value.toordinal().to_bytes(4, "big"),
+        lambda data: date.fromordinal(int.from_bytes(data, "big")),
+    ),
+    (6, datetime, _encode_datetime, _decode_datetime),
+    (7, time, _encode_time, _decode_time),
+    (8, timedelta, _encode_timedelta, _decode_timedelta),
+    (9, Decimal, lambda value: str(value).encode(), lambda data: Decimal(data.decode())),
+    (10, UUID, lambda value: value.bytes, lambda data: UUID(bytes=data)),
+    (11, complex, lambda value: _COMPLEX.pack(value.real, value.imag), lambda data: complex(*_COMPLEX.unpack(data))),
+)
+"""The code of each class without parts, and the functions that encode and decode its values."""
+_PLAIN = {kind: (code, encode) for code, kind, encode, _ in _SINGLE}
+_DECODE = {code: decode for code, _, _, decode in _SINGLE}
