@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import decimal
 import enum
+import functools
 import sys
 import uuid
 from collections.abc import Callable
@@ -261,7 +262,7 @@ class UnionDecoder:
     def made(self, value: Any) -> Any:
         """Return the value that the form decodes."""
         # First of all, so that an int stays one in `float | int`.
-        if any(isinstance(form, ScalarDecoder) and form.kind is type(value) for form in self.forms):
+        if type(value) in self._own:
             return value
         inner: list[DecodeError] = []
         for form in self.forms:
@@ -271,6 +272,11 @@ class UnionDecoder:
                 inner.append(error)
         deepest = max(inner, key=lambda error: len(error.place))
         raise deepest if deepest.place else unfit(self, value)
+
+    @functools.cached_property
+    def _own(self) -> frozenset[type]:
+        """The classes whose values are members of the union as they are."""
+        return frozenset(form.kind for form in self.forms if isinstance(form, ScalarDecoder | Made))
 
 
 @dataclass(frozen=True)

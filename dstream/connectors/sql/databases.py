@@ -381,10 +381,7 @@ def _check(column: StagedColumn, value: Any) -> None:
 
 def _changed(column: StagedColumn, value: Any) -> str | None:
     """Return the type of a column of numbers, and the value, if another one would come back."""
-    try:
-        expected = column.type.python_type
-    except NotImplementedError:
-        return None
+    expected = python_type(column.type)
     if expected not in (float, decimal.Decimal):
         return None
     if isinstance(value, float):
@@ -408,9 +405,7 @@ def _is_float(value: Any) -> bool:
 
 def _misfit(kind: Any, value: Any, keeps_zones: bool = False) -> str | None:
     """Return the values of a type, and the value, if that is another one."""
-    try:
-        expected = kind.python_type
-    except NotImplementedError:
+    if (expected := python_type(kind)) is None:
         return None  # The database knows.
     if expected is list:
         return _misfit_within(kind, value)

@@ -23,11 +23,9 @@ from dstream.schema.decoders import (
     DecodeError,
     Decoder,
     ItemDecoder,
-    Made,
     ModelDecoder,
     OptionalDecoder,
     RecordDecoder,
-    ScalarDecoder,
     UnionDecoder,
 )
 from dstream.schema.encoders import UnionField, json_fields, unions_of
@@ -55,21 +53,16 @@ def rows_of(kind: Any) -> Rows:
     record = form_of(kind, SQL)
     if not isinstance(record, RecordDecoder):  # pydantic knows what drivers make.
         return Rows(RowOfModel(record.kind, json_fields(record.kind)))
-    return Rows(RecordDecoder(record.kind, record.expected, [_native(*each) for each in record.fields]))
+    fields = [(name, fitting, _native(form), is_required) for name, fitting, form, is_required in record.fields]
+    return Rows(RecordDecoder(record.kind, record.expected, fields))
 
 
-def _native(
-    name: str, fitting: type | None, form: Decoder, is_required: bool
-) -> tuple[str, type | None, Decoder, bool]:
-    """Return a field for the values of drivers: dates and decimals as they are, and 0 and 1 for truth values."""
+def _native(form: Decoder) -> Decoder:
+    """Return a decoder that also takes 0 and 1 for bools, unless they may be numbers."""
     if isinstance(form, OptionalDecoder):
-        return name, fitting, OptionalDecoder(_native(name, fitting, form.form, is_required)[2]), is_required
-    inner = form.forms if isinstance(form, UnionDecoder) else (form,)
-    made = frozenset(each.kind for each in inner if isinstance(each, Made))
-    has_truth = any(isinstance(each, ScalarDecoder) and each.kind is bool for each in inner)
-    has_numbers = any(not isinstance(each, ScalarDecoder) or each.kind is int for each in inner)
-    is_wrapped = bool(made) or (has_truth and not has_numbers)
-    return name, fitting, Native(form, made, has_truth and not has_numbers) if is_wrapped else form, is_required
+        return OptionalDecoder(_native(form.form))
+    kinds = [getattr(each, "kind", None) for each in (form.forms if isinstance(form, UnionDecoder) else (form,))]
+    return BoolOfNumber(form) if bool in kinds and {bool, str, bytes, type(None)}.issuperset(kinds) else form
 
 
 @dataclass(frozen=True)
@@ -91,18 +84,14 @@ class RowOfModel(ModelDecoder):
 @functools.lru_cache(maxsize=1024)
 def unions_of_rows(kind: Any) -> tuple[UnionField, ...]:
     """Return the fields of a class whose values may return as others from a database."""
-    return tuple(
-        replace(union, decoder=_native(union.name, None, union.decoder, True)[2]) for union in unions_of(kind, SQL)
-    )
+    return tuple(replace(union, decoder=_native(union.decoder)) for union in unions_of(kind, SQL))
 
 
 @dataclass(frozen=True)
-class Native:
-    """Decoder of a driver's values, and of strings or numbers of the database that represent others."""
+class BoolOfNumber:
+    """Decoder of values that may be bools, for which SQLite has numbers."""
 
     form: Decoder
-    made_before: frozenset[type]
-    has_truth: bool
 
     @property
     def expected(self) -> str:
@@ -111,10 +100,7 @@ class Native:
 
     def made(self, value: Any) -> Any:
         """Return it."""
-        if type(value) in self.made_before:
-            return value
-        # SQLite has no truth values.
-        return bool(value) if self.has_truth and type(value) is int and value in (0, 1) else self.form.made(value)
+        return bool(value) if type(value) is int and value in (0, 1) else self.form.made(value)
 
 
 @dataclass(frozen=True, slots=True)
