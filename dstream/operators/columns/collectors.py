@@ -36,6 +36,7 @@ from dstream.operators.columns.values import (
     rows_at,
     size_of_column,
     spread,
+    stacked,
     tight,
     typed,
     whole,
@@ -319,18 +320,10 @@ def _check_sum(values: Ints | ConstantColumn) -> None:
 
 
 def _tables(held: list[tuple[Ints, Ints | None]]) -> Iterator[GroupTable]:
-    keys = _joined([keys for keys, _ in held])
-    if not held or not len(keys.values):
+    if not any(len(keys.values) for keys, _ in held):
         return
     values = [values for _, values in held if values is not None]
-    yield grouped(keys, _joined(values) if values else None)
-
-
-def _joined(columns: list[Ints]) -> Ints:
-    if not columns:
-        return Ints(np.empty(0, np.int64), 0, 0)
-    values = np.concatenate([each.values for each in columns])
-    return Ints(values, min(each.least for each in columns), max(each.greatest for each in columns))
+    yield grouped(cast(Ints, stacked([keys for keys, _ in held])), cast(Ints, stacked(values)) if values else None)
 
 
 def _verify_groups(

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dstream.base.pickling import dumps
 from dstream.keys import stable_hashes
-from dstream.operators.columns.groups import stable_hashes_of_ints
+from dstream.operators.columns.groups import numbered, stable_hashes_of_ints
 from dstream.operators.columns.ranks import ranks_of_column
 from dstream.operators.columns.values import (
     GREATEST,
@@ -33,8 +33,6 @@ __all__ = ["FirstRows", "firsts_met", "firsts_of_task", "in_places", "sent_back"
 
 
 Int64s = NDArray[np.int64]
-
-_FEW_KEYS = 65_536
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,18 +94,8 @@ def _first_places(values: Int64s) -> Int64s:
     """Return where each value stands for the first time, in order."""
     if not len(values):
         return np.empty(0, np.int64)
-    least, rows = int(values.min()), len(values)
-    width = int(values.max()) - least + 1
-    if width <= max(2 * rows, _FEW_KEYS):
-        numbers_of_rows: Any = values - least
-    else:
-        import pyarrow as pa
-
-        numbers_of_rows = pa.array(values).dictionary_encode().indices.to_numpy()
-        width = int(numbers_of_rows.max()) + 1
-    first = np.full(width, rows, np.int64)
-    first[numbers_of_rows[::-1]] = np.arange(rows - 1, -1, -1)  # The one that is written last stays: the first.
-    return np.sort(first[first < rows])
+    _, first = numbered(Ints(values, int(values.min()), int(values.max())))
+    return np.sort(first[first < len(values)]).astype(np.int64, copy=False)
 
 
 def firsts_met(sources: Sequence[int], batches: Sequence[FirstRows]) -> Tuples | None:

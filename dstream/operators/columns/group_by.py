@@ -22,8 +22,7 @@ from dstream.keys import canonical_all
 from dstream.operators.columns.groups import (
     GroupTable,
     StringGroupTable,
-    merged_tables,
-    merged_text_tables,
+    merged_groups,
     places_of,
     sums_of_groups,
 )
@@ -380,13 +379,11 @@ def _merged_tables(tables: list[Table]) -> Table | None:
     """Return tables as one that has each key once; None if that is none."""
     if len(tables) == 1:
         return tables[0]
-    ints = [each for each in tables if isinstance(each, GroupTable)]
-    texts = [each for each in tables if isinstance(each, StringGroupTable)]
+    known = [each for each in tables if not isinstance(each, RowGroups)]
+    bytes_of_keys = sum(each.key_bytes() for each in known if isinstance(each, StringGroupTable))
+    if len(known) < len(tables) or bytes_of_keys > _MOST_BYTES:
+        return None
     try:
-        if len(ints) == len(tables):
-            return merged_tables(ints)
-        if len(texts) == len(tables) and sum(each.key_bytes() for each in texts) <= _MOST_BYTES:
-            return merged_text_tables(texts)
+        return merged_groups(known)
     except NotColumnar:  # Sums of more than 64 bits are ints of Python.
-        pass
-    return None
+        return None

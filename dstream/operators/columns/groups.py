@@ -23,8 +23,10 @@ __all__ = [
     "StringGroupTable",
     "grouped",
     "groups_of_texts",
+    "merged_groups",
     "merged_tables",
     "merged_text_tables",
+    "numbered",
     "parts_by_bucket",
     "parts_by_target",
     "places_of",
@@ -151,7 +153,18 @@ class Places:
 
 
 def places_of(keys: Ints) -> Places:
-    """Number the groups: by the keys themselves where these lie close together, otherwise by a hash table."""
+    """Return the group of each row, one for each key."""
+    numbers, first = numbered(keys)
+    order = np.flatnonzero(first < len(numbers))
+    order = order[np.argsort(first[order], kind="stable")]
+    return Places(numbers, len(first), first[order], order)
+
+
+def numbered(keys: Ints) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return a number for the key of each row, and the first row of each number, or the number of rows if it has none.
+
+    The keys themselves are the numbers where they lie close together, otherwise a hash table makes them.
+    """
     rows, width = len(keys.values), keys.greatest - keys.least + 1
     if width <= max(2 * rows, _FEW_KEYS):
         numbers: Any = keys.values - keys.least
@@ -162,9 +175,7 @@ def places_of(keys: Ints) -> Places:
         width = int(numbers.max()) + 1
     first: NDArray[np.intp] = np.full(width, rows, np.intp)
     first[numbers[::-1]] = np.arange(rows - 1, -1, -1)  # Of several rows the one that is written last stays: the first.
-    order = np.flatnonzero(first < rows)
-    order = order[np.argsort(first[order], kind="stable")]
-    return Places(numbers, width, first[order], order)
+    return numbers, first
 
 
 def _sums(places: Places, numbers: Int64s, least: int, greatest: int) -> Int64s:
@@ -369,6 +380,21 @@ def merged_text_tables(tables: Sequence[StringGroupTable]) -> StringGroupTable:
 
 def _added_by_number(numbered: NDArray[Any], groups: int, columns: Sequence[Int64s]) -> Int64s:
     return sums_of_groups(numbered, groups, tight(Ints(np.concatenate(columns), LEAST, GREATEST)))
+
+
+def merged_groups(tables: Sequence[GroupTable | StringGroupTable]) -> GroupTable | StringGroupTable:
+    """Return the groups of several tables, of which all have ints as keys, or all have strings.
+
+    Raises:
+        NotColumnar: a sum may need more than 64 bits, or the keys are of several types.
+    """
+    ints = [table for table in tables if isinstance(table, GroupTable)]
+    texts = [table for table in tables if isinstance(table, StringGroupTable)]
+    if len(ints) == len(tables):
+        return merged_tables(ints)
+    if len(texts) < len(tables):
+        raise NotColumnar("keys of several types")
+    return merged_text_tables(texts)
 
 
 def with_texts_together(tables: Iterator[T | StringGroupTable], bound: Bound) -> Iterator[T | StringGroupTable]:

@@ -9,7 +9,7 @@ from dstream.failures import naming
 from dstream.failures.attribution import in_group
 from dstream.operators.columns.arithmetic import quotient_of_ints
 from dstream.operators.columns.entries import Entries
-from dstream.operators.columns.groups import GroupTable, StringGroupTable, merged_tables, merged_text_tables
+from dstream.operators.columns.groups import StringGroupTable, merged_groups
 from dstream.operators.columns.values import Column, Floats, Ints, NotColumnar, Tuples, tight
 from dstream.operators.rows.blocks import Block, given
 from dstream.operators.rows.group_tables import Table, table_as_lists
@@ -27,7 +27,7 @@ _MOST_GROUPS = 131_072
 def finished_tables(downstream: Collector[Any, Any, Any], tables: Sequence[Table]) -> Iterator[Block] | None:
     """Return (first rank, key, finished value) of each group of the tables; None if sums need more than 64 bits."""
     try:
-        table = _merged(tables)
+        table = merged_groups(tables)
     except NotColumnar:
         return None
     return (_finished_part(downstream, part) for part in table.parts(_MOST_GROUPS))
@@ -72,21 +72,6 @@ def _each(step: Step, to: Callable[[Any, Any], Any], groups: Iterable[tuple[Any,
                 in_group(error, key)
                 raise
             yield result
-
-
-def _merged(tables: Sequence[Table]) -> Table:
-    """Return the groups of several tables.
-
-    Raises:
-        NotColumnar: a sum needs more than 64 bits, or keys are of several types.
-    """
-    of_texts = [table for table in tables if isinstance(table, StringGroupTable)]
-    of_ints = [table for table in tables if isinstance(table, GroupTable)]
-    if of_texts and of_ints:
-        raise NotColumnar("keys of several types")
-    if not of_texts:
-        return merged_tables(of_ints)
-    return merged_text_tables(of_texts)
 
 
 def _finished(downstream: Collector[Any, Any, Any], table: Table) -> Column:

@@ -34,6 +34,7 @@ __all__ = [
     "column_of",
     "items_of",
     "numbers",
+    "of_same_type",
     "parts_of",
     "rows_at",
     "rows_of",
@@ -242,13 +243,8 @@ def rows_at(column: Column, places: NDArray[np.intp]) -> Column:
     """Return the rows at these places, in their order."""
     if isinstance(column, LazyRows):
         return column.at(places)
-    if isinstance(column, Ints):
-        # The bounds stay those of all rows: narrower ones would cost a look at each value.
-        return Ints(column.values.take(places), column.least, column.greatest)
-    if isinstance(column, Floats):
-        return Floats(column.values.take(places))
-    if isinstance(column, Bools):
-        return Bools(column.values.take(places))
+    if isinstance(column, Ints | Floats | Bools):
+        return of_same_type(column, column.values.take(places))
     if isinstance(column, ConstantColumn):
         return ConstantColumn(column.value, len(places))
     if isinstance(column, Tuples):
@@ -330,10 +326,15 @@ def spread(column: Column) -> Column:
     if not isinstance(column, ConstantColumn):
         return column
     one = numbers(column)
-    values: Any = np.full(column.size, one.values)
-    if isinstance(one, Ints):
-        return Ints(values, one.least, one.greatest)
-    return Floats(values) if isinstance(one, Floats) else Bools(values)
+    return of_same_type(one, np.full(column.size, one.values))
+
+
+def of_same_type(column: Ints | Floats | Bools, values: Any) -> Ints | Floats | Bools:
+    """Return some values of a column of numbers, none of which is another one, as a column."""
+    if isinstance(column, Ints):
+        # The bounds stay those of all rows: narrower ones would cost a look at each value.
+        return Ints(values, column.least, column.greatest)
+    return Floats(values) if isinstance(column, Floats) else Bools(values)
 
 
 def whole(column: Ints | Bools) -> Ints:

@@ -17,6 +17,7 @@ from dstream.operators.columns.values import (
     Tuples,
     items_of,
     numbers,
+    of_same_type,
     rows_at,
     size_of_column,
     spread,
@@ -77,14 +78,8 @@ def _behind(tail: Column | None, block: Block) -> Ints | Floats | Bools | None:
 
 def _windows(column: Ints | Floats | Bools, size: int) -> Tuples:
     rows = len(column.values) - size + 1
-    return Tuples(tuple(_from(column, place, rows) for place in range(size)), rows, column)
-
-
-def _from(column: Ints | Floats | Bools, start: int, rows: int) -> Column:
-    values: Any = column.values[start : start + rows]
-    if isinstance(column, Ints):
-        return Ints(values, column.least, column.greatest)
-    return Floats(values) if isinstance(column, Floats) else Bools(values)
+    members = (of_same_type(column, column.values[place : place + rows]) for place in range(size))
+    return Tuples(tuple(members), rows, column)
 
 
 def ends_of_column(column: Column, count: int) -> tuple[int, list[Any], list[Any]]:
