@@ -18,7 +18,7 @@ from dstream.collections.map import IStreamMap
 from dstream.errors import CacheNotExistsError, UnsupportedError
 from dstream.keys import canonical
 from dstream.spi.runtime import Runtime
-from dstream.spi.sink import MapWriter, WriteJob
+from dstream.spi.sink import ForwardingWriter, MapWriter, WriteJob
 from dstream.spi.store import UNCHANGED, EntrySplit, Kind, MapStore, Merge, Options, Revision, Storage, Update
 from dstream.values.entries import JournalEvent, UseEvent
 
@@ -395,27 +395,14 @@ class _StampingJob:
 
 
 @dataclass(frozen=True, slots=True)
-class _StampingWriter:
+class _StampingWriter(ForwardingWriter):
     """Writer of entries, each with the time at which it is written.
 
     On re-run: an entry gets the time of the attempt that is committed.
     """
 
-    writer: MapWriter
     expiry: Expiry
     clock: Clock
-
-    @property
-    def check_item(self) -> Any:
-        """The check of the writer, if it has one."""
-        return getattr(self.writer, "check_item", None)
-
-    @property
-    def buckets(self) -> int:
-        return self.writer.buckets
-
-    def bucket_of(self, key: Any) -> int:
-        return self.writer.bucket_of(key)
 
     def write_bucket(self, bucket: int, entries: Iterator[tuple[Any, Any]]) -> Iterator[Any]:
         stamped = ((key, self.expiry.stamped(value, self.clock())) for key, value in entries)

@@ -21,7 +21,7 @@ from dstream.base.environment import VERSION
 from dstream.base.pickling import dumps
 from dstream.errors import CancelledError, IllegalStateError, JobTakenOverError, UnsupportedError
 from dstream.failures import naming, shown
-from dstream.jobs.receipts import StagedLetters, add_edges, counted_receipts, counting
+from dstream.jobs.receipts import StagedLetters, add_edges
 from dstream.jobs.records import EpochRecord, JobRecords, Receipts, packed
 from dstream.jobs.state import JobStatus
 from dstream.pipeline.plan import PipelinePlan, PlannedWrite
@@ -30,7 +30,7 @@ from dstream.plan.binding import opened
 from dstream.plan.operations.ends import Several
 from dstream.plan.walk import steps_of_inputs
 from dstream.spi import MapWriter, Running, Runtime, Sink, Storage, WriteJob, Writer
-from dstream.spi.sink import Receipt, Target
+from dstream.spi.sink import Receipt, Target, counted_receipts, counting
 from dstream.stream.runtime import Delivery
 
 __all__ = ["BoundedRun", "JobContext", "JobRun", "Stop", "keep_plan", "plan_of", "read_plan", "written_plan"]

@@ -26,16 +26,32 @@ may be called again in either case. What a writer raises is a failure of the ste
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, runtime_checkable
+from functools import partial
+from itertools import compress, count
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, cast, runtime_checkable
 
 from dstream.spi.collector import Collector
 
 if TYPE_CHECKING:
     from dstream.spi.store import Kind
 
-__all__ = ["Collections", "Grouped", "MapWriter", "Receipt", "Reducer", "Sink", "Target", "WriteJob", "Writer"]
+__all__ = [
+    "Collections",
+    "CountingEntries",
+    "ForwardingWriter",
+    "Grouped",
+    "MapWriter",
+    "Receipt",
+    "Reducer",
+    "Sink",
+    "Target",
+    "WriteJob",
+    "Writer",
+    "counted_receipts",
+    "counting",
+]
 
 
 T_contra = TypeVar("T_contra", contravariant=True)
@@ -245,3 +261,66 @@ class MapWriter(Protocol):
     def write_bucket(self, bucket: int, entries: Iterator[tuple[Any, Any]]) -> Iterator[Receipt]:
         """Write all entries of one bucket, each key once; give receipts. Each bucket of an epoch has one call."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class ForwardingWriter:
+    """A `MapWriter` with the buckets of another one, to which its `write_bucket` forwards the entries."""
+
+    writer: MapWriter
+
+    @property
+    def check_item(self) -> Any:
+        """The check of the writer, if it has one."""
+        return getattr(self.writer, "check_item", None)
+
+    @property
+    def buckets(self) -> int:
+        return self.writer.buckets
+
+    def bucket_of(self, key: Any) -> int:
+        return self.writer.bucket_of(key)
+
+
+def counting(writer: Writer | MapWriter) -> Writer | MapWriter:
+    """Return a writer that does the same, and gives one more receipt: how many items or entries it wrote."""
+    if getattr(writer, "write_bucket", None) is not None:
+        return CountingEntries(cast(MapWriter, writer))
+    return _CountingItems(cast(Writer, writer))
+
+
+def counted_receipts(receipts: Iterable[Any]) -> tuple[list[Receipt], int]:
+    """Return the receipts of the writer itself, and how many items or entries it wrote."""
+    found = list(receipts)
+    its_own = [receipt[0] for receipt in found if type(receipt) is not int]
+    return its_own, sum(receipt for receipt in found if type(receipt) is int)
+
+
+@dataclass(frozen=True, slots=True)
+class _CountingItems:
+    writer: Writer
+
+    @property
+    def check_item(self) -> Any:
+        """The check of the writer, if it has one."""
+        return getattr(self.writer, "check_item", None)
+
+    def write(self, items: Iterator[Any]) -> Iterator[Receipt]:
+        return _counted(self.writer.write, items)
+
+
+@dataclass(frozen=True, slots=True)
+class CountingEntries(ForwardingWriter):
+    """A writer whose last receipt of each bucket is the number of entries; the others are in tuples."""
+
+    def write_bucket(self, bucket: int, entries: Iterator[tuple[Any, Any]]) -> Iterator[Receipt]:
+        return _counted(partial(self.writer.write_bucket, bucket), entries)
+
+
+def _counted(write: Callable[[Iterator[Any]], Iterator[Receipt]], items: Iterator[Any]) -> Iterator[Receipt]:
+    numbers = count(1)
+    # `compress` takes a number behind each item, so the next one tells how many there were, without a call for any.
+    for receipt in write(compress(items, numbers)):
+        # In a tuple: a receipt of a user's writer may be an int, too.
+        yield (receipt,)
+    yield next(numbers) - 1

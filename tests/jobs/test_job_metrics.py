@@ -9,7 +9,7 @@ from rich.console import Console
 
 import dstream as ds
 from dstream.core import DAG, Edge, processors
-from dstream.jobs.receipts import counted_receipts, counting
+from dstream.spi.sink import counted_receipts, counting
 from reducers import to_ilist, to_imap
 from sources import Items
 from tests.jobs.planned import plan_of

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from dstream.errors import DStreamError, IllegalStateError
 from dstream.failures import naming
-from dstream.jobs.receipts import StagedLetters, add_edges, counted_receipts, counting
+from dstream.jobs.receipts import StagedLetters, add_edges
 from dstream.jobs.records import packed
 from dstream.jobs.unbounded.log import EPOCHS_PER_CHECKPOINT, LogRecord, TimedPartition
 from dstream.jobs.unbounded.plans import InThisEpoch, OpenPlan, Processors, epoch_plan, open_plan, with_kept_parallelism
@@ -33,7 +33,7 @@ from dstream.plan.walk import steps_of_inputs
 from dstream.processors.suppliers import ReadySuppliers
 from dstream.spi import MapWriter, Running, Runtime, Sink, WriteJob, Writer
 from dstream.spi.epochs import PartitionReceipt, StepReceipt
-from dstream.spi.sink import Receipt, Target
+from dstream.spi.sink import Receipt, Target, counted_receipts, counting
 from dstream.stream.runtime import Delivery
 
 __all__ = ["EpochRunner", "EpochSink", "Ran", "show_held"]
