@@ -25,7 +25,7 @@ from dstream.engine.physical.vertices import (
     with_calls,
 )
 from dstream.engine.tasks.distinct import read_placed
-from dstream.engine.tasks.readers import read_batches, read_buckets, read_columns
+from dstream.engine.tasks.readers import read_batches, read_buckets
 from dstream.engine.tasks.sinks import WriteEach
 from dstream.explain.bounds import InputAlternatives, OfEarlierJob
 from dstream.explain.estimates import CostEstimate
@@ -330,7 +330,7 @@ class WorstCaseStages:
                 waiting += (each.source for each in draft.inputs if each.source not in draft.kept)
 
 
-_OF_BATCHES = (read_batches, read_buckets, read_columns, read_placed)
+_OF_BATCHES = (read_batches, read_buckets, read_placed)
 """Readers that give what another task has written as it stands."""
 
 

@@ -9,13 +9,13 @@ from typing import Any
 
 from dstream.base.memory import pieces
 from dstream.failures import naming
-from dstream.operators.rows.operations import Task, written_results
+from dstream.operators.rows.operations import Task, written_entries
 from dstream.operators.rows.spill import Columns
 from dstream.plan.steps import Op, Step
 from dstream.processors.blocks import GraphBlock, users_items
 from dstream.processors.edges import checked_items
 from dstream.spi.collector import Collector
-from dstream.spi.sink import MapWriter, Receipt
+from dstream.spi.sink import CountingEntries, MapWriter, Receipt, counted_receipts
 
 __all__ = ["GroupInput", "GroupOutput", "GroupShuffle", "WritingResults"]
 
@@ -111,30 +111,9 @@ class WritingResults:
     step: Step
 
     def __call__(self, batches: Iterator[Any], task: Task) -> Iterator[Receipt]:
-        counting = _Counting(self.writer)
-        yield from written_results(counting, self.collector, self.downstream, self.step, batches, task)
-        task.peeking(self.receipts)({self.vertex: ([0], [counting.entries])})
-
-
-@dataclass
-class _Counting:
-    """A writer that counts entries; one whose write stops early counts those that were written.
-
-    Attributes:
-        entries: how many there were.
-    """
-
-    writer: MapWriter
-    entries: int = 0
-
-    @property
-    def buckets(self) -> int:
-        return self.writer.buckets
-
-    def bucket_of(self, key: Any) -> int:
-        return self.writer.bucket_of(key)
-
-    def write_bucket(self, bucket: int, entries: Iterator[tuple[Any, Any]]) -> Iterator[Receipt]:
-        numbers = count(1)
-        yield from self.writer.write_bucket(bucket, compress(entries, numbers))
-        self.entries += next(numbers) - 1
+        writer = CountingEntries(self.writer)
+        receipts, results = counted_receipts(
+            written_entries(writer, self.downstream, self.step, batches, task, self.collector)
+        )
+        yield from receipts
+        task.peeking(self.receipts)({self.vertex: ([0], [results])})

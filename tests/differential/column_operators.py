@@ -1,15 +1,12 @@
 """Operators on columns by chance, and what the same operators give without columns, in value, type, order and failure.
 
-`python -m tests.differential.column_operators 0 20000` runs many and says how many batches had ranks or columns.
+`python -m tests.soak.columns --kinds operator --programs 20000` runs many and prints how many batches had columns.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-import os
-import sys
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -34,7 +31,7 @@ from dstream.base.pickling import dumps
 from dstream.engine.compiler.evaluation import step_evaluation
 from dstream.engine.tasks.distinct import RouteBack, RouteFirsts, back_in_order, first_of_each, one_of_each, read_placed
 from dstream.engine.tasks.gatherers import AccumulateAcross, AccumulateInside, Bordering
-from dstream.engine.tasks.readers import read_batches, read_buckets, read_columns
+from dstream.engine.tasks.readers import read_batches, read_buckets
 from dstream.engine.tasks.routing import RouteSide
 from dstream.engine.tasks.rows import SAMPLE, Row
 from dstream.engine.tasks.runtime import StageTask
@@ -58,10 +55,11 @@ from dstream.plan.steps import KeyInColumns, Op, Step, unchanged
 from dstream.stream.reductions import extreme
 from dstream.values import Entry
 from dstream.values.entries import key_of
+from tests.differential.column_programs import Checks, judged
 from tests.differential.random_functions import FORMS, Form, function_of, items_of_form, source_of
 from tests.differential.written_expressions import expression_of
 
-__all__ = ["Program", "outcomes", "program", "watched"]
+__all__ = ["Program", "main", "outcomes", "program", "watched"]
 
 _BOUND = 2**40
 _STEP = Step("operator", None, 1, 1)
@@ -334,7 +332,7 @@ def _distinct(made: Program, parts: Sequence[Iterator[Any]]) -> list[Any]:
             firsts = first_of_each(_STEP, read_placed(iter(here)), task)
             sent += RouteBack(len(parts), made.targets)(firsts, task)
         else:
-            found += one_of_each(_STEP, read_columns(iter(here)), task)
+            found += one_of_each(_STEP, read_batches(iter(here)), task)
     for target in range(made.targets if is_ordered else 0):
         batches = read_batches(row for row in sent if row.target == target)
         found += back_in_order(batches, StageTask(target, _BOUND))
@@ -428,20 +426,10 @@ def main(first: int, last: int) -> Counter[str]:
     """Run programs; print those that differ, and return what became of all."""
     counts: Counter[str] = Counter()
     with watched(counts):
-        for seed in range(first, last):
-            made = program(seed)
-            counts["programs"] += 1
-            found, expected = outcomes(made, seed)
-            counts[f"{made.operator.split()[0]} {found[0]}"] += 1
-            if found != expected:
-                counts["DIFFERS"] += 1
-                print(f"seed {seed}: {made.text}\n  columns: {found}\n  Python:  {expected}"[:3000], flush=True)
-    print(dict(counts))
-    return counts
+        return judged(range(first, last), _checks_of, counts)
 
 
-if __name__ == "__main__":
-    os.environ.setdefault("PYTHONHASHSEED", "0")
-    warnings.simplefilter("ignore", SyntaxWarning)
-    sys.set_int_max_str_digits(0)
-    main(int(sys.argv[1]), int(sys.argv[2]))
+def _checks_of(seed: int) -> tuple[str, Checks]:
+    made = program(seed)
+    found, expected = outcomes(made, seed)
+    return made.text, [(f"{made.operator.split()[0]} {found[0]}", found, [expected])]

@@ -1,17 +1,13 @@
 """Programs by chance, in columns and in plain Python: a source, some steps, and a list, a collector or groups.
 
-`python -m tests.differential.column_programs 0 200000` runs many and says how many blocks stood in columns.
+`python -m tests.soak.columns --kinds number --programs 200000` runs many and says how many blocks stood in columns.
 """
 
 from __future__ import annotations
 
 import functools
-import os
-import resource
-import sys
-import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from operator import itemgetter
@@ -27,7 +23,7 @@ import dstream.operators.columns.group_by as column_row_groups
 import dstream.operators.rows.blocks as column_items
 import dstream.operators.rows.group_tables as column_ends
 import dstream.operators.rows.group_tables as tables_by_key
-import dstream.operators.rows.operations as core_operations
+import dstream.operators.rows.spill as spill
 from collectors import (
     averaging,
     bottom_n,
@@ -45,7 +41,7 @@ from collectors import (
 )
 from dstream.base.pickling import dumps
 from dstream.engine.compiler.evaluation import step_evaluation
-from dstream.engine.tasks.readers import combine_groups, read_columns
+from dstream.engine.tasks.readers import combine_groups, read_batches
 from dstream.engine.tasks.routing import RouteGroups, RoutePartials
 from dstream.engine.tasks.runtime import StageTask
 from dstream.expressions.tree import one_behind_another
@@ -67,11 +63,14 @@ from tests.differential.written_expressions import expression_of
 
 __all__ = [
     "STEP",
+    "Checks",
     "Outcome",
     "Program",
     "aggregated",
     "bytes_together",
     "chained",
+    "judged",
+    "main",
     "outcome_of",
     "outcomes",
     "possible_outcomes",
@@ -82,7 +81,6 @@ __all__ = [
 ]
 
 _BOUND = 2**40
-_MOST_MEMORY = 4 * 2**30
 
 
 @dataclass(frozen=True)
@@ -283,7 +281,7 @@ def possible_outcomes(run: Callable[[Program], Outcome], plain: Program, given: 
         return found
     one_by_one = replace(plain, collector=replace(plain.collector, accumulate_all=None))
     found.append(run(one_by_one))
-    with patch.object(core_operations, "FEWER_THAN_COLLECTED", 1):
+    with patch.object(spill, "FEWER_THAN_COLLECTED", 1):
         found.append(run(one_by_one))
     for size in range(2, _LONGEST):
         if given in found:
@@ -360,7 +358,7 @@ def _shuffled(made: Program, given: list[Any]) -> Any:
         rows += RouteGroups(collector, targets, step)(chained(made, part, task), task)
     groups: list[Any] = []
     for target in range(targets):
-        sent = read_columns(iter([row for row in rows if row.target == target]))
+        sent = read_batches(iter([row for row in rows if row.target == target]))
         groups += combine_groups(collector.keyed.downstream, step, sent, StageTask(target, _BOUND))
     groups.sort(key=itemgetter(0))
     return collector.keyed.assemble((key, value) for _, key, value in groups)
@@ -378,7 +376,7 @@ def aggregated(made: Program, given: list[Any]) -> Any:
     return [
         list(
             finishing(node)(
-                read_columns(iter([row for row in rows if row.target == target])), StageTask(target, _BOUND)
+                read_batches(iter([row for row in rows if row.target == target])), StageTask(target, _BOUND)
             )
         )
         for target in range(targets)
@@ -415,27 +413,31 @@ def watched(counts: Counter[str]) -> Iterator[None]:
         yield
 
 
+Checks = Iterable[tuple[str, Any, Container[Any]]]
+"""What is counted, the outcome of a program, and the right ones."""
+
+
+def judged(seeds: Iterable[int], checks_of: Callable[[int], tuple[str, Checks]], counts: Counter[str]) -> Counter[str]:
+    """Run the program of each seed; count what became of all, print those that differ, and return the counts."""
+    for seed in seeds:
+        text, checks = checks_of(seed)
+        counts["programs"] += 1
+        for kind, found, possible in checks:
+            counts[kind] += 1
+            if found not in possible:
+                counts["DIFFERS"] += 1
+                print(f"seed {seed}: {text}\n  columns: {found}\n  Python:  {possible}"[:4000], flush=True)
+    print(dict(counts), flush=True)
+    return counts
+
+
 def main(first: int, last: int) -> Counter[str]:
     """Run programs; print those that differ, and return what became of all."""
     counts: Counter[str] = Counter()
     with watched(counts):
-        for seed in range(first, last):
-            made = program(seed)
-            counts["programs"] += 1
-            if counts["programs"] % 5000 == 0:
-                print(dict(counts), flush=True)
-            for found, possible in outcomes(made, seed):
-                counts[found[0]] += 1
-                if found not in possible:
-                    counts["DIFFERS"] += 1
-                    print(f"seed {seed}: {made.text}\n  columns: {found}\n  Python:  {possible}"[:4000], flush=True)
-    print(dict(counts))
-    return counts
+        return judged(range(first, last), _checks_of, counts)
 
 
-if __name__ == "__main__":
-    os.environ.setdefault("PYTHONHASHSEED", "0")
-    warnings.simplefilter("ignore", SyntaxWarning)
-    sys.set_int_max_str_digits(0)
-    resource.setrlimit(resource.RLIMIT_AS, (_MOST_MEMORY, _MOST_MEMORY))  # A tuple may be multiplied by 2^31.
-    main(int(sys.argv[1]), int(sys.argv[2]))
+def _checks_of(seed: int) -> tuple[str, Checks]:
+    made = program(seed)
+    return made.text, ((found[0], found, possible) for found, possible in outcomes(made, seed))

@@ -103,16 +103,6 @@ def test_what_has_one_key_for_all_is_grouped_in_a_table(behind: Any) -> None:
     assert isinstance(table, GroupTable)
 
 
-@pytest.mark.parametrize("is_grouped", [False, True])
-def test_what_is_only_counted_fails_as_it_does_item_by_item(is_grouped: bool) -> None:
-    """Nobody looks at what the function gives, which may give nothing."""
-    collector: Any = mapping(lambda item: 12 // item[1], counting())
-    collector = grouping_by(itemgetter(0), collector) if is_grouped else collector
-
-    with pytest.raises(ZeroDivisionError):
-        _in_columns(collector, [(1, 3), (2, 0)])
-
-
 @pytest.mark.parametrize(
     "collector",
     [

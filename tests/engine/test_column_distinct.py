@@ -7,7 +7,7 @@ import math
 import pytest
 
 from dstream.engine.tasks.distinct import RouteBack, RouteFirsts, back_in_order, first_of_each, one_of_each, read_placed
-from dstream.engine.tasks.readers import read_batches, read_columns
+from dstream.engine.tasks.readers import read_batches
 from dstream.engine.tasks.runtime import StageTask
 from dstream.keys import canonical, stable_hash
 from dstream.operators.columns.distinct import in_places
@@ -74,7 +74,7 @@ def test_numbers_of_several_types_are_one_item(task, step):
     """An int, a float and a bool that are equal."""
     rows = [row for items in ([1, 2], [1.0, 3.5], [True]) for row in RouteFirsts(1, step, False)(columns(items), task)]
 
-    assert sorted(one_of_each(step, read_columns(iter(rows)), task)) == [1, 2, 3.5]
+    assert sorted(one_of_each(step, read_batches(iter(rows)), task)) == [1, 2, 3.5]
 
 
 def test_values_come_in_the_order_of_sources_then_places() -> None:

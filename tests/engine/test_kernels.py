@@ -12,8 +12,8 @@ from collectors import counting, grouping_by, to_list
 from dstream.connectors.memory import Items
 from dstream.errors import UnsupportedError
 from dstream.failures import failure
-from dstream.operators.rows.operations import operation, partial_groups
-from dstream.operators.rows.spill import top_items
+from dstream.operators.rows.operations import operation
+from dstream.operators.rows.spill import partial_groups, top_items
 from dstream.plan import Distinct, DropWhile, Limit, Map, Read, Skip, Sorted, TakeWhile, Unordered, rewrite
 from dstream.plan.operations.sort_limit import Top
 from dstream.values.order import sort

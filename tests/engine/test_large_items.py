@@ -22,7 +22,7 @@ from dstream.errors import SerializationError
 from dstream.gatherers import window_sliding
 from dstream.operators.rows.batches import Batcher
 from dstream.operators.rows.keys import Side
-from dstream.operators.rows.operations import partial_groups
+from dstream.operators.rows.spill import partial_groups
 from dstream.schema.tables import batches_of
 from dstream.storage.base.encoded_entries import Portions
 from reducers import to_imap

@@ -54,14 +54,15 @@ def test_mapping_gives_in_columns_what_it_gives(behind: Any, is_grouped: bool, m
     assert repr(_in_columns(collector, _ITEMS, is_verified=False)) == repr(expected)
 
 
+@pytest.mark.parametrize("is_verified", [False, True])
 @pytest.mark.parametrize("is_grouped", [False, True])
-def test_what_is_only_counted_is_mapped(is_grouped: bool) -> None:
-    """The function fails as it does item by item."""
+def test_what_is_only_counted_is_mapped(is_grouped: bool, is_verified: bool) -> None:
+    """The function fails as it does item by item, though nobody looks at its results."""
     collector: Any = mapping(lambda item: 12 // item[1], counting())
     collector = grouping_by(itemgetter(0), collector) if is_grouped else collector
 
     with pytest.raises(ZeroDivisionError):
-        _in_columns(collector, [(1, 3), (2, 0)])
+        _in_columns(collector, [(1, 3), (2, 0)], is_verified=is_verified)
 
 
 def test_mapping_by_a_function_that_cannot_be_read_takes_items() -> None:

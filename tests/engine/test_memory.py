@@ -11,7 +11,7 @@ import psutil
 import dstream.base.memory as memory
 from collectors import grouping_by
 from dstream.base.memory import Bound, holding, resident_bytes
-from dstream.operators.rows.operations import partial_groups
+from dstream.operators.rows.spill import partial_groups
 
 MB = 2**20
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from collectors import counting, grouping_by
-from dstream.engine.tasks.readers import combine_groups, read_columns
+from dstream.engine.tasks.readers import combine_groups, read_batches
 from dstream.engine.tasks.routing import RouteGroups, RoutePartials
 from dstream.engine.tasks.runtime import StageTask
 from dstream.operators.rows.spill import merged
@@ -43,7 +43,7 @@ def test_rounds_that_have_the_same_keys_are_combined(full_task: StageTask) -> No
 
     rows = list(RouteGroups(collector, 1, _STEP)(iter(items), full_task))
 
-    groups = combine_groups(counting(), _STEP, read_columns(iter(rows)), StageTask(0, 2**40))
+    groups = combine_groups(counting(), _STEP, read_batches(iter(rows)), StageTask(0, 2**40))
     assert [(key, count) for _, key, count in groups] == [(1, 9), (2, 6), (3, 3)]
 
 
@@ -53,4 +53,4 @@ def test_rounds_of_containers_are_combined(full_task: StageTask) -> None:
 
     rows = list(RoutePartials(1, _STEP)(rounds, full_task))
 
-    assert dict(merged(read_columns(iter(rows)), counting().combined, StageTask(0, 2**40).bound)) == {"a": 6, "b": 6}
+    assert dict(merged(read_batches(iter(rows)), counting().combined, StageTask(0, 2**40).bound)) == {"a": 6, "b": 6}

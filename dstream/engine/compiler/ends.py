@@ -45,10 +45,10 @@ from dstream.engine.physical.vertices import (
     piped,
 )
 from dstream.engine.tasks.gatherers import AccumulateAcross, AccumulateInside, Bordering
-from dstream.engine.tasks.readers import combine_groups, read_buckets, read_columns
+from dstream.engine.tasks.readers import combine_groups, read_batches, read_buckets
 from dstream.engine.tasks.routing import RouteGroups
 from dstream.engine.tasks.sinks import Accumulate, Act, RoutePartialsToBuckets, RouteToBuckets, WriteColumns, WriteItems
-from dstream.operators.rows.operations import operation, written, written_entries, written_results
+from dstream.operators.rows.operations import operation, written, written_entries
 from dstream.operators.state.watermarks import receipt_step
 from dstream.plan.graphs import GraphVertex, LastVertices, groups_of, last_vertices, with_parallelism
 from dstream.plan.operations.elementwise import Chain, Gather
@@ -233,7 +233,7 @@ class Groups(OfOne):
         targets = self.facts.targets(several or 0)
         routed = Vertex(items, RouteGroups(collector, targets, step), step, decided=self.decided)
         why = "each task first combines what it has of each key; the parts of a key meet in one place"
-        met = Rows((Taken(routed),), targets, read_columns, is_ordered=False, why=why, notes=(_NO_HOT_KEY,))
+        met = Rows((Taken(routed),), targets, read_batches, is_ordered=False, why=why, notes=(_NO_HOT_KEY,))
         combine = functools.partial(combine_groups, collector.keyed.downstream, step)
         groups = piped((met,), self.end, combine, "combines and finishes each key")
         return Done(last=Last(Vertex(groups, WriteItems(), step), Assembled(collector, self.is_ordered)))
@@ -299,7 +299,7 @@ class BucketsOfResults(OfOne):
         routed = Vertex(items, RoutePartialsToBuckets(writer, node.step, targets), node.step)
         counted = "no more than the buckets of the map"
         met = Rows((Taken(routed),), targets, read_buckets, is_ordered=False, why=_BUCKETS_MEET, counted=counted)
-        results = functools.partial(written_results, writer, self.end.collector, keyed.downstream, node.step)
+        results = functools.partial(written_entries, writer, keyed.downstream, node.step, through=self.end.collector)
         buckets = piped((met,), self.end, results, "finishes each key and writes its bucket")
         return Done(last=Last(Vertex(buckets, WriteItems(), self.end.step), Listed()))
 

@@ -33,7 +33,6 @@ from dstream.engine.tasks.readers import (
     in_place_order,
     one_of_each_key,
     read_batches,
-    read_columns,
     read_columns_of_sources,
     read_places,
     without_places,
@@ -81,7 +80,7 @@ class OneOfEachKey(Wide):
             return Done(self._in_columns(inputs, partitions, targets))
         if not self.is_ordered:
             routed = Taken(Vertex(inputs, RouteFirstOnes(node.key, targets, step), step, decided=self.decided))
-            met = Rows((routed,), targets, read_columns, is_ordered=False, why=_FIRSTS_MEET)
+            met = Rows((routed,), targets, read_batches, is_ordered=False, why=_FIRSTS_MEET)
             return Done(piped((met,), node, functools.partial(one_of_each_key, step), _FIRSTS))
         key = guarded(node)
         routed = Taken(Vertex(inputs, RouteByKey(key, targets, step), step, decided=self.decided))
@@ -92,7 +91,7 @@ class OneOfEachKey(Wide):
 
     def _in_columns(self, inputs: Items, partitions: int, targets: int) -> Items:
         """Do the same where items are their own keys, and may stand in columns."""
-        node, step, reader = self.node, self.node.step, read_placed if self.is_ordered else read_columns
+        node, step, reader = self.node, self.node.step, read_placed if self.is_ordered else read_batches
         routed = Taken(Vertex(inputs, RouteFirsts(targets, step, self.is_ordered), step))
         met = Rows((routed,), targets, reader, is_ordered=False, why=_FIRSTS_MEET)
         find = functools.partial(first_of_each if self.is_ordered else one_of_each, step)
@@ -224,7 +223,7 @@ class ByKey(Wide):
         step, targets = self.node.step, self.facts.targets(partitions)
         routed = Vertex(inputs, RoutePartials(targets, step), step)
         why, note, does = (_MEET, _NO_HOT_KEY, _COMBINES) if self.node.combines else (_ALL_MEET, _HOT_KEY, _ACCUMULATES)
-        met = Rows((Taken(routed),), targets, read_columns, is_ordered=False, why=why, notes=(note,))
+        met = Rows((Taken(routed),), targets, read_batches, is_ordered=False, why=why, notes=(note,))
         return Done(piped((met,), self.node, finishing(self.node), does, gives=_given_by_groups(self.node)))
 
 

@@ -15,7 +15,8 @@ from dstream.engine.local.operations import Kinds, LocalTask, cores_here, no_dat
 from dstream.errors import UnsupportedError
 from dstream.failures import naming
 from dstream.operators.rows.caches import Caches
-from dstream.operators.rows.operations import by_bucket, partial_groups, written, written_entries
+from dstream.operators.rows.operations import by_bucket, written, written_entries
+from dstream.operators.rows.spill import partial_groups
 from dstream.plan.operations.ends import (
     Collect,
     Columns,

@@ -9,10 +9,9 @@ from typing import Any
 
 from dstream.engine.tasks.rows import Row
 from dstream.failures import naming
-from dstream.failures.attribution import in_group
 from dstream.operators.rows.batches import loads_items
 from dstream.operators.rows.blocks import Block, ColumnItems
-from dstream.operators.rows.group_tables import table_as_lists, tables_by_key
+from dstream.operators.rows.group_tables import finished_lines, table_as_lists, tables_by_key
 from dstream.operators.rows.operations import Task
 from dstream.operators.rows.spill import distinct_items, distinct_of_batches, merged, sorted_items
 from dstream.plan.steps import Step
@@ -27,7 +26,6 @@ __all__ = [
     "one_of_each_key",
     "read_batches",
     "read_buckets",
-    "read_columns",
     "read_columns_of_sources",
     "read_items",
     "read_places",
@@ -41,8 +39,8 @@ def read_items(rows: Iterator[Row]) -> Iterator[Any]:
         yield from loads_items(row.payload)
 
 
-def read_batches(rows: Iterator[Row]) -> Iterator[list[Any]]:
-    """Give the list of items of each row."""
+def read_batches(rows: Iterator[Row]) -> Iterator[Any]:
+    """Give the list of items, or the columns, of each row."""
     for row in rows:
         yield loads_items(row.payload)
 
@@ -95,12 +93,6 @@ class ReadPlaces:
             start = self.before[row.source - self.first] + row.sequence
             if start < self.most:
                 yield from enumerate(loads_items(row.payload)[: self.most - start], start)
-
-
-def read_columns(rows: Iterator[Row]) -> Iterator[Any]:
-    """Give the columns of each row."""
-    for row in rows:
-        yield loads_items(row.payload)
 
 
 def read_columns_of_sources(rows: Iterator[Row]) -> Iterator[tuple[int, Any]]:
@@ -175,10 +167,5 @@ def _combined_lists(
     with naming(step):
         lists = (batch if isinstance(batch, Sequence) else table_as_lists(downstream, batch) for batch in batches)
         columns = ((keys, containers, ranks) for keys, ranks, containers in lists)
-        for key, container, rank in merged(columns, downstream.combined, task.bound):
-            try:
-                value = downstream.finisher(container)
-            except Exception as error:
-                in_group(error, key)
-                raise
-            yield rank, key, value
+        groups = merged(columns, downstream.combined, task.bound)
+        yield from finished_lines(downstream, map(itemgetter(2, 0, 1), groups))

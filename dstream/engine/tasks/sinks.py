@@ -16,8 +16,8 @@ from dstream.keys import canonical, check_hash_seed, stable_hash
 from dstream.operators.rows.batches import Batcher, dumps_items
 from dstream.operators.rows.group_tables import collected, groups_of_table, tables_of_groups
 from dstream.operators.rows.loops import run_branches
-from dstream.operators.rows.operations import by_bucket, ops_in_task, partial_groups, written
-from dstream.operators.rows.spill import Run
+from dstream.operators.rows.operations import by_bucket, ops_in_task, written
+from dstream.operators.rows.spill import Run, partial_groups
 from dstream.plan.steps import Op, Step
 from dstream.schema.tables import batches_of, packed_batch
 from dstream.spi.collector import Collector

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,7 +57,7 @@ _INSTEAD_OF_MINUS_ONE = 1546275796
 
 
 @dataclass(frozen=True, slots=True)
-class GroupTable:
+class _Groups:
     """Groups, in the order in which their keys were first seen.
 
     Attributes:
@@ -66,13 +67,47 @@ class GroupTable:
         ranks: which say in what order the keys of several tables were first seen.
     """
 
-    keys: Int64s
+    keys: Any
     counts: Int64s
     sums: Int64s | None
     ranks: Int64s
 
     def __len__(self) -> int:
-        return len(self.keys)
+        return len(self.counts)
+
+    def lines(self) -> Iterator[tuple[Any, ...]]:
+        """Give (key, count) or (key, count, sum) of each group."""
+        columns = (self.keys, self.counts) if self.sums is None else (self.keys, self.counts, self.sums)
+        return zip(*(column.tolist() for column in columns), strict=True)
+
+    def ranked(self, first: int) -> Self:
+        """Return the groups with these ranks: `first` and those that follow."""
+        return replace(self, ranks=np.arange(first, first + len(self), dtype=np.int64))
+
+    def rows(self, chosen: NDArray[Any]) -> Self:
+        """Return some of the groups."""
+        sums = None if self.sums is None else self.sums[chosen]
+        return type(self)(self._keys_at(chosen), self.counts[chosen], sums, self.ranks[chosen])
+
+    def parts(self, most: int) -> Iterator[Self]:
+        """Give the groups in parts of so many, or fewer with long keys, in order."""
+        most = min(most, self.rows_of_part())
+        return iter((self,)) if len(self) <= most else (self.rows(each) for each in stretches_of(len(self), most))
+
+    @abstractmethod
+    def rows_of_part(self) -> int:
+        """Return how many groups have few megabytes."""
+
+    @abstractmethod
+    def _keys_at(self, places: NDArray[Any]) -> Any:
+        """Return some of the keys."""
+
+
+class GroupTable(_Groups):
+    """Groups by integers."""
+
+    __slots__ = ()
+    keys: Int64s
 
     def key_bytes(self) -> int:
         """Return how many bytes the keys have."""
@@ -82,32 +117,15 @@ class GroupTable:
         """Return how many bytes it takes to put the groups together with others, beside those that they have."""
         return _COST * len(self)
 
-    def lines(self) -> Iterator[tuple[int, ...]]:
-        """Give (key, count) or (key, count, sum) of each group."""
-        columns = (self.keys, self.counts) if self.sums is None else (self.keys, self.counts, self.sums)
-        return zip(*(column.tolist() for column in columns), strict=True)
-
-    def ranked(self, first: int) -> GroupTable:
-        """Return the groups with these ranks: `first` and those that follow."""
-        ranks = np.arange(first, first + len(self.keys), dtype=np.int64)
-        return GroupTable(self.keys, self.counts, self.sums, ranks)
-
-    def rows(self, chosen: NDArray[Any]) -> GroupTable:
-        """Return some of the groups."""
-        sums = None if self.sums is None else self.sums[chosen]
-        return GroupTable(self.keys[chosen], self.counts[chosen], sums, self.ranks[chosen])
-
-    def parts(self, most: int) -> Iterator[GroupTable]:
-        """Give the groups in parts of so many, in order."""
-        return iter((self,)) if len(self) <= most else (self.rows(each) for each in stretches_of(len(self), most))
-
     def rows_of_part(self) -> int:
-        """Return how many groups have few megabytes."""
         return _MOST_GROUPS
 
     def hashes(self) -> Int64s:
         """Return the `stable_hash` of each key."""
         return stable_hashes_of_ints(self.keys)
+
+    def _keys_at(self, places: NDArray[Any]) -> Any:
+        return self.keys[places]
 
 
 def stretches_of(count: int, most: int) -> Iterator[NDArray[np.intp]]:
@@ -274,24 +292,11 @@ _COST_OF_STRING = 128
 all (pyarrow 26)."""
 
 
-@dataclass(frozen=True, slots=True)
-class StringGroupTable:
-    """Groups, as in a `GroupTable`.
+class StringGroupTable(_Groups):
+    """Groups by strings."""
 
-    Attributes:
-        keys: each of them once.
-        counts: how many items they have.
-        sums: of the numbers of their items; None where these only count.
-        ranks: which say in what order the keys of several tables were first seen.
-    """
-
+    __slots__ = ()
     keys: Strings
-    counts: Int64s
-    sums: Int64s | None
-    ranks: Int64s
-
-    def __len__(self) -> int:
-        return len(self.counts)
 
     def key_bytes(self) -> int:
         """Return how many bytes the keys have, about."""
@@ -301,34 +306,16 @@ class StringGroupTable:
         """Return how many bytes it takes to put the groups together with others, beside those that they have."""
         return 2 * self.keys.nbytes() + _COST_OF_STRING * len(self)
 
-    def lines(self) -> Iterator[tuple[Any, ...]]:
-        """Give (key, count) or (key, count, sum) of each group."""
-        columns = (self.counts,) if self.sums is None else (self.counts, self.sums)
-        return zip(self.keys.tolist(), *(column.tolist() for column in columns), strict=True)
-
-    def ranked(self, first: int) -> StringGroupTable:
-        """Return the groups with these ranks: `first` and those that follow."""
-        ranks = np.arange(first, first + len(self), dtype=np.int64)
-        return StringGroupTable(self.keys, self.counts, self.sums, ranks)
-
-    def rows(self, chosen: NDArray[Any]) -> StringGroupTable:
-        """Return some of the groups."""
-        sums = None if self.sums is None else self.sums[chosen]
-        return StringGroupTable(self.keys.taken(chosen), self.counts[chosen], sums, self.ranks[chosen])
-
-    def parts(self, most: int) -> Iterator[StringGroupTable]:
-        """Give the groups in parts of so many, or fewer with long keys, in order."""
-        most = min(most, self.rows_of_part())
-        return iter((self,)) if len(self) <= most else (self.rows(each) for each in stretches_of(len(self), most))
-
     def rows_of_part(self) -> int:
-        """Return how many groups have few megabytes of keys."""
         return max(1, _MOST_BYTES * len(self) // max(self.keys.nbytes(), 1))
 
     def hashes(self) -> Int64s:
         """Return the `stable_hash` of each key."""
         parts = (stable_hashes(part.keys.tolist()) for part in self.parts(len(self)))
         return np.fromiter(chain.from_iterable(parts), np.int64, len(self))
+
+    def _keys_at(self, places: NDArray[Any]) -> Any:
+        return self.keys.taken(places)
 
 
 def groups_of_texts(keys: Strings, numbers: Ints | ConstantColumn | None) -> StringGroupTable:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import itemgetter
 from typing import Any
 
 from dstream.failures import naming
-from dstream.failures.attribution import in_group
 from dstream.operators.columns.arithmetic import quotient_of_ints
 from dstream.operators.columns.entries import Entries
 from dstream.operators.columns.groups import StringGroupTable, merged_groups
 from dstream.operators.columns.values import Column, Floats, Ints, NotColumnar, Tuples, tight
 from dstream.operators.rows.blocks import Block, given
-from dstream.operators.rows.group_tables import Table, table_as_lists
+from dstream.operators.rows.group_tables import Table, finished_lines, results_of_groups, table_as_lists
 from dstream.plan.steps import Step
 from dstream.spi import Collector, identity
-from dstream.values import Entry
 
 __all__ = ["finished_entries", "finished_tables"]
 
@@ -60,18 +59,12 @@ def _entries(to: Callable[[Any, Any], Any] | None, step: Step, found: Block) -> 
     if isinstance(found, Tuples) and to is None:
         _, keys, values = found.members
         return Entries((keys, values))
-    return _each(step, to or Entry, given(found))
+    return _each(step, to, given(found))
 
 
-def _each(step: Step, to: Callable[[Any, Any], Any], groups: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
+def _each(step: Step, to: Callable[[Any, Any], Any] | None, groups: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
     with naming(step):
-        for _, key, value in groups:
-            try:
-                result = to(key, value)
-            except Exception as error:
-                in_group(error, key)
-                raise
-            yield result
+        yield from results_of_groups(identity, to, map(itemgetter(1, 2), groups))
 
 
 def _finished(downstream: Collector[Any, Any, Any], table: Table) -> Column:
@@ -95,10 +88,4 @@ def _ints(values: Any) -> Ints:
 
 def _lines(downstream: Collector[Any, Any, Any], table: Table) -> Iterator[Any]:
     keys, ranks, containers = table_as_lists(downstream, table)
-    for rank, key, container in zip(ranks, keys, containers, strict=True):
-        try:
-            value = downstream.finisher(container)
-        except Exception as error:
-            in_group(error, key)
-            raise
-        yield rank, key, value
+    yield from finished_lines(downstream, zip(ranks, keys, containers, strict=True))

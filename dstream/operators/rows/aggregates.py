@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 from dstream.base.functions import many, refuse_awaitable
 from dstream.base.memory import holding, pieces, size_of
 from dstream.failures import blame, naming
-from dstream.failures.attribution import in_group, stopped
+from dstream.failures.attribution import stopped
 from dstream.keys import canonical_all, canonical_keys
 from dstream.operators.rows.blocks import Block, ColumnItems
 from dstream.operators.rows.group_tables import (
@@ -27,6 +27,7 @@ from dstream.operators.rows.group_tables import (
     collected,
     groups_of_table,
     is_table,
+    results_of_groups,
     table_as_lists,
     tables_by_key,
     tables_of_groups,
@@ -37,7 +38,7 @@ from dstream.operators.rows.spill import Columns, Groups, merged_as, sorted_item
 from dstream.plan.operations.keyed import Aggregate, Stateful
 from dstream.plan.steps import Step
 from dstream.spi import AggregateOperation, Collector
-from dstream.values.entries import Pairs, PairsOfOneValue, as_entry
+from dstream.values.entries import Pairs, PairsOfOneValue
 
 __all__ = ["StatefulCalls", "at_places", "finishing", "groups_of_partition", "partial"]
 
@@ -233,7 +234,7 @@ def _finished_lists(
 ) -> Iterator[Any]:
     with naming(step):
         arrived = ((columns, ()) for columns in _in_lists(downstreams, batches))
-        yield from _results(downstreams[0].finisher, to, _merged(downstreams, arrived, task))
+        yield from results_of_groups(downstreams[0].finisher, to, _merged(downstreams, arrived, task))
 
 
 def _in_lists(downstreams: list[Collector[Any, Any, Any]], batches: Iterator[Columns | Table]) -> Iterator[Columns]:
@@ -266,20 +267,6 @@ def _merged(
     return merged_as(arrived, take, combine, task.bound)
 
 
-def _results(
-    finish: Callable[[Any], Any], to: Callable[[Any, Any], Any] | None, groups: Iterator[tuple[Any, ...]]
-) -> Iterator[Any]:
-    """Yield the results of each (key, container, ...)."""
-    for key, container, *_ in groups:
-        try:
-            result = finish(container)
-            each = as_entry((key, result)) if to is None else to(key, result)
-        except Exception as error:
-            in_group(error, key)
-            raise
-        yield each
-
-
 def _groups_in_order(
     downstreams: list[Collector[Any, Any, Any]],
     to: Callable[[Any, Any], Any] | None,
@@ -294,7 +281,7 @@ def _groups_in_order(
         # The rank of a key is where it was first seen: `merged` keeps further columns of the first batch with the key.
         arrived = ((columns, [list(islice(ranks, len(columns[0])))]) for columns in lists)
         in_order = sorted_items(_merged(downstreams, arrived, task), itemgetter(2), False, task.bound)
-        yield from _results(downstreams[0].finisher, to, in_order)
+        yield from results_of_groups(downstreams[0].finisher, to, in_order)
 
 
 def _finished(reduction: Collector[Any, Any, Any], step: Step, containers: Iterator[Any], task: Task) -> Iterator[Any]:

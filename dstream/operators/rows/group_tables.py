@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, Union
 
 from dstream.base.memory import Bound
+from dstream.failures.attribution import in_group
 from dstream.operators.rows.blocks import ColumnItems
 from dstream.operators.rows.spill import DEEPEST, FAN_OUT, Run
 from dstream.spi import Collector, InColumns
+from dstream.values.entries import as_entry
 
 if TYPE_CHECKING:
     from dstream.operators.columns.collectors import Groups
     from dstream.operators.columns.groups import GroupTable, StringGroupTable
 
-__all__ = ["Table", "collected", "groups_of_table", "is_table", "table_as_lists", "tables_by_key", "tables_of_groups"]
+__all__ = [
+    "Table",
+    "collected",
+    "finished_lines",
+    "groups_of_table",
+    "is_table",
+    "results_of_groups",
+    "table_as_lists",
+    "tables_by_key",
+    "tables_of_groups",
+]
 
 
 _MOST_GROUPS = 65_536
@@ -77,6 +89,34 @@ def table_as_lists(downstream: Collector[Any, Any, Any], table: GroupTable | Str
     supplier = known.supplier or downstream.supplier
     containers = [take(supplier(), *found) for _, *found in table.lines()]
     return [table.keys.tolist(), table.ranks.tolist(), containers]
+
+
+def finished_lines(
+    downstream: Collector[Any, Any, Any], lines: Iterable[tuple[int, Any, Any]]
+) -> Iterator[tuple[int, Any, Any]]:
+    """Give (rank, key, finished value) of each (rank, key, container); a failure names the key."""
+    finisher = downstream.finisher
+    for rank, key, container in lines:
+        try:
+            value = finisher(container)
+        except Exception as error:
+            in_group(error, key)
+            raise
+        yield rank, key, value
+
+
+def results_of_groups(
+    finish: Callable[[Any], Any], to: Callable[[Any, Any], Any] | None, groups: Iterable[tuple[Any, ...]]
+) -> Iterator[Any]:
+    """Give the results of (key, container, ...), by default entries of the finished values; a failure names its key."""
+    for key, container, *_ in groups:
+        try:
+            value = finish(container)
+            result = as_entry((key, value)) if to is None else to(key, value)
+        except Exception as error:
+            in_group(error, key)
+            raise
+        yield result
 
 
 def _on_columns(collector: Collector[Any, Any, Any], items: Iterable[Any]) -> InColumns | None:

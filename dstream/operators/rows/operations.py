@@ -19,13 +19,13 @@ from itertools import chain, count, dropwhile, groupby, islice, takewhile
 from operator import itemgetter
 from typing import Any, Protocol
 
-from dstream.base.memory import Bound, holding, pieces
+from dstream.base.memory import Bound, pieces
 from dstream.errors import UnsupportedError
 from dstream.failures import naming
 from dstream.operators.rows.blocks import SEQUENCES, ColumnItems, stretches
 from dstream.operators.rows.guards import recovering
 from dstream.operators.rows.loops import run_chain
-from dstream.operators.rows.spill import FEWER_THAN_COLLECTED, distinct_items, merged, sorted_items, top_items
+from dstream.operators.rows.spill import distinct_items, merged, sorted_items, top_items
 from dstream.operators.rows.stack import FRAMES_OF_AN_OPERATION, Depth
 from dstream.plan.operations.elementwise import Chain, ServiceFunction
 from dstream.plan.operations.keyed import Distinct
@@ -48,11 +48,9 @@ __all__ = [
     "operated",
     "operation",
     "ops_in_task",
-    "partial_groups",
     "some",
     "written",
     "written_entries",
-    "written_results",
 ]
 
 
@@ -359,41 +357,6 @@ def _top(
             yield from top_items(items, count, key, reverse)
 
 
-def partial_groups(
-    items: Iterable[Any],
-    collector: Collector[Any, Any, Any],
-    bound: Bound,
-    placed: Callable[[Any], object] | None = None,
-) -> Iterator[dict[Any, Any]]:
-    """Give the groups of `items` as {key: container}; past the bound in several rounds.
-
-    A round is emptied when the next one is asked for, so that the memory of one is in use at a time.
-
-    Args:
-        items: of one task.
-        collector: one that groups by a key.
-        bound: of the memory.
-        placed: returns where the group of a key is sent. The first key is tried at once, so that one which is refused
-            there is refused before all items are read.
-    """
-    is_tried = False
-    with holding():
-        groups = collector.supplier()
-        for piece in pieces(items, FEWER_THAN_COLLECTED):
-            groups = collector.accumulated(groups, piece)
-            # The variable would keep these items in memory while the groups of a round are sent.
-            del piece
-            if placed is not None and groups and not is_tried:
-                is_tried = True
-                placed(next(iter(groups)))
-            if bound.exceeded():
-                yield groups
-                groups.clear()
-                groups = collector.supplier()
-                bound.spilled()
-        yield groups
-
-
 def written(writer: Writer, step: Step, items: Iterator[Any], task: Task) -> Iterator[Any]:
     """Let `writer` take the items; give its receipts."""
     with naming(step):
@@ -419,32 +382,26 @@ def by_bucket(writer: MapWriter, groups: Mapping[Any, Any]) -> list[tuple[int, t
 
 
 def written_entries(
-    writer: MapWriter, downstream: Collector[Any, Any, Any], step: Step, batches: Iterator[Any], task: Task
-) -> Iterator[Any]:
-    """Combine (bucket, (keys, containers)), sorted by bucket; let `writer` take the entries; give its receipts."""
-    with naming(step):
-        for bucket, parts in groupby(batches, key=itemgetter(0)):
-            entries = merged((batch for _, batch in parts), downstream.combined, task.bound)
-            if downstream.finisher is not identity:
-                entries = downstream.finished(entries)
-            yield from writer.write_bucket(bucket, entries)
-
-
-def written_results(
     writer: MapWriter,
-    collector: Collector[Any, Any, Any],
     downstream: Collector[Any, Any, Any],
     step: Step,
     batches: Iterator[Any],
     task: Task,
+    through: Collector[Any, Any, Any] | None = None,
 ) -> Iterator[Any]:
-    """Write the results of containers that arrive by bucket; each result goes through `collector` as an entry."""
+    """Combine (bucket, (keys, containers)), sorted by bucket; let `writer` take the entries; give its receipts.
+
+    With a collector `through`, each finished entry goes through it before.
+    """
     with naming(step):
         for bucket, parts in groupby(batches, key=itemgetter(0)):
-            merging = merged((batch for _, batch in parts), downstream.combined, task.bound)
-            results: Iterator[tuple[Any, Any]] = downstream.finished((key, container) for key, container in merging)
-            groups = (collector.accumulated(collector.supplier(), some) for some in pieces(results, _CHUNK))
-            yield from writer.write_bucket(bucket, chain.from_iterable(each.items() for each in groups))
+            entries: Iterator[Any] = merged((batch for _, batch in parts), downstream.combined, task.bound)
+            if downstream.finisher is not identity:
+                entries = downstream.finished(entries)
+            if through is not None:
+                groups = (through.accumulated(through.supplier(), some) for some in pieces(entries, _CHUNK))
+                entries = chain.from_iterable(each.items() for each in groups)
+            yield from writer.write_bucket(bucket, entries)
 
 
 _CHUNK = 512

@@ -37,6 +37,7 @@ __all__ = [
     "merged",
     "merged_as",
     "mixed",
+    "partial_groups",
     "sorted_items",
     "taken_first",
     "top_items",
@@ -277,6 +278,41 @@ def merged_as(
     distribute(held.drained(), lambda group: mixed(hash(group[0]), level), buckets)
     for bucket in buckets:
         yield from merged(in_batches(bucket, combine), combine, bound, level + 1)
+
+
+def partial_groups(
+    items: Iterable[Any],
+    collector: Collector[Any, Any, Any],
+    bound: Bound,
+    placed: Callable[[Any], object] | None = None,
+) -> Iterator[dict[Any, Any]]:
+    """Give the groups of `items` as {key: container}; past the bound in several rounds.
+
+    A round is emptied when the next one is asked for, so that the memory of one is in use at a time.
+
+    Args:
+        items: of one task.
+        collector: one that groups by a key.
+        bound: of the memory.
+        placed: returns where the group of a key is sent. The first key is tried at once, so that one which is refused
+            there is refused before all items are read.
+    """
+    is_tried = False
+    with holding():
+        groups = collector.supplier()
+        for piece in pieces(items, FEWER_THAN_COLLECTED):
+            groups = collector.accumulated(groups, piece)
+            # The variable would keep these items in memory while the groups of a round are sent.
+            del piece
+            if placed is not None and groups and not is_tried:
+                is_tried = True
+                placed(next(iter(groups)))
+            if bound.exceeded():
+                yield groups
+                groups.clear()
+                groups = collector.supplier()
+                bound.spilled()
+        yield groups
 
 
 class Groups:
