@@ -220,6 +220,7 @@ def _policies(allowed_lag: Duration, policy: Any) -> Callable[[], WatermarkPolic
         return CopyOf(limiting_lag(milliseconds(allowed_lag, "allowed_lag")))
     if allowed_lag:
         raise TypeError("add_timestamps() takes allowed_lag= or policy=, not both: limiting_lag(...) is a policy")
+    # The class of a policy has its methods, too.
     if isinstance(policy, WatermarkPolicy) and not isinstance(policy, type):
         return CopyOf(_kept(policy))
     raise TypeError(
@@ -262,4 +263,5 @@ class CopyOf:
 
     def __call__(self) -> WatermarkPolicy:
         """Return a new one."""
+        # Deep: what a policy has seen may stand in a list of its own.
         return copy.deepcopy(self.policy)

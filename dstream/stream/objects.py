@@ -63,6 +63,7 @@ class StreamBuilder(Generic[T, S]):
             TypeError: the stream is one of numbers and `item` is none of its kind.
         """
         self._check_open()
+        # Checked here, where the line of the user's is, and not when a task reads it.
         self._items.append(self._checked(item))
 
     def build(self) -> S:

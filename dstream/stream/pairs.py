@@ -368,6 +368,7 @@ def _tolerance(value: Any) -> Any:
     try:
         # A NaN is no distance, since it is not greater than or equal to itself.
         is_distance = bool(value >= abs(value))
+    # Whatever a class of the user's raises there, it is no distance.
     except Exception:
         raise TypeError(f"tolerance must be a number or a timedelta, not {kind_of(value)}") from None
     if isinstance(value, bool):

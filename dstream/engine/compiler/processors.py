@@ -184,8 +184,10 @@ def _shared(
 
 def _gathers(edge: GraphEdge, vertex: GraphVertex, stages: TwoStages) -> bool:
     """Return whether an edge brings all items of a key to one processor, and their containers as well."""
+    # Containers have no place in an order of items.
     if edge.order is not None:
         return False
+    # The one processor gets all items, whatever the edge says.
     if vertex.parallelism == 1:
         return True
     if edge.routing is not Routing.PARTITIONED or edge.partitioner is not None or stages.keys is None:
@@ -220,6 +222,7 @@ def _second_stage(vertex: GraphVertex, stages: TwoStages, shared: Sequence[int])
 
 def _both(edge: GraphEdge, name: str, processors: int) -> list[GraphEdge]:
     """Return the two edges in the place of one: to the first stage, and from there on."""
+    # Any of its processors may take an item: containers of a key meet behind it.
     to = GraphEdge(edge.source, edge.source_ordinal, name, 0, queue_size=edge.queue_size)
     routing = Routing.UNICAST if processors == 1 else Routing.PARTITIONED
     key = None if processors == 1 else itemgetter(0)

@@ -103,6 +103,7 @@ class ConnectPort:
 
     def with_settings(self, settings: Mapping[str, str]) -> ConnectPort:
         clone: Any = self.session.cloneSession()
+        # A clone begins with those of PySpark, which go on for ten minutes.
         clone.client.set_retry_policies(self.session.client.get_retry_policies())
         self.clones.add(clone)
         weakref.finalize(clone, _end, clone.client).atexit = False
