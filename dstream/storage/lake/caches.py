@@ -24,6 +24,8 @@ __all__ = ["SHARED", "BucketCache", "FileCache", "Positions", "RecentRows", "own
 
 
 _ROWS_KEPT = 2_000_000
+_FILES_KEPT = 1 << 30
+"""Bytes of the files whose buckets are kept: rows alone bound no memory, as one of them may have any size."""
 _BYTES_KEPT = 64 << 20
 """Bytes above which the files of a bucket are not kept if their entries are large as well."""
 
@@ -36,21 +38,25 @@ class _Bucket:
         files: the live files when it was last brought up to date, which makes it as new as `version`.
         version: the commit up to which it is complete.
         entries: the values by the identity of their keys.
+        size: the bytes of the files.
     """
 
     files: tuple[DataFile, ...]
     version: int
     entries: dict[Any, Any]
+    size: int
 
 
 class BucketCache:
-    """Buckets by number, those used last; bounded by the rows in all of them."""
+    """Buckets by number, those used last; bounded by the rows in all of them and the bytes of their files."""
 
-    def __init__(self, folder: StorageFolder, rows_kept: int = _ROWS_KEPT) -> None:
+    def __init__(self, folder: StorageFolder, rows_kept: int = _ROWS_KEPT, files_kept: int = _FILES_KEPT) -> None:
         self._folder = folder
         self._rows_kept = rows_kept
+        self._files_kept = files_kept
         self._buckets: OrderedDict[int, _Bucket] = OrderedDict()
         self._rows = 0
+        self._size = 0
 
     def entries(self, bucket: int, files: tuple[DataFile, ...], version: int, layout: Layout) -> dict[Any, Any] | None:
         """Return the values of a bucket by the identity of their keys, None if it is too large to be kept.
@@ -61,7 +67,11 @@ class BucketCache:
         if known is not None:
             return known
         cached = self._buckets.get(bucket)
-        if cached is None and (2 * sum(file.rows for file in files) > self._rows_kept or _has_large_values(files)):
+        if cached is None and (
+            2 * sum(file.rows for file in files) > self._rows_kept
+            or _size(files) > self._files_kept
+            or _has_large_values(files)
+        ):
             return None
         return self._brought_up_to_date(bucket, cached, files, version, layout)
 
@@ -92,7 +102,7 @@ class BucketCache:
             files_to_read = list(files)
         for file in files_to_read:
             self._read_into(entries, file, layout)
-        self._keep(bucket, _Bucket(files, version, entries))
+        self._keep(bucket, _Bucket(files, version, entries, _size(files)))
         return entries
 
     def _read_into(self, entries: dict[Any, Any], file: DataFile, layout: Layout) -> None:
@@ -121,14 +131,14 @@ class BucketCache:
         if _has_large_values(files):
             self._drop(bucket)
             return
-        before = len(cached.entries)
+        self._drop(bucket)
         for key, value in changes:
             if value is None:
                 cached.entries.pop(key, None)
             else:
                 cached.entries[key] = value
-        cached.files, cached.version = files, version
-        self._rows += len(cached.entries) - before
+        cached.files, cached.version, cached.size = files, version, _size(files)
+        self._keep(bucket, cached)
 
     def size(self, bucket: int, files: tuple[DataFile, ...]) -> int | None:
         """Return the number of entries of a bucket, None if it is not known."""
@@ -138,24 +148,30 @@ class BucketCache:
     def clear(self) -> None:
         """Forget everything."""
         self._buckets.clear()
-        self._rows = 0
+        self._rows = self._size = 0
 
     def _drop(self, bucket: int) -> None:
         dropped = self._buckets.pop(bucket, None)
         if dropped is not None:
             self._rows -= len(dropped.entries)
+            self._size -= dropped.size
 
     def _keep(self, bucket: int, cached: _Bucket) -> None:
         self._buckets[bucket] = cached
         self._rows += len(cached.entries)
-        while self._rows > self._rows_kept and len(self._buckets) > 1:
-            _, dropped = self._buckets.popitem(last=False)
-            self._rows -= len(dropped.entries)
+        self._size += cached.size
+        # The last one goes as well: a process that only writes would keep all that it has ever written.
+        while self._rows > self._rows_kept or self._size > self._files_kept:
+            self._drop(next(iter(self._buckets)))
+
+
+def _size(files: tuple[DataFile, ...]) -> int:
+    return sum(file.size for file in files)
 
 
 def _has_large_values(files: tuple[DataFile, ...]) -> bool:
     """Say whether the entries of files take so much memory that they are better read one by one."""
-    size, rows = sum(file.size for file in files), sum(file.rows for file in files)
+    size, rows = _size(files), sum(file.rows for file in files)
     return size > _BYTES_KEPT and size > rows * LARGE_VALUE
 
 
@@ -257,6 +273,7 @@ def same_value(codec: Codec, left: Any, right: Any) -> bool:
 
 _CACHED_FILE = 10_000
 _CACHED_ROWS = 200_000
+_CACHED_BYTES = 4 * _BYTES_KEPT
 
 Files = tuple[DataFile, ...]
 
@@ -310,18 +327,20 @@ def rows_between(folder: StorageFolder, file: DataFile, start: int, stop: int) -
 
 
 class FileCache:
-    """The items of small files that were read last."""
+    """The items of small files that were read last, bounded by their number and the bytes of the files."""
 
     def __init__(self, folder: StorageFolder) -> None:
         self._folder = folder
-        self._items: OrderedDict[str, list[Any]] = OrderedDict()
+        self._items: OrderedDict[str, tuple[DataFile, list[Any]]] = OrderedDict()
         self._rows = 0
+        self._size = 0
 
     def read(self, positions: Positions, layout: Layout, start: int, stop: int) -> list[Any]:
         """Return copies of the items between two positions."""
         items: list[Any] = []
         for file, first, last in positions.parts(start, stop):
-            if file.rows <= _CACHED_FILE:
+            # For one item of a larger file its row group is read, and not everything else too.
+            if file.rows <= _CACHED_FILE and file.size <= _BYTES_KEPT:
                 items.extend(own_copy(layout.codec, item) for item in self._whole(file, layout)[first:last])
             else:
                 for batch in rows_between(self._folder, file, first, last):
@@ -329,18 +348,21 @@ class FileCache:
         return items
 
     def _whole(self, file: DataFile, layout: Layout) -> list[Any]:
-        items = self._items.get(file.path)
-        if items is None:
-            items = [item for batch in rows_between(self._folder, file, 0, file.rows) for item in layout.values(batch)]
-            self._items[file.path] = items
-            self._rows += len(items)
-            while self._rows > _CACHED_ROWS and len(self._items) > 1:
-                self._rows -= len(self._items.popitem(last=False)[1])
-        else:
+        kept = self._items.get(file.path)
+        if kept is not None:
             self._items.move_to_end(file.path)
+            return kept[1]
+        items = [item for batch in rows_between(self._folder, file, 0, file.rows) for item in layout.values(batch)]
+        self._items[file.path] = file, items
+        self._rows += len(items)
+        self._size += file.size
+        while len(self._items) > 1 and (self._rows > _CACHED_ROWS or self._size > _CACHED_BYTES):
+            _, (dropped, gone) = self._items.popitem(last=False)
+            self._rows -= len(gone)
+            self._size -= dropped.size
         return items
 
     def clear(self) -> None:
         """Forget everything."""
         self._items.clear()
-        self._rows = 0
+        self._rows = self._size = 0

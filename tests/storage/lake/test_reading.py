@@ -8,7 +8,7 @@ import pytest
 
 from dstream.spi.store import UNCHANGED, Options
 from dstream.storage import Settings, open_storage
-from dstream.storage.lake import maps, single_keys
+from dstream.storage.lake import caches, maps, single_keys
 from dstream.storage.lake.caches import BucketCache
 from tests.storage.lake.writing import written
 
@@ -62,6 +62,41 @@ def test_cache_gives_up_buckets_that_were_not_used_lately(lake, monkeypatch):
     for n in range(200):
         assert store.get_many([f"k{n}"]) == [n]
         assert store._cache._rows == sum(len(bucket.entries) for bucket in store._cache._buckets.values()) <= 100
+
+
+def test_cache_gives_up_buckets_of_many_bytes(lake, monkeypatch):
+    """The bytes of the files of all buckets are bounded, however few rows there are."""
+    monkeypatch.setattr(maps, "BucketCache", lambda folder: BucketCache(folder, files_kept=200_000))
+    store = lake.map(buckets=8)
+    lake.put(store, **{f"k{n}": os.urandom(10_000) for n in range(60)})
+    for n in range(60):
+        assert len(store.get_many([f"k{n}"])[0]) == 10_000
+        kept = [file.size for bucket in store._cache._buckets.values() for file in bucket.files]
+        assert store._cache._size == sum(kept) <= 200_000
+
+
+def test_cache_gives_up_what_a_process_has_written_itself(lake, monkeypatch):
+    """A process that writes without reading holds no more than one that reads."""
+    monkeypatch.setattr(maps, "BucketCache", lambda folder: BucketCache(folder, rows_kept=100))
+    store = lake.map(buckets=2)
+    for n in range(120):
+        assert store.get_many([f"k{n}"]) == [None]
+        lake.put(store, **{f"k{n}": n})
+        assert store._cache._rows == sum(len(bucket.entries) for bucket in store._cache._buckets.values()) <= 100
+    assert store.get_many(["k0", "k119"]) == [0, 119]
+
+
+def test_cache_of_a_list_keeps_no_large_files(lake, monkeypatch):
+    """One item is read without the others of a large file; files that are kept have a bounded size in all."""
+    monkeypatch.setattr(caches, "_BYTES_KEPT", 60_000)
+    monkeypatch.setattr(caches, "_CACHED_BYTES", 120_000)
+    store = lake.list()
+    for count in (3, 10, 4, 5, 5):
+        store.extend([os.urandom(10_000) for _ in range(count)])
+    for n in range(27):
+        assert len(store.read(n, n + 1)[0]) == 10_000
+        assert store._cache._size == sum(file.size for file, _ in store._cache._items.values()) <= 120_000
+    assert [file.rows for file, _ in store._cache._items.values()] == [5, 5]
 
 
 def test_cache_reads_only_what_is_new(lake):
