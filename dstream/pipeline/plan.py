@@ -145,6 +145,10 @@ class PipelinePlan:
         return replace(self, writes=writes, last_nodes=last_nodes)
 
     def _stage_of(self, node: Node) -> str:
+        return self.stage_of(node) or next(each.name for each in self.stages if each.where == node.step.where)
+
+    def stage_of(self, node: Node) -> str | None:
+        """Return the name of the stage that ends in a node, or of a step with whose failures stages behind it deal."""
         above = {each.name: each.upstreams for each in self.stages}
         for name, found in self.last_nodes:
             while found is not node and isinstance(found, Recover) and above[name]:
@@ -152,7 +156,7 @@ class PipelinePlan:
                 (name,), found = above[name], found.upstream
             if found is node:
                 return name
-        return next(each.name for each in self.stages if each.where == node.step.where)
+        return None
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Flat, since pickle recurses into what is nested, and a long pipeline would exceed Python's limit.

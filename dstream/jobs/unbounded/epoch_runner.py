@@ -25,7 +25,7 @@ from dstream.jobs.unbounded.watermarks import EventTime
 from dstream.operators.state.backend import folder_of
 from dstream.operators.state.shards import kept_shards
 from dstream.pipeline.plan import PipelinePlan
-from dstream.plan import Node, Read
+from dstream.plan import Node, Read, Recover
 from dstream.plan.graphs import VertexGraph, with_parallelism
 from dstream.plan.operations.unbounded import ProcessorGraph
 from dstream.plan.steps import Step
@@ -462,4 +462,11 @@ class EpochRunner:
 
 
 def _reads_only(plan: PipelinePlan) -> PipelinePlan:
-    return replace(plan, last_nodes=tuple(each for each in plan.last_nodes if isinstance(each[1], Read)))
+    return replace(plan, last_nodes=tuple(each for each in plan.last_nodes if _reads(each[1])))
+
+
+def _reads(node: Node) -> bool:
+    """Return whether a node reads a source, or deals with the failures of one that does."""
+    while isinstance(node, Recover):
+        node = node.upstream
+    return isinstance(node, Read)

@@ -265,14 +265,12 @@ def _with_own_caches(right: Node) -> Node:
 
 def _names_of_sources(plan: PipelinePlan, before: Sequence[Node], after: Sequence[Node]) -> dict[int, str]:
     """Return the names of the stages that read, by the `id` of their open source."""
-    stage_of = {id(node): name for name, node in plan.last_nodes}
-    others = [each for each in plan.stages if not each.upstreams and each.name not in stage_of.values()]
+    known = {name for name, _ in plan.last_nodes}
+    others = [each for each in plan.stages if not each.upstreams and each.name not in known]
     names: dict[int, str] = {}
     for node, is_open in zip(before, after, strict=True):
         if isinstance(node, Read) and isinstance(is_open, Read):
-            found = stage_of.get(id(node)) or next(
-                (each.name for each in others if each.where == node.step.where), None
-            )
+            found = plan.stage_of(node) or next((each.name for each in others if each.where == node.step.where), None)
             # A source that is read twice is one: its offsets are recorded under the name that it got first.
             names.setdefault(id(is_open.source), found or f"source-{len(names) + 1}")
             # Each stage is one source, so two of them on one line are told apart by their order.

@@ -15,7 +15,7 @@ from dstream.plan.operations.unbounded import AssignTimestamps, OverEpochs
 from dstream.plan.properties import is_of_epoch
 from dstream.plan.walk import topological
 from reducers import to_ilist
-from sources import Items
+from sources import Items, text_files
 from tests.jobs.unbounded.streams import Feed, pipeline_of
 from tests.jobs.unbounded.summing import FrameSums, Lagging
 from tests.jobs.unbounded.timed_plans import summing_plan
@@ -162,3 +162,18 @@ def test_admission_divides_what_it_takes():
         20,
         1,
     ]
+
+
+def test_sources_with_bad_records_bear_the_names_of_their_stages(ctx):
+    """Though both are read in one line, and the second one first."""
+    pipeline = ds.Pipeline()
+    first, second = (
+        pipeline.read_from(text_files(f"/{name}"), name).ignore(SourceError).add_timestamps(int) for name in ("a", "b")
+    )
+    second.merge(first).write_to(to_ilist("out"))
+    plan = open_plan(pipeline.plan(), ctx)
+
+    assert {name: str(source.source) for name, source in plan.sources.items()} == {
+        "a": "text_files('/a')",
+        "b": "text_files('/b')",
+    }
