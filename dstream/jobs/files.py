@@ -157,10 +157,10 @@ def gathered(files: Mapping[str, str] | None, modules: Iterable[str] | None) -> 
     try:
         placed = _placed_files(folder, files or {})
         _place_modules(folder, modules or ())
+        digests = {each.name.removesuffix(".py"): _digest(each) for each in _modules_in(folder / GIVEN)}
     except BaseException:
         _remove(str(folder))
         raise
-    digests = {each.name.removesuffix(".py"): _digest(each) for each in _modules_in(folder / GIVEN)}
     # A random part, since the system may use the name of a folder again that was removed.
     return JobFiles(f"{folder.name}-{uuid.uuid4().hex}", str(folder), placed, digests)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import signal
 import sys
+import tarfile
 import threading
 import zipfile
 from pathlib import Path
@@ -312,3 +313,31 @@ def test_an_archive_is_unpacked_once(words, tmp_path):
     assert (target / files.files["words"]).stat().st_mode & 0o100
     assert (target / "named/tests/jobs/planned.py").exists()
     assert [each.name for each in tmp_path.iterdir() if each.name.startswith("unpacked")] == ["unpacked"]
+
+
+def test_an_archive_that_is_cut_off_leaves_nothing(words, tmp_path):
+    """As where the disk of a worker is full: the attempt of a task that comes next finds as much room as this one."""
+    job = gathered({"words.txt": str(words)}, None)
+    target = tmp_path / "worker" / job.name
+    target.parent.mkdir()
+    whole = b"".join(archived(job.folder))
+    with pytest.raises(tarfile.ReadError):
+        unpacked([whole[: whole.index(words.read_bytes()) + 1]], target)
+
+    assert list(target.parent.iterdir()) == []
+    removed(job)
+
+
+def test_files_that_cannot_be_told_apart_are_removed(words, tmp_path, monkeypatch):
+    """A module that cannot be read any more, as its disk is gone."""
+    (tmp_path / "counted.py").write_text("COUNT = 1")
+    folders = set(job_files._gathered)
+
+    def fails(place):
+        raise OSError("no such device")
+
+    monkeypatch.setattr(job_files, "_digest", fails)
+    with pytest.raises(OSError, match="no such device"):
+        gathered(None, [str(tmp_path / "counted.py")])
+
+    assert set(job_files._gathered) == folders

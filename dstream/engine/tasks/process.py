@@ -177,8 +177,12 @@ def _pieces(data: memoryview) -> Iterator[bytes]:
 def unpacked(pieces: Sequence[bytes], target: Path) -> None:
     """Make a folder of an archive, which appears when it is complete. Several tasks may do so at once."""
     unfinished = target.with_name(f"{target.name}-{uuid.uuid4().hex}")
-    with tarfile.open(fileobj=io.BytesIO(b"".join(pieces))) as archive:
-        archive.extractall(unfinished, filter="data")
+    try:
+        with tarfile.open(fileobj=io.BytesIO(b"".join(pieces))) as archive:
+            archive.extractall(unfinished, filter="data")
+    except BaseException:  # On a full disk what is left would take the room of the next attempt.
+        shutil.rmtree(unfinished, ignore_errors=True)
+        raise
     try:
         os.rename(unfinished, target)
     except OSError:  # Another task was first.
