@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from dstream.errors import UnsupportedError
-from dstream.pipeline.stage_records import At, Flat, flat_nodes, nodes_again, with_inputs
+from dstream.pipeline.stage_records import At, Flat, flat_nodes, nodes_again
 from dstream.plan import Node, Read, Recover, SourceLocation, inputs_first, topological
 from dstream.plan.operations.calls import Tally
 from dstream.plan.operations.ends import Several, Write
@@ -112,16 +112,14 @@ class PipelinePlan:
             take_edges: takes the counts of the edges of a graph of processors: one for each of its tasks.
         """
         stage_of = {id(node): name for name, node in self.last_nodes}
-        became: dict[int, Node] = {}
-        for write in self.writes:
-            # What several ends share is visited once: the paths through forks may be many more than the nodes.
-            for node in inputs_first(write.node, lambda found: () if id(found) in became else found.inputs()):
-                if id(node) not in became:
-                    counted = with_inputs(node, [became[id(each)] for each in node.inputs()])
-                    if isinstance(counted, ProcessorGraph):
-                        counted = replace(counted, take=take_edges)
-                    stage = stage_of.get(id(node))
-                    became[id(node)] = counted if stage is None else Tally(counted, take(stage))
+
+        def counted(node: Node, made: Node) -> Node:
+            if isinstance(made, ProcessorGraph):
+                made = replace(made, take=take_edges)
+            stage = stage_of.get(id(node))
+            return made if stage is None else Tally(made, take(stage))
+
+        became = self._rebuilt(counted)
         return replace(self, writes=tuple(replace(each, node=became[id(each.node)]) for each in self.writes))
 
     def delivering(self, change: Callable[[str, Node, Any], Any]) -> PipelinePlan:
@@ -130,19 +128,30 @@ class PipelinePlan:
         Args:
             change: gives what takes those of a stage: of its name, its node, and what takes them now.
         """
-        became: dict[int, Node] = {}
-        for write in self.writes:
-            for node in inputs_first(write.node, lambda found: () if id(found) in became else found.inputs()):
-                if id(node) not in became:
-                    made = with_inputs(node, [became[id(each)] for each in node.inputs()])
-                    if getattr(made, "delivery", None) is not None:
-                        taking = change(self._stage_of(node), made, cast(Any, made).delivery)
-                        made = replace(cast(Any, made), delivery=taking)
-                    became[id(node)] = made
+
+        def delivered(node: Node, made: Any) -> Any:
+            taking = getattr(made, "delivery", None)
+            return made if taking is None else replace(made, delivery=change(self._stage_of(node), made, taking))
+
+        became = self._rebuilt(delivered)
         writes = tuple(replace(each, node=became[id(each.node)]) for each in self.writes)
         # Stages that lead to no sink are as they were.
         last_nodes = tuple((name, became.get(id(node), node)) for name, node in self.last_nodes)
         return replace(self, writes=writes, last_nodes=last_nodes)
+
+    def _rebuilt(self, change: Callable[[Node, Node], Node]) -> dict[int, Node]:
+        """Return what takes the place of each node, by its `id`.
+
+        Args:
+            change: gives it, of the node and of the same on its new inputs.
+        """
+        became: dict[int, Node] = {}
+        for write in self.writes:
+            # What several ends share is visited once: the paths through forks may be many more than the nodes.
+            for node in inputs_first(write.node, lambda found: () if id(found) in became else found.inputs()):
+                if id(node) not in became:
+                    became[id(node)] = change(node, node.reading([became[id(each)] for each in node.inputs()]))
+        return became
 
     def _stage_of(self, node: Node) -> str:
         return self.stage_of(node) or next(each.name for each in self.stages if each.where == node.step.where)

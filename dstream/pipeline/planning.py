@@ -15,7 +15,7 @@ from dstream.pipeline.plan import (
     PlannedWrite,
     check_that_all_or_none_takes_epochs,
 )
-from dstream.pipeline.stage_records import AS_MANY, StageRecord, names_of, names_of_late_sinks, relinked, with_inputs
+from dstream.pipeline.stage_records import AS_MANY, StageRecord, names_of, names_of_late_sinks, relinked
 from dstream.pipeline.stages import known_as, placed, with_processors
 from dstream.plan import Node, PartitionBy, Read, Recover, Step, is_bounded, rewrite, topological
 from dstream.plan.operations.calls import FlatMap
@@ -216,7 +216,7 @@ def _named(node: Node, stage: str) -> Node:
     """Return a node whose last call bears the name of its stage."""
     if node.label():
         return dataclasses.replace(node, step=dataclasses.replace(node.step, stage=stage))
-    return with_inputs(node, [_named(upstream, stage) for upstream in node.inputs()])
+    return node.reading([_named(upstream, stage) for upstream in node.inputs()])
 
 
 def _in_partitions(record: StageRecord) -> Node | None:

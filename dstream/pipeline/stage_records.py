@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from dstream.plan import Node, Recover, SourceLocation, inputs_first
+from dstream.plan import Node, Recover, SourceLocation, fold, inputs_first
 from dstream.spi import Sink
 
 __all__ = [
@@ -23,7 +23,6 @@ __all__ = [
     "nodes_again",
     "relinked",
     "restored",
-    "with_inputs",
 ]
 
 
@@ -34,21 +33,11 @@ def relinked(node: Node, instead: Mapping[int, Node]) -> Node:
         node: the last node of a stage.
         instead: what takes the place of a node, by the `id` of that; nobody looks behind it.
     """
-    became = dict(instead)
-    for each in inputs_first(node, lambda found: () if id(found) in instead else found.inputs()):
-        if id(each) not in became:
-            became[id(each)] = with_inputs(each, [became[id(upstream)] for upstream in each.inputs()])
-    return became[id(node)]
-
-
-def with_inputs(node: Node, inputs: Sequence[Node]) -> Node:
-    """Return the same node on other inputs, given in the order of `node.inputs()`."""
-    before = node.inputs()
-    # The same object, since nodes are found again by their `id`.
-    if all(old is new for old, new in zip(before, inputs, strict=True)):
-        return node
-    became = {id(old): new for old, new in zip(before, inputs, strict=True)}
-    return dataclasses.replace(node, **fields_with_nodes(node, lambda old: became[id(old)]))
+    return fold(
+        node,
+        lambda each, inputs: instead[id(each)] if id(each) in instead else each.reading(inputs),
+        lambda each: () if id(each) in instead else each.inputs(),
+    )
 
 
 def fields_with_nodes(node: Node, change: Any) -> dict[str, Any]:

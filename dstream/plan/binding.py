@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import dataclasses
 import operator
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from dstream.plan.graphs import GraphVertex, VertexGraph
 from dstream.plan.operations.streams import Node
-from dstream.plan.walk import topological
+from dstream.plan.walk import fold
 from dstream.spi.runtime import OpenedLater
 from dstream.spi.sink import Collections
 
@@ -33,13 +33,7 @@ def opened(end: N, context: Collections) -> N:
         context: has the collections of the storage.
     """
     found: dict[int, Any] = {}
-    became: dict[int, Node] = {}
-    for node in topological(end):
-        before, changes = node.inputs(), _opened_values(node, context, found)
-        inputs = [became[id(each)] for each in before]
-        is_same = not changes and all(map(operator.is_, inputs, before))
-        became[id(node)] = node if is_same else node.with_inputs(inputs, **changes)
-    return became[id(end)]  # type: ignore[return-value]  # a node becomes one of its own class
+    return cast(N, fold(end, lambda node, inputs: node.reading(inputs, **_opened_values(node, context, found))))
 
 
 def _opened_values(node: Node, context: Collections, found: dict[int, Any]) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from dstream.plan.operations.sort_limit import Limit
 from dstream.plan.operations.streams import Cache, Configure, Fork, Node, Parallel, Read, Table
 from dstream.plan.operations.unbounded import ProcessorGraph
 from dstream.plan.steps import Guard
-from dstream.plan.walk import CacheContent, CacheLookup, each, fold, inputs_first, nothing_kept, topological
+from dstream.plan.walk import CacheContent, CacheLookup, each, fold, nothing_kept, topological
 from dstream.spi.source import Held
 
 __all__ = [
@@ -173,10 +173,7 @@ def place(root: Node, found: CacheLookup = nothing_kept) -> Placement:
     def reads(node: Node) -> Sequence[Node]:
         return () if isinstance(node, Cache) and kept(node) is not None else node.inputs()
 
-    items: dict[int, _Items] = {}
-    for node in inputs_first(root, reads):
-        items[id(node)] = _items(node, [items[id(upstream)] for upstream in reads(node)], kept)
-    return _placed(items[id(root)])
+    return _placed(fold(root, lambda node, inputs: _items(node, inputs, kept), reads))
 
 
 def _asked_of_spark(root: Node) -> str:

@@ -13,7 +13,7 @@ import operator
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, overload
+from typing import Any, cast, overload
 
 from dstream.errors import SourceError, UnsupportedError
 from dstream.keys import canonical
@@ -37,7 +37,7 @@ from dstream.plan.operations.sort_limit import Limit, Skip, Sorted, Top
 from dstream.plan.operations.streams import CacheIdentity, Concat, Configure, Fork, Node, Parallel, Read, Unordered
 from dstream.plan.operations.unbounded import ProcessorGraph
 from dstream.plan.steps import EarlyCheck, Emitted, Guard, Op, Step
-from dstream.plan.walk import inputs_first, steps_of, topological
+from dstream.plan.walk import fold, inputs_first, steps_of, topological
 from dstream.spi import Collector
 from dstream.spi.gatherer import Calling
 
@@ -329,12 +329,7 @@ _Wanted = dict[int, list[Limit | None]]
 def limited(several: Several) -> Several:
     """Return the plan with a limit before each fork that is read by limits alone: the largest of these."""
     limits = {number: limit for number, found in _wanted(several).items() if (limit := _largest(found)) is not None}
-    became: dict[int, Node] = {}
-    for each in topological(several) if limits else ():
-        became[id(each)] = _limited(each, became, limits)
-    result = became.get(id(several), several)
-    assert isinstance(result, Several), "a plan with several ends remains one"
-    return result
+    return cast(Several, fold(several, lambda each, inputs: _limited(each, inputs, limits))) if limits else several
 
 
 def _wanted(several: Several) -> _Wanted:
@@ -356,10 +351,6 @@ def _largest(found: list[Limit | None]) -> Limit | None:
     return max(found, key=lambda limit: math.inf if limit is None else limit.count)
 
 
-def _limited(each: Node, became: Mapping[int, Node], limits: Mapping[int, Limit]) -> Node:
-    inputs = [became[id(upstream)] for upstream in each.inputs()]
+def _limited(each: Node, inputs: Sequence[Node], limits: Mapping[int, Limit]) -> Node:
     limit = limits.get(id(each))
-    if limit is not None:
-        inputs = [dataclasses.replace(limit, upstream=inputs[0])]
-    is_same = all(new is old for new, old in zip(inputs, each.inputs(), strict=True))
-    return each if is_same else each.with_inputs(inputs)
+    return each.reading(inputs if limit is None else [dataclasses.replace(limit, upstream=inputs[0])])

@@ -219,9 +219,7 @@ def lifted(node: Node, inputs: Sequence[Flow]) -> Flow:
 
 def _like(node: Node, inputs: Sequence[Flow]) -> Flow:
     """Return the same operation, with items as those of its inputs."""
-    cores = [each.core for each in inputs]
-    is_same = all(new is old for new, old in zip(cores, node.inputs(), strict=True))
-    core = node if is_same else node.with_inputs(cores)
+    core = node.reading([each.core for each in inputs])
     return Flow(core, any(each.is_endless for each in inputs), any(each.is_timed for each in inputs))
 
 

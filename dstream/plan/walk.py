@@ -7,13 +7,14 @@ Cached items belong to the context that computed them, which knows a step by its
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from copy import copy
+from dataclasses import dataclass
 from itertools import accumulate
 from operator import methodcaller
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar, cast, overload
 
 from dstream.plan.operations.ends import End, Several
-from dstream.plan.operations.streams import Cache, CacheIdentity, Fork, Node, ReadCache
+from dstream.plan.operations.streams import Cache, Fork, Node, ReadCache
 from dstream.plan.steps import Step
 
 __all__ = [
@@ -91,16 +92,24 @@ def _branches_first(root: T, inputs: Callable[[T], Sequence[T]]) -> list[T]:
     return ordered
 
 
-def fold(root: Node, visit: Callable[[Node, Sequence[R]], R]) -> R:
-    """Compute a value for `root` from the values of its inputs; a shared one is visited once."""
-    return each(root, visit)[id(root)]
+def fold(root: Node, visit: Callable[[Node, Sequence[R]], R], reads: Callable[[Node], Sequence[Node]] = _inputs) -> R:
+    """Compute a value for `root` from the values of its inputs; a shared one is visited once.
+
+    Args:
+        root: the last operation of the plan.
+        visit: gives the value of an operation.
+        reads: gives the inputs of an operation that are visited before it.
+    """
+    return each(root, visit, reads)[id(root)]
 
 
-def each(root: Node, visit: Callable[[Node, Sequence[R]], R]) -> dict[int, R]:
+def each(
+    root: Node, visit: Callable[[Node, Sequence[R]], R], reads: Callable[[Node], Sequence[Node]] = _inputs
+) -> dict[int, R]:
     """Compute the same for everything in the plan; the result is by the `id` of each."""
     values: dict[int, R] = {}
-    for found in topological(root):
-        values[id(found)] = visit(found, [values[id(upstream)] for upstream in found.inputs()])
+    for found in inputs_first(root, reads):
+        values[id(found)] = visit(found, [values[id(upstream)] for upstream in reads(found)])
     return values
 
 
@@ -140,11 +149,12 @@ def of_one_run(root: E) -> E:
     """Return a plan whose forks belong to one run: what an earlier run kept, such as the last epoch, is not theirs."""
     if not any(isinstance(each, Fork) for each in topological(root)):
         return root
-    became: dict[int, Node] = {}
-    for each in topological(root):
-        own = _reading(each, [became[id(upstream)] for upstream in each.inputs()])
-        became[id(each)] = replace(own, identity=CacheIdentity()) if isinstance(own, Fork) else own
-    return became[id(root)]  # type: ignore[return-value]  # what ends a plan becomes the same with other inputs
+    return cast(E, fold(root, _of_its_own))
+
+
+def _of_its_own(node: Node, inputs: Sequence[Node]) -> Node:
+    made = node.reading(inputs)
+    return copy(made) if isinstance(made, Fork) else made
 
 
 @overload
@@ -165,17 +175,9 @@ def recalled(root: Node, found: CacheLookup) -> Node:
     recalls = {number: cached for number, cached in asked.items() if cached is not None}
     if not recalls:
         return root
-    became: dict[int, Node] = {}
-    for each in inputs_first(root, lambda each: () if id(each) in recalls else each.inputs()):
-        cached = recalls.get(id(each))
-        if cached is None:
-            became[id(each)] = _reading(each, [became[id(upstream)] for upstream in each.inputs()])
-        else:
-            became[id(each)] = ReadCache(cached.items, cached.is_ordered, step=each.step)
-    return became[id(root)]
 
+    def read(node: Node, inputs: Sequence[Node]) -> Node:
+        cached = recalls.get(id(node))
+        return node.reading(inputs) if cached is None else ReadCache(cached.items, cached.is_ordered, step=node.step)
 
-def _reading(each: Node, inputs: Sequence[Node]) -> Node:
-    """Return an operation that reads from `inputs`: itself, if it does."""
-    is_same = all(new is old for new, old in zip(inputs, each.inputs(), strict=True))
-    return each if is_same else each.with_inputs(inputs)
+    return fold(root, read, lambda node: () if id(node) in recalls else node.inputs())

@@ -18,7 +18,7 @@ from dstream.plan.operations.elementwise import Chain
 from dstream.plan.operations.streams import CacheIdentity, Fork, Node, Union
 from dstream.plan.operations.unbounded import OverEpochs, ProcessorGraph
 from dstream.plan.steps import Op, Step
-from dstream.plan.walk import topological
+from dstream.plan.walk import fold, topological
 from dstream.processors.blocks import GraphArrival, GraphBlock, block_of
 from dstream.processors.edges import EdgeRouter, graph_groups, router_of
 from dstream.processors.run import GraphRun, Place, ProcessorLogs, Saved
@@ -336,16 +336,13 @@ def in_steps(root: C, ready: Callable[[ProcessorGraph], VertexGraph], guarantee:
     """
     sides = chain.from_iterable(each.broadcast_inputs() for each in topological(root))
     held = {id(node) for side in sides for node in topological(side)}
-    became: dict[int, Node] = {}
-    for node in topological(root):
-        inputs = [became[id(each)] for each in node.inputs()]
+
+    def made(node: Node, inputs: Sequence[Node]) -> Node:
         if isinstance(node, ProcessorGraph) and id(node) not in held:
-            made = _Steps(node, ready(node), inputs, guarantee).blocks()
-        else:
-            is_same = all(new is old for new, old in zip(inputs, node.inputs(), strict=True))
-            made = node if is_same else node.with_inputs(inputs)
-        became[id(node)] = made
-    return cast(C, became[id(root)])
+            return _Steps(node, ready(node), inputs, guarantee).blocks()
+        return node.reading(inputs)
+
+    return cast(C, fold(root, made))
 
 
 class _Steps:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Callable, Iterator
-from typing import TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar, cast
 
 from dstream.base.threads import contextmanager
 from dstream.failures import naming
@@ -13,7 +13,7 @@ from dstream.plan.graphs import GraphVertex, VertexGraph, with_parallelism
 from dstream.plan.operations.ends import End, Several
 from dstream.plan.operations.streams import Node
 from dstream.plan.operations.unbounded import ProcessorGraph
-from dstream.plan.walk import topological
+from dstream.plan.walk import fold, topological
 from dstream.processors.run import HERE
 from dstream.spi.suppliers import MetaSupplierContext, ProcessorMetaSupplier, supplier_at
 
@@ -92,11 +92,11 @@ def _supplied(end: E, cores: Callable[[], int], suppliers: ReadySuppliers) -> E:
     if not any(isinstance(each, ProcessorGraph) for each in topological(end)):
         return end
     suggested = cores()
-    became: dict[int, Node] = {}
-    for each in topological(end):
-        made = each.with_inputs([became[id(upstream)] for upstream in each.inputs()]) if each.inputs() else each
-        if isinstance(made, ProcessorGraph):
-            graph = suppliers.graph(with_parallelism(made.graph, suggested), made.guarantee)
-            made = dataclasses.replace(made, graph=graph)
-        became[id(each)] = made
-    return became[id(end)]  # type: ignore[return-value]  # what ends a plan becomes the same with other inputs
+
+    def ready(node: Node, inputs: Sequence[Node]) -> Node:
+        if not isinstance(node, ProcessorGraph):
+            return node.reading(inputs)
+        graph = suppliers.graph(with_parallelism(node.graph, suggested), node.guarantee)
+        return node.with_inputs(inputs, graph=graph)
+
+    return cast(E, fold(end, ready))

@@ -6,7 +6,6 @@ A vertex without a parallelism of its own keeps that with which the job began: e
 from __future__ import annotations
 
 import dataclasses
-import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import singledispatch
@@ -16,7 +15,7 @@ from dstream.errors import UnsupportedError
 from dstream.jobs.unbounded.log import TimedPartition
 from dstream.jobs.unbounded.ranges import BoundedAsStream, Range, joined, no_items, with_times
 from dstream.pipeline.plan import PipelinePlan
-from dstream.plan import Node, rewrite, topological
+from dstream.plan import Node, fold, rewrite, topological
 from dstream.plan.binding import opened
 from dstream.plan.graphs import VertexGraph, with_parallelism
 from dstream.plan.operations.ends import Several, Write
@@ -240,27 +239,22 @@ def _with_kept_sides(several: Several) -> Several:
     A driver that goes on with the job reads it again. What several joins read is computed once in each run (`Fork`),
     and so is not kept by itself.
     """
-    became: dict[int, Node] = {}
-    for node in topological(several):
-        made = node.with_inputs([became[id(each)] for each in node.inputs()])
-        if isinstance(made, HashJoin) and made.refresh_every is not None:
-            made = replace(made, right=_with_own_caches(made.right))
-        if isinstance(made, HashJoin) and (not isinstance(made.right, Cache) or isinstance(made.right, Fork)):
-            made = replace(made, right=Cache(made.right, CacheIdentity(), step=made.right.step))
-        became[id(node)] = made
-    return cast(Several, became[id(several)])
+    return cast(Several, fold(several, _with_kept_side))
 
 
-def _with_own_caches(right: Node) -> Node:
-    """Return the same side with caches of its own for rows that others cache too: they do not read them again."""
-    became: dict[int, Node] = {}
-    for node in topological(right):
-        before = list(node.inputs())
-        inputs = [became[id(each)] for each in before]
-        is_same = all(map(operator.is_, before, inputs))  # What reads stays itself: others may not read it as a stream.
-        made = node if is_same else node.with_inputs(inputs)
-        became[id(node)] = replace(made, identity=CacheIdentity()) if isinstance(made, Cache) else made
-    return became[id(right)]
+def _with_kept_side(node: Node, inputs: Sequence[Node]) -> Node:
+    made = node.reading(inputs)
+    if isinstance(made, HashJoin) and made.refresh_every is not None:
+        # A side with caches of its own for rows that others cache too: they do not read them again.
+        made = replace(made, right=fold(made.right, _with_own_cache))
+    if isinstance(made, HashJoin) and (not isinstance(made.right, Cache) or isinstance(made.right, Fork)):
+        made = replace(made, right=Cache(made.right, CacheIdentity(), step=made.right.step))
+    return made
+
+
+def _with_own_cache(node: Node, inputs: Sequence[Node]) -> Node:
+    made = node.reading(inputs)  # What reads stays itself: others may not read it as a stream.
+    return replace(made, identity=CacheIdentity()) if isinstance(made, Cache) else made
 
 
 def _names_of_sources(plan: PipelinePlan, before: Sequence[Node], after: Sequence[Node]) -> dict[int, str]:
@@ -464,7 +458,7 @@ def _with_times(node: Node) -> Node:
 
 def _again(node: Unary, upstream: Node) -> Node:
     made = node.with_inputs([upstream])
-    return dataclasses.replace(made, identity=CacheIdentity()) if isinstance(made, Fork) else made
+    return replace(made, identity=CacheIdentity()) if isinstance(made, Fork) else made
 
 
 def _side_by_side(parts: Sequence[Node], node: Node) -> Node:
