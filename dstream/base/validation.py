@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from dstream.errors import IllegalStateError
 
-__all__ = ["NOT_UNDERSTOOD", "checked_number", "checked_text", "identity", "receipts_of"]
+__all__ = ["NOT_UNDERSTOOD", "checked_number", "checked_text", "identity", "is_unicode", "receipts_of"]
 
 
 T = TypeVar("T")
@@ -57,6 +57,17 @@ def checked_text(data: Any) -> str:
     if not isinstance(data, str):
         raise ValueError("a text was expected")
     return data
+
+
+def is_unicode(text: str) -> bool:
+    """Say whether a text has no lone surrogate, which UTF-8 has no form for."""
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def receipts_of(title: object, read: Callable[[Any], T], receipts: Iterable[Any]) -> list[T]:

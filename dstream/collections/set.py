@@ -11,6 +11,7 @@ from dstream.collections.base import PIECES, Collection, type_seen
 from dstream.collections.sources import EntrySource
 from dstream.errors import NullElementError, UnstableKeyError
 from dstream.keys import canonical
+from dstream.keys.canonical import canonical_or_itself
 from dstream.spi.store import UNCHANGED, EntrySplit, Kind, MapStore
 from dstream.stream.objects import Stream, read
 
@@ -75,7 +76,7 @@ class IStreamSet(Collection[MapStore], MutableSet[T]):
     @classmethod
     def _from_iterable(cls, items: Iterable[Any]) -> Any:
         """Return the result of `|` and its like: a plain set, in which every NaN is one item."""
-        return set(map(_standard, items))
+        return set(map(canonical_or_itself, items))
 
     # A plain set finds a NaN by its identity, which no item keeps in a storage.
 
@@ -83,13 +84,13 @@ class IStreamSet(Collection[MapStore], MutableSet[T]):
         if not isinstance(other, Iterable):
             return NotImplemented
         others = self._findable(other)
-        return {item for item in map(_standard, self) if item not in others}
+        return {item for item in map(canonical_or_itself, self) if item not in others}
 
     def __le__(self, other: AbstractSet[Any]) -> bool:
         if not isinstance(other, AbstractSet):
             return NotImplemented
         others = self._findable(other)
-        return len(self) <= len(others) and all(item in others for item in map(_standard, self))
+        return len(self) <= len(others) and all(item in others for item in map(canonical_or_itself, self))
 
     def _findable(self, items: Iterable[Any]) -> AbstractSet[Any]:
         """Return items as a set in which every NaN is found."""
@@ -192,11 +193,3 @@ class IStreamSet(Collection[MapStore], MutableSet[T]):
 
     def _types_shown(self, rows: Sequence[Sequence[object]]) -> str:
         return type_seen(self.value_type, [row[0] for row in rows])
-
-
-def _standard(item: Any) -> Any:
-    """Return the value that stands for an item; one that cannot be in a distributed set stands for itself."""
-    try:
-        return canonical(item)
-    except UnstableKeyError:
-        return item

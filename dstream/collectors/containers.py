@@ -11,9 +11,10 @@ from dstream.arguments import checked_function
 from dstream.base.functions import checked_result, refuse_awaitable
 from dstream.collectors.arguments import OfItems, checked_text, named, shown
 from dstream.collectors.batches import batches, kinds
-from dstream.errors import NullElementError, UnstableKeyError
+from dstream.errors import NullElementError
 from dstream.failures.attribution import each, failed_on
-from dstream.keys import are_canonical, canonical
+from dstream.keys import are_canonical
+from dstream.keys.canonical import canonical_or_itself
 from dstream.spi import Characteristics, Collector
 from dstream.values import Optional
 
@@ -74,13 +75,13 @@ def to_set() -> Collector[T, OfItems, set[T]]:
 
 
 def _put(container: set[Any], item: Any) -> None:
-    container.add(_standard(item))
+    container.add(canonical_or_itself(item))
 
 
 def _put_all(container: set[Any], items: Iterable[Any]) -> set[Any]:
     for batch in batches(items):
         try:
-            container.update(batch if are_canonical(batch) else map(_standard, batch))
+            container.update(batch if are_canonical(batch) else map(canonical_or_itself, batch))
         except TypeError as error:
             _keep_one_without_a_hash(error, batch)
             raise
@@ -99,15 +100,7 @@ def _keep_one_without_a_hash(error: TypeError, items: Sequence[Any]) -> None:
 
 def _with_one_nan(container: set[Any]) -> set[Any]:
     """Return the same items; a NaN that went through pickle is another object, which a set takes for another item."""
-    return container if are_canonical(list(container)) else set(map(_standard, container))
-
-
-def _standard(item: Any) -> Any:
-    """Return the value that stands for `item`; an object that only equals itself stands for itself."""
-    try:
-        return canonical(item)
-    except UnstableKeyError:
-        return item
+    return container if are_canonical(list(container)) else set(map(canonical_or_itself, container))
 
 
 @named

@@ -18,6 +18,7 @@ from dstream.arguments import kind_of
 from dstream.base.functions import refuse_awaitable
 from dstream.base.showing import shown
 from dstream.base.threads import contextmanager
+from dstream.errors import CollectionDestroyedError, SourceError
 from dstream.failures.attribution import each, failed_on, stopped
 from dstream.spi import Collections, Receipt, Writer
 from dstream.values.functions import shown_function
@@ -37,6 +38,7 @@ __all__ = [
     "checked_encoding",
     "checked_start",
     "checked_text",
+    "naming_destroyed",
     "readable",
 ]
 
@@ -96,6 +98,15 @@ def checked_text(value: Any, name: str) -> str:
     if not value:
         raise ValueError(f"{name} must not be empty")
     return value
+
+
+@contextmanager
+def naming_destroyed(label: str) -> Iterator[None]:
+    """Let a collection that was destroyed while it is read be a failure of the source of that label."""
+    try:
+        yield
+    except CollectionDestroyedError as error:
+        raise SourceError(f"{label}: {error}") from error
 
 
 T = TypeVar("T")

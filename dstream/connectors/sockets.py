@@ -14,13 +14,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import IO, Any, Literal, Protocol, TypeAlias, TypeVar
 
-from dstream.base.threads import contextmanager
-from dstream.connectors.base import (
-    TextLines,
-)
+from dstream.connectors.base import TextLines, naming_destroyed
 from dstream.connectors.memory import ItemsSplit, NamesOfStreams
 from dstream.errors import (
-    CollectionDestroyedError,
     IllegalStateError,
     SinkUnavailableError,
     SourceError,
@@ -266,7 +262,7 @@ class DurableLines:
         """Begin with the first line that is stored, of any job, or behind the last one."""
         if self._start == "oldest":
             return {ONLY: 0}
-        with self._blaming():
+        with naming_destroyed(self.label):
             return {ONLY: self._store.size()}
 
     def reach(self, offsets: Mapping[str, Any], most: int | None = None) -> Mapping[str, int]:
@@ -276,7 +272,7 @@ class DurableLines:
             SourceError: the server cannot be reached, the connection was cut, or a line is not in its encoding.
         """
         read = self._checked(offsets.get(ONLY))
-        with self._blaming():
+        with naming_destroyed(self.label):
             size = self._store.size()
             if size - read < ENOUGH:
                 size = self._stored()
@@ -297,7 +293,7 @@ class DurableLines:
         if partition != ONLY:
             raise SourceError(f"{self.label}: there is no partition {partition!r}")
         first, last = self._checked(start), self._checked(stop)
-        with self._blaming():
+        with naming_destroyed(self.label):
             lines = self._store.read(first, last)
         if len(lines) != last - first:
             raise SourceError(
@@ -311,13 +307,6 @@ class DurableLines:
         if not isinstance(offset, int) or isinstance(offset, bool) or offset < 0:
             raise SourceError(f"{self.label}: {offset!r} is no place of a line")
         return offset
-
-    @contextmanager
-    def _blaming(self) -> Any:
-        try:
-            yield
-        except CollectionDestroyedError as error:
-            raise SourceError(f"{self.label}: {error}") from error
 
     def __repr__(self) -> str:
         return self.label

@@ -21,6 +21,7 @@ from dstream.spi.suppliers import (
     MetaSupplierContext,
     ProcessorMetaSupplier,
     ProcessorSupplier,
+    SameEverywhere,
     TwoStages,
     meta_supplier,
 )
@@ -195,18 +196,10 @@ class LibrarySupplier(ProcessorMetaSupplier):
 
     def get(self, addresses: Sequence[Address]) -> Callable[[Address], ProcessorSupplier]:
         """Return a function from each address to a supplier of these processors."""
-        return _Everywhere(_LibraryProcessors(self.create, self.two_stages, self.groups))
+        return SameEverywhere(_LibraryProcessors(self.create, self.two_stages, self.groups))
 
     def __repr__(self) -> str:
         return self.shown
-
-
-@dataclass(frozen=True, slots=True)
-class _Everywhere:
-    supplier: ProcessorSupplier
-
-    def __call__(self, address: Address) -> ProcessorSupplier:
-        return self.supplier
 
 
 @dataclass(slots=True)

@@ -22,6 +22,7 @@ __all__ = [
     "FieldNan",
     "KeyForm",
     "canonical",
+    "canonical_or_itself",
     "compared_fields",
     "form_of",
     "has_generated_eq",
@@ -179,6 +180,14 @@ def canonical(key: Any) -> Any:
     if kind not in _vetted:
         _vet(key, kind)
     return key if isinstance(key, type) or _equals_itself(key) else NAN
+
+
+def canonical_or_itself(item: Any) -> Any:
+    """Return the value that stands for `item` in a set; one that cannot be a key stands for itself."""
+    try:
+        return canonical(item)
+    except UnstableKeyError:
+        return item
 
 
 def is_vetted(kind: type) -> bool:

@@ -14,6 +14,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from dstream.base.validation import is_unicode
 from dstream.schema.text_forms import TEXT_FORMS
 from dstream.schema.types import NOTHING, ColumnTooLargeError, ColumnType, ColumnTypeError, Decode, Encode, array_of
 
@@ -198,16 +199,6 @@ def _is_long(value: int) -> bool:
     return -(2**63) <= value < 2**63
 
 
-def _is_unicode(value: str) -> bool:
-    if value.isascii():
-        return True
-    try:
-        value.encode()
-    except UnicodeEncodeError:  # a lone surrogate
-        return False
-    return True
-
-
 def _is_naive(value: datetime | time) -> bool:
     # Arrow stores neither a zone nor `fold` of a time of day.
     return value.tzinfo is None and not value.fold
@@ -289,7 +280,7 @@ _TRAITS: dict[str, _Trait] = {
     "int": _Trait(int, ("int64",), "long", fits=_is_long, is_checked_by_arrow=True),
     "float": _Trait(float, ("float64",), "double", shaped=_shaped_float),
     "number": _Trait(float, ("float64",), "double", accepts=(int,)),
-    "str": _Trait(str, ("string",), "string", fits=_is_unicode, is_checked_by_arrow=True),
+    "str": _Trait(str, ("string",), "string", fits=is_unicode, is_checked_by_arrow=True),
     "bytes": _Trait(bytes, ("binary",), "bytes"),
     "date": _Trait(date, ("date32",), _DAYS, read=_read_as("datetime64[D]")),
     "time": _Trait(time, ("time64", "us"), _TIMES, fits=_is_naive),

@@ -21,6 +21,7 @@ __all__ = [
     "MetaSupplierContext",
     "ProcessorMetaSupplier",
     "ProcessorSupplier",
+    "SameEverywhere",
     "SupplierContext",
     "TwoStages",
     "checked_count",
@@ -292,11 +293,13 @@ class _OfSupplier(ProcessorMetaSupplier):
         return self.supplier.groups
 
     def get(self, addresses: Sequence[Address]) -> Callable[[Address], ProcessorSupplier]:
-        return _Always(self.supplier)
+        return SameEverywhere(self.supplier)
 
 
 @dataclass(frozen=True, slots=True)
-class _Always:
+class SameEverywhere:
+    """The function from each address to one supplier."""
+
     supplier: ProcessorSupplier
 
     def __call__(self, address: Address) -> ProcessorSupplier:

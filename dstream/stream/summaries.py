@@ -18,7 +18,7 @@ from dstream.arguments import kind_of, partition_count
 from dstream.spi import Collector
 from dstream.values import DoubleSummaryStatistics
 from dstream.values.numbers import exact_float
-from dstream.values.tables import Rows, html_table
+from dstream.values.tables import Rows, Verbatim, html_table
 
 __all__ = ["Description", "Histogram", "checked_bins", "counting_in", "describing", "edges_between", "spanning"]
 
@@ -58,20 +58,11 @@ class Description:
 
     def _repr_html_(self) -> str:
         names, texts = zip(*self._shown(), strict=True)
-        return html_table("", Rows([name.replace("_", " ") for name in names], [[_Plain(text) for text in texts]]))
+        return html_table("", Rows([name.replace("_", " ") for name in names], [[Verbatim(text) for text in texts]]))
 
     def _shown(self) -> list[tuple[str, str]]:
         values = ((each.name, getattr(self, each.name)) for each in fields(self))
         return [(name, str(value) if isinstance(value, int) else f"{value:.6g}") for name, value in values]
-
-
-class _Plain(str):
-    """A text that is shown without quotes."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return str(self)
 
 
 def describing() -> Collector[Any, Any, Description]:

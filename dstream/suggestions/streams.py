@@ -10,30 +10,8 @@ from typing import Any
 
 from dstream.suggestions.libraries import ELSEWHERE, OF_NUMBERS
 
-__all__ = ["REDUCERS", "calls_of", "closest", "meant_by", "no_such_name", "no_such_processor", "plain"]
+__all__ = ["calls_of", "closest", "meant_by", "no_such_name", "no_such_processor", "plain"]
 
-
-REDUCERS = (
-    "grouping_by_to_icache",
-    "grouping_by_to_imap",
-    "processing_imap",
-    "replacing",
-    "sink_from",
-    "to_file",
-    "to_files",
-    "to_icache",
-    "to_ilist",
-    "to_imap",
-    "to_iset",
-    "to_kafka",
-    "to_logger",
-    "to_nothing",
-    "to_processor",
-    "to_socket",
-    "to_sql",
-    "updating_imap",
-)
-"""The names of the package `reducers`, which streams do not import: a sink of the user's is as good as one of it."""
 
 _CLOSE = 0.82
 """The least similarity of a typing error and the intended name; names of other meanings are less similar."""
@@ -89,10 +67,10 @@ def calls_of(aggregate: str, write: str) -> dict[str, str]:
         aggregate: the call that takes a collector.
         write: the one that takes a reducer.
     """
-    from dstream import collectors
+    from dstream import collectors, reducers
 
     aggregated = {plain(name): f"{aggregate}({name}(...))" for name in collectors.__all__}
-    return aggregated | {plain(name): f"{write}({name}(...))" for name in REDUCERS}
+    return aggregated | {plain(name): f"{write}({name}(...))" for name in reducers.__all__}
 
 
 def meant_by(cls: type[Any], name: str, elsewhere: Mapping[str, str]) -> str:

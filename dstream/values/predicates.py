@@ -11,7 +11,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 from dstream.values.entries import Entry
 
@@ -172,43 +172,43 @@ class IsNone(Predicate):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class And(Predicate):
+class _Several(Predicate):
+    """Conditions of which one that is `decisive` decides for all."""
+
+    parts: tuple[Predicate, ...]
+
+    decisive: ClassVar[bool]
+    sign: ClassVar[str]
+
+    def truth(self, item: object) -> bool | None:
+        """Ask one after another, up to the first that decides for all."""
+        decisive = self.decisive
+        result: bool | None = not decisive
+        for part in self.parts:
+            truth = part.truth(item)
+            if truth is decisive:
+                return decisive
+            result = None if truth is None else result
+        return result
+
+    def __repr__(self) -> str:
+        return f" {self.sign} ".join(f"({part!r})" for part in self.parts)
+
+
+class And(_Several):
     """All of some conditions."""
 
-    parts: tuple[Predicate, ...]
-
-    def truth(self, item: object) -> bool | None:
-        """Ask one after another, up to the first that says no."""
-        result: bool | None = True
-        for part in self.parts:
-            truth = part.truth(item)
-            if truth is False:
-                return False
-            result = None if truth is None else result
-        return result
-
-    def __repr__(self) -> str:
-        return " & ".join(f"({part!r})" for part in self.parts)
+    __slots__ = ()
+    decisive = False
+    sign = "&"
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Or(Predicate):
+class Or(_Several):
     """At least one of some conditions."""
 
-    parts: tuple[Predicate, ...]
-
-    def truth(self, item: object) -> bool | None:
-        """Ask one after another, up to the first that says yes."""
-        result: bool | None = False
-        for part in self.parts:
-            truth = part.truth(item)
-            if truth is True:
-                return True
-            result = None if truth is None else result
-        return result
-
-    def __repr__(self) -> str:
-        return " | ".join(f"({part!r})" for part in self.parts)
+    __slots__ = ()
+    decisive = True
+    sign = "|"
 
 
 @dataclass(frozen=True, slots=True, repr=False)

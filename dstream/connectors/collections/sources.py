@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeAlias, TypeVar, cast
 
-from dstream.base.threads import contextmanager
 from dstream.base.urls import shown_place
+from dstream.connectors.base import naming_destroyed
 from dstream.connectors.memory import NamesOfStreams
-from dstream.errors import CollectionDestroyedError, IllegalStateError, SourceError
+from dstream.errors import IllegalStateError, SourceError
 from dstream.spi import MapStore, Reached
 from dstream.spi.sink import Collections
 from dstream.spi.source import Source, Split
@@ -208,7 +208,7 @@ class Journal:
 
     def _begin(self, start: JournalStart) -> int:
         if isinstance(start, datetime.datetime):
-            with self._blaming():
+            with naming_destroyed(self.label):
                 return self.store.journal_before(math.floor(start.timestamp() * 1000))
         return start if isinstance(start, int) else 0 if start == "oldest" else self._reach(0, None)
 
@@ -218,12 +218,12 @@ class Journal:
         reached = self._reach(since, most)
         if reached == since and most != 0:  # Nothing has come: an idle job asks no more than that.
             return Reached({ONLY: reached}, 0)
-        with self._blaming():
+        with naming_destroyed(self.label):
             left = self.store.journal_left(reached)
         return {ONLY: reached} if left is None else Reached({ONLY: reached}, left)
 
     def _reach(self, since: int, most: int | None) -> int:
-        with self._blaming():
+        with naming_destroyed(self.label):
             if not self._is_known:
                 self._check_has(since)
             return self.store.journal_reach(since, most)
@@ -237,13 +237,6 @@ class Journal:
                 "was destroyed and made anew; submit the job under another name to begin with the new one"
             )
         self._is_known = True
-
-    @contextmanager
-    def _blaming(self) -> Iterator[None]:
-        try:
-            yield
-        except CollectionDestroyedError as error:
-            raise SourceError(f"{self.label}: {error}") from error
 
     def _checked(self, offset: Any) -> int:
         if offset is None:

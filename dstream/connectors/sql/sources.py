@@ -115,40 +115,39 @@ class SqlSplit:
 
     def read_blocks(self) -> Iterator[list[Any]]:
         """Ask, and give the rows in lists, as they come over the network."""
-        database, before = self.database, 0
+        database = self.database
         with database.connected() as connection, closing(self._result(connection, ROWS)) as result:
             columns = tuple(result.keys())
             self._check_is_divided(columns)
             make = self.rows.maker(columns, database.call)
-            while True:
-                try:
-                    fetched = result.fetchmany(ROWS)
-                except Exception as error:
-                    with database.refusals():
-                        raise self._unread(before, error) or error from error
-                if not fetched:
-                    return
+            for before, fetched in self._fetched(result):
                 yield make(fetched, before)
-                before += len(fetched)
 
     def read_past(self, misread: Callable[[Misread], Iterable[Any]]) -> Iterator[Any]:
         """Yield the items, and the result of `misread` in the place of a row with a value that Python does not have."""
-        database, before, lost = self.database, 0, list[LostValue]()
+        database, lost = self.database, list[LostValue]()
         with database.connected() as connection, closing(self._result(connection, ROWS, lost)) as result:
             columns = tuple(result.keys())
             self._check_is_divided(columns)
             make = self.rows.maker(columns, database.call)
-            while True:
-                lost.clear()
-                try:
-                    fetched = result.fetchmany(ROWS)
-                except Exception as error:
-                    with database.refusals():
-                        raise self._unread(before, error) or error from error
-                if not fetched:
-                    return
+            lost.clear()
+            for before, fetched in self._fetched(result):
                 yield from self._past(columns, fetched, before, make, misread, has_lost=bool(lost))
-                before += len(fetched)
+                lost.clear()
+
+    def _fetched(self, result: sa.CursorResult[Any]) -> Iterator[tuple[int, Sequence[Any]]]:
+        """Give the rows as they come, behind the number of those before them."""
+        before = 0
+        while True:
+            try:
+                fetched = result.fetchmany(ROWS)
+            except Exception as error:
+                with self.database.refusals():
+                    raise self._unread(before, error) or error from error
+            if not fetched:
+                return
+            yield before, fetched
+            before += len(fetched)
 
     def _past(
         self,

@@ -32,9 +32,8 @@ from dstream.storage.lake.tables import (
     DataWriter,
     Layout,
     batches,
-    in_parts,
     remove_quietly,
-    write_parts,
+    write_portions,
 )
 
 __all__ = ["JOB", "LakeItemWriter", "LakeListJob", "LakeMapJob", "StagedRows"]
@@ -296,23 +295,12 @@ class LakeItemWriter:
     def rows(self, items: Iterator[Any]) -> Iterator[StagedRows]:
         """Write the items as `write` does, and yield the contents of the receipt."""
         portions = Portions(items, ROWS_IN_GROUP)
-        part = portions.take()
-        if not part:
+        some = portions.take()
+        if not some:
             return
-        layout = replace(self.layout, codec=self.layout.codec.decided_by([], part))
-        if not portions.has_more():
-            parts = in_parts(partial(_batch, layout), part)
-            yield StagedRows(self.begun, layout.codec.to_json(), write_parts(self.folder, parts, 0, self.prefix))
-            return
-        with DataWriter(self.folder, layout.schema, 0, self.prefix) as writer:
-            while part:
-                for batch in in_parts(partial(_batch, layout), part):
-                    writer.write(batch)
-                    portions.learn(batch.num_rows, batch.nbytes)
-                    del batch
-                part.clear()
-                part = portions.take()
-        yield StagedRows(self.begun, layout.codec.to_json(), writer.file)
+        layout = replace(self.layout, codec=self.layout.codec.decided_by([], some))
+        file = write_portions(self.folder, layout, partial(_batch, layout), portions, some, 0, self.prefix)
+        yield StagedRows(self.begun, layout.codec.to_json(), file)
 
 
 def _batch(layout: Layout, items: Sequence[Any]) -> Any:

@@ -30,9 +30,9 @@ from dstream.storage.lake.tables import (
     Read,
     batches,
     identities,
-    in_parts,
     newest_rows,
     write_parts,
+    write_portions,
 )
 
 __all__ = [
@@ -272,23 +272,11 @@ class LakeEntryWriter:
 
     def write_bucket(self, bucket: int, entries: Iterator[tuple[Any, Any]]) -> Iterator[Any]:
         portions = Portions(entries, ROWS_IN_GROUP)
-        chunk = portions.take()
-        if not chunk:
+        some = portions.take()
+        if not some:
             return
-        layout = self._layout_by(*chunk[0])
-        if not portions.has_more():
-            file = write_parts(self.folder, in_parts(partial(_batch, layout), chunk), bucket, self.prefix)
-        else:
-            with DataWriter(self.folder, layout.schema, bucket, self.prefix) as writer:
-                while chunk:
-                    for batch in in_parts(partial(_batch, layout), chunk):
-                        writer.write(batch)
-                        portions.learn(batch.num_rows, batch.nbytes)
-                        # Released before the next portion is made, or two of them would be in memory at once.
-                        del batch
-                    chunk.clear()
-                    chunk = portions.take()
-            file = writer.file
+        layout = self._layout_by(*some[0])
+        file = write_portions(self.folder, layout, partial(_batch, layout), portions, some, bucket, self.prefix)
         yield self._receipt(layout, file)
 
     def _layout_by(self, key: Any, value: Any) -> Layout:

@@ -203,7 +203,7 @@ class LakeEntrySplit:
 
     def arrow_rows(self) -> Iterator[ArrowRows | Iterator[tuple[Any, Any]]]:
         """Give the entries in columns, and in iterators those of batches of which some stand in none."""
-        with self._explaining():
+        with _explaining(self.title):
             for files in self.buckets:
                 for batch in self._newest(files):
                     yield rows_of_entries(self.layout, batch)
@@ -219,19 +219,21 @@ class LakeEntrySplit:
                 yield present(self.layout, batch)
 
     def _rows(self) -> Iterator[tuple[list[Any], pa.RecordBatch]]:
-        with self._explaining():
+        with _explaining(self.title):
             for files in self.buckets:
                 yield from newest_rows(self.folder, files, self.layout, _COLUMNS)
 
-    @contextmanager
-    def _explaining(self) -> Iterator[None]:
-        try:
-            yield
-        except FileGoneError as error:
-            raise SourceError(
-                f"{self.title} was compacted and vacuumed while it was read ({error}); keep what a vacuum removes "
-                "older than the longest job"
-            ) from error
+
+@contextmanager
+def _explaining(title: str) -> Iterator[None]:
+    """Name the cause of a file that is gone: no other program removes one that a reader needs."""
+    try:
+        yield
+    except FileGoneError as error:
+        raise SourceError(
+            f"{title} was compacted and vacuumed while it was read ({error}); keep what a vacuum removes "
+            "older than the longest job"
+        ) from error
 
 
 def grouped(groups: Mapping[int, tuple[DataFile, ...]], parallelism: int) -> list[tuple[tuple[DataFile, ...], ...]]:
@@ -286,25 +288,15 @@ class LakeItemSplit:
 
     def arrow_rows(self) -> Iterator[ArrowRows | Iterator[Any]]:
         """Give the items in columns, and in iterators those of batches of which some stand in none."""
-        with self._explaining():
+        with _explaining(self.title):
             for file, start, stop in self.parts:
                 for batch in large_batches(self.folder, file, None, start, stop):
                     yield rows_of_items(self.layout, batch)
 
     def _rows(self) -> Iterator[pa.RecordBatch]:
-        with self._explaining():
+        with _explaining(self.title):
             for part in self.parts:
                 yield from rows_between(self.folder, *part)
-
-    @contextmanager
-    def _explaining(self) -> Iterator[None]:
-        try:
-            yield
-        except FileGoneError as error:
-            raise SourceError(
-                f"{self.title} was compacted and vacuumed while it was read ({error}); keep what a vacuum removes "
-                "older than the longest job"
-            ) from error
 
 
 def divided(positions: Positions, parallelism: int) -> list[tuple[Part, ...]]:

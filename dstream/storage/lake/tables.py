@@ -32,7 +32,7 @@ from dstream.filesystem.checksums import MismatchError, SummingSink, checked, su
 from dstream.filesystem.folders import StorageFolder
 from dstream.schema.scalar_types import LARGE_VALUE
 from dstream.schema.types import ColumnTooLargeError, ColumnType
-from dstream.storage.base.encoded_entries import PORTION_BYTES
+from dstream.storage.base.encoded_entries import PORTION_BYTES, Portions
 from dstream.storage.base.folders import failed
 from dstream.storage.codec.collection import Codec
 from dstream.storage.codec.keys import identity
@@ -57,6 +57,7 @@ __all__ = [
     "takes_more",
     "write_file",
     "write_parts",
+    "write_portions",
 ]
 
 
@@ -269,6 +270,30 @@ def in_parts(encode: Callable[[Sequence[T]], pa.RecordBatch], rows: Sequence[T])
             raise
     middle = len(rows) // 2
     return [*in_parts(encode, rows[:middle]), *in_parts(encode, rows[middle:])]
+
+
+def write_portions(
+    folder: StorageFolder,
+    layout: Layout,
+    encode: Callable[[Sequence[T]], pa.RecordBatch],
+    portions: Portions[T],
+    some: list[T],
+    bucket: int,
+    prefix: str,
+) -> DataFile:
+    """Write `some` rows, at least one, and those of later portions into a new file that no reader sees yet."""
+    if not portions.has_more():
+        return write_parts(folder, in_parts(encode, some), bucket, prefix)
+    with DataWriter(folder, layout.schema, bucket, prefix) as writer:
+        while some:
+            for batch in in_parts(encode, some):
+                writer.write(batch)
+                portions.learn(batch.num_rows, batch.nbytes)
+                # Released before the next portion is made, or two of them would be in memory at once.
+                del batch
+            some.clear()  # The caller has this list, too.
+            some = portions.take()
+    return writer.file
 
 
 class DataWriter:

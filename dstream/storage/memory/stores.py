@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
@@ -103,6 +104,15 @@ class _Job(Generic[S, W]):
         with self._state.held():
             return self._state.has_committed(self._name, self._epoch)
 
+    def commit(self, receipts: Sequence[Any]) -> None:
+        """Write everything under one lock, in the order of the receipts; begin again if types or values changed."""
+        while not self.is_done and not self._attempt(receipts):
+            pass
+
+    @abstractmethod
+    def _attempt(self, receipts: Sequence[Any]) -> bool:
+        """Write, unless something has changed meanwhile; return whether it is written."""
+
     def abort(self) -> None:
         """Do nothing: the output is in the receipts alone."""
 
@@ -122,11 +132,6 @@ class MemoryMapJob(_Job[MapState, MemoryEntryWriter]):
     ) -> None:
         super().__init__(state, codec_of, writer, job, epoch, replace)
         self._merge = None if replace else merge  # what disappears is not merged with
-
-    def commit(self, receipts: Sequence[Any]) -> None:
-        """Write all entries under one lock; merge again if a value changed meanwhile."""
-        while not self.is_done and not self._attempt(receipts):
-            pass
 
     def _attempt(self, receipts: Sequence[Any]) -> bool:
         types, _ = self._state.look(())
@@ -168,11 +173,6 @@ class MemoryMapJob(_Job[MapState, MemoryEntryWriter]):
 
 class MemoryListJob(_Job[ListState, MemoryItemWriter]):
     """A job that appends items."""
-
-    def commit(self, receipts: Sequence[Any]) -> None:
-        """Append all items under one lock, in the order of the receipts."""
-        while not self.is_done and not self._attempt(receipts):
-            pass
 
     def _attempt(self, receipts: Sequence[Any]) -> bool:
         state = self._state

@@ -19,6 +19,7 @@ from dstream.spi.store import EntrySplit, Merge
 from dstream.storage.base.encoded_entries import (
     EncodedEntries,
     EntryWriter,
+    NumberedJournal,
     Portions,
     changed,
     decoded,
@@ -239,7 +240,7 @@ def _in_this_process(collection: RedisCollection, types: bytes) -> RedisMap:
     return RedisMap(collection.server.shared(), collection, types)
 
 
-class RedisMap(RedisHandle):
+class RedisMap(NumberedJournal, RedisHandle):
     """A handle to the entries of a map or a cache."""
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -310,25 +311,12 @@ class RedisMap(RedisHandle):
         """Give the events after offset `since` up to the last one that there is now, page by page."""
         return self._events(since, self.journal_end())
 
-    def journal_reach(self, since: int, most: int | None = None) -> int:
-        """Return the offset of the last event, or an earlier one: they have no gaps."""
-        last = max(since, self.journal_end())
-        return last if most is None else min(last, since + most)
-
     def journal_end(self) -> int:
         """Return the offset of the last event."""
         _, last, _ = self._run(MAP_EVENTS, [self._collection.journal], "0", "0", 1)
         if not self._collection.shape.journal:
             raise IllegalStateError(f"{self._collection} keeps no journal; make it with journal=True")
         return self._offset(last)
-
-    def journal_left(self, since: int) -> int | None:
-        """Subtract: offsets have no gaps."""
-        return max(0, self.journal_end() - since)
-
-    def shown_offset(self, offset: int) -> str:
-        """Return the number of an event: offsets have no gaps."""
-        return f"event {offset:,}"
 
     def journal_before(self, when: int) -> int:
         """Look at some twenty events: the clock of the server goes forward."""

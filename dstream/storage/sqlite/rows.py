@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from dstream.base.validation import is_unicode
 from dstream.errors import IllegalStateError
 from dstream.storage.base.options import removed_error
 from dstream.storage.codec.collection import Codec
@@ -50,7 +51,7 @@ def cell_of_key(codec: Codec, key: Any) -> Cell:
     kind = type(key)
     if kind is str and key.isascii():  # the most frequent one first
         return key  # type: ignore[no-any-return]
-    if (kind is str and _is_text(key)) or (kind is int and _LEAST <= key <= _MOST):
+    if (kind is str and is_unicode(key)) or (kind is int and _LEAST <= key <= _MOST):
         return key  # type: ignore[no-any-return]
     return key_cell(codec, codec.encode_key(key))
 
@@ -109,19 +110,8 @@ def _is_plain(value: Any) -> bool:
     if kind is int:
         return bool(_LEAST <= value <= _MOST)
     if kind is str:
-        return _is_text(value)
+        return is_unicode(value)
     return kind is float and value == value and (value != 0.0 or math.copysign(1.0, value) > 0)
-
-
-def _is_text(value: str) -> bool:
-    """Say whether a text has no lone surrogate, which UTF-8 has no form for."""
-    if value.isascii():
-        return True
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _checked(codec: Codec, cell: Any) -> Any:
