@@ -208,6 +208,15 @@ def postgresql() -> Iterator[str]:
         yield url
 
 
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder that is the current one; nothing is configured from outside."""
+    for name in [name for name in os.environ if name.startswith("DSTREAM_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
 @pytest.fixture(params=["local", "spark"])
 def engine(request: pytest.FixtureRequest) -> EngineUnderTest:
     """Each engine in turn."""

@@ -29,15 +29,6 @@ Process = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder that is the current one; nothing is configured from outside."""
-    for name in [name for name in os.environ if name.startswith("DSTREAM_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-@pytest.fixture
 def command(folder: Path) -> Command:
     """Run the command in this process, in the empty folder."""
 

@@ -1,15 +1,12 @@
 """Programs by chance whose steps are counted, as those of jobs are: columns count what a loop over items counts.
 
 The programs are those on numbers and on texts, with steps that count among the others. Some are read to the end, some
-up to an item, some block by block. `python -m tests.differential.counting_programs 0 20000` runs many.
+up to an item, some block by block. `python -m tests.soak.columns --kinds counting --programs 20000` runs many.
 """
 
 from __future__ import annotations
 
 import functools
-import os
-import sys
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -26,10 +23,19 @@ from dstream.operators.rows.blocks import ColumnItems, given
 from dstream.operators.rows.operations import ItemCount
 from dstream.plan.steps import Op, Step, unchanged
 from tests.differential import column_programs, text_programs
-from tests.differential.column_programs import Outcome, Program, chained, outcome_of, possible_outcomes, watched
+from tests.differential.column_programs import (
+    Checks,
+    Outcome,
+    Program,
+    chained,
+    judged,
+    outcome_of,
+    possible_outcomes,
+    watched,
+)
 from tests.differential.text_programs import ways_of_texts
 
-__all__ = ["counted_program", "outcomes"]
+__all__ = ["counted_program", "main", "outcomes"]
 
 _BOUND = 2**40
 _ALL_KINDS = frozenset({int, float, bool, tuple, str, type(None)})
@@ -126,20 +132,10 @@ def main(first: int, last: int) -> Counter[str]:
     """Run programs; print those that differ, and return what became of all."""
     counts: Counter[str] = Counter()
     with watched(counts):
-        for seed in range(first, last):
-            made = counted_program(seed)
-            counts["programs"] += 1
-            for found, possible in outcomes(made, seed, verified=seed % 4 == 0):
-                counts[found[0][0]] += 1
-                if found not in possible:
-                    counts["DIFFERS"] += 1
-                    print(f"seed {seed}: {made.text}\n  columns: {found}\n  Python:  {possible}"[:1500], flush=True)
-    print(dict(counts))
-    return counts
+        return judged(range(first, last), _checks_of, counts)
 
 
-if __name__ == "__main__":
-    os.environ.setdefault("PYTHONHASHSEED", "0")
-    warnings.simplefilter("ignore", SyntaxWarning)
-    sys.set_int_max_str_digits(0)
-    main(int(sys.argv[1]), int(sys.argv[2]))
+def _checks_of(seed: int) -> tuple[str, Checks]:
+    made = counted_program(seed)
+    found_and_possible = outcomes(made, seed, verified=seed % 4 == 0)
+    return made.text, ((found[0][0], found, possible) for found, possible in found_and_possible)

@@ -1,19 +1,16 @@
 """Programs by chance on sources that have columns: Parquet, tables of the caller, maps and lists of the lake.
 
 Each runs twice: over the columns of its source, and over the items that the source makes, in plain Python.
-`python -m tests.differential.record_programs 0 20000` runs many and says how many blocks stood in columns.
+`python -m tests.soak.columns --kinds record --programs 20000` runs many and says how many blocks stood in columns.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import datetime
-import os
-import resource
-import sys
+import functools
 import tempfile
 import typing
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -37,10 +34,10 @@ from dstream.plan.steps import Step
 from dstream.storage.lake import splits
 from sources import parquet_rows
 from tests.differential import random_functions
-from tests.differential.column_programs import Program, outcomes, program_on, watched
+from tests.differential.column_programs import Checks, Program, judged, outcomes, program_on, watched
 from tests.differential.random_functions import Form
 
-__all__ = ["Workshop", "outcomes_of_records", "workshop"]
+__all__ = ["Workshop", "main", "outcomes_of_records", "workshop"]
 
 _STEP = Step("read", None, 0, 4)
 
@@ -373,22 +370,10 @@ def main(first: int, last: int) -> Counter[str]:
     with watched(counts):
         for start in range(first, last, 500):
             with workshop() as made_by:
-                for seed in range(start, min(start + 500, last)):
-                    made = made_by.program(seed)
-                    counts["programs"] += 1
-                    for found, possible in outcomes_of_records(made, seed):
-                        counts[found[0]] += 1
-                        if found not in possible:
-                            counts["DIFFERS"] += 1
-                            text = f"seed {seed}: {made.text}\n  columns: {found}\n  Python:  {possible}"
-                            print(text[:4000], flush=True)
-            print(dict(counts), flush=True)
+                judged(range(start, min(start + 500, last)), functools.partial(_checks_of, made_by), counts)
     return counts
 
 
-if __name__ == "__main__":
-    os.environ.setdefault("PYTHONHASHSEED", "0")
-    warnings.simplefilter("ignore", SyntaxWarning)
-    sys.set_int_max_str_digits(0)
-    resource.setrlimit(resource.RLIMIT_AS, (6 * 2**30, 6 * 2**30))
-    main(int(sys.argv[1]), int(sys.argv[2]))
+def _checks_of(made_by: Workshop, seed: int) -> tuple[str, Checks]:
+    made = made_by.program(seed)
+    return made.text, ((found[0], found, possible) for found, possible in outcomes_of_records(made, seed))

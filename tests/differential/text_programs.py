@@ -1,6 +1,6 @@
 """Programs on texts by chance, in columns and in plain Python: lines of files, or lists, some steps, a collector.
 
-`python -m tests.differential.text_programs 0 30000` runs many and says how many blocks stood in columns.
+`python -m tests.soak.columns --kinds text --programs 30000` runs many and says how many blocks stood in columns.
 """
 
 from __future__ import annotations
@@ -8,9 +8,7 @@ from __future__ import annotations
 import functools
 import linecache
 import operator
-import os
 import re
-import sys
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -51,18 +49,20 @@ from dstream.values import Entry
 from dstream.values.bad_records import EncodedLines
 from tests.differential.column_programs import (
     STEP,
+    Checks,
     Outcome,
     Program,
     aggregated,
     bytes_together,
     chained,
+    judged,
     outcome_of,
     possible_outcomes,
     watched,
     ways_to_run,
 )
 
-__all__ = ["function_of", "outcomes", "program", "ways_of_texts"]
+__all__ = ["function_of", "main", "outcomes", "program", "ways_of_texts"]
 
 _ALL_KINDS = frozenset({int, float, bool, tuple, str, type(None)})
 
@@ -498,20 +498,9 @@ def main(first: int, last: int) -> Counter[str]:
     """Run programs; print those that differ, and return what became of all."""
     counts: Counter[str] = Counter()
     with watched(counts):
-        for seed in range(first, last):
-            made = program(seed)
-            counts["programs"] += 1
-            if counts["programs"] % 5000 == 0:
-                print(dict(counts), flush=True)
-            for found, possible in outcomes(made, seed):
-                counts[found[0]] += 1
-                if found not in possible:
-                    counts["DIFFERS"] += 1
-                    print(f"seed {seed}: {made.text}\n  columns: {found}\n  Python:  {possible}"[:3000], flush=True)
-    print(dict(counts))
-    return counts
+        return judged(range(first, last), _checks_of, counts)
 
 
-if __name__ == "__main__":
-    os.environ.setdefault("PYTHONHASHSEED", "0")
-    main(int(sys.argv[1]), int(sys.argv[2]))
+def _checks_of(seed: int) -> tuple[str, Checks]:
+    made = program(seed)
+    return made.text, ((found[0], found, possible) for found, possible in outcomes(made, seed))

@@ -1,14 +1,12 @@
 """Programs of operations that move items, by chance: sorts, joins, distinct items and windows, in columns and not.
 
 The tasks of each run in this process, one after another, and what they send to each other is pickled.
-`python -m tests.differential.wide_programs 0 20000` runs many and says how many blocks stood in columns.
+`python -m tests.soak.columns --kinds wide --programs 20000` runs many and says how many blocks stood in columns.
 """
 
 from __future__ import annotations
 
-import os
-import sys
-import warnings
+import functools
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -26,13 +24,13 @@ from dstream.engine.compiler import ClusterFacts
 from dstream.operators.rows.batches import loads_items
 from dstream.plan import ToList, is_ordered, rewrite
 from dstream.stream import Stream
-from tests.differential.column_programs import _step, watched
+from tests.differential.column_programs import Checks, _step, judged, watched
 from tests.differential.random_functions import FORMS, items_of_form, source_of
 from tests.differential.record_programs import Workshop, workshop
 from tests.differential.text_programs import function_of
 from tests.engine.graphs_here import GraphHere
 
-__all__ = ["WideProgram", "outcome", "program", "small_blocks"]
+__all__ = ["WideProgram", "main", "outcome", "program", "small_blocks"]
 
 _KINDS = frozenset({int, float, bool, tuple, str, type(None)})
 _OTHERS = [(number, str(number)) for number in range(-5, 25, 2)]
@@ -160,21 +158,11 @@ def main(first: int, last: int) -> Counter[str]:
     with watched(counts), small_blocks():
         for start in range(first, last, 500):
             with workshop() as made_by:
-                for seed in range(start, min(start + 500, last)):
-                    made = program(seed, made_by)
-                    found, expected = (outcome(made, columns) for columns in ("auto", "off"))
-                    counts["programs"] += 1
-                    counts[expected[0]] += 1
-                    if found != expected:
-                        counts["DIFFERS"] += 1
-                        text = f"seed {seed}: {made.text}\n  columns: {found}\n  Python:  {expected}"
-                        print(text[:4000], flush=True)
-            print(dict(counts), flush=True)
+                judged(range(start, min(start + 500, last)), functools.partial(_checks_of, made_by), counts)
     return counts
 
 
-if __name__ == "__main__":
-    os.environ.setdefault("PYTHONHASHSEED", "0")
-    warnings.simplefilter("ignore", SyntaxWarning)
-    sys.set_int_max_str_digits(0)
-    main(int(sys.argv[1]), int(sys.argv[2]))
+def _checks_of(made_by: Workshop, seed: int) -> tuple[str, Checks]:
+    made = program(seed, made_by)
+    found, expected = (outcome(made, columns) for columns in ("auto", "off"))
+    return made.text, [(expected[0], found, [expected])]

@@ -59,15 +59,20 @@ class Making:
         return made
 
 
-class Spy:
-    """Passes everything on to a store, and counts the entries or items that its splits give."""
+class StoreAround:
+    """Passes everything on to a store."""
 
     def __init__(self, store):
         self.store = store
-        self.given = 0
 
     def __getattr__(self, name):
         return getattr(self.store, name)
+
+
+class Spy(StoreAround):
+    """Counts the entries or items that the splits of a store give."""
+
+    given = 0
 
     def splits(self, parallelism):
         return [SpySplit(self, split) for split in self.store.splits(parallelism)]

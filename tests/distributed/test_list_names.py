@@ -6,6 +6,8 @@ import threading
 
 import pytest
 
+from tests.distributed.stored import StoreAround
+
 
 def test_add_appends_and_returns_true(make):
     """As `java.util.List.add`."""
@@ -108,14 +110,8 @@ def test_equality_compares_one_state_to_its_end(make):
     assert names != ["a", "b"]
 
 
-class Growing:
+class Growing(StoreAround):
     """Adds an item as soon as its size was told."""
-
-    def __init__(self, store):
-        self.store = store
-
-    def __getattr__(self, name):
-        return getattr(self.store, name)
 
     def size(self):
         size = self.store.size()
@@ -195,15 +191,12 @@ def test_a_change_sees_one_state(make, change):
     assert names == plain
 
 
-class Appending:
+class Appending(StoreAround):
     """Lets another thread append two items while the first change runs."""
 
     def __init__(self, store, plain):
-        self.store = store
+        super().__init__(store)
         self.plain = plain
-
-    def __getattr__(self, name):
-        return getattr(self.store, name)
 
     def edit(self, change):
         def meddling(view):
@@ -226,15 +219,12 @@ def test_negative_indices_and_slices_are_read_in_one_state(make):
     assert (names[-1], names[-2:], names[::-2], names.index("c", -3)) == ("d", ["c", "d"], ["d", "b"], 2)
 
 
-class Sizeless:
+class Sizeless(StoreAround):
     """Refuses to tell a size that may be another one a moment later."""
-
-    def __init__(self, store):
-        self.store = store
 
     def __getattr__(self, name):
         assert name != "size"
-        return getattr(self.store, name)
+        return super().__getattr__(name)
 
 
 def test_a_list_has_no_hash(make):

@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from dstream.spi.store import UNCHANGED
+from tests.distributed.stored import StoreAround
 
 
 def test_execute_on_key_changes_the_entry_and_returns_the_result(make):
@@ -107,27 +108,31 @@ def test_execute_on_entries_reaches_every_entry_of_a_large_map(make):
 def test_execute_on_entries_looks_at_fresh_values(make):
     """An entry that is gone by the time of its turn, or does not satisfy the predicate any more, is left out."""
     counts = make.map({n: n for n in range(3000)})
-    counts._opened = Meddling(counts.store)
+    counts._opened = Meddling(counts.store, [2998, 2999], [None, -1])
     results = counts.execute_on_entries(lambda entry: entry.value, lambda entry: entry.value != -1)
 
     assert len(results) == 2998
     assert not {2998, 2999} & set(results)
 
 
-class Meddling:
-    """Changes the last entries of 3000 when the first ones are changed."""
+class Meddling(StoreAround):
+    """A store that another one changes before its first change.
 
-    def __init__(self, store):
-        self.store = store
+    Args:
+        store: the store.
+        keys: the keys that the other one changes; those of the change by default.
+        new: their new values.
+    """
+
+    def __init__(self, store, keys=None, new=None):
+        super().__init__(store)
+        self.keys, self.new = keys, new
         self.is_first = True
-
-    def __getattr__(self, name):
-        return getattr(self.store, name)
 
     def update(self, keys, change):
         if self.is_first:
             self.is_first = False
-            self.store.update([2998, 2999], lambda old: [None, -1])
+            self.store.update(self.keys or keys, lambda old: self.new or [None for _ in old])
         return self.store.update(keys, change)
 
 
@@ -140,14 +145,8 @@ def test_execute_on_entries_forgets_the_results_of_a_run_that_did_not_count(make
     assert counts == {"b": 12}
 
 
-class Retrying:
+class Retrying(StoreAround):
     """Removes an entry during a change, which therefore runs again."""
-
-    def __init__(self, store):
-        self.store = store
-
-    def __getattr__(self, name):
-        return getattr(self.store, name)
 
     def update(self, keys, change):
         def meddling(old):
@@ -209,42 +208,25 @@ def test_every_change_is_one_atomic_update(make, change):
     assert store.calls == ["update"]
 
 
-class Counting:
+class Counting(StoreAround):
     """Notes what changes a store, or looks keys up."""
 
     def __init__(self, store):
-        self.store = store
+        super().__init__(store)
         self.calls = []
 
     def __getattr__(self, name):
         if name in {"update", "get_many", "begin", "clear"}:
             self.calls.append(name)
-        return getattr(self.store, name)
+        return super().__getattr__(name)
 
 
 def test_popitem_removes_an_entry_once(make):
     """What another thread took first is not given again."""
     ages = make.map({"a": 1, "b": 2})
-    ages._opened = Grabbing(ages.store)
+    ages._opened = Meddling(ages.store)
 
     assert [ages.popitem()[1], ages.size()] in ([1, 0], [2, 0])
-
-
-class Grabbing:
-    """Lets another thread remove the first entry that is about to be removed."""
-
-    def __init__(self, store):
-        self.store = store
-        self.is_first = True
-
-    def __getattr__(self, name):
-        return getattr(self.store, name)
-
-    def update(self, keys, change):
-        if self.is_first:
-            self.is_first = False
-            self.store.update(keys, lambda old: [None for _ in old])
-        return self.store.update(keys, change)
 
 
 def test_a_change_that_changes_nothing_says_so_to_the_store(make):
@@ -260,15 +242,12 @@ def test_a_change_that_changes_nothing_says_so_to_the_store(make):
     assert made == [[UNCHANGED]] * 4
 
 
-class Noting:
+class Noting(StoreAround):
     """Notes what each change makes."""
 
     def __init__(self, store, made):
-        self.store = store
+        super().__init__(store)
         self.made = made
-
-    def __getattr__(self, name):
-        return getattr(self.store, name)
 
     def update(self, keys, change):
         def noting(old):

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
-from pathlib import Path
 
 from tests.house.test_samples import output_of, sample, stored
 
@@ -23,19 +21,6 @@ def test_samples_core_word_count_counts_as_plain_python_does(tmp_path):
     words, counted, different = map(int, re.findall(r"\d+", output.splitlines()[-1]))
     assert (words, different) == (counts.total(), len(counts))
     assert different <= counted < words
-
-
-def test_samples_core_tf_idf_scores_as_plain_python_does(tmp_path):
-    """Each word that some documents have and others have not leads to its documents, the best one first."""
-    texts = {"a.txt": "whale whale sea", "b.txt": "whale ship sea", "c.txt": "if ship: sea"}
-    for name, text in texts.items():
-        (tmp_path / name).write_text(text)
-    output_of("core_tf_idf.py", "*.txt", folder=tmp_path)
-
-    with stored(tmp_path) as ctx:
-        found = {word: [(score, Path(at).name) for score, at in best] for word, best in ctx.get_map("index").items()}
-    half = math.log(3 / 2)
-    assert found == {"whale": [(2 * half, "a.txt"), (half, "b.txt")], "ship": [(half, "c.txt"), (half, "b.txt")]}
 
 
 def test_samples_core_primes_finds_all_of_them(tmp_path):

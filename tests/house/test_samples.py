@@ -105,12 +105,13 @@ def test_samples_pipeline_words_counts_as_plain_python_does(tmp_path):
         assert list(ctx.get_list("top-ten")) == sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
 
 
-def test_samples_tf_idf_scores_as_plain_python_does(tmp_path):
+@pytest.mark.parametrize("name", ["tf_idf.py", "core_tf_idf.py"])
+def test_samples_tf_idf_scores_as_plain_python_does(tmp_path, name):
     """Each word that some documents have and others have not leads to its documents, the best one first."""
     texts = {"a.txt": "whale whale sea", "b.txt": "whale ship sea", "c.txt": "if ship: sea"}
-    for name, text in texts.items():
-        (tmp_path / name).write_text(text)
-    output_of("tf_idf.py", "*.txt", folder=tmp_path)
+    for file, text in texts.items():
+        (tmp_path / file).write_text(text)
+    output_of(name, "*.txt", folder=tmp_path)
 
     with stored(tmp_path) as ctx:
         found = {word: [(score, Path(at).name) for score, at in best] for word, best in ctx.get_map("index").items()}

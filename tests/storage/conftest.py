@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -279,3 +280,40 @@ def storage(backend: Backend) -> Iterator[Storage]:
     """A handle to an empty storage."""
     with contextlib.closing(backend.open()) as storage:
         yield storage
+
+
+# ---------------------------------------------------------------------------------------------------------------- S3
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[str]:
+    """An S3 of our own, over http."""
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    yield "http://{}:{}".format(*server.get_host_and_port())
+    server.stop()
+
+
+@pytest.fixture
+def bucket(endpoint: str) -> str:
+    """The URL of a bucket of its own."""
+    name = f"b{uuid.uuid4().hex}"
+    urllib.request.urlopen(urllib.request.Request(f"{endpoint}/{name}", method="PUT")).close()
+    return f"s3://{name}"
+
+
+@pytest.fixture
+def s3_url(endpoint: str, bucket: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A folder in a bucket of its own; the environment says where S3 is, for obstore and for deltalake."""
+    settings = {
+        "AWS_ENDPOINT_URL": endpoint,
+        "AWS_ALLOW_HTTP": "true",
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+        "AWS_REGION": "us-east-1",
+    }
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+    return f"{bucket}/some/where"

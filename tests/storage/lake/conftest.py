@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from dstream.delta import collection_log, vacuum
 from dstream.filesystem.folders import Found, StorageFolder
 from dstream.filesystem.local import LocalFolder
 from dstream.spi.store import Options
@@ -179,3 +180,11 @@ def lake(tmp_path: Path) -> Lake:
 def interruption() -> type[Interruption]:
     """Make a hook that acts once: `interruption(operation, part_of_path, action)`."""
     return Interruption
+
+
+@pytest.fixture
+def without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let each call look, and let nothing be too young."""
+    monkeypatch.setattr(vacuum, "_SHORTEST", -10.0)
+    monkeypatch.setattr(vacuum, "_PAUSE", 0.0)
+    monkeypatch.setattr(collection_log, "_LOOK_EVERY", 0.0)

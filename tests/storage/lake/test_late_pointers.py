@@ -8,18 +8,12 @@ from pathlib import Path
 import pyarrow.parquet as parquet
 import pytest
 
-from dstream.delta import collection_log, vacuum
+from dstream.delta import collection_log
 from dstream.delta.checkpoints import read_checkpoint, write_checkpoint
 from dstream.errors import IllegalStateError
 from dstream.filesystem.local import LocalFolder
 
-
-@pytest.fixture(autouse=True)
-def _without_pauses(monkeypatch):
-    """Let each call look, and let nothing be too young."""
-    monkeypatch.setattr(vacuum, "_SHORTEST", -10.0)
-    monkeypatch.setattr(vacuum, "_PAUSE", 0.0)
-    monkeypatch.setattr(collection_log, "_LOOK_EVERY", 0.0)
+pytestmark = pytest.mark.usefixtures("without_pauses")
 
 
 def _log(store):

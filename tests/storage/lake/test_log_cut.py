@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from dstream.delta import checkpoints, collection_log, vacuum
+from dstream.delta import checkpoints, vacuum
 from dstream.delta.actions import Actions
 from dstream.delta.checkpoints import write_checkpoint
 from dstream.errors import IllegalStateError
@@ -15,13 +15,7 @@ from dstream.storage.lake import collection
 from dstream.storage.lake.jobs import StagedRows
 from tests.storage.lake.writing import written
 
-
-@pytest.fixture(autouse=True)
-def _without_pauses(monkeypatch):
-    """Let each call look, and let nothing be too young."""
-    monkeypatch.setattr(vacuum, "_SHORTEST", -10.0)
-    monkeypatch.setattr(vacuum, "_PAUSE", 0.0)
-    monkeypatch.setattr(collection_log, "_LOOK_EVERY", 0.0)
+pytestmark = pytest.mark.usefixtures("without_pauses")
 
 
 def entries(store):

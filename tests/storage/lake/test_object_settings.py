@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import socket
-import urllib.request
-import uuid
 
 import pytest
-from moto.server import ThreadedMotoServer
 
 import dstream as ds
 from dstream.errors import DStreamError, SetupError
@@ -21,15 +18,6 @@ KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_
 OTHERS = ("AWS_DEFAULT_REGION", "AWS_ENDPOINT", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ALLOW_HTTP")
 
 
-@pytest.fixture(scope="module")
-def endpoint():
-    """An S3 of our own, over http."""
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    yield "http://{}:{}".format(*server.get_host_and_port())
-    server.stop()
-
-
 @pytest.fixture(autouse=True)
 def quiet(monkeypatch, tmp_path):
     """An environment that says nothing of AWS, and a home without its files; notes of sinks settle at once."""
@@ -38,14 +26,6 @@ def quiet(monkeypatch, tmp_path):
     for name, file in (("AWS_SHARED_CREDENTIALS_FILE", "credentials"), ("AWS_CONFIG_FILE", "config")):
         monkeypatch.setenv(name, str(tmp_path / file))
     monkeypatch.setattr("dstream.filesystem.output_folders.SETTLED", 0.01)
-
-
-@pytest.fixture
-def bucket(endpoint):
-    """A bucket of its own."""
-    name = f"b{uuid.uuid4().hex}"
-    urllib.request.urlopen(urllib.request.Request(f"{endpoint}/{name}", method="PUT")).close()
-    return f"s3://{name}"
 
 
 def by_variables(monkeypatch, tmp_path, endpoint):

@@ -5,11 +5,8 @@ from __future__ import annotations
 import itertools
 import os
 import threading
-import urllib.request
-import uuid
 
 import pytest
-from moto.server import ThreadedMotoServer
 
 from dstream.delta import collection_log, vacuum
 from dstream.delta.checkpoints import write_checkpoint
@@ -20,31 +17,10 @@ from dstream.storage import Settings, open_storage
 from tests.storage.lake.writing import written
 
 
-@pytest.fixture(scope="module")
-def endpoint():
-    """An S3 of our own."""
-    server = ThreadedMotoServer(port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    yield f"http://{host}:{port}"
-    server.stop()
-
-
 @pytest.fixture
-def url(endpoint, monkeypatch):
-    """A bucket of its own; the environment says where S3 is, for obstore and for deltalake."""
-    bucket = f"b{uuid.uuid4().hex}"
-    urllib.request.urlopen(urllib.request.Request(f"{endpoint}/{bucket}", method="PUT")).close()
-    settings = {
-        "AWS_ENDPOINT_URL": endpoint,
-        "AWS_ALLOW_HTTP": "true",
-        "AWS_ACCESS_KEY_ID": "test",
-        "AWS_SECRET_ACCESS_KEY": "test",
-        "AWS_REGION": "us-east-1",
-    }
-    for name, value in settings.items():
-        monkeypatch.setenv(name, value)
-    return f"s3://{bucket}/some/where"
+def url(s3_url):
+    """A folder in a bucket of its own."""
+    return s3_url
 
 
 def _map(url, **options):

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+import contextlib
+import itertools
+import os
 import pickle
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -18,7 +21,39 @@ from dstream.spi import Sink, Target, WriteJob
 from dstream.stream.runtime import writing
 from sources import Items
 
-__all__ = ["SinkCase", "SinkContract"]
+__all__ = ["LOCAL_CHANGES", "Died", "SinkCase", "SinkContract", "dying", "let_die"]
+
+LOCAL_CHANGES = [(os, name) for name in ("rename", "replace", "unlink")]
+"""The functions that change the file system of this machine."""
+
+
+class Died(BaseException):
+    """Stands for the end of a process: what the code would do about it does not happen."""
+
+
+def let_die(patch: pytest.MonkeyPatch, stops_at: int, changes: Iterable[tuple[Any, str]]) -> None:
+    """Let a process die before its n-th call of functions that change a file system, if it makes so many."""
+    steps = itertools.count()
+
+    def counted(real: Callable[..., Any]) -> Callable[..., Any]:
+        def change(*args: Any) -> Any:
+            if next(steps) >= stops_at:
+                raise Died
+            return real(*args)
+
+        return change
+
+    for owner, name in changes:
+        patch.setattr(owner, name, counted(getattr(owner, name)))
+
+
+def dying(
+    monkeypatch: pytest.MonkeyPatch, stops_at: int, changes: Iterable[tuple[Any, str]], commit: Callable[[], None]
+) -> None:
+    """Let a commit die before its n-th change, if it makes so many."""
+    with monkeypatch.context() as patch, contextlib.suppress(Died):
+        let_die(patch, stops_at, changes)
+        commit()
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ import dstream as ds
 from dstream.errors import IllegalStateError, SinkError
 from reducers import replacing, to_files
 from sources import csv_rows, json_lines, parquet_rows, text_files
-from tests.storage.sinks.sink_contract import SinkCase, SinkContract
+from tests.storage.sinks.sink_contract import LOCAL_CHANGES, SinkCase, SinkContract, dying
 
 
 @pytest.fixture
@@ -206,7 +206,7 @@ def test_a_commit_that_dies_is_finished_by_the_next(local_context, folder, monke
     case = case_of(sink, local_context, folder)
     job = case.target().begin("nightly")
     receipts = [receipt for n in (1, 2) for receipt in case.written(job, [n])]
-    _dying(monkeypatch, stops_at, lambda: job.commit(receipts))
+    dying(monkeypatch, stops_at, LOCAL_CHANGES, lambda: job.commit(receipts))
     for _ in range(2):
         case.target().begin("nightly").commit(receipts)
 
@@ -222,34 +222,11 @@ def test_a_replacement_that_dies_keeps_nobody_out(local_context, folder, monkeyp
     case = case_of(replacing(to_files(folder)), local_context, folder)
     job = case.target().begin(None)
     receipts = case.written(job, [1])
-    _dying(monkeypatch, stops_at, lambda: job.commit(receipts))
+    dying(monkeypatch, stops_at, LOCAL_CHANGES, lambda: job.commit(receipts))
     local_context.stream([2]).collect(to_files(folder))
 
     assert case.content() in (["0", "2"], ["1", "2"])
     assert len(json.loads((folder / "_SUCCESS").read_text())["files"]) == 2
-
-
-class Died(BaseException):
-    """Stands for the end of a process: what the code would do about it does not happen."""
-
-
-def _dying(monkeypatch, stops_at, commit):
-    """Let a commit die before its n-th change of the file system, if it makes so many."""
-    steps = iter(range(100))
-    with monkeypatch.context() as patch:
-        for name in ("rename", "replace", "unlink"):
-            real = getattr(os, name)
-
-            def change(*args, real=real):
-                if next(steps) >= stops_at:
-                    raise Died
-                return real(*args)
-
-            patch.setattr(os, name, change)
-        try:
-            commit()
-        except Died:
-            return
 
 
 def test_a_commit_that_fails_changes_nothing(local_context, folder, monkeypatch):
@@ -295,7 +272,7 @@ def test_a_commit_that_cannot_be_taken_back_is_finished_later(local_context, fol
     case = case_of(to_files(folder), local_context, folder)
     job = case.target().begin(None)
     receipts = [receipt for n in (1, 2) for receipt in case.written(job, [n])]
-    _dying(monkeypatch, 2, lambda: job.commit(receipts))
+    dying(monkeypatch, 2, LOCAL_CHANGES, lambda: job.commit(receipts))
     job.abort()
     assert case.content() == ["1"]
     case.commit("other", 1, [3])

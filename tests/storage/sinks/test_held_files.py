@@ -15,6 +15,7 @@ import dstream.connectors.files.writers
 from dstream.errors import IllegalStateError, SinkError
 from reducers import to_files
 from sources import avro_records, csv_rows, json_lines, parquet_rows, text_files
+from tests.storage.sinks.sink_contract import LOCAL_CHANGES, Died, let_die
 
 HOUR = 3600.0
 
@@ -218,28 +219,8 @@ def test_many_small_epochs_are_joined_on_the_way(folder, monkeypatch):
 # ------------------------------------------------------------------------------------------------ where processes die
 
 
-class Died(BaseException):
-    """Stands for the end of a process: what the code would do about it does not happen."""
-
-
-class Dying:
-    """Lets a process die before its n-th change of the file system, a file that is opened to be written included."""
-
-    def __init__(self, patch, stops_at):
-        self.steps = 0
-        for name in ("rename", "replace", "unlink"):
-            patch.setattr(os, name, self._counted(getattr(os, name), stops_at))
-        place = "dstream.filesystem.output_folders.LocalOutput.new_file"
-        patch.setattr(place, self._counted(dstream.filesystem.output_folders.LocalOutput.new_file, stops_at))
-
-    def _counted(self, real, stops_at):
-        def change(*args):
-            self.steps += 1
-            if self.steps > stops_at:
-                raise Died
-            return real(*args)
-
-        return change
+CHANGES = [*LOCAL_CHANGES, (dstream.filesystem.output_folders.LocalOutput, "new_file")]
+"""A file that is opened to be written is a change, too."""
 
 
 def driven(folder, kept, size):
@@ -266,7 +247,7 @@ def test_no_item_is_lost_or_doubled_wherever_a_driver_dies(tmp_path, monkeypatch
         folder, kept, deaths = tmp_path / str(stops_at), {}, []
         for at in (stops_at, stops_at // 2, 10_000):
             with monkeypatch.context() as patch:
-                Dying(patch, at)
+                let_die(patch, at, CHANGES)
                 try:
                     driven(folder, kept, size)
                 except Died:

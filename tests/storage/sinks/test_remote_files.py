@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import threading
-import urllib.request
 import uuid
 from importlib import import_module
 
@@ -13,14 +12,14 @@ import deltalake
 import fsspec
 import obstore.fsspec
 import pytest
-from moto.server import ThreadedMotoServer
 
 from dstream.errors import SinkError
 from reducers import replacing, to_files
 from sources import csv_rows, parquet_rows, text_files
-from tests.storage.sinks.sink_contract import SinkCase, SinkContract
+from tests.storage.sinks.sink_contract import SinkCase, SinkContract, dying
 
 MEMORY = fsspec.filesystem("memory")
+CHANGES = [(MEMORY, name) for name in ("pipe_file", "cp_file", "rm_file")]
 
 
 @pytest.fixture(autouse=True)
@@ -35,32 +34,11 @@ def url():
     return f"memory://{uuid.uuid4().hex}/out"
 
 
-@pytest.fixture(scope="module")
-def endpoint():
-    """An S3 of our own, which fsspec reaches through obstore."""
-    server = ThreadedMotoServer(port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    yield f"http://{host}:{port}"
-    server.stop()
-
-
 @pytest.fixture
-def s3_url(endpoint, monkeypatch):
-    """A folder in a bucket of its own."""
-    bucket = f"b{uuid.uuid4().hex}"
-    urllib.request.urlopen(urllib.request.Request(f"{endpoint}/{bucket}", method="PUT")).close()
-    settings = {
-        "AWS_ENDPOINT_URL": endpoint,
-        "AWS_ALLOW_HTTP": "true",
-        "AWS_ACCESS_KEY_ID": "test",
-        "AWS_SECRET_ACCESS_KEY": "test",
-        "AWS_REGION": "us-east-1",
-    }
-    for name, value in settings.items():
-        monkeypatch.setenv(name, value)
+def s3_url(s3_url):
+    """A folder in a bucket of its own, which fsspec reaches through obstore."""
     obstore.fsspec.register("s3")
-    yield f"s3://{bucket}/some/where"
+    yield s3_url
     import_module("fsspec.registry")._registry.pop("s3")  # Other tests see fsspec as it is installed.
 
 
@@ -162,7 +140,7 @@ def test_a_commit_that_dies_is_finished_by_the_next(local_context, url, monkeypa
     case = case_of(replacing(to_files(url, job="nightly")), local_context, url)
     job = case.target().begin("nightly")
     receipts = [receipt for n in (1, 2) for receipt in case.written(job, [n])]
-    _dying(monkeypatch, stops_at, lambda: job.commit(receipts))
+    dying(monkeypatch, stops_at, CHANGES, lambda: job.commit(receipts))
     if MEMORY.exists(f"{url}/.dstream/committing"):
         MEMORY.rm_file(f"{url}/.dstream/committing")
     for _ in range(2):
@@ -174,29 +152,6 @@ def test_a_commit_that_dies_is_finished_by_the_next(local_context, url, monkeypa
 
 def _record(url):
     return next(name for name in names(url) if name.startswith(".dstream/jobs/"))
-
-
-class Died(BaseException):
-    """Stands for the end of a process: what the code would do about it does not happen."""
-
-
-def _dying(monkeypatch, stops_at, commit):
-    """Let a commit die before its n-th change of the file system."""
-    steps = iter(range(100))
-    with monkeypatch.context() as patch:
-        for name in ("pipe_file", "cp_file", "rm_file"):
-            real = getattr(MEMORY, name)
-
-            def change(*args, real=real):
-                if next(steps) >= stops_at:
-                    raise Died
-                return real(*args)
-
-            patch.setattr(MEMORY, name, change)
-        try:
-            commit()
-        except Died:
-            return
 
 
 def test_who_commits_waits_for_its_turn(local_context, url, monkeypatch):
