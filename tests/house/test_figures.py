@@ -9,9 +9,9 @@ import pytest
 from tests.house.figures import figures, sources
 
 MOST = {
-    "modules": 505,
+    "modules": 503,
     "heads of modules: docstrings and imports": 12,
-    "modules below 60 lines, without packages": 10,
+    "modules below 60 lines, without packages": 9,
     "modules that repeat their package": 0,
     "public classes that share a name in their room": 0,
     "largest circle of imports, those for types too": 26,
