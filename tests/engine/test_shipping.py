@@ -122,3 +122,25 @@ def test_a_file_of_the_user_that_has_a_short_name_travels_in_its_place(tmp_path,
     code.ship()
     monkeypatch.delitem(sys.modules, "reducers")
     assert sent[3:] == ["reducers.py"]
+
+
+def test_links_that_lead_nowhere_or_in_circles_stay_here(tmp_path, monkeypatch):
+    """A package may have links to data that is not there, and one to a folder that it lies in."""
+    package = tmp_path / "linked_here"
+    (package / "inside").mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    (tmp_path / "elsewhere.py").write_text("")
+    (package / "linked.py").symlink_to(tmp_path / "elsewhere.py")
+    (package / "data").symlink_to(tmp_path / "not there")
+    (package / "gone.py").symlink_to(tmp_path / "not there.py")
+    (package / "inside" / "circle").symlink_to(package)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    importlib.import_module("linked_here")
+    sent = []
+    Code(lambda path: sent.extend(zipfile.ZipFile(path).namelist())).ship()
+    del sys.modules["linked_here"]
+
+    assert [name for name in sent if name.startswith("linked_here")] == [
+        "linked_here/__init__.py",
+        "linked_here/linked.py",
+    ]

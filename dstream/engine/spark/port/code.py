@@ -164,6 +164,13 @@ def _contents(place: Path) -> Iterator[Path]:
         if current == _home() / "dstream" / "docs":
             continue  # The pages of an installed dstream: no worker reads them.
         if current.is_dir():
-            folders += (entry for entry in current.iterdir() if not entry.name.startswith((".", "__pycache__")))
-        elif current.suffix == ".py" or current.stat().st_size <= _LARGEST_FILE:
+            if not _leads_back(current):
+                folders += (entry for entry in current.iterdir() if not entry.name.startswith((".", "__pycache__")))
+        # A link to what is not there is no file.
+        elif current.is_file() and (current.suffix == ".py" or current.stat().st_size <= _LARGEST_FILE):
             yield current
+
+
+def _leads_back(folder: Path) -> bool:
+    """Say whether a folder is a link to one that it lies in, which would have it again, and so on."""
+    return folder.is_symlink() and folder.resolve() in (above.resolve() for above in folder.parents)
