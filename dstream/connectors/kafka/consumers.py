@@ -20,7 +20,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar, cast
 
 from dstream.base.showing import shown
-from dstream.base.threads import contextmanager
+from dstream.base.threads import RenewedLock, contextmanager
 from dstream.connectors.kafka.settings import KafkaSettings, may_pass
 from dstream.errors import SourceError, SourceUnavailableError
 from dstream.failures.attribution import stopped
@@ -111,6 +111,8 @@ class _Open:
 
     def __init__(self) -> None:
         self._by_process: dict[int, OrderedDict[tuple[_Partition, int], ConsumerClient]] = {}
+        # The jobs of a process read in threads of their own.
+        self._lock = RenewedLock()
 
     def here(self) -> OrderedDict[tuple[_Partition, int], ConsumerClient]:
         # A fork copies a client without its threads: it would never answer, so it is neither used nor closed there.
@@ -118,23 +120,29 @@ class _Open:
 
     def taken(self, wanted: OffsetRange) -> ConsumerClient | None:
         """Take out the client at the start of a range, or the nearest before it."""
-        here, partition, since = self.here(), _partition(wanted), time.monotonic() - _RECENT
-        standing = [at for of, at in here if of == partition and 0 <= wanted.start - at <= _NEAR]
-        if not standing:
-            return None
-        place = partition, max(standing)
-        is_there = place[1] == wanted.start or here[place].kept_at >= since
-        return here.pop(place) if is_there else None
+        partition, since = _partition(wanted), time.monotonic() - _RECENT
+        with self._lock:
+            here = self.here()
+            standing = [at for of, at in here if of == partition and 0 <= wanted.start - at <= _NEAR]
+            if not standing:
+                return None
+            place = partition, max(standing)
+            is_there = place[1] == wanted.start or here[place].kept_at >= since
+            return here.pop(place) if is_there else None
 
     def keep(self, wanted: OffsetRange, client: ConsumerClient) -> None:
         """Keep a client, and close one at the same position, or the least recently used one."""
-        here, place = self.here(), (_partition(wanted), client.position)
-        if same := here.pop(place, None):
-            same.close()
+        place = _partition(wanted), client.position
         client.kept_at = time.monotonic()
-        here[place] = client
-        if len(here) > _MOST_OPEN:
-            here.popitem(last=False)[1].close()
+        with self._lock:
+            here = self.here()
+            dropped = here.pop(place, None)
+            here[place] = client
+            if len(here) > _MOST_OPEN:
+                _, dropped = here.popitem(last=False)
+        # Without the lock: a client leaves its cluster first.
+        if dropped is not None:
+            dropped.close()
 
     def close(self) -> None:
         for client in self._by_process.pop(os.getpid(), {}).values():

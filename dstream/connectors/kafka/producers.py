@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast
 
 from dstream.base.showing import shown
-from dstream.base.threads import in_a_thread
+from dstream.base.threads import RenewedLock, in_a_thread
 from dstream.connectors.kafka.settings import KafkaSettings, may_pass
 from dstream.errors import SinkError, SinkTakenError, SinkUnavailableError
 from dstream.failures.attribution import each
@@ -291,8 +291,11 @@ def _is_cut_off(error: KafkaError) -> bool:
 
 def taken(settings: KafkaSettings) -> ProducerClient:
     """Return an idle producer of this process, or a new one."""
-    idle = _IDLE.get((os.getpid(), settings))
-    return idle.pop() if idle else ProducerClient(settings.for_client(PRODUCING, {}))
+    try:
+        # Not after a look at the list, since another thread may take the last one in between.
+        return _IDLE[os.getpid(), settings].pop()
+    except LookupError:
+        return ProducerClient(settings.for_client(PRODUCING, {}))
 
 
 def kept(settings: KafkaSettings, client: ProducerClient) -> None:
@@ -326,13 +329,16 @@ _TRANSACTIONAL = {**PRODUCING, "retry.backoff.ms": 10}  # By default a commit wa
 def transactions(settings: KafkaSettings, topic: str, job: str, label: str) -> Transactions:
     """Return those of this process, which stay open: a new producer has to wait until an old one counts as dead."""
     key = (os.getpid(), settings, topic, job)
-    if key not in _OPEN:
-        _OPEN[key] = Transactions(settings, topic, job, label)
-        while len(_OPEN) > _MOST_OPEN:
-            del _OPEN[next(iter(_OPEN))]
-    return _OPEN[key]
+    # Each job asks in a thread of its own, and the entry of one may leave while that of another comes.
+    with _opening:
+        if key not in _OPEN:
+            _OPEN[key] = Transactions(settings, topic, job, label)
+            while len(_OPEN) > _MOST_OPEN:
+                del _OPEN[next(iter(_OPEN))]
+        return _OPEN[key]
 
 
+_opening = RenewedLock()
 _MOST_OPEN = 8
 _OPEN: dict[tuple[Any, ...], Transactions] = {}
 

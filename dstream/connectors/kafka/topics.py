@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
 
+from dstream.base.threads import RenewedLock
 from dstream.connectors.kafka import consumers
 from dstream.connectors.kafka.consumers import KafkaRange, KafkaRecord, RecordMaker
 from dstream.connectors.kafka.settings import ClusterClient, KafkaSettings, may_pass
@@ -230,13 +231,15 @@ _SPREADING = 0.5
 def _asking(settings: KafkaSettings) -> ClusterClient:
     """Return the client of this process for a cluster, which stays open: it is asked before every epoch."""
     key = (os.getpid(), settings)
-    if key not in _ASKING:
-        _ASKING[key] = ClusterClient(settings)
-        while len(_ASKING) > _MOST_OPEN:
-            del _ASKING[next(iter(_ASKING))]
-    return _ASKING[key]
+    with _opening:
+        if key not in _ASKING:
+            _ASKING[key] = ClusterClient(settings)
+            while len(_ASKING) > _MOST_OPEN:
+                del _ASKING[next(iter(_ASKING))]
+        return _ASKING[key]
 
 
+_opening = RenewedLock()
 _MOST_OPEN = 8
 _ASKING: dict[tuple[Any, ...], ClusterClient] = {}
 

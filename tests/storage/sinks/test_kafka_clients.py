@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
+import threading
+from dataclasses import dataclass
+from types import SimpleNamespace
 
 import pytest
 
-from dstream.connectors.kafka import sinks
+from dstream.connectors.kafka import consumers, producers, sinks, topics
 from dstream.connectors.kafka.producers import PRODUCING, MessageMaker, ProducerClient
 from dstream.connectors.kafka.settings import kafka_settings
 
@@ -50,3 +54,79 @@ def descriptors_after_a_failure(writer):
     with pytest.raises(ZeroDivisionError):
         list(writer.write(iter([1, 0])))
     return open_descriptors()
+
+
+def test_threads_take_idle_producers_at_once(settings, monkeypatch):
+    """One that finds none left, though there was one a moment before, makes its own."""
+
+    class Emptied(list):
+        def __bool__(self):
+            return True
+
+    monkeypatch.setitem(producers._IDLE, (os.getpid(), settings), Emptied())
+
+    assert isinstance(producers.taken(settings), ProducerClient)
+
+
+def test_threads_take_and_keep_consumers_at_once(settings, monkeypatch):
+    """No two have the same one, and none fails since another changes what it looks through."""
+    opened, held = consumers._Open(), set()
+    monkeypatch.setattr(consumers, "_MOST_OPEN", 5)
+
+    def read(job):
+        # Equal to the settings of the other jobs, and another object, as each source has its own.
+        of_job = kafka_settings("to_kafka", {"bootstrap.servers": "localhost:1"}, "Producer", [], {})
+        for n in range(1_000):
+            wanted = SimpleNamespace(settings=of_job, topic="t", partition=0, start=n % 7)
+            client = opened.taken(wanted) or SimpleNamespace(close=lambda: None)
+            assert id(client) not in held
+            held.add(id(client))
+            client.position = (n + job) % 7
+            held.remove(id(client))
+            opened.keep(wanted, client)
+
+    assert failures_of_threads(read) == []
+
+
+def test_threads_open_what_stays_open_at_once(monkeypatch):
+    """One gets its own, though more are open than stay, and others close some meanwhile."""
+    monkeypatch.setattr(producers, "_OPEN", {})
+    monkeypatch.setattr(topics, "_ASKING", {})
+    monkeypatch.setattr(topics, "ClusterClient", lambda settings: settings.bootstrap)
+
+    def ask(job):
+        for n in range(1_000):
+            of_job = SettingsOfPython((n + job) % 11)
+            assert producers.transactions(of_job, "t", "j", "to_kafka")._settings == of_job
+            assert topics._asking(of_job) == of_job.bootstrap
+
+    assert failures_of_threads(ask) == []
+
+
+@dataclass(frozen=True)
+class SettingsOfPython:
+    """Settings that are compared in Python, between which threads change."""
+
+    bootstrap: int
+
+
+def failures_of_threads(run):
+    """Run a function in four threads that change all the time, and return what they raise."""
+    switch, failures = sys.getswitchinterval(), []
+
+    def attempt(job):
+        try:
+            run(job)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=attempt, args=(job,)) for job in range(4)]
+    sys.setswitchinterval(1e-6)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(switch)
+    return failures
