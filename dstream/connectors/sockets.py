@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import IO, Any, Literal, Protocol, TypeAlias, TypeVar
 
-from dstream.connectors.base import TextLines, naming_destroyed
+from dstream.connectors.base import TextLines, naming_destroyed, readable
 from dstream.connectors.memory import ItemsSplit, NamesOfStreams
 from dstream.errors import (
     IllegalStateError,
@@ -422,28 +422,29 @@ class LineWriter:
     to_string: Callable[[Any], str]
     encoding: str
 
-    def connected(self) -> IO[bytes]:
+    def connected(self) -> IO[str]:
         """Connect."""
-        lines: IO[bytes] = self._sending(partial(self._connected, self.host, self.port))
+        lines: IO[str] = self._sending(partial(self._connected, self.host, self.port, self.encoding))
         return lines
 
     @staticmethod
-    def _connected(host: str, port: int) -> IO[bytes]:
+    def _connected(host: str, port: int, encoding: str) -> IO[str]:
         with connected_to(host, port) as connection:
             # A server that reads slowly makes the task wait, which is no failure.
             connection.settimeout(None)
-            return connection.makefile("wb")  # It keeps the connection open.
+            # A text of its own for each line would begin with a byte order mark, as those of UTF-16 do.
+            return connection.makefile("w", encoding=encoding, newline="\n")  # It keeps the connection open.
 
-    def send(self, lines: IO[bytes], item: Any) -> None:
+    def send(self, lines: IO[str], item: Any) -> None:
         """Send the line of an item."""
-        data = TextLines(self.to_string).lines([item]).encode(self.encoding)
-        self._sending(partial(lines.write, data))
+        text = readable(TextLines(self.to_string).lines([item]), self.encoding)
+        self._sending(partial(lines.write, text))
 
-    def flush(self, lines: IO[bytes]) -> None:
+    def flush(self, lines: IO[str]) -> None:
         """Send the buffer."""
         self._sending(lines.flush)
 
-    def close(self, lines: IO[bytes]) -> None:
+    def close(self, lines: IO[str]) -> None:
         """Close the connection."""
         self._sending(lines.close)
 

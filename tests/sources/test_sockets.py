@@ -141,6 +141,20 @@ def test_items_are_sent_as_lines(engine, serve):
     assert sorted(lines) == ["0", "1", "2", "3"]
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "utf-8-sig", "utf-16-le", "iso2022_jp", "hz", "utf-7"])
+def test_lines_of_any_encoding_are_one_text(serve, local_context, encoding):
+    """A byte order mark stands at the beginning alone."""
+    received = queue.Queue()
+
+    def handle(connection):
+        with connection.makefile("rb") as stream:
+            received.put(stream.read())
+
+    local_context.stream(["a", "\u65e5", "c"], 1).collect(to_socket("127.0.0.1", serve(handle), encoding=encoding))
+
+    assert received.get(timeout=10).decode(encoding) == "a\n\u65e5\nc\n"
+
+
 def test_a_text_with_a_line_break_is_refused(serve, local_context):
     """Its reader would find two lines; so is one that is no text, and one that cannot be encoded."""
     port = serve(lambda connection: connection.recv(1))
@@ -150,6 +164,8 @@ def test_a_text_with_a_line_break_is_refused(serve, local_context):
         local_context.stream([1]).collect(to_socket("127.0.0.1", port, abs))
     with pytest.raises(UnicodeEncodeError):
         local_context.stream(["é"]).collect(to_socket("127.0.0.1", port, encoding="ascii"))
+    with pytest.raises(UnicodeEncodeError, match="read as another character"):
+        local_context.stream(["¥"]).collect(to_socket("127.0.0.1", port, encoding="shift_jis"))
 
 
 def test_a_server_that_leaves_is_an_error(serve, local_context):
