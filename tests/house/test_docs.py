@@ -64,6 +64,15 @@ def test_docs_give_a_reason_for_each_block_that_is_not_run(path, page):
     assert len(re.findall(r"<!-- *not run", this.text)) == sum(block.excluded for block in this.blocks)
 
 
+@pytest.mark.parametrize("path", PAGES)
+def test_docs_pages_begin_with_a_paragraph(path, page):
+    """Below its title a page says what it gives, before its first code, table or heading."""
+    title, first, *_ = page(path).text.split("\n\n")
+
+    assert re.fullmatch("# .+", title)
+    assert re.match(r"[A-Z]|`\w", first)
+
+
 def test_docs_index_lists_every_page():
     """A reader finds each page from the first one, by a link that leads somewhere."""
     linked = re.findall(r"\]\((?!https?:|#)([^)#]+)", (ROOT / "docs" / "index.md").read_text())
