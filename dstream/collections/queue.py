@@ -20,7 +20,7 @@ from more_itertools import chunked
 from dstream.arguments import kind_of
 from dstream.base.threads import contextmanager
 from dstream.collections.base import NoTable
-from dstream.errors import DStreamError, IllegalStateError
+from dstream.errors import IllegalStateError
 from dstream.spi.runtime import Runtime
 from dstream.spi.store import UNCHANGED, Kind, MapStore
 
@@ -291,7 +291,8 @@ class IStreamQueue(NoTable, Generic[T]):
         try:
             # A lease that is over, so that the item is the next one.
             self._end(number, token, lambda state, number: state.leased(number, Lease(0.0, token)), UNCHANGED)
-        except DStreamError as failed:  # What failed in the block matters more, and the lease has an end.
+        # Of any kind, a full disk as well: what failed in the block matters more, and the lease has an end.
+        except Exception as failed:
             error.add_note(f"queue {self.name!r} gets the item back at the end of its lease, for now: {failed}")
 
     def _change(

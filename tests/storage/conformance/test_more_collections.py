@@ -239,6 +239,34 @@ def test_a_block_that_fails_gives_its_item_back(storage):
     assert [queue.take(), queue.take()] == ["a", "b"]
 
 
+@pytest.mark.parametrize("failure", [IllegalStateError("damaged"), OSError(28, "No space left on device")])
+def test_a_block_fails_as_it_did_though_its_item_is_not_given_back(storage, monkeypatch, failure):
+    """A storage that fails then adds a note to the exception, and does not take its place."""
+    queue = make("queue", storage)
+    queue.put("a")
+
+    def work():
+        with queue.lease(60):
+            monkeypatch.setattr(queue, "_change", fails(failure))
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError) as raised:
+        work()
+
+    assert raised.value.__notes__ == [
+        f"queue {queue.name!r} gets the item back at the end of its lease, for now: {failure}"
+    ]
+
+
+def fails(failure):
+    """Return a function that raises."""
+
+    def fail(*given):
+        raise failure
+
+    return fail
+
+
 def test_a_lease_that_ends_gives_its_item_back(storage):
     """Then it is somebody else's, and who had it first is told so at the end of the block."""
     clock = Clock()
