@@ -93,6 +93,7 @@ def blocks(stream: IO[bytes], head: Header, most: int) -> Iterator[Block]:
         raise ValueError(f"the codec {head.codec} is none that is read: {', '.join(_CODECS)}")
     while first := stream.read(1):
         count, size = _long(stream, first), _long(stream)
+        # Numbers have a sign in Avro, and a damaged one would read backwards.
         if count < 0 or size < 0:
             raise ValueError(f"a block of {count} records in {size} bytes")
         if size > most + (most >> 3) + 1024:  # What does not compress becomes somewhat longer.
@@ -201,6 +202,7 @@ def _left_over(rest: bytes) -> ValueError:
 def _zstandard(data: bytes, most: int) -> bytes | None:
     import pyarrow
 
+    # As a stream: the size that a frame names is the word of whoever wrote it.
     with pyarrow.CompressedInputStream(pyarrow.BufferReader(data), "zstd") as stream:
         found = bytes(stream.read(most + 1))
     return found if len(found) <= most else None

@@ -127,7 +127,7 @@ class CsvInput:
 
         Raises:
             SourceError: a record of several lines has too many characters.
-            _Full: before another block than the first is read, if the lines of rows that are not done have many.
+            FullError: before another block than the first is read, if the lines of rows that are not done have many.
         """
         for given, block, *_ in list(self._held):
             if given + len(block) > self.done:

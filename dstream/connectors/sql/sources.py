@@ -319,6 +319,7 @@ class SqlChanges(NamesOfStreams):
         """Return the condition that rows are behind an offset, or up to it; there is none without one."""
         first, *others = map(self._quoted, self.columns)
         if not offset:
+            # NULL has no place in an order, so no offset would lead behind such a row.
             return f"{first} IS NOT NULL", {}
         values = {f"{name}_{place}": self._value(value) for place, value in enumerate(offset)}
         if not others:

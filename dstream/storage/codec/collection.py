@@ -145,6 +145,7 @@ class Codec:
         """Return a decoded key in the form that the key type gives it."""
         if self.key is None:
             return key
+        # 1 comes back as 1.0 where the keys are floats, although both have the same bytes.
         shaped = self.key.shaped(key)
         return key if shaped is NOTHING else shaped
 

@@ -49,6 +49,7 @@ def encode_key(key: Any) -> bytes:
         try:
             return b"s" + key.encode()  # type: ignore[no-any-return]
         except UnicodeEncodeError:
+            # Only here, since a call with arguments takes twice as long.
             return b"s" + key.encode("utf-8", "surrogatepass")  # type: ignore[no-any-return]
     if kind is int:
         return _encode_int(key)
@@ -117,6 +118,7 @@ def _encode(key: Any) -> bytes:
     """Encode any key or part of a key, None among them."""
     if key is None:
         return b"n"
+    # Members that compare as something else, such as those of an IntEnum, are encoded as what they equal.
     if isinstance(key, enum.Enum) and type(key).__eq__ is object.__eq__:
         return _encode_member(key)
     # `FieldNan` stands for NaN in fields of dataclasses from Python 3.13 on, and is the same key.
@@ -218,6 +220,7 @@ def _decode_range(data: bytes, classes: Classes) -> range:
     if any(type(part) is not int for part in parts):
         raise ValueError("a range is stored as ints")
     length, start, step = (*parts, 0, 1)[:3] if data else (0, 0, 1)
+    # A range of one number is stored without its step, which makes no difference to it.
     step = step or 1
     return range(start, start + length * step, step)
 
@@ -234,6 +237,7 @@ def _decode_member(data: bytes, classes: Classes) -> enum.Enum:
     kind = classes.resolve(name)
     if not issubclass(kind, enum.Enum):
         raise ClassRefusedError(f"the class {name} is no enum any more")
+    # Flags are stored by their value, since a combination of them has no name.
     if isinstance(member, int):
         return kind(member)
     found: enum.Enum = fielded.member_of(kind, name, member)

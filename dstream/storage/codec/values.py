@@ -67,6 +67,7 @@ class ValueEncoding:
         Raises:
             TypeError: the value can only be pickled, and `pickles` does not allow it.
         """
+        # Most values are such, and need no search for what msgpack mistakes.
         if type(value) in _SCALARS:
             if is_large(value):
                 return _large(value)
@@ -165,6 +166,7 @@ class ValueEncoding:
         if decode is not None:
             return decode(data)
         if code == _NUMPY:
+            # Its parts have no extensions within them, so they do not count as nested.
             return from_parts(*_exactly(list, self._unpack(data)))
         name, content = _exactly(list, self._unpack_inside(data))
         kind = self.pickles.resolve(name)
@@ -242,6 +244,7 @@ def _encode_zone(zone: tzinfo | None) -> bytes:
         return b"z" + name.encode()
     if (offset := plain_offset(zone)) is None:
         raise _Unknown
+    # By its offset alone: the name is made of it again.
     return b"o" + _encode_timedelta(offset)
 
 
@@ -260,6 +263,7 @@ def _decode_timedelta(data: bytes) -> timedelta:
 
 
 def _encode_int(value: int) -> bytes:
+    # One bit more, for the sign.
     return value.to_bytes((value.bit_length() + 8) // 8, "big", signed=True)
 
 

@@ -212,6 +212,7 @@ class RecentRows:
             entry = self._rows.get(file.path)
             if not isinstance(entry, tuple):
                 break
+            # The newest file comes first here, so its value of a key stays.
             entries.setdefault(*entry)
             together.add(file.path)
 
@@ -255,6 +256,7 @@ def own_copy(codec: Codec, value: Any) -> Any:
     """Return a value that its receiver may change without changing `value`."""
     if type(value) in SHARED:
         return value
+    # A value beside the type of the map may hold lists, whatever the type is.
     if codec.value is not None and codec.value.is_immutable and codec.value.fits(value):
         return value
     return codec.decode_value(codec.encode_value(value))

@@ -132,6 +132,7 @@ def _can_be_made(kind: ColumnType) -> bool:
     if isinstance(kind, OptionalType):
         return _can_be_made(kind.inner)
     if isinstance(kind, ClassType):
+        # A dict has no class, and can be made of any fields.
         is_found = kind.kind is not None or isinstance(kind, DictType)
         return is_found and all(_can_be_made(part) for _, part in kind.fields)
     return kind.hint is not None

@@ -221,6 +221,7 @@ class MemoryStateFiles:
 
     def found(self) -> Iterator[StateFile]:
         """List all files."""
+        # A copy, since steps write files while those that are not needed any more are looked for.
         return iter([StateFile(name, written_at) for name, (_, written_at) in list(self._data.items())])
 
     def dump(self, value: Any) -> bytes:
