@@ -26,9 +26,8 @@ from dstream.jobs.records import EpochRecord, JobRecords, Receipts, packed
 from dstream.jobs.state import JobStatus
 from dstream.pipeline.plan import PipelinePlan, PlannedWrite
 from dstream.plan import Node, Read, SourceLocation, check, explained, is_bounded, rewrite, topological
-from dstream.plan.binding import opened
 from dstream.plan.operations.ends import Several
-from dstream.plan.walk import steps_of_inputs
+from dstream.plan.walk import opened, steps_of_inputs
 from dstream.spi import MapWriter, Running, Runtime, Sink, Storage, WriteJob, Writer
 from dstream.spi.sink import Receipt, Target, counted_receipts, counting
 from dstream.stream.runtime import Delivery

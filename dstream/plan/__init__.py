@@ -1,10 +1,10 @@
 """Plans: streams and pipelines as immutable values, as nodes and as core operations.
 
 `operations` contains the operations: what the user called, and what engines run. `rewrite` turns the one plan into the
-other; `binding` binds a plan to a context, `timestamps` adapts it to unbounded items. `walk` visits operations without
-recursion, `properties` derives order, size and placement, `stages` is the value that pictures show, `chain` the plan as
-a string, `graphs` the graphs of processors. `boundary` and `failure_messages` explain a failure at the end of a
-terminal operation; `capture_checks` and `captures` check the captured variables of functions.
+other, `timestamps` adapts it to unbounded items. `walk` visits operations and opens plans, without recursion,
+`properties` derives order, size and placement, `stages` is the value that pictures show, `chain` the plan as a string,
+`graphs` the graphs of processors. `boundary` and `failure_messages` explain a failure at the end of a terminal
+operation; `capture_checks` and `captures` check the captured variables of functions.
 """
 
 from __future__ import annotations

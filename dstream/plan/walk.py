@@ -1,4 +1,4 @@
-"""Walks over a plan without recursion, and plans whose caches are already filled.
+"""Walks over a plan without recursion, plans whose caches are already filled, and plans that a context has opened.
 
 Cached items belong to the context that computed them, which knows a step by its identity
 (`dstream.operators.rows.caches`).
@@ -6,16 +6,22 @@ Cached items belong to the context that computed them, which knows a step by its
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
-from operator import methodcaller
-from typing import Any, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from dstream.plan.operations.ends import End, Several
 from dstream.plan.operations.streams import Cache, Fork, Node, ReadCache
+from dstream.plan.operations.unbounded import ProcessorGraph
 from dstream.plan.steps import Step
+from dstream.spi.runtime import OpenedLater
+
+if TYPE_CHECKING:
+    from dstream.plan.graphs import GraphVertex
+    from dstream.spi.sink import Collections
 
 __all__ = [
     "CacheContent",
@@ -26,6 +32,7 @@ __all__ = [
     "last_step",
     "nothing_kept",
     "of_one_run",
+    "opened",
     "recalled",
     "steps_of",
     "steps_of_inputs",
@@ -36,7 +43,7 @@ __all__ = [
 R = TypeVar("R")
 T = TypeVar("T")
 
-_inputs: Callable[[Any], Sequence[Any]] = methodcaller("inputs")
+_inputs: Callable[[Any], Sequence[Any]] = operator.methodcaller("inputs")
 """Without a frame of Python for each node: a small plan is walked some ten times before it runs."""
 
 
@@ -181,3 +188,41 @@ def recalled(root: Node, found: CacheLookup) -> Node:
         return node.reading(inputs) if cached is None else ReadCache(cached.items, cached.is_ordered, step=node.step)
 
     return fold(root, read, lambda node: () if id(node) in recalls else node.inputs())
+
+
+N = TypeVar("N", bound=Node)
+
+
+def opened(end: N, context: Collections) -> N:
+    """Return the same plan, with `OpenedLater` values replaced by opened ones.
+
+    A value that several nodes hold is opened once. Nodes that are shared stay shared, and those that neither hold such
+    a value nor read from one that does are the same objects.
+
+    Args:
+        end: the last node, with all that it reads from.
+        context: has the collections of the storage.
+    """
+    found: dict[int, Any] = {}
+    return cast(N, fold(end, lambda node, inputs: node.reading(inputs, **_opened_values(node, context, found))))
+
+
+def _opened_values(node: Node, context: Collections, found: dict[int, Any]) -> dict[str, Any]:
+    """Return the source or the service of a node, by the name of its field, if it has to be opened."""
+    changes: dict[str, Any] = {}
+    for name in ("source", "service", "delivery"):
+        value = getattr(node, name, None)
+        if isinstance(value, OpenedLater):
+            if id(value) not in found:
+                found[id(value)] = value.opened(context)
+            changes[name] = found[id(value)]
+    if isinstance(node, ProcessorGraph):
+        vertices = tuple(_opened_vertex(each, context) for each in node.graph.vertices)
+        if any(map(operator.is_not, vertices, node.graph.vertices)):
+            changes["graph"] = replace(node.graph, vertices=vertices)
+    return changes
+
+
+def _opened_vertex(vertex: GraphVertex, context: Collections) -> GraphVertex:
+    supplier = vertex.supplier.opened(context)
+    return vertex if supplier is vertex.supplier else replace(vertex, supplier=supplier)

@@ -173,7 +173,7 @@ class Service(Generic[S]):
 class OpenedLater(Protocol):
     """A value that stands for a source or a service until there is a context, such as a map that is known by its name.
 
-    It travels and is stored without one. `dstream.plan.binding.opened` puts what it stands for in its place.
+    It travels and is stored without one. `dstream.plan.walk.opened` puts what it stands for in its place.
     """
 
     def opened(self, context: Collections) -> Any:

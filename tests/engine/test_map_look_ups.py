@@ -11,8 +11,8 @@ import dstream as ds
 from dstream.errors import CollectionDestroyedError
 from dstream.failures import failure
 from dstream.plan import Node
-from dstream.plan.binding import opened
 from dstream.plan.operations.calls import WithService
+from dstream.plan.walk import opened
 from dstream.stream import Stream
 from dstream.stream.services import MapView, look_ups
 from dstream.testing.engines import MASTER, SETTINGS

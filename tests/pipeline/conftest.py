@@ -10,7 +10,7 @@ import pytest
 import dstream as ds
 from dstream.pipeline import BatchStage, Pipeline, PipelinePlan
 from dstream.plan import explained, rewrite
-from dstream.plan.binding import opened
+from dstream.plan.walk import opened
 from sources import Items
 
 

@@ -10,11 +10,11 @@ import pytest
 import dstream as ds
 from dstream.errors import IllegalStateError
 from dstream.plan import Read, Step, ToList, rewrite, topological
-from dstream.plan.binding import opened
 from dstream.plan.operations.calls import WithService
 from dstream.plan.operations.ends import Several, Write
 from dstream.plan.operations.pairs import HashJoin
 from dstream.plan.operations.streams import Fork
+from dstream.plan.walk import opened
 from dstream.spi.runtime import Service
 from dstream.stream import Stream
 from sources import Items

@@ -10,7 +10,7 @@ import pytest
 from dstream.base.pickling import dumps
 from dstream.errors import IllegalStateError, SourceError
 from dstream.plan import Read
-from dstream.plan.binding import opened
+from dstream.plan.walk import opened
 from dstream.spi import OpenedLater, Source
 from dstream.stream import Stream
 from dstream.values import Entry

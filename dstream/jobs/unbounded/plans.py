@@ -16,7 +16,6 @@ from dstream.jobs.unbounded.log import TimedPartition
 from dstream.jobs.unbounded.ranges import BoundedAsStream, Range, joined, no_items, with_times
 from dstream.pipeline.plan import PipelinePlan
 from dstream.plan import Node, fold, rewrite, topological
-from dstream.plan.binding import opened
 from dstream.plan.graphs import VertexGraph, with_parallelism
 from dstream.plan.operations.ends import Several, Write
 from dstream.plan.operations.pairs import HashJoin
@@ -24,6 +23,7 @@ from dstream.plan.operations.streams import Cache, CacheIdentity, Concat, Fork, 
 from dstream.plan.operations.unbounded import AssignTimestamps, OverEpochs, ProcessorGraph
 from dstream.plan.steps import Step
 from dstream.plan.timestamps import StreamRead, timed
+from dstream.plan.walk import opened
 from dstream.processors.graph_operator import GraphOperator, in_steps
 from dstream.spi import MapWriter, Streamable, StreamSource, Writer
 from dstream.spi.epochs import (
