@@ -100,3 +100,18 @@ def numbers(storage: Storage, use: Tools) -> MapStore:
     store = use.map(storage, "numbers")
     use.put(store, {"a": 1, "b": 2, "c": 3})
     return store
+
+
+@pytest.fixture(params=[False, True], ids=["plain", "journal"])
+def store(request: pytest.FixtureRequest, storage: Storage, use: Tools) -> MapStore:
+    """A map of three entries of any type, with and without a journal."""
+    made = use.map(storage, journal=request.param)
+    use.put(made, {"a": 1, "b": 2, "c": 3})
+    return made
+
+
+@pytest.fixture
+def shared(backend: Any) -> None:
+    """Leave out memory, which is of one process."""
+    if not backend.shared:
+        pytest.skip("memory is of one process")

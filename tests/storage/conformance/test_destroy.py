@@ -161,10 +161,9 @@ def _destroy(backend, kind):
     backend.open().open(kind, "gone", Options()).destroy()
 
 
+@pytest.mark.usefixtures("shared")
 def test_destroy_by_another_process_ends_the_handles_here(backend, storage, use, elsewhere):
     """A handle that has read before does not answer from what it remembers."""
-    if not backend.shared:
-        pytest.skip("memory is of one process")
     store = _made(storage, use, "map")
     assert store.get_many(["k"]) == [1]
     elsewhere(_destroy, backend, "map").returned()

@@ -15,11 +15,7 @@ KILLS = 4
 KEYS = 200
 
 
-@pytest.fixture(autouse=True)
-def shared(backend):
-    """Leave out memory, which dies with its process."""
-    if not backend.shared:
-        pytest.skip("memory is of one process")
+pytestmark = pytest.mark.usefixtures("shared")
 
 
 def _write_for_ever(backend):

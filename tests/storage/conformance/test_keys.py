@@ -114,10 +114,9 @@ def _put_all(backend, use, entries):
     use.put(use.map(backend.open()), entries)
 
 
+@pytest.mark.usefixtures("shared")
 def test_keys_of_another_process_are_the_same(backend, storage, use, elsewhere):
     """What encodes a key does not depend on the process: string hashes do."""
-    if not backend.shared:
-        pytest.skip("memory is of one process")
     elsewhere(_put_all, backend, use, dict.fromkeys(DIFFERENT, 1)).returned()
     store = use.map(storage)
 

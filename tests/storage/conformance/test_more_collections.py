@@ -394,10 +394,9 @@ def _work(backend):
         time.sleep(60)
 
 
+@pytest.mark.usefixtures("shared")
 def test_processes_share_a_queue(backend, storage, elsewhere):
     """Nothing is lost or taken twice, and a process that is killed gives back what it leased."""
-    if not backend.shared:
-        pytest.skip("memory is of one process")
     queue, counter = make("queue", storage), make("counter", storage)
     working, taken = elsewhere(_work, backend), []
     said = working.said()

@@ -9,12 +9,7 @@ import pytest
 
 from dstream.spi.store import Options
 
-
-@pytest.fixture(autouse=True)
-def shared(backend):
-    """Leave out memory, which is of one process."""
-    if not backend.shared:
-        pytest.skip("memory is of one process")
+pytestmark = pytest.mark.usefixtures("shared")
 
 
 def _count(backend, times):

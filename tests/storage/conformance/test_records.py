@@ -166,10 +166,9 @@ def _counted(backend, times):
     return won
 
 
+@pytest.mark.usefixtures("shared")
 def test_records_counted_by_processes_lose_nothing(backend, storage, elsewhere):
     """Each True is a version of its own, and nobody reads half of a record."""
-    if not backend.shared:
-        pytest.skip("memory is of one process")
     counting = [elsewhere(_counted, backend, 60) for _ in range(2)]
     assert [process.returned() for process in counting] == [60, 60]
 
@@ -187,10 +186,9 @@ def _numbered(backend):
         yield version
 
 
+@pytest.mark.usefixtures("shared")
 def test_records_survive_a_kill_of_their_writer(backend, storage, elsewhere):
     """What was acknowledged is there, whole; the next writer goes on, wherever the kill came."""
-    if not backend.shared:
-        pytest.skip("memory is of one process")
     last = 0
     for round in range(2):
         writing = elsewhere(_numbered, backend)

@@ -12,14 +12,6 @@ def tenfold(key, value):
     return f"{key}{value * 10}"
 
 
-@pytest.fixture(params=[False, True], ids=["plain", "journal"])
-def store(request, storage, use):
-    """A map of three entries of any type, with and without a journal."""
-    made = use.map(storage, journal=request.param)
-    use.put(made, {"a": 1, "b": 2, "c": 3})
-    return made
-
-
 def test_a_revision_makes_values_of_keys_and_values(store, use):
     """What the job writes does not matter, only of which keys; the others stay."""
     use.run(store, "job", {"a": 0, "b": 0}, merge=Revision(tenfold))

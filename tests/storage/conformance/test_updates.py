@@ -14,14 +14,6 @@ def added(key, value, items):
     return ((value or 0) + sum(items)) or None
 
 
-@pytest.fixture(params=[False, True], ids=["plain", "journal"])
-def store(request, storage, use):
-    """A map of three entries, with and without a journal."""
-    made = use.map(storage, journal=request.param)
-    use.put(made, {"a": 1, "b": 2, "c": 3})
-    return made
-
-
 def test_an_update_makes_values_of_what_is_there_and_of_items(store, use):
     """New ones too; what the job does not name stays."""
     use.run(store, "job", {"a": [1, 1], "x": [7]}, merge=Update(added))
