@@ -61,7 +61,12 @@ def measuring(spark: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Measured]
     monkeypatch.setattr(ClassicPort, "pinned", _counting(ClassicPort.pinned, measured))
     context = spark.sparkContext
     context.setJobGroup(group, group)
-    yield measured
+    try:
+        yield measured
+    finally:
+        # The thread runs other tests, too, whose jobs would belong to this group.
+        context.setLocalProperty("spark.jobGroup.id", None)
+        context.setLocalProperty("spark.job.description", None)
     context._jsc.sc().listenerBus().waitUntilEmpty()  # The tracker hears of a job after the job's own end.
     tracker = context.statusTracker()
     jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
