@@ -16,6 +16,7 @@ import pytest
 from hypothesis import settings
 
 import dstream as ds
+from dstream.engine.inprocess import InProcessEngine
 from dstream.stream import Stream
 from dstream.testing.engines import MASTER, SETTINGS
 
@@ -160,6 +161,14 @@ def spark_context(data: Path) -> Iterator[ds.Context]:
 def local_context(data: Path) -> Iterator[ds.Context]:
     """The local context of the test run."""
     with ds.connect(engine="local", storage=data) as context:
+        yield context
+
+
+@pytest.fixture(scope="session")
+def inprocess_context(data: Path) -> Iterator[ds.Context]:
+    """The context of the test run that runs the graphs of Spark in this process, without Java."""
+    with ds.connect(engine="local", storage=data) as context:
+        context._engine, context._engine_name = InProcessEngine(512 * 2**20), InProcessEngine.name
         yield context
 
 

@@ -1,9 +1,9 @@
 """The engines: compilation of plans, and their runs in the caller's process and on Spark.
 
-`compiler` turns a plan of core operations into a `physical` plan, which the Spark engine runs (`spark`), with `tasks`
-as the part on its workers. `local` runs core operations without one. `selection` chooses between the two engines,
-`calls` are the runs of terminal operations, which `display` shows. The work of operations on one partition is in
-`dstream.operators`, and `dstream.explain` shows a plan before it runs.
+`compiler` turns a plan of core operations into a `physical` plan. Its runs, in `spark` and in this process
+(`inprocess`), share `runs`, and `tasks` as the part on workers. `local` runs core operations without a physical plan.
+`selection` chooses an engine, `calls` are runs of terminal operations, which `display` shows. The work of operations
+on one partition is in `dstream.operators`, and `dstream.explain` shows a plan before it runs.
 """
 
 from __future__ import annotations

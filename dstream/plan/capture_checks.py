@@ -16,13 +16,13 @@ from typing import Any
 
 from dstream.errors import LargeCaptureWarning, SerializationError
 from dstream.failures import blame, is_our_name
-from dstream.plan.captures import Large, Obstacle, look
-from dstream.plan.operations.streams import Node
+from dstream.plan.captures import Large, Obstacle, holds_state, look
+from dstream.plan.operations.streams import Node, Read
 from dstream.plan.steps import Step
 from dstream.plan.walk import topological
 from dstream.spi.suppliers import ProcessorSupplier
 
-__all__ = ["check_captures"]
+__all__ = ["check_captures", "may_share"]
 
 
 _LARGE = 10 * 2**20
@@ -45,6 +45,20 @@ def check_captures(root: Node, *, travel: bool = True) -> None:
         for step, value in each.shipped():
             for function in _functions(value):
                 _judge(look(function, seen, _LARGE), step, travel)
+
+
+def may_share(root: Node) -> bool:
+    """Say whether the functions of a plan may run as they are in the caller's process, and nobody can tell.
+
+    A function that holds what may change is copied, so that it changes a copy there as it does on a worker.
+    """
+    # What a source holds travels in its splits, which are pickled anyway.
+    return not any(
+        holds_state(value)
+        for each in topological(root)
+        for _, value in each.shipped()
+        if not (isinstance(each, Read) and value is each.source)
+    )
 
 
 def _judge(found: Iterable[Obstacle | Large], step: Step, travel: bool) -> None:

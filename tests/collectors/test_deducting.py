@@ -237,7 +237,9 @@ def test_what_is_made_of_parts_has_it_if_they_do():
 
 def test_the_page_says_which_factories_have_it():
     """One table, of all factories, which is what their cases have."""
-    rows = dict(re.findall(r"^\| (always|if their parts have it|if given|never) \| (.*) \|$", PAGE.read_text(), re.MULTILINE))
+    rows = dict(
+        re.findall(r"^\| (always|if their parts have it|if given|never) \| (.*) \|$", PAGE.read_text(), re.MULTILINE)
+    )
     said = {when: set(re.findall(r"`(\w+)`", names)) for when, names in rows.items()}
     never = set(c.__all__) - ALWAYS - IF_THEIR_PARTS_DO - IF_GIVEN
     assert said == {"always": ALWAYS, "if their parts have it": IF_THEIR_PARTS_DO, "if given": IF_GIVEN, "never": never}

@@ -286,6 +286,15 @@ def test_local_gives_what_the_jdk_gives(judged: list[tuple[str, str]], local_con
     assert answers == judged
 
 
+def test_graphs_in_this_process_give_what_the_jdk_gives(
+    judged: list[tuple[str, str]], inprocess_context: ds.Context
+) -> None:
+    """Each of the pipelines gives, in one to eight partitions, what it gives in Java."""
+    answers = [(line, answer(line, inprocess_context, 1 + number % 8)) for number, (line, _) in enumerate(judged)]
+
+    assert answers == judged
+
+
 def test_spark_gives_what_the_jdk_gives(judged: list[tuple[str, str]], spark_context: ds.Context) -> None:
     """A sample of the pipelines gives on Spark, in one to eight partitions, what it gives in Java."""
     sample = random.Random(3).sample(judged, ON_SPARK)

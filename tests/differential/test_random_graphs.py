@@ -23,6 +23,15 @@ def test_the_local_engine_gives_what_plain_python_gives(local_context: ds.Contex
         assert made.given_by(local_context) == made.expected, f"seed {seed}"
 
 
+@pytest.mark.parametrize("first", range(0, 40, 10))
+def test_graphs_in_this_process_give_what_plain_python_gives(inprocess_context: ds.Context, first: int) -> None:
+    """For ten graphs each, by the tasks that run on Spark."""
+    for seed in range(first, first + 10):
+        made = random_graph(seed)
+
+        assert made.given_by(inprocess_context) == made.expected, f"seed {seed}"
+
+
 @pytest.mark.parametrize("seed", [3, 8, 21])
 def test_spark_gives_what_plain_python_gives(spark_context: ds.Context, seed: int) -> None:
     """Also where vertices have more processors than there are cores."""

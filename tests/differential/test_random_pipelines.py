@@ -1,4 +1,4 @@
-"""Random pipelines give the same on the local engine, on Spark and in plain Python."""
+"""Random pipelines give the same on the local engine, by their graphs in this process, on Spark, in plain Python."""
 
 from __future__ import annotations
 
@@ -199,6 +199,31 @@ def test_local_equals_plain_python_without_order(local_context: ds.Context, pipe
 def test_local_fails_as_plain_python(local_context: ds.Context, pipeline: Pipeline) -> None:
     """A function that fails for some items fails with its own type, or not at all if no such item comes."""
     _check_failure(pipeline, local_context)
+
+
+@ON_LOCAL
+@given(ordered_pipelines(most=10), st.sampled_from(list(TERMINALS)))
+def test_graphs_in_this_process_equal_plain_python(
+    inprocess_context: ds.Context, pipeline: Pipeline, terminal: str
+) -> None:
+    """The graphs that run on Spark give what iterators give, in the same order, and `peek` sees the same items."""
+    _check(pipeline, terminal, inprocess_context)
+
+
+@ON_LOCAL
+@given(unordered_pipelines(most=8))
+def test_graphs_in_this_process_equal_plain_python_without_order(
+    inprocess_context: ds.Context, pipeline: Pipeline
+) -> None:
+    """A stream released from its order has the same items."""
+    _check_without_order(pipeline, inprocess_context)
+
+
+@ON_LOCAL
+@given(failing_pipelines(most=6))
+def test_graphs_in_this_process_fail_as_plain_python(inprocess_context: ds.Context, pipeline: Pipeline) -> None:
+    """A function that fails for some items fails with its own type, or not at all if no such item comes."""
+    _check_failure(pipeline, inprocess_context)
 
 
 @pytest.mark.parametrize("terminal", TERMINALS)

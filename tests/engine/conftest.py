@@ -9,6 +9,7 @@ import pytest
 
 import dstream as ds
 from dstream.base.memory import Bound
+from dstream.keys import check_hash_seed
 from dstream.plan import Step
 from dstream.plan.steps import Op
 
@@ -42,6 +43,9 @@ def task(roomy: Bound) -> Any:
 
         def peeking(self, op: Op) -> Callable[[Any], object]:
             return op.fn
+
+        def check_can_route(self) -> None:
+            check_hash_seed()
 
         def at_end_with(self, close: Callable[[BaseException | None], object]) -> None:
             """Never end."""

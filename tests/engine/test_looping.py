@@ -19,12 +19,15 @@ from dstream.engine.spark.run.jobs import RunOptions, StageRunner
 from dstream.engine.spark.run.segments import SplitSegment
 from dstream.engine.tasks.rows import ITEMS, Row
 from dstream.operators.rows.batches import dumps_items
+from dstream.operators.rows.caches import Caches
 from dstream.plan import Filter, Limit, Map, Parallel, Partitions, Read, Sorted, rewrite
 from reducers import to_ilist
 from sources import Items
 
 RUNNER = SimpleNamespace(
-    backend=SimpleNamespace(cores=2, setting=lambda name: "10m", broadcast_limit=2**20, column_mode="auto"),
+    backend=SimpleNamespace(
+        cores=2, setting=lambda name: "10m", broadcast_limit=2**20, column_mode="auto", caches=Caches()
+    ),
     options=RunOptions(),
     counting=lambda: None,
 )

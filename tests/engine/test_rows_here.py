@@ -15,9 +15,9 @@ import dstream as ds
 from collectors import counting
 from dstream import Pipeline
 from dstream.engine.physical.vertices import EVERYTHING, ITEMS_AND_BESIDE, OutputPort, Taken
-from dstream.engine.spark.run import driver_shuffle, engine, graphs
+from dstream.engine.runs.rows import ShuffleFiles, by_target, rows_taken
+from dstream.engine.spark.run import engine, graphs
 from dstream.engine.spark.run.backend import SparkBackend
-from dstream.engine.spark.run.driver_shuffle import ShuffleFiles, by_target, rows_taken
 from dstream.engine.spark.run.jobs import StageRunner
 from dstream.engine.spark.run.segments import chosen_rows
 from dstream.engine.tasks.rows import (
@@ -99,7 +99,7 @@ def test_a_file_that_is_cut_off_or_gone_is_an_error(tmp_path: Path) -> None:
 def test_files_of_a_run_go_with_it(tmp_path: Path) -> None:
     """Its tasks share a folder, into which nobody else may look, and what may travel with the rows."""
     files = ShuffleFiles()
-    first, second = files.storing(str(tmp_path / "made"), 2), files.storing(str(tmp_path / "made"), 4)
+    first, second = files.storing(str(tmp_path / "made"), 4096), files.storing(str(tmp_path / "made"), 2048)
     list(first.stored(iter(rows_with(b"x" * 5000))))
     assert first.folder == second.folder
     assert first.most == 2 * second.most
@@ -112,7 +112,7 @@ def test_files_of_a_run_go_with_it(tmp_path: Path) -> None:
 def test_a_task_that_goes_on_behind_the_end_of_its_run_leaves_no_file(tmp_path: Path) -> None:
     """As where the run was cancelled, or another attempt of the task was faster."""
     files = ShuffleFiles()
-    storing = files.storing(str(tmp_path), 8)
+    storing = files.storing(str(tmp_path), 1024)
     writing = storing.stored(iter(rows_with(LARGE, b"x" * 5000)))
     next(writing)
     begun = storing.stored(iter(rows_with(b"x" * 5000)))
@@ -191,7 +191,7 @@ def seen(context: ds.Context, shuffle: Callable[[ds.Context], Any]) -> Any:
 def travelling(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """How rows go on."""
     if request.param == "in files":
-        monkeypatch.setattr(driver_shuffle, "_TRAVELLING", 0)
+        monkeypatch.setattr(graphs, "_TRAVELLING", 0)
     return str(request.param)
 
 
@@ -214,7 +214,7 @@ def test_a_shuffle_gives_the_same_through_this_process(
 ) -> None:
     """Whatever it is for, also where none of its rows travels with the next job."""
     by_spark = seen(spark_context, shuffle)
-    monkeypatch.setattr(driver_shuffle, "_TRAVELLING", 0)
+    monkeypatch.setattr(graphs, "_TRAVELLING", 0)
     monkeypatch.setattr(engine, "is_of_epoch", lambda end: True)
 
     assert seen(spark_context, shuffle) == by_spark
@@ -286,7 +286,7 @@ def test_shuffles_between_many_tasks_are_left_to_spark(
     spark_context: ds.Context, monkeypatch: pytest.MonkeyPatch, most: int, comes: list[int]
 ) -> None:
     """Each task that reads would get the rows of all."""
-    monkeypatch.setattr(graphs, "MOST_PAIRS", most)
+    monkeypatch.setattr(graphs, "_MOST_PAIRS", most)
     brought = []
     monkeypatch.setattr(graphs, "by_target", lambda rows, targets: brought.append(targets) or by_target(rows, targets))
     by_hand, numbers = windowed(spark_context)

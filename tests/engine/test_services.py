@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 import dstream as ds
-from dstream.engine.spark.run.driver_shuffle import ServiceListener
 from dstream.engine.spark.run.execution import SparkRun
+from dstream.engine.spark.run.service_listener import ServiceListener
 from dstream.errors import CancelledError, EngineError
 from dstream.failures import failure
 from dstream.plan import Step, ToList, Write, called, rewrite

@@ -19,7 +19,6 @@ from dstream.engine.tasks.rows import ITEMS, Row
 from dstream.engine.tasks.runtime import StageTask
 from dstream.engine.tasks.sinks import RouteByKey, RouteByPlace
 from dstream.failures import naming
-from dstream.keys import check_hash_seed
 from dstream.operators.rows.batches import loads_items
 from dstream.operators.rows.blocks import Block, ColumnItems, given
 from dstream.operators.rows.operations import Task
@@ -58,7 +57,7 @@ class RouteFirsts:
             yield row._replace(sequence=next(numbers))
 
     def _rows(self, blocks: Iterator[Block], task: StageTask) -> Iterator[Row]:
-        check_hash_seed()
+        task.check_can_route()
         before = 0
         for block in _gathered(blocks):
             rows = None if isinstance(block, Sequence | Iterator) else self._in_columns(block, before)

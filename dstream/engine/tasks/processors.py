@@ -16,7 +16,6 @@ from dstream.engine.tasks.rows import ITEMS, LAST, Row, check_arrived
 from dstream.engine.tasks.runtime import StageTask
 from dstream.engine.tasks.sinks import Router
 from dstream.failures import naming
-from dstream.keys import check_hash_seed
 from dstream.operators.rows.batches import loads, loads_items, travelling
 from dstream.plan.graphs import GraphEdge
 from dstream.plan.steps import Step
@@ -67,7 +66,7 @@ class RouteToProcessors:
     targets: int
 
     def __call__(self, blocks: Iterator[GraphBlock], task: StageTask) -> Iterator[Row]:
-        check_hash_seed()
+        task.check_can_route()
         routing = _Routing(self)
         sent = Counter[int]()
         for row in Router(self.targets, task).rows(routing.placed(blocks)):

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import count, islice
 from typing import TYPE_CHECKING, Any
 
 from dstream.base.memory import BatchIterator, Growth
 from dstream.base.pickling import dumps
-from dstream.engine.tasks.process import Payloads, table_made_once
+from dstream.engine.tasks.process import Payloads
 from dstream.engine.tasks.rows import ITEMS, Row
 from dstream.engine.tasks.runtime import StageTask
 from dstream.engine.tasks.sinks import Router
 from dstream.failures import naming
-from dstream.keys import canonical, canonical_keys, check_hash_seed, stable_hash, stable_hashes
+from dstream.keys import canonical, canonical_keys, stable_hash, stable_hashes
 from dstream.keys.hashing import keys_of
-from dstream.operators.joins.lookup import LookupTable, RightSide, looked_up
+from dstream.operators.joins.lookup import RightSide, looked_up
 from dstream.operators.rows.batches import Batcher, dumps_columns
 from dstream.operators.rows.blocks import ColumnItems, given
 from dstream.operators.rows.group_tables import groups_of_table, is_table, tables_of_groups
@@ -57,7 +58,7 @@ class RouteItems:
     step: Step
 
     def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
-        check_hash_seed()
+        task.check_can_route()
         with naming(self.step):
             yield from Router(self.targets, task).rows(self._placed(items))
 
@@ -74,7 +75,7 @@ class RouteByInput:
     step: Step
 
     def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
-        check_hash_seed()
+        task.check_can_route()
         placed = ((self._target(item), (position, item)) for position, item in enumerate(items))
         with naming(self.step):
             yield from Router(self.targets, task).rows(placed)
@@ -92,7 +93,7 @@ class RouteByKeyAndPlace:
     step: Step
 
     def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
-        check_hash_seed()
+        task.check_can_route()
         with naming(self.step):
             router, taking, positions = _ColumnRouter(self.targets, task), BatchIterator(items), count()
             while chunk := taking.take(router.count):
@@ -175,7 +176,7 @@ class RouteSide:
     in_columns: bool = False
 
     def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
-        check_hash_seed()
+        task.check_can_route()
         with naming(self.side.step):
             router = _ColumnRouter(self.targets, task)
             blocks = items.blocks() if self.in_columns and type(items) is ColumnItems else iter((items,))
@@ -224,7 +225,7 @@ class RouteFirstOnes:
     step: Step
 
     def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
-        check_hash_seed()
+        task.check_can_route()
         with naming(self.step):
             router, taking, seen = _ColumnRouter(self.targets, task), BatchIterator(items), set[Any]()
             while chunk := taking.take(router.count):
@@ -252,7 +253,7 @@ class RouteGroups:
     step: Step
 
     def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
-        check_hash_seed()
+        task.check_can_route()
         with naming(self.step):
             router, ranks = _ColumnRouter(self.targets, task), count(task.partition << _RANK_BITS)
             tables = tables_of_groups(self.collector, items, task.bound)
@@ -290,7 +291,7 @@ class RoutePartials:
     step: Step
 
     def __call__(self, items: Iterator[Columns | GroupTable | StringGroupTable], task: StageTask) -> Iterator[Row]:
-        check_hash_seed()
+        task.check_can_route()
         router, width = _ColumnRouter(self.targets, task), 0
         with naming(self.step):
             for columns in items:
@@ -402,7 +403,6 @@ class LookUp:
         self._sent = sent
 
     def __call__(self, items: Iterator[Any], task: Task) -> Iterator[Any]:
-        return looked_up(self._table, self._key, self._is_inner, self._step, items)
-
-    def _table(self) -> LookupTable:
-        return table_made_once(self._sent, self._step)
+        assert isinstance(task, StageTask), "right sides are sent to the tasks of stages"
+        table = partial(task.table_of, self._sent, self._step)
+        return looked_up(table, self._key, self._is_inner, self._step, items)

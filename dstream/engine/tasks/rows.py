@@ -63,6 +63,7 @@ __all__ = [
     "not_written",
     "rows_of_failure",
     "rows_of_watermarks",
+    "size_of",
     "targets_of",
     "to_record_batch",
     "too_large_for_java",
@@ -296,6 +297,11 @@ def handed_on(row: Row) -> Row:
 def whole(row: Row) -> Row:
     """Return a row that was handed on with its payload."""
     return row._replace(payload=row.payload.read()) if isinstance(row.payload, _Place) else row
+
+
+def size_of(row: Row) -> int:
+    """Return how many bytes the payload of a row has, also of one that was handed on without it."""
+    return row.payload.size if isinstance(row.payload, _Place) else memoryview(row.payload).nbytes
 
 
 LAST = 2**62

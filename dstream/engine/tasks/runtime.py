@@ -11,10 +11,12 @@ from typing import Any
 
 from dstream.base.memory import Bound, Growth, small_lists
 from dstream.base.threads import closing, closing_with
-from dstream.engine.tasks.process import NO_RUN, SharedServices, shared_services
+from dstream.engine.tasks.process import NO_RUN, Payloads, SharedServices, shared_services, table_made_once
 from dstream.engine.tasks.rows import FAILED, ITEMS, WATERMARKS, ExpectedRows, Row
 from dstream.errors import EngineError
 from dstream.failures.transport import WorkerFailure, as_text
+from dstream.keys import check_hash_seed
+from dstream.operators.joins.lookup import LookupTable
 from dstream.operators.rows.batches import Batcher, dumps_items, loads
 from dstream.operators.rows.operations import ItemCount, Task, Watermarks, in_chain
 from dstream.operators.rows.services import TaskServices
@@ -164,6 +166,18 @@ class StageTask:
             self._shared = shared_services(self.run)
             self.at_end(self._shared.use())
         return self._shared
+
+    def check_can_route(self) -> None:
+        """Refuse to send keys to other tasks by hashes that only this process knows.
+
+        Raises:
+            EngineError: the hashes of texts are random on this worker.
+        """
+        check_hash_seed()
+
+    def table_of(self, sent: Payloads, step: Step) -> LookupTable:
+        """Return the table of the right side of a hash join; the first task of a process that needs it makes it."""
+        return table_made_once(sent, step)
 
     def ending(self) -> ExitStack:
         """Return a context at whose end everything is closed that has to be."""

@@ -12,7 +12,7 @@ from dstream.base.memory import BatchPace, Growth, pieces, small_lists
 from dstream.engine.tasks.rows import COLUMNS, ITEMS, STOPPED, WAITING, Row
 from dstream.engine.tasks.runtime import StageTask
 from dstream.failures import naming
-from dstream.keys import canonical, check_hash_seed, stable_hash
+from dstream.keys import canonical, stable_hash
 from dstream.operators.rows.batches import Batcher, dumps_items
 from dstream.operators.rows.group_tables import collected, groups_of_table, tables_of_groups
 from dstream.operators.rows.loops import run_branches
@@ -340,7 +340,7 @@ class RouteByKey:
     before: int = 0
 
     def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
-        check_hash_seed()
+        task.check_can_route()
         placed = (
             (stable_hash(key) % self.targets, (position, item)) for position, key, item in self._first_ones(items, task)
         )

@@ -57,6 +57,7 @@ __all__ = [
     "TableInput",
     "read_columns",
     "read_tables",
+    "rows_of_task",
     "run",
     "search_path",
 ]
@@ -277,7 +278,7 @@ def _run(pickled: bytes, batches: Iterator[pa.RecordBatch], secret: bytes) -> It
         for task, items in stage.input.open(batches, stage.worker_memory):
             task.run, task.secret, task.reads_all = stage.run, secret, stage.hands_failures_on
             with task.ending():
-                rows = _rows(stage.sink, items, task)
+                rows = rows_of_task(stage.sink, items, task)
                 # Counted first, since storing changes the channel; bounded last, since a stored payload skips Java.
                 rows = counting_sent(rows, task.partition, stage.sink) if stage.counts_rows else rows
                 rows = rows if stage.storing is None else stage.storing.stored(rows)
@@ -300,7 +301,7 @@ def _loaded(pickled: bytes) -> Stage:
     return stage
 
 
-def _rows(sink: Sink, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
+def rows_of_task(sink: Sink, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
     """Give the rows of a task, with side rows, and control rows behind them."""
     for row in sink(items, task):
         # Before the row, so that a reader that stops there has had what was seen of the items up to it.

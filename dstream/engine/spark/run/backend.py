@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import sys
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -11,11 +10,10 @@ from weakref import WeakKeyDictionary
 
 from dstream.base.by_value import dumps_by_value
 from dstream.base.memory import DEFAULT_BROADCAST
-from dstream.base.pickling import dumps
 from dstream.engine.compiler import ColumnMode
 from dstream.engine.spark.port.errors import check_process, stopped, translated
 from dstream.engine.spark.port.protocols import Port
-from dstream.engine.spark.run.driver_shuffle import ServiceListener
+from dstream.engine.spark.run.service_listener import ServiceListener
 from dstream.engine.tasks.process import InFunction, Payloads, SentFiles, archived, carried_stage
 from dstream.engine.tasks.rows import (
     LARGEST,
@@ -25,9 +23,7 @@ from dstream.engine.tasks.rows import (
 from dstream.engine.tasks.stage import Piece, Stage, run
 from dstream.errors import SerializationError
 from dstream.failures.transport import SECRET
-from dstream.operators.rows.batches import dumps_items
 from dstream.operators.rows.caches import Caches
-from dstream.plan.captures import look
 from dstream.values.attachments import JobFiles
 
 if TYPE_CHECKING:
@@ -43,7 +39,6 @@ __all__ = [
     "KnownPlans",
     "SparkBackend",
     "packed",
-    "packed_split",
     "schema_of_rows",
 ]
 
@@ -107,30 +102,6 @@ def packed(stage: Stage | Piece) -> bytes:
         return dumps_by_value(stage)
     except Exception as error:
         raise SerializationError(f"this pipeline cannot be sent to the workers: {error}") from error
-
-
-def packed_split(split: Any, step: Any) -> bytes:
-    """Pickle a split of a source.
-
-    Raises:
-        SerializationError: it holds what cannot travel; the message names the item or the variable.
-    """
-    try:
-        return dumps(split)
-    except Exception as error:
-        for part in _parts(split):
-            if isinstance(part, list | tuple):
-                # It raises an error that names the item to blame, if there is one.
-                dumps_items(list(part))
-            for found in look(part, {}, sys.maxsize) if callable(part) else ():
-                raise SerializationError(f"{step} cannot be sent to the workers: {found}") from error
-        raise SerializationError(f"{step} cannot be sent to the workers: {error}") from error
-
-
-def _parts(split: Any) -> Iterator[Any]:
-    """Give the attributes of a split."""
-    yield from getattr(split, "__dict__", {}).values()
-    yield from (getattr(split, name, None) for name in getattr(type(split), "__slots__", ()))
 
 
 LARGEST_PASSENGER = 4 * 2**20

@@ -5,94 +5,36 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from dstream.engine.calls import Call, Cancellation, Progress, Submitted
 from dstream.engine.compiler.ends import reads_only
-from dstream.engine.compiler.inputs import parts_of
 from dstream.engine.dead_letters import RecoveryReport
-from dstream.engine.physical import vertices
-from dstream.engine.physical.graph import Assembled, Combined, Each, Finish, Framed, Listed, Nothing, Pulled, Separated
+from dstream.engine.physical.graph import (
+    Each,
+    Pulled,
+)
 from dstream.engine.physical.vertices import Items
+from dstream.engine.runs.rows import ShuffleFiles
 from dstream.engine.spark.port.errors import translating
-from dstream.engine.spark.run.backend import SparkBackend, packed_split
-from dstream.engine.spark.run.driver_shuffle import ShuffleFiles
+from dstream.engine.spark.run.backend import SparkBackend
+from dstream.engine.spark.run.data_frames import frame_of_splits
 from dstream.engine.spark.run.execution import SparkRun, pulled
-from dstream.engine.spark.run.jobs import CarriedStage, ItemCounts, LastRows, OperationJobs, RunOptions, StageRunner
-from dstream.engine.spark.run.segments import SplitSegment, chosen_rows, last_rows, piece_rows, segment_rows
-from dstream.engine.tasks.rows import COLUMNS, ITEMS
+from dstream.engine.spark.run.jobs import ItemCounts, OperationJobs, RunOptions, StageRunner
+from dstream.engine.spark.run.segments import SplitSegment, last_rows, piece_rows, segment_rows
+from dstream.engine.tasks.rows import ITEMS
 from dstream.engine.tasks.sinks import WriteItems
-from dstream.engine.tasks.stage import Piece, read_columns, read_tables, search_path
-from dstream.failures import naming
+from dstream.engine.tasks.stage import Piece
 from dstream.plan.capture_checks import check_captures
 from dstream.plan.operations.ends import End, Loop, Partitions, Several, ToList
 from dstream.plan.properties import check, configuration, guards_of, is_bounded, is_of_epoch, served_steps
-from dstream.plan.steps import Step
 from dstream.plan.walk import of_one_run, recalled, topological
-from dstream.schema.tables import schema_of, table_of, unpacked_batches
-from dstream.spi import Collector
 from dstream.values.attachments import files_here
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame
-    from pyspark.sql.types import StructType
 
-__all__ = ["SparkEngine", "columns_of_spark", "frame_of_rows", "frame_of_splits"]
-
-
-_LONGEST_DECIMAL = 38
-"""The most digits of a Decimal of Spark."""
-
-
-def columns_of_spark(schema: pa.Schema) -> StructType:
-    """Return the types that Spark has for columns of Arrow.
-
-    Raises:
-        TypeError: it has none for one of them. Times of day it has, and refuses in most of what a DataFrame does (4.3).
-    """
-    import pyarrow as pa
-    from pyspark.sql.pandas.types import from_arrow_schema
-
-    for field in schema:
-        waiting = [field.type]
-        while waiting:
-            kind = waiting.pop()
-            if isinstance(kind, pa.BaseExtensionType) or pa.types.is_time(kind):
-                raise TypeError(_refusal(field.name, kind, "str"))
-            if pa.types.is_decimal(kind) and kind.precision > _LONGEST_DECIMAL:
-                digits = f"str, or to Decimals of {_LONGEST_DECIMAL} digits at most"
-                raise TypeError(_refusal(field.name, kind, digits))
-            waiting += (kind.field(place).type for place in range(kind.num_fields))
-    return from_arrow_schema(schema)
-
-
-def _refusal(column: str, kind: pa.DataType, instead: str) -> str:
-    return (
-        f"column {column!r} holds {kind}, and DataFrames of Spark have no such type: map() it before, as to {instead}"
-    )
-
-
-def frame_of_rows(frame: DataFrame, schema: pa.Schema, backend: SparkBackend) -> DataFrame:
-    """Return a DataFrame of the Arrow batches that the payloads of `frame` hold, in the columns of `schema`."""
-    columns, path = columns_of_spark(schema), search_path()
-
-    def dstream_columns(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return read_columns(schema, path, batches)
-
-    return backend.port.mapped(frame, dstream_columns, columns)
-
-
-def frame_of_splits(splits: Sequence[Any], schema: pa.Schema, backend: SparkBackend) -> DataFrame:
-    """Return a DataFrame of the Arrow batches that splits read, one task for each."""
-    columns, path = columns_of_spark(schema), search_path()
-    pickled = [packed_split(split, "this collection") for split in splits]
-
-    def dstream_table(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return read_tables(pickled, path, batches)
-
-    return backend.port.mapped(backend.numbers(len(pickled)), dstream_table, columns)
+__all__ = ["SparkEngine"]
 
 
 class SparkEngine:
@@ -180,55 +122,13 @@ class SparkEngine:
 
 def _result(end: End | Several, run: SparkRun) -> Any:
     """Run a plan, and return its result."""
-    if isinstance(end, Several):
-        with run:
-            return _of_each_end(end, run)
-    match run.graph.ending:
+    match None if isinstance(end, Several) else run.graph.ending:
         case Pulled() as ending:
             items = pulled(run, ending)
             return list(items) if isinstance(end, ToList) else [items] if isinstance(end, Partitions) else items
         case Each(inputs):
             return _partitions(inputs, run)
-    with run:
-        rows, finish = run.last()
-        return _finished(rows, finish, end.step, run)
-
-
-def _of_each_end(several: Several, run: SparkRun) -> list[Any]:
-    """Run the graphs of a plan with several ends one after another; forks that several of them read are kept meanwhile.
-
-    What one of them leaves behind beside its items is delivered when all have run.
-    """
-    results: dict[int, Any] = {}
-    for part in parts_of(several):
-        # This graph reads what an earlier one has cached, so the operations before that are not compiled again.
-        end = recalled(part.end, run.runner.backend.caches.found)
-        graph = replace(run, end=end, runner=run.runner.doing(end.step, ""))
-        rows, finish = graph.last()
-        result = _finished(rows, finish, end.step, graph)
-        results.update(zip(part.numbers, result if isinstance(finish, Separated) else [result], strict=True))
-    return [results[number] for number in range(len(results))]
-
-
-def _finished(rows: LastRows, finish: Finish, step: Step, run: SparkRun) -> Any:
-    """Run the last job, and make the result of its rows."""
-    match finish:
-        case Listed():
-            return run.items(rows)
-        case Nothing():
-            run.items(rows)
-            return None
-        case Combined(collector):
-            return _combined(rows, collector, step, run)
-        case Assembled(collector, is_ordered):
-            return _assembled(rows, collector, is_ordered, step, run)
-        case Separated(sinks):
-            return run.items_by_target(rows, sinks)
-        case Framed(is_frame):
-            if not is_frame:
-                return _arrow(rows, step, run)
-            assert not isinstance(rows, CarriedStage), "their rows are read again"
-            return _data_frame(rows, step, run)
+    return run.result()
 
 
 def _partitions(inputs: Items, run: SparkRun) -> list[Iterator[Any]]:
@@ -248,38 +148,3 @@ def _partitions(inputs: Items, run: SparkRun) -> list[Iterator[Any]]:
             )
         iterators += [run.watching(run.lazily(frame)) for frame in frames]
     return run.together(iterators)
-
-
-def _combined(rows: LastRows, collector: Collector[Any, Any, Any], step: Step, run: SparkRun) -> Any:
-    """Combine the containers of the tasks in encounter order, and finish once."""
-    containers = run.containers(rows)
-    with naming(step):
-        (first,) = next(containers, None) or [collector.supplier()]
-        combined = functools.reduce(collector.combined, (held for (held,) in containers), first)
-        return collector.finisher(combined)
-
-
-def _assembled(rows: LastRows, collector: Collector[Any, Any, Any], is_ordered: bool, step: Step, run: SparkRun) -> Any:
-    """Put finished groups together."""
-    assert collector.keyed is not None, "groups come from a keyed collector"
-    finished = run.items(rows)
-    if is_ordered:
-        finished.sort(key=itemgetter(0))
-    with naming(step):
-        return collector.keyed.assemble((key, value) for _, key, value in finished)
-
-
-def _arrow(rows: LastRows, step: Step, run: SparkRun) -> pa.Table:
-    """Return columns as an Arrow table."""
-    batches = [batch for payload in run.payloads(rows) for batch in unpacked_batches(payload)]
-    with naming(step):
-        return table_of(batches)
-
-
-def _data_frame(rows: DataFrame, step: Step, run: SparkRun) -> DataFrame:
-    """Return a DataFrame that reads columns where they were computed."""
-    # Pinned, since the schemas are read now, and the columns by the DataFrame later, without another run.
-    pinned = run.runner.port.pinned(rows)
-    schemas = run.payloads(chosen_rows(pinned, vertices.SCHEMAS), COLUMNS)
-    with naming(step):
-        return frame_of_rows(chosen_rows(pinned, vertices.ITEMS), schema_of(schemas), run.runner.backend)

@@ -10,19 +10,22 @@ import functools
 import re
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from dstream.base.threads import contextmanager
-from dstream.engine.compiler import ClusterFacts, compiled
+from dstream.engine.compiler import ClusterFacts
 from dstream.engine.compiler.ends import FEW
 from dstream.engine.dead_letters import RecoveryReport
-from dstream.engine.physical.graph import Finish, Graph, Pulled
+from dstream.engine.physical import vertices
+from dstream.engine.physical.graph import Finish, Pulled
 from dstream.engine.physical.vertices import BESIDE, EVERYTHING, Items, OutputPort
+from dstream.engine.runs.results import PlanRun
+from dstream.engine.runs.rows import ShuffleFiles, SideOutputActions
 from dstream.engine.spark.port.errors import is_forked
-from dstream.engine.spark.run.driver_shuffle import ShuffleFiles, SideOutputActions
+from dstream.engine.spark.run.data_frames import frame_of_rows
 from dstream.engine.spark.run.graphs import SparkGraphRun
 from dstream.engine.spark.run.jobs import CarriedStage, LastRows, StageRunner
 from dstream.engine.spark.run.segments import (
@@ -34,19 +37,18 @@ from dstream.engine.spark.run.segments import (
     rows_of,
     segment_rows,
 )
-from dstream.engine.tasks.rows import ITEMS, WAITING, Row
+from dstream.engine.tasks.rows import COLUMNS, ITEMS, WAITING, Row
 from dstream.engine.tasks.runtime import FEW_BYTES, SideRows
 from dstream.engine.tasks.sinks import WriteItems, WriteParts
+from dstream.failures import naming
 from dstream.operators.rows.batches import loads, loads_items
-from dstream.operators.rows.guards import Action
+from dstream.operators.rows.caches import Caches
 from dstream.operators.rows.operations import operation, some
-from dstream.plan.capture_checks import check_captures
 from dstream.plan.operations.ends import End, Several
 from dstream.plan.operations.streams import Node
-from dstream.plan.operations.unbounded import ProcessorGraph
 from dstream.plan.properties import parallelism
-from dstream.plan.walk import topological
-from dstream.processors.suppliers import supplied
+from dstream.plan.steps import Step
+from dstream.schema.tables import schema_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -102,11 +104,11 @@ def bytes_of(text: str) -> int:
 
 
 @dataclass
-class SparkRun:
-    """One run of a plan, with the items of its `peek` steps and the notes of its guards.
+class SparkRun(PlanRun[LastRows]):
+    """One run of a plan on Spark.
 
     Attributes:
-        recovered: takes the notes of guards; None if the plan has none.
+        in_small_pieces: what the caller holds is divided so that a task gives few items, for a loop in the caller.
         files: hold what is large of the rows that go through this process; None if Spark moves all rows.
     """
 
@@ -137,18 +139,6 @@ class SparkRun:
         if failed is not None and (before is None or isinstance(before, GeneratorExit)):
             raise failed
 
-    @contextmanager
-    def supplied(self) -> Iterator[End | Several]:
-        """Ask the meta-suppliers of graphs for suppliers, before anything runs, and close them at the end."""
-        if not any(isinstance(each, ProcessorGraph) for each in topological(self.end)):
-            yield self.end
-            return
-        with supplied(self.end, lambda: self.facts.cores) as end:
-            # The plan was checked before, but these suppliers, which travel too, exist only now.
-            check_captures(end)
-            self.end = end
-            yield end
-
     def together(self, iterators: Sequence[Iterator[Any]]) -> list[Iterator[Any]]:
         """Return iterators of one run, which ends with the last of them."""
         if self.runner.options.services is None:
@@ -172,20 +162,11 @@ class SparkRun:
 
         return [one_of(each) for each in iterators]
 
-    @property
-    def graph(self) -> Graph:
-        """The graph that the plan is compiled to."""
-        return self._compiled[0]
-
-    @functools.cached_property
-    def _compiled(self) -> tuple[Graph, dict[int, Action]]:
-        return compiled(self.end, self.facts)
-
     @functools.cached_property
     def _side_outputs(self) -> SideOutputActions | None:
         """The actions on rows beside the items; None if the plan has neither `peek` steps nor guards."""
         notes = {} if self.recovered is None else self.recovered.actions()
-        actions = notes | self._compiled[1]
+        actions = notes | self.actions
         return SideOutputActions(actions) if actions else None
 
     @functools.cached_property
@@ -198,38 +179,18 @@ class SparkRun:
         """Whether dead letters may come behind the items."""
         return self.recovered is not None and self.recovered.has_letters
 
-    def watching(self, items: Iterator[Any]) -> Iterator[Any]:
-        """Yield the items; deliver the notes of guards at their end."""
-        return items if self.recovered is None else self.recovered.watching(items)
-
     def flow(self, items: Items) -> OrderedSegments:
         """Return where items of the graph are; the jobs run that are needed to know that."""
         with self.runner.waiting():
             return self._running.flow(items)
 
     def last(self) -> tuple[LastRows, Finish]:
-        """Return the rows of the last job, and the function that finishes them; the jobs before it run first."""
         with self.runner.waiting():
             return self._running.last(self.has_letters)
 
     @functools.cached_property
     def facts(self) -> ClusterFacts:
-        """The facts that the graph depends on."""
         return facts_of(self.end, self.runner, in_small_pieces=self.in_small_pieces)
-
-    def items(self, frame: LastRows) -> list[Any]:
-        """Run a job and return its items; then run the actions of the `peek` steps."""
-        items: list[Any] = []
-        for row in self._without_peeked(self._rows(frame)):
-            items += loads_items(row.payload)
-        return items
-
-    def items_by_target(self, frame: LastRows, targets: int) -> list[list[Any]]:
-        """Run a job and return the items of each target; then run the actions of the `peek` steps."""
-        items: list[list[Any]] = [[] for _ in range(targets)]
-        for row in self._without_peeked(self._rows(frame)):
-            items[row.target] += loads_items(row.payload)
-        return items
 
     @contextmanager
     def in_parts(self, frame: DataFrame) -> Iterator[tuple[int, Iterator[Row]]]:
@@ -256,11 +217,29 @@ class SparkRun:
             for part in range(1, row.size + 1):
                 yield from self.runner.rows(pinned.where(f"source = {row.source} and target = {part}"))
 
-    def payloads(self, frame: LastRows, channel: int = ITEMS) -> list[Any]:
-        """Run a job and return the payloads of its rows on one channel; then run the actions of the `peek` steps."""
-        rows = list(self.runner.rows(frame))
-        list(self._without_peeked(rows))
-        return [row.payload for row in rows if row.channel == channel]
+    def rows(self, rows: LastRows) -> Iterator[Row]:
+        return self._without_peeked(self._rows(rows))
+
+    def payloads(self, rows: LastRows, channel: int = ITEMS) -> list[Any]:
+        found = list(self.runner.rows(rows))
+        list(self._without_peeked(found))
+        return [row.payload for row in found if row.channel == channel]
+
+    def data_frame(self, rows: LastRows, step: Step) -> DataFrame:
+        """Return a DataFrame that reads columns where they were computed."""
+        assert not isinstance(rows, CarriedStage), "their rows are read again"
+        # Pinned, since the schemas are read now, and the columns by the DataFrame later, without another run.
+        pinned = self.runner.port.pinned(rows)
+        schemas = self.payloads(chosen_rows(pinned, vertices.SCHEMAS), COLUMNS)
+        with naming(step):
+            return frame_of_rows(chosen_rows(pinned, vertices.ITEMS), schema_of(schemas), self.runner.backend)
+
+    @property
+    def caches(self) -> Caches:
+        return self.runner.backend.caches
+
+    def of_one_end(self, end: End | Several) -> SparkRun:
+        return replace(self, end=end, runner=self.runner.doing(end.step, ""))
 
     def items_again(self, frame: DataFrame) -> list[Any]:
         """Run a job that starts over; the actions see only items that they have not seen before."""
@@ -275,17 +254,6 @@ class SparkRun:
         """Run a job partition by partition and give its items."""
         for row in self._without_peeked(self.runner.rows_one_partition_at_a_time(frame)):
             yield from loads(row.payload)
-
-    def containers(self, frame: LastRows) -> Iterator[list[Any]]:
-        """Run a job and give the container of each partition, in order, each in a list of its own."""
-        held = bytearray()
-        for row in self._without_peeked(self._rows(frame)):
-            if row.sequence == 0 and held:
-                yield loads(held)
-                held = bytearray()
-            held += row.payload
-        if held:
-            yield loads(held)
 
     def _rows(self, frame: LastRows) -> Iterator[Row]:
         """Run a job and give its rows; dead letters come behind the others."""

@@ -1,7 +1,8 @@
 """`SparkGraphRun`: a physical plan on Spark, as DataFrames of its vertices and jobs of its decisions.
 
-What others read is decided when it is asked for, after what it depends on; each vertex becomes one DataFrame, and each
-source is listed once. Everything is a loop: a plan may have 20,000 operations.
+Spark plans a shuffle anew for each run, which costs more than all else in an epoch of few events; a job of one stage is
+planned once for all runs. So the rows of a small shuffle come to this process: what is large of them stays in files of
+this machine, and only its place comes here.
 """
 
 from __future__ import annotations
@@ -9,24 +10,17 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import chain, islice
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from dstream.engine.compiler import ClusterFacts
 from dstream.engine.physical.graph import (
     Ask,
     AskForKept,
-    Decision,
-    Done,
     Finish,
     Framed,
     Graph,
-    Last,
-    PartitionCount,
     Report,
-    SendToAll,
-    Totalled,
-    Wanted,
 )
 from dstream.engine.physical.vertices import (
     BESIDE_AND_FAILURES,
@@ -34,26 +28,21 @@ from dstream.engine.physical.vertices import (
     FromTable,
     Input,
     Items,
-    OutputPort,
-    Pending,
     Rows,
-    SourceSplits,
     Splits,
     Taken,
     Vertex,
-    one_after_another,
     operations_of,
-    with_calls,
 )
-from dstream.engine.spark.run.driver_shuffle import MOST_PAIRS, ShuffleFiles, SideOutputActions, by_target, rows_taken
+from dstream.engine.runs.graphs import GraphRun
+from dstream.engine.runs.rows import ShuffleFiles, SideOutputActions, by_target, rows_taken
+from dstream.engine.runs.splits import Pieces
 from dstream.engine.spark.run.jobs import LastRows, StageRunner
 from dstream.engine.spark.run.segments import (
     CachedRows,
     DriverRows,
     Frame,
-    ListedSplits,
     OrderedSegments,
-    Pieces,
     PinnedTables,
     Segment,
     SplitSegment,
@@ -61,10 +50,10 @@ from dstream.engine.spark.run.segments import (
     last_rows,
     rows_of,
 )
+from dstream.engine.tasks.process import Payloads
 from dstream.engine.tasks.rows import COUNTS, ITEMS, ExpectedRows, Row, counts_itself
 from dstream.engine.tasks.runtime import SideRows
 from dstream.failures import naming
-from dstream.operators.rows.caches import read_here
 from dstream.operators.rows.operations import Operation
 from dstream.plan.operations.streams import ReadCache
 from dstream.plan.properties import is_ordered
@@ -81,7 +70,14 @@ _DEEPEST = 32
 that fails, at some 180 stages, the caller waits for ever (4.3)."""
 
 
-class SparkGraphRun:
+_MOST_PAIRS = 64
+"""The most pairs of a writing and a reading task for which it is worth it: the rows of each go to all readers."""
+
+_TRAVELLING = 8 * 1024
+"""The bytes of the rows of one vertex that travel with the next job, to each of its tasks."""
+
+
+class SparkGraphRun(GraphRun):
     """One run of a graph on Spark.
 
     Args:
@@ -98,29 +94,24 @@ class SparkGraphRun:
         outputs: SideOutputActions | None = None,
         files: ShuffleFiles | None = None,
     ) -> None:
-        self._graph = graph
-        self._facts = facts
+        super().__init__(graph, facts, runner.backend.caches, runner.counting)
         self._runner = runner
         self._outputs = outputs
         self._files = files
-        self._decided: dict[int, Items] = {}
-        self._last: Last | None = None
         self._final: Vertex | None = None  # The rows of this one come to the caller, and no task reads them.
-        self._splits = ListedSplits(runner)
         self._frames: dict[int, DataFrame] = {}
         self._read_frames: dict[int, tuple[DataFrame, ExpectedRows | None]] = {}
         self._come: dict[int, bool] = {}  # Of the rows that a shuffle moves, whether they come here.
         self._handed_on: dict[int, list[Row]] = {}  # The rows of vertices that came here.
         self._rows_here: dict[int, tuple[tuple[Row, ...], ...]] = {}
         self._tables = PinnedTables(runner)
-        self._delivered: set[int] = set()  # Vertices of whose rows those beside the items have reached the caller.
         self._asked: set[int] = set()  # Vertices of which a decision wants to know something.
         self._depths: dict[int, int] = {}  # How many stages Spark plans together for a frame.
         self._held: list[object] = []  # What is found by its `id` must stay, so that no other object gets that.
 
     def flow(self, items: Items) -> OrderedSegments:
         """Return items of the graph, as far as jobs have to run to know where they are."""
-        return self._flow(self._decided_inputs(items))
+        return self._flow(self.decided(items))
 
     def last(self, are_read_twice: bool) -> tuple[LastRows, Finish]:
         """Return the rows of the last job in this process, and the function that finishes them here.
@@ -128,14 +119,10 @@ class SparkGraphRun:
         Args:
             are_read_twice: whether the job is followed by another one, for other rows of the same frame.
         """
-        if isinstance(self._graph.ending, Pending):
-            self._decided_inputs((self._graph.ending,))
-        ending = self._graph.ending if self._last is None else self._last
-        assert isinstance(ending, Last), "what is pulled has no last job"
-        vertex = replace(ending.vertex, inputs=self._decided_inputs(ending.vertex.inputs))
+        vertex, finish = self.last_vertex()
         self._final = vertex
-        are_read_twice |= isinstance(ending.finish, Framed) and ending.finish.is_frame
-        return self._last_rows(vertex, are_read_twice), ending.finish
+        are_read_twice |= isinstance(finish, Framed) and finish.is_frame
+        return self._last_rows(vertex, are_read_twice), finish
 
     def _last_rows(self, vertex: Vertex, are_read_twice: bool) -> LastRows:
         segment = None if are_read_twice or vertex.is_kept else self._segment_without_plan(vertex)
@@ -147,7 +134,7 @@ class SparkGraphRun:
         """Return the segment that the tasks of a vertex read, unless it is a frame of Spark's: then None."""
         match vertex.inputs:
             case (Splits() as splits,):
-                return SplitSegment(Pieces(self._splits.pieces(splits)))
+                return SplitSegment(Pieces(self.splits.pieces(splits)))
             case (Rows() as rows,) if self._come_here(rows):
                 return self._brought(rows)
         return None
@@ -163,87 +150,24 @@ class SparkGraphRun:
                 return self._come_here(rows, follow + 1)
         return False
 
-    # ---------------------------------------------------------------------------------------------------- decisions
+    # ---------------------------------------------------------------------------------- what decisions ask for
 
-    def _decided_inputs(self, items: Items) -> Items:
-        """Return inputs without any that stand for a decision; those are made that they depend on."""
-        waiting = _pending(items)[::-1]
-        while waiting:
-            number = waiting[-1]
-            decision = self._graph.decisions[number]
-            before = [each for inputs in decision.inputs for each in _pending(inputs) if each not in self._decided]
-            if number in self._decided:
-                waiting.pop()
-            elif before:
-                waiting += reversed(before)
-            else:
-                self._decided[number] = self._decide(decision)
-                waiting.pop()
-        return self._replaced(items)
+    def report(self, ask: Ask) -> Report:
+        runner = self._runner.doing(ask.step, ask.purpose)
+        partitions = self.partitions(ask.vertex.inputs)
+        self._asked.add(id(ask.vertex))
+        frame = self._frame(ask.vertex)
+        if self._outputs is not None and ask.vertex.is_kept and ask.what != "bytes":
+            return Report(ask.vertex, partitions, self._with_beside(ask, frame, runner, self._outputs))
+        frame = chosen_rows(frame, ask.port)
+        wanted = {"places": runner.places, "bytes": runner.sizes, "rows": runner.rows}[ask.what]
+        return Report(ask.vertex, partitions, list(wanted(frame)))
 
-    def _replaced(self, items: Items) -> Items:
-        """Replace pending inputs by those that were decided."""
-        if not any(isinstance(each, Pending) for each in items):
-            return items
-        parts = (
-            with_calls(self._decided[each.decision], each.applied) if isinstance(each, Pending) else (each,)
-            for each in items
-        )
-        return one_after_another(tuple(chain.from_iterable(parts)))
-
-    def _decide(self, decision: Decision) -> Items:
-        inputs = tuple(self._replaced(items) for items in decision.inputs)
-        move = decision.begin(inputs, tuple(self._several(items, decision.counts) for items in inputs))
-        while not isinstance(move, Done):
-            move = move.then.next(self._answer(move))
-        self._last = move.last
-        return move.inputs
-
-    def _several(self, items: Items, counts: bool) -> PartitionCount:
-        """Say in how many partitions items stand; at least whether in one."""
-        if len(items) == 1 and self._has_one(items[0]):
-            return 1
-        return self._partitions(items) if counts else None
-
-    def _has_one(self, each: Input) -> bool:
-        if isinstance(each, Splits):
-            # Two pieces are enough to know: counting them all would divide the whole source.
-            return len(list(islice(self._splits.pieces(each), 2))) == 1
-        return self._partitions((each,)) == 1
-
-    def _partitions(self, items: Items) -> int:
-        """Count the partitions; every source is divided for that."""
-        return sum(map(self._count, items))
-
-    def _count(self, each: Input) -> int:
-        match each:
-            case Splits():
-                return sum(1 for _ in self._splits.pieces(each))
-            case Rows(targets=None):
-                return sum(self._partitions(taken.vertex.inputs) for taken in each.taken)
-            case Rows(targets=int() as targets):
-                return targets
+    def count_of_others(self, each: Input) -> int:
         return OrderedSegments(tuple(self._segments(each))).count_partitions()
 
-    def _answer(self, move: Wanted) -> Any:
-        if isinstance(move, Totalled):
-            with naming(move.step):
-                return move.fn(move.rows)
-        if isinstance(move, AskForKept):
-            return self._kept(move)
-        if isinstance(move, SendToAll):
-            return self._runner.backend.send_to_all(move.payloads, self)
-        runner = self._runner.doing(move.step, move.purpose)
-        partitions = self._partitions(move.vertex.inputs)
-        if partitions == 0 and move.unless_empty:
-            return Report(move.vertex, 0)
-        self._asked.add(id(move.vertex))
-        frame = self._frame(move.vertex)
-        if self._outputs is not None and move.vertex.is_kept and move.what != "bytes":
-            return Report(move.vertex, partitions, self._with_beside(move, frame, runner, self._outputs))
-        frame = chosen_rows(frame, move.port)
-        ask = {"places": runner.places, "bytes": runner.sizes, "rows": runner.rows}[move.what]
-        return Report(move.vertex, partitions, list(ask(frame)))
+    def sent_to_all(self, payloads: Sequence[Any]) -> Payloads:
+        return self._runner.backend.send_to_all(payloads, self)
 
     def _with_beside(self, ask: Ask, frame: DataFrame, runner: StageRunner, outputs: SideOutputActions) -> list[Any]:
         """Return the answer, and deliver the side rows: the reader of these may stop before it."""
@@ -253,22 +177,12 @@ class SparkGraphRun:
         beside, asked = SideRows(), list[Row]()
         for row in runner.rows(wanted.selectExpr("target", "source", "sequence", "channel", "size", payload)):
             beside.add(row) if row.channel > ITEMS else asked.append(row)
-        self._delivered.add(id(ask.vertex))
+        self.delivered.add(id(ask.vertex))
         outputs.deliver(beside.in_order())
         return asked if ask.what == "rows" else [(row.source, row.sequence, row.channel, row.size) for row in asked]
 
-    def _kept(self, ask: AskForKept) -> Input:
-        """Return the content of a `cache()`; or compute it now, so that `peek` steps before it see something."""
-        cached = self._runner.backend.caches.kept(ask.node, functools.partial(self._computed, ask))
-        recall = ReadCache(cached.items, cached.is_ordered, step=ask.node.step)
-        read = read_here(recall)
-        if read is None:
-            return CachedInput(recall)
-        # The local engine kept them, for a context that has both.
-        return Splits((SourceSplits(read, self._facts.parallelism),), tasks=1 if self._facts.is_sequential else None)
-
-    def _computed(self, ask: AskForKept) -> CacheContent:
-        rows, partitions = self._frame(ask.vertex), self._partitions(ask.vertex.inputs)
+    def computed(self, ask: AskForKept) -> CacheContent:
+        rows, partitions = self._frame(ask.vertex), self.partitions(ask.vertex.inputs)
         beside = SideRows()
         others = chosen_rows(rows, BESIDE_AND_FAILURES)
         for row in self._runner.doing(ask.vertex.step, "keeping its items").rows(others):
@@ -319,15 +233,12 @@ class SparkGraphRun:
         )
 
     def _rows(self, taken: Taken, *, are_counted: bool) -> DataFrame:
-        port = self._port(taken)
+        port = self.port_of(taken)
         frame = chosen_rows(self._frame(taken.vertex), port.with_counts() if are_counted else port)
         if taken.as_items:
             channel = f"case when channel = {COUNTS} then channel else {ITEMS} end as channel"
             frame = frame.selectExpr("target", "source", "sequence", channel, "size", "payload")
         return self._runner.backend.beside(frame, taken.behind) if taken.behind else frame
-
-    def _port(self, taken: Taken) -> OutputPort:
-        return taken.port.without_beside() if id(taken.vertex) in self._delivered else taken.port
 
     # ------------------------------------------------------------------------------------------------------- inputs
 
@@ -337,7 +248,7 @@ class SparkGraphRun:
     def _segments(self, each: Input) -> Sequence[Segment]:
         match each:
             case Splits():
-                return (SplitSegment(Pieces(self._splits.pieces(each))),)
+                return (SplitSegment(Pieces(self.splits.pieces(each))),)
             case Rows():
                 return (self._read(each),)
             case FromTable(node):
@@ -370,7 +281,7 @@ class SparkGraphRun:
                 and self._runner.shuffle_folder() is not None
                 and follow < _DEEPEST
                 and all(self._needs_no_plan(taken.vertex, follow) for taken in each.taken)
-                and sum(map(self._tasks, each.taken)) * each.targets <= MOST_PAIRS
+                and sum(map(self._tasks, each.taken)) * each.targets <= _MOST_PAIRS
             )
             self._held.append(each.taken)
         return self._come[id(each.taken)]
@@ -385,7 +296,7 @@ class SparkGraphRun:
         return DriverRows(self._rows_here[id(each.taken)], each.reader, operations_of(each.applied), sent)
 
     def _taken_here(self, taken: Taken, *, are_counted: bool) -> Iterator[Row]:
-        port = self._port(taken)
+        port = self.port_of(taken)
         return rows_taken(self._rows_of(taken.vertex), taken, port.with_counts() if are_counted else port)
 
     def _rows_of(self, vertex: Vertex) -> list[Row]:
@@ -393,11 +304,13 @@ class SparkGraphRun:
         if id(vertex) not in self._handed_on:
             segment = self._segment_without_plan(vertex)
             assert segment is not None, "a frame of Spark's is moved by Spark"
-            folder, tasks = self._runner.shuffle_folder(), self._partitions(vertex.inputs)
+            folder, tasks = self._runner.shuffle_folder(), self.partitions(vertex.inputs)
             assert folder is not None, "Spark moves the rows of all other runs"
             assert self._files is not None, "a run whose rows come here has files"
             runner = self._runner_of(vertex).doing(vertex.step, "moving its results")
-            runner = runner.with_options(replace(runner.options, storing=self._files.storing(folder, tasks)))
+            runner = runner.with_options(
+                replace(runner.options, storing=self._files.storing(folder, _TRAVELLING // max(tasks, 1)))
+            )
             rows = last_rows(segment, vertex.output, vertex.first, runner)
             self._handed_on[id(vertex)] = list(runner.rows_to_hand_on(rows))
             self._held.append(vertex)
@@ -408,7 +321,7 @@ class SparkGraphRun:
         is_counted = self._runner.options.counts_rows and each.targets is not None
         if not is_counted or any(counts_itself(taken.vertex.output) for taken in each.taken):
             return None
-        ports = list(map(self._port, each.taken))
+        ports = list(map(self.port_of, each.taken))
         (channels,) = {port.channels for port in ports}  # Sides that meet are read alike.
         has_beside = all(port.has_beside for port in ports)
         return ExpectedRows(sum(map(self._tasks, each.taken)), channels, has_beside, each.taken[0].vertex.step)
@@ -416,7 +329,7 @@ class SparkGraphRun:
     def _tasks(self, taken: Taken) -> int:
         """Return how many tasks write rows that are taken."""
         first = taken.vertex.first
-        last = first + self._partitions(taken.vertex.inputs)
+        last = first + self.partitions(taken.vertex.inputs)
         wanted = taken.port.sources
         return last - first if wanted is None else len(range(max(first, wanted.start), min(last, wanted.stop)))
 
@@ -424,7 +337,3 @@ class SparkGraphRun:
         with naming(recall.step):
             kept: Frame = recall.items.frame(self._runner.port)
         return (replace(kept, operations=operations),)
-
-
-def _pending(items: Items) -> list[int]:
-    return [each.decision for each in items if isinstance(each, Pending)]

@@ -17,7 +17,7 @@ from dstream.engine.display import ProgressFacts
 from dstream.engine.spark.port.errors import check_process, interruptible, left_to_parent, translated
 from dstream.engine.spark.port.protocols import Port
 from dstream.engine.spark.run.backend import MOST_PLANS, SparkBackend, packed, schema_of_rows
-from dstream.engine.spark.run.driver_shuffle import ServiceListener
+from dstream.engine.spark.run.service_listener import ServiceListener
 from dstream.engine.tasks.process import MOST_CARRIED, NO_RUN, RunOfTask, SentFiles, carried
 from dstream.engine.tasks.rows import (
     COUNTS,

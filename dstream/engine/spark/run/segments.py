@@ -4,8 +4,6 @@ An `OrderedSegments` is a sequence of segments in encounter order. A segment rea
 the rows of an earlier stage (`Frame`), or rows that an earlier job has brought to the driver (`DriverRows`); operations
 that need one partition only are piped onto it and run in the stage that reads it. Nothing runs until the rows are asked
 for.
-
-Splits are in levels: a level leaves pieces out or adds its operations to those of its pieces.
 """
 
 from __future__ import annotations
@@ -14,20 +12,17 @@ import functools
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import count, islice
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from dstream.base.pickling import dumps
 from dstream.engine.physical.vertices import (
     EVERYTHING,
     ITEMS_AND_WATERMARKS,
     OutputPort,
-    SourceSplits,
-    Splits,
-    operations_of,
 )
+from dstream.engine.runs.splits import Pieces
 from dstream.engine.spark.port.protocols import Port
-from dstream.engine.spark.run.backend import LARGEST_PASSENGER, packed_split
+from dstream.engine.spark.run.backend import LARGEST_PASSENGER
 from dstream.engine.spark.run.jobs import LastRows, StageRunner
 from dstream.engine.tasks.readers import read_items
 from dstream.engine.tasks.rows import ITEMS, ExpectedRows, Row
@@ -35,13 +30,10 @@ from dstream.engine.tasks.sinks import WriteItems
 from dstream.engine.tasks.stage import FrameInput, Piece, Reader, RowsInput, ShippedInput, Sink, SplitInput, TableInput
 from dstream.errors import UnsupportedError
 from dstream.failures import naming
-from dstream.operators.rows.batches import Batch, Batcher, loads
+from dstream.operators.rows.batches import loads
 from dstream.operators.rows.caches import HeldByContext
 from dstream.operators.rows.operations import Operation
 from dstream.plan.operations.streams import Table
-from dstream.plan.steps import Step
-from dstream.plan.walk import inputs_first
-from dstream.spi import Split
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -50,9 +42,7 @@ __all__ = [
     "CachedRows",
     "DriverRows",
     "Frame",
-    "ListedSplits",
     "OrderedSegments",
-    "Pieces",
     "PinnedTables",
     "Segment",
     "SplitSegment",
@@ -62,23 +52,6 @@ __all__ = [
     "rows_of",
     "segment_rows",
 ]
-
-
-class Pieces:
-    """The pieces of sources, asked for one after another, and kept once they are known."""
-
-    def __init__(self, pieces: Iterable[Piece]) -> None:
-        self._known: list[Piece] = []
-        self._rest = iter(pieces)
-
-    def __iter__(self) -> Iterator[Piece]:
-        for index in count():
-            # Asked at each step, since several iterators share what is known, and another one may have gone further.
-            if index == len(self._known):
-                self._known.extend(islice(self._rest, 1))
-            if index == len(self._known):
-                return
-            yield self._known[index]
 
 
 @dataclass(frozen=True)
@@ -229,130 +202,6 @@ def piece_rows(pieces: Sequence[Piece], sink: Sink, first_partition: int, runner
     if sum(piece.size() for piece in pieces) > LARGEST_PASSENGER:
         return runner.stage(runner.backend.shipped(pieces), ShippedInput(first_partition), sink)
     return runner.stage(runner.backend.numbers(len(pieces)), SplitInput(tuple(pieces), first_partition), sink)
-
-
-_LARGEST_SPLIT = 2**20
-
-
-class ListedSplits:
-    """The splits of one run of a graph.
-
-    Args:
-        runner: counts the items that tasks read, if progress is shown.
-    """
-
-    def __init__(self, runner: StageRunner) -> None:
-        self._runner = runner
-        self._listed: dict[int, Pieces] = {}
-        self._whole: dict[int, tuple[Piece, ...]] = {}
-        self._held: list[object] = []  # What is found by its `id` must stay, so that no other object gets that.
-
-    def pieces(self, splits: Splits) -> Iterator[Piece]:
-        """Give the pieces of splits, asking their sources for one after another."""
-        for each in inputs_first(splits, _levels_of):
-            if (each.tasks or each.for_each) and id(each) not in self._whole:
-                self._whole[id(each)] = self._all_of(each)
-                self._held.append(each)
-        yield from self._whole[id(splits)] if id(splits) in self._whole else self._one_by_one(splits)
-
-    def _all_of(self, splits: Splits) -> tuple[Piece, ...]:
-        """Return the pieces of splits for which all of them must be known."""
-        pieces = tuple(self._one_by_one(replace(splits, applied=(), tasks=None, for_each=None)))
-        if splits.tasks is not None and len(pieces) != splits.tasks:
-            pieces = tuple(_dealt(pieces, splits.tasks))
-        if splits.for_each is not None:
-            last = splits.for_each(pieces)
-            pieces = tuple(_followed(each, last(number)) for number, each in enumerate(pieces))
-        return tuple(_followed(each, *operations_of(splits.applied)) for each in pieces)
-
-    def _one_by_one(self, splits: Splits) -> Iterator[Piece]:
-        """Give pieces through all levels of splits, each of which may leave some out, and adds its operations."""
-        levels = [_Level(splits, iter(splits.parts))]
-        while levels:
-            part = next(levels[-1].parts, None)
-            if part is None:
-                levels.pop()
-            elif isinstance(part, SourceSplits):
-                levels.append(_Level(_AS_THEY_ARE, iter(self._listing(part))))
-            elif isinstance(part, Splits):
-                whole = self._whole.get(id(part))
-                levels.append(_Level(part, iter(part.parts)) if whole is None else _Level(_AS_THEY_ARE, iter(whole)))
-            elif (passed := _through(levels, part)) is not None:
-                yield passed
-
-    def _listing(self, source: SourceSplits) -> Pieces:
-        """Return the pieces of a source, which is divided once."""
-        if id(source) not in self._listed:
-            counting = self._runner.counting()
-            operations = () if counting is None else (counting,)
-            self._listed[id(source)] = Pieces(_split(source, operations))
-            self._held.append(source)
-        return self._listed[id(source)]
-
-
-@dataclass
-class _Level:
-    """Splits whose pieces are being given; `number` is that of the next one."""
-
-    splits: Splits
-    parts: Iterator[Splits | SourceSplits | Piece]
-    number: int = 0
-
-
-_AS_THEY_ARE = Splits(())
-
-
-def _through(levels: list[_Level], piece: Piece) -> Piece | None:
-    """Let a piece pass the levels around it, innermost first; levels that have given their last one are left."""
-    operations: list[Operation] = []
-    for depth in range(len(levels) - 1, -1, -1):
-        level = levels[depth]
-        number, level.number = level.number, level.number + 1
-        # A level is left with its last piece, so that its source is not asked for the next one.
-        if level.number == level.splits.stop:
-            del levels[depth:]
-        if number < level.splits.start or number == level.splits.stop:
-            return None
-        operations += operations_of(level.splits.applied)
-    return _followed(piece, *operations)
-
-
-def _followed(piece: Piece, *operations: Operation) -> Piece:
-    return replace(piece, operations=(*piece.operations, *operations)) if operations else piece
-
-
-def _dealt(pieces: tuple[Piece, ...], tasks: int) -> Iterator[Piece]:
-    """Give a piece for each task, which reads some that follow each other; it runs also where there is nothing."""
-    for task in range(tasks):
-        first, last = (number * len(pieces) // tasks for number in (task, task + 1))
-        yield Piece(None, pieces[first:last], (), None)
-
-
-def _levels_of(each: Splits) -> Sequence[Splits]:
-    return [part for part in each.parts if isinstance(part, Splits)]
-
-
-def _split(source: SourceSplits, operations: tuple[Operation, ...]) -> Iterator[Piece]:
-    node = source.node
-    guards = tuple(guard.on_a_worker() for guard in node.guards)
-    cut = _in_batches if node.source.in_caller and not guards else _whole
-    with naming(node.step):
-        for split in node.source.splits(source.divisor):
-            yield replace(_followed(cut(split, node.step), *operations), guards=guards)
-
-
-def _whole(split: Split[Any], step: Step) -> Piece:
-    return Piece(packed_split(split, step), (), (), step)
-
-
-def _in_batches(split: Split[Any], step: Step) -> Piece:
-    """Cut a large split that holds its items itself, so that a worker unpickles a batch at a time."""
-    # Pickled first, which tells the size: most splits are small, and stay whole.
-    whole = _whole(split, step)
-    if whole.split is None or len(whole.split) <= _LARGEST_SPLIT:
-        return whole
-    batches = Batcher().batches(split.read())
-    return Piece(None, tuple(Piece(dumps(Batch(data)), (), (), step) for _, data in batches), (), step)
 
 
 class PinnedTables:

@@ -1,0 +1,130 @@
+"""`InProcessEngine`: terminal operations of compiled graphs in the caller's process."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+from dstream.base.memory import DEFAULT_BROADCAST
+from dstream.engine.calls import Call, Cancellation, Operation, Progress, Submitted
+from dstream.engine.compiler import ClusterFacts, ColumnMode
+from dstream.engine.dead_letters import RecoveryReport
+from dstream.engine.display import ProgressFacts
+from dstream.engine.inprocess.run import InProcessRun
+from dstream.engine.inprocess.tasks import SharedByTasks
+from dstream.engine.physical.graph import Each, Pulled
+from dstream.engine.runs.rows import ShuffleFiles
+from dstream.errors import UnsupportedError
+from dstream.operators.rows.caches import Caches
+from dstream.plan.capture_checks import check_captures, may_share
+from dstream.plan.operations.ends import End, Loop, Partitions, Several, ToList
+from dstream.plan.properties import check, guards_of, parallelism
+from dstream.plan.walk import of_one_run, recalled, topological
+
+__all__ = ["InProcessEngine"]
+
+
+_UNSEEN = Progress(asked=False)
+_LARGEST_SMALL_SIDE = 4 * 2**20
+
+
+class InProcessEngine:
+    """Runs compiled graphs in the caller's process, one task after another: one for each input, unless asked for more.
+
+    Args:
+        worker_memory: how many bytes a task may hold before its operations spill.
+        caches: what is kept of `cache()` steps, also by another engine of the same context.
+        broadcast_limit: how many bytes the right side of a hash join may have that does not say it itself.
+        columns: whether functions are read, so that their expressions run in their place.
+    """
+
+    name = "inprocess"
+
+    def __init__(
+        self,
+        worker_memory: int,
+        progress: Progress = _UNSEEN,
+        caches: Caches | None = None,
+        broadcast_limit: int = DEFAULT_BROADCAST,
+        columns: ColumnMode = "auto",
+    ) -> None:
+        self._worker_memory = worker_memory
+        self._progress = progress
+        self._caches = Caches() if caches is None else caches
+        self._broadcast_limit = broadcast_limit
+        self._columns: ColumnMode = columns
+
+    def submit(self, end: End | Several) -> Submitted:
+        """Return a run of the plan in this process."""
+        # Looked for now: a run in a thread of its own has no frame of the user's above it.
+        call = None if end.label() else Call.of_user()
+        return Submitted(functools.partial(self._run, end, call))
+
+    def _run(self, plan: End | Several, call: Call | None, cancellation: Cancellation) -> Any:
+        check_captures(plan)
+        if isinstance(plan, Several):
+            check(plan, needs_end=True)
+        end = recalled(of_one_run(plan), self._caches.found)
+        run, operation = self._begun(end, call or Call.of_step(end.step), cancellation)
+        if isinstance(end, Loop | Partitions):
+            return _lazily(end, run, operation)
+        with run.supplied() as end:
+            if operation is None:
+                return _result(end, run)
+            with operation:
+                return _result(end, run)
+
+    def _begun(
+        self, end: End | Several, call: Call, cancellation: Cancellation
+    ) -> tuple[InProcessRun, Operation | None]:
+        operations = topological(end)
+        recovered = RecoveryReport(operations, self._progress) if any(guards_of(operations)) else None
+        shared = SharedByTasks(
+            self._worker_memory, {}, recovered, cancellation, is_counting=False, is_shared=may_share(end)
+        )
+        operation = self._progress.begin(lambda: ProgressFacts(call.title(), shared.items))
+        shared.is_counting = operation is not None
+        facts = ClusterFacts(parallelism(end) or 1, 1, _LARGEST_SMALL_SIDE, None, self._broadcast_limit, self._columns)
+        return InProcessRun(end, facts, self._caches, shared, ShuffleFiles(), recovered), operation
+
+    def data_frame(self, splits: Sequence[Any], schema: Any) -> Any:
+        """Refuse: there are no tables here.
+
+        Raises:
+            UnsupportedError: always.
+        """
+        raise UnsupportedError("only Spark has DataFrames: use to_arrow(), or connect() with the Spark engine")
+
+    def cores(self) -> int:
+        """Return how many tasks run at the same time."""
+        return 1
+
+    def is_lost(self) -> bool:
+        """Say no: it runs in this process."""
+        return False
+
+    def close(self) -> None:
+        """Release the contents of `cache()` steps."""
+        self._caches.clear()
+
+
+def _result(end: End | Several, run: InProcessRun) -> Any:
+    """Run a plan, and return its result."""
+    ending = None if isinstance(end, Several) else run.graph.ending
+    if isinstance(ending, Pulled):
+        items = run.pulled(ending)
+        return list(items) if isinstance(end, ToList) else items
+    return run.result()
+
+
+def _lazily(end: Loop | Partitions, run: InProcessRun, operation: Operation | None) -> Any:
+    """Return the items one after another, or those of each partition apart."""
+    match run.graph.ending:
+        case Pulled() as ending:
+            items = run.watching(run.pulled(ending))
+            items = items if operation is None else operation.lazily(items)
+            return [items] if isinstance(end, Partitions) else items
+        case Each(inputs):
+            return run.partitions(inputs)
+    raise AssertionError("the items of a loop are pulled")

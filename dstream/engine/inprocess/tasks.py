@@ -1,0 +1,167 @@
+"""Tasks in the caller's process, and what they share: counts, the actions of `peek` steps, notes and services."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from dstream.base.by_value import dumps_by_value
+from dstream.base.functions import refuse_awaitable
+from dstream.engine.calls import Cancellation
+from dstream.engine.dead_letters import RecoveryReport
+from dstream.engine.tasks.process import Payloads
+from dstream.engine.tasks.rows import Row
+from dstream.engine.tasks.runtime import StageTask
+from dstream.errors import SerializationError
+from dstream.failures import blame
+from dstream.operators.joins.lookup import LookupTable, table_of
+from dstream.operators.rows.batches import loads
+from dstream.operators.rows.blocks import Block, ColumnItems
+from dstream.operators.rows.guards import Action
+from dstream.operators.rows.operations import ItemCount, in_chain
+from dstream.operators.rows.services import TaskServices
+from dstream.plan.operations.elementwise import ServiceFunction
+from dstream.plan.steps import Guard, Op, Step
+
+__all__ = ["InProcessTask", "SharedByTasks", "counted"]
+
+T = TypeVar("T")
+
+
+@dataclass
+class SharedByTasks:
+    """The state of a run that all its tasks share.
+
+    Attributes:
+        worker_memory: how many bytes a task may hold before its operations spill.
+        actions: what to call for each item that a `peek` step sees, by its channel.
+        recovered: takes the notes of guards; None if there are none.
+        cancellation: whether the run goes on.
+        is_counting: whether items are counted as they are read, since somebody sees the number.
+        is_shared: whether functions run as they are, since none holds what may change.
+        items: how many tasks have read, as far as they have ended.
+        services: those that tasks share.
+        tables: the right sides of hash joins, by the names under which they were sent.
+    """
+
+    worker_memory: int
+    actions: dict[int, Action]
+    recovered: RecoveryReport | None
+    cancellation: Cancellation
+    is_counting: bool
+    is_shared: bool = False
+    items: int = 0
+    services: TaskServices = field(default_factory=TaskServices)
+    tables: dict[str, LookupTable] = field(default_factory=dict)
+
+    def of_a_stage(self, value: T) -> T:
+        """Return a part of a stage as its tasks run it: a copy, as workers get it, or itself if nobody can tell.
+
+        Raises:
+            SerializationError: something in it cannot travel.
+        """
+        if self.is_shared:
+            return value
+        try:
+            data = dumps_by_value(value)
+        except Exception as error:
+            raise SerializationError(f"this pipeline cannot be sent to the workers: {error}") from error
+        made: T = loads(data)
+        return made
+
+
+class InProcessTask(StageTask):
+    """A task in the caller's process: the actions of `peek` steps and guards are called at once.
+
+    Args:
+        partition: its number among all partitions of the vertex.
+        shared: the state of the run.
+    """
+
+    def __init__(self, partition: int, shared: SharedByTasks) -> None:
+        super().__init__(partition, shared.worker_memory)
+        self._of_run = shared
+        self._totals: list[tuple[Action, ItemCount]] = []
+
+    def peeking(self, op: Op) -> Callable[[Any], object]:
+        step, action = self._of_run.actions[op.step.position]
+
+        def peek(item: Any) -> None:
+            try:
+                if (result := action(item)) is not None:
+                    refuse_awaitable(result)
+            except Exception as error:
+                blame(error, step, item)
+                raise
+
+        return peek
+
+    def counting(self, op: Op) -> ItemCount:
+        counter = ItemCount()
+        self._totals.append((self._of_run.actions[op.step.position], counter))
+        return counter
+
+    def noting(self, guard: Guard) -> Callable[[Any], object]:
+        assert self._of_run.recovered is not None, "a plan with guards takes their notes"
+        return self._of_run.recovered.taking(guard)
+
+    def service(self, served: ServiceFunction, step: Step) -> Any:
+        """Return the service of a step: that of the run, or of this task."""
+        return self._of_run.services.get(served, step) if served.opened().shared else super().service(served, step)
+
+    def check_can_route(self) -> None:
+        """Keys go to tasks of this process alone, where equal texts have one hash."""
+
+    def table_of(self, sent: Payloads, step: Step) -> LookupTable:
+        """Return the table of the right side of a hash join, made once for the run."""
+        tables = self._of_run.tables
+        if sent.name not in tables:
+            tables[sent.name] = table_of(sent.payloads(), step)
+        return tables[sent.name]
+
+    def last_side_rows(self) -> Iterator[Row]:
+        """Call the actions that take a number of items; there are no rows beside the items."""
+        totals, self._totals = self._totals, []
+        for (_, action), counter in totals:
+            if (number := counter.total()) > 0:
+                action(number)
+        return iter(())
+
+    def counted(self, items: Iterator[Any]) -> Iterator[Any]:
+        """Give items as they are read: counted if somebody sees the number, until the run is cancelled."""
+        shared = self._of_run
+        if shared.is_counting:
+            number = ItemCount()
+            self.at_end(lambda: self._add(number.total()))
+            items = in_chain([Op("count", number, None, _NO_STEP)], items)
+        return _watched(items, shared.cancellation) if shared.cancellation.is_watched else items
+
+    def _add(self, items: int) -> None:
+        self._of_run.items += items
+
+
+_NO_STEP = Step("", None, 0, 0)
+
+
+def counted(items: Iterator[Any], task: InProcessTask) -> Iterator[Any]:
+    """Let a task count its items; it is an operation that can be copied with the others."""
+    return task.counted(items)
+
+
+def _watched(items: Iterator[Any], cancellation: Cancellation) -> Iterator[Any]:
+    if type(items) is ColumnItems:
+        return ColumnItems(_watched_blocks(items.blocks(), cancellation))
+    return _watched_items(items, cancellation)
+
+
+def _watched_blocks(blocks: Iterator[Block], cancellation: Cancellation) -> Iterator[Block]:
+    for block in blocks:
+        cancellation.check()
+        yield _watched_items(block, cancellation) if isinstance(block, Iterator) else block
+
+
+def _watched_items(items: Iterator[Any], cancellation: Cancellation) -> Iterator[Any]:
+    for item in items:
+        cancellation.check()
+        yield item

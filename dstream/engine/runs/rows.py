@@ -1,0 +1,122 @@
+"""Rows in this process: those that a shuffle moves through it, and the actions for those beside the items."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from operator import attrgetter
+from types import MappingProxyType
+from typing import Any
+
+from dstream.base.functions import refuse_awaitable
+from dstream.engine.physical.vertices import OutputPort, Taken
+from dstream.engine.tasks.rows import COUNTS, ITEMS, Row, Storing, not_written
+from dstream.failures import blame
+from dstream.operators.rows.batches import loads
+from dstream.operators.rows.guards import Action
+from dstream.plan.steps import Step
+
+__all__ = ["ShuffleFiles", "SideOutputActions", "by_target", "rows_taken"]
+
+
+class ShuffleFiles:
+    """The place for large parts of the rows of one run's tasks, until the run ends."""
+
+    def __init__(self) -> None:
+        self._folder: str | None = None
+
+    def storing(self, parent: str, most: int) -> Storing:
+        """Return how a task stores its rows.
+
+        Args:
+            parent: a folder for temporary files, in which that of this run will be.
+            most: how many bytes of its rows stay in memory.
+
+        Raises:
+            EngineError: that folder cannot be written to.
+        """
+        if self._folder is None:
+            self._folder = _made(os.path.join(parent, f"dstream-rows-{uuid.uuid4().hex}"))
+        return Storing(self._folder, most)
+
+    def remove(self) -> None:
+        """Remove all of them, after their last reader.
+
+        Tasks may still write: those of a run that was cancelled, or that others have overtaken. They find the folder no
+        more under its name, so none of them puts a file into it while it goes.
+        """
+        if self._folder is not None:
+            ended = f"{self._folder}-ended"
+            with suppress(OSError):
+                os.rename(self._folder, ended)
+            shutil.rmtree(ended, ignore_errors=True)
+
+
+def _made(folder: str) -> str:
+    """Make a folder that only this user may enter; tasks make none, which might come behind the end of their run."""
+    try:
+        os.makedirs(folder, mode=0o700)  # Whoever cleans temporary folders may have removed those above.
+    except OSError as error:
+        raise not_written(folder, error) from error
+    return folder
+
+
+def rows_taken(rows: Iterable[Row], taken: Taken, port: OutputPort) -> Iterator[Row]:
+    """Give those rows of a vertex that are taken, for the targets that they have behind others."""
+    for row in rows:
+        if port.has(row):
+            channel = ITEMS if taken.as_items and row.channel != COUNTS else row.channel
+            yield row._replace(target=row.target + taken.behind, channel=channel)
+
+
+def by_target(rows: Iterable[Row], targets: int) -> tuple[tuple[Row, ...], ...]:
+    """Return the rows of each of *n* partitions: target after target, in the order of their sources."""
+    partitions: list[list[Row]] = [[] for _ in range(targets)]
+    for row in rows:
+        # As Spark's shuffle does it where there are more buckets than tasks.
+        partitions[row.target % targets].append(row)
+    return tuple(tuple(sorted(each, key=_PLACE)) for each in partitions)
+
+
+_PLACE = attrgetter("target", "source", "sequence")
+
+
+_NONE: Mapping[int, int] = MappingProxyType({})
+
+
+class SideOutputActions:
+    """The actions in this process for each channel beside the items."""
+
+    def __init__(self, actions: Mapping[int, Action]) -> None:
+        self._actions = actions
+
+    def deliver(
+        self, beside: Iterable[Row], before: Mapping[int, int] = _NONE, counted: dict[int, int] | None = None
+    ) -> None:
+        """Run the actions on the side rows of a job.
+
+        Args:
+            beside: the rows of their channels, channel by channel, in encounter order.
+            before: how many items the action of each channel has seen in an earlier run of the same job.
+            counted: takes how many it has seen now.
+        """
+        seen = {} if counted is None else counted
+        for row in beside:
+            step, action = self._actions[row.channel]
+            for item in loads(row.payload):
+                number = seen.get(row.channel, 0)
+                seen[row.channel] = number + 1
+                if number >= before.get(row.channel, 0):
+                    _act(step, action, item)
+
+
+def _act(step: Step, action: Callable[[Any], object], item: Any) -> None:
+    try:
+        if (result := action(item)) is not None:
+            refuse_awaitable(result)
+    except Exception as error:
+        blame(error, step, item)
+        raise

@@ -1,0 +1,191 @@
+"""Splits of sources as pieces: listed once for each run, pickled, and read by one task each.
+
+Splits are in levels: a level leaves pieces out or adds its operations to those of its pieces.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import count, islice
+from typing import Any
+
+from dstream.base.pickling import dumps
+from dstream.engine.physical.vertices import SourceSplits, Splits, operations_of
+from dstream.engine.tasks.stage import Piece
+from dstream.errors import SerializationError
+from dstream.failures import naming
+from dstream.operators.rows.batches import Batch, Batcher, dumps_items
+from dstream.operators.rows.operations import Operation
+from dstream.plan.captures import look
+from dstream.plan.steps import Step
+from dstream.plan.walk import inputs_first
+from dstream.spi import Split
+
+__all__ = ["ListedSplits", "Pieces", "packed_split"]
+
+
+class Pieces:
+    """The pieces of sources, asked for one after another, and kept once they are known."""
+
+    def __init__(self, pieces: Iterable[Piece]) -> None:
+        self._known: list[Piece] = []
+        self._rest = iter(pieces)
+
+    def __iter__(self) -> Iterator[Piece]:
+        for index in count():
+            # Asked at each step, since several iterators share what is known, and another one may have gone further.
+            if index == len(self._known):
+                self._known.extend(islice(self._rest, 1))
+            if index == len(self._known):
+                return
+            yield self._known[index]
+
+
+def packed_split(split: Any, step: Any) -> bytes:
+    """Pickle a split of a source.
+
+    Raises:
+        SerializationError: it holds what cannot travel; the message names the item or the variable.
+    """
+    try:
+        return dumps(split)
+    except Exception as error:
+        for part in _parts(split):
+            if isinstance(part, list | tuple):
+                # It raises an error that names the item to blame, if there is one.
+                dumps_items(list(part))
+            for found in look(part, {}, sys.maxsize) if callable(part) else ():
+                raise SerializationError(f"{step} cannot be sent to the workers: {found}") from error
+        raise SerializationError(f"{step} cannot be sent to the workers: {error}") from error
+
+
+def _parts(split: Any) -> Iterator[Any]:
+    """Give the attributes of a split."""
+    yield from getattr(split, "__dict__", {}).values()
+    yield from (getattr(split, name, None) for name in getattr(type(split), "__slots__", ()))
+
+
+_LARGEST_SPLIT = 2**20
+
+
+class ListedSplits:
+    """The splits of one run of a graph.
+
+    Args:
+        counting: gives the operation that counts the items that tasks read; None if nobody wants to know.
+    """
+
+    def __init__(self, counting: Callable[[], Operation | None]) -> None:
+        self._counting = counting
+        self._listed: dict[int, Pieces] = {}
+        self._whole: dict[int, tuple[Piece, ...]] = {}
+        self._held: list[object] = []  # What is found by its `id` must stay, so that no other object gets that.
+
+    def pieces(self, splits: Splits) -> Iterator[Piece]:
+        """Give the pieces of splits, asking their sources for one after another."""
+        for each in inputs_first(splits, _levels_of):
+            if (each.tasks or each.for_each) and id(each) not in self._whole:
+                self._whole[id(each)] = self._all_of(each)
+                self._held.append(each)
+        yield from self._whole[id(splits)] if id(splits) in self._whole else self._one_by_one(splits)
+
+    def _all_of(self, splits: Splits) -> tuple[Piece, ...]:
+        """Return the pieces of splits for which all of them must be known."""
+        pieces = tuple(self._one_by_one(replace(splits, applied=(), tasks=None, for_each=None)))
+        if splits.tasks is not None and len(pieces) != splits.tasks:
+            pieces = tuple(_dealt(pieces, splits.tasks))
+        if splits.for_each is not None:
+            last = splits.for_each(pieces)
+            pieces = tuple(_followed(each, last(number)) for number, each in enumerate(pieces))
+        return tuple(_followed(each, *operations_of(splits.applied)) for each in pieces)
+
+    def _one_by_one(self, splits: Splits) -> Iterator[Piece]:
+        """Give pieces through all levels of splits, each of which may leave some out, and adds its operations."""
+        levels = [_Level(splits, iter(splits.parts))]
+        while levels:
+            part = next(levels[-1].parts, None)
+            if part is None:
+                levels.pop()
+            elif isinstance(part, SourceSplits):
+                levels.append(_Level(_AS_THEY_ARE, iter(self._listing(part))))
+            elif isinstance(part, Splits):
+                whole = self._whole.get(id(part))
+                levels.append(_Level(part, iter(part.parts)) if whole is None else _Level(_AS_THEY_ARE, iter(whole)))
+            elif (passed := _through(levels, part)) is not None:
+                yield passed
+
+    def _listing(self, source: SourceSplits) -> Pieces:
+        """Return the pieces of a source, which is divided once."""
+        if id(source) not in self._listed:
+            counting = self._counting()
+            operations = () if counting is None else (counting,)
+            self._listed[id(source)] = Pieces(_split(source, operations))
+            self._held.append(source)
+        return self._listed[id(source)]
+
+
+@dataclass
+class _Level:
+    """Splits whose pieces are being given; `number` is that of the next one."""
+
+    splits: Splits
+    parts: Iterator[Splits | SourceSplits | Piece]
+    number: int = 0
+
+
+_AS_THEY_ARE = Splits(())
+
+
+def _through(levels: list[_Level], piece: Piece) -> Piece | None:
+    """Let a piece pass the levels around it, innermost first; levels that have given their last one are left."""
+    operations: list[Operation] = []
+    for depth in range(len(levels) - 1, -1, -1):
+        level = levels[depth]
+        number, level.number = level.number, level.number + 1
+        # A level is left with its last piece, so that its source is not asked for the next one.
+        if level.number == level.splits.stop:
+            del levels[depth:]
+        if number < level.splits.start or number == level.splits.stop:
+            return None
+        operations += operations_of(level.splits.applied)
+    return _followed(piece, *operations)
+
+
+def _followed(piece: Piece, *operations: Operation) -> Piece:
+    return replace(piece, operations=(*piece.operations, *operations)) if operations else piece
+
+
+def _dealt(pieces: tuple[Piece, ...], tasks: int) -> Iterator[Piece]:
+    """Give a piece for each task, which reads some that follow each other; it runs also where there is nothing."""
+    for task in range(tasks):
+        first, last = (number * len(pieces) // tasks for number in (task, task + 1))
+        yield Piece(None, pieces[first:last], (), None)
+
+
+def _levels_of(each: Splits) -> Sequence[Splits]:
+    return [part for part in each.parts if isinstance(part, Splits)]
+
+
+def _split(source: SourceSplits, operations: tuple[Operation, ...]) -> Iterator[Piece]:
+    node = source.node
+    guards = tuple(guard.on_a_worker() for guard in node.guards)
+    cut = _in_batches if node.source.in_caller and not guards else _whole
+    with naming(node.step):
+        for split in node.source.splits(source.divisor):
+            yield replace(_followed(cut(split, node.step), *operations), guards=guards)
+
+
+def _whole(split: Split[Any], step: Step) -> Piece:
+    return Piece(packed_split(split, step), (), (), step)
+
+
+def _in_batches(split: Split[Any], step: Step) -> Piece:
+    """Cut a large split that holds its items itself, so that a worker unpickles a batch at a time."""
+    # Pickled first, which tells the size: most splits are small, and stay whole.
+    whole = _whole(split, step)
+    if whole.split is None or len(whole.split) <= _LARGEST_SPLIT:
+        return whole
+    batches = Batcher().batches(split.read())
+    return Piece(None, tuple(Piece(dumps(Batch(data)), (), (), step) for _, data in batches), (), step)
