@@ -8,12 +8,9 @@ from typing import Any, TypeVar, get_args
 from dstream.arguments import running_function
 from dstream.base.showing import shown
 from dstream.connectors.base import checked_text
-from dstream.connectors.kafka.producers import (
-    PRODUCING,
-    MessageMaker,
-)
+from dstream.connectors.kafka.producers import PRODUCING
 from dstream.connectors.kafka.settings import checked_topic, kafka_settings
-from dstream.connectors.kafka.sinks import Guarantee, KafkaSink, MessageWriter, PassingKafkaSink
+from dstream.connectors.kafka.sinks import Guarantee, KafkaSink, MessageMaker, MessageWriter, PassingKafkaSink
 from dstream.spi import Reducer
 
 __all__ = ["to_kafka"]

@@ -1,4 +1,4 @@
-"""Producers of Kafka: messages made of items, delivery, and transactions of a job.
+"""Producers of Kafka: delivery of messages, and transactions of a job.
 
 A transaction has the messages of an epoch and its number, which is the offset that a consumer group has in partition 0
 of the topic. The group is named after the job and has no members. Kafka shows both or neither, so the number tells
@@ -11,16 +11,13 @@ import atexit
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast
 
-from dstream.base.showing import shown
 from dstream.base.threads import RenewedLock, in_a_thread
 from dstream.connectors.kafka.settings import KafkaSettings, may_pass
 from dstream.errors import SinkError, SinkTakenError, SinkUnavailableError
-from dstream.failures.attribution import each
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError
@@ -29,7 +26,6 @@ if TYPE_CHECKING:
 __all__ = [
     "PRODUCING",
     "Message",
-    "MessageMaker",
     "MessageProducer",
     "ProducerClient",
     "Transactions",
@@ -49,63 +45,6 @@ PRODUCING: dict[str, Any] = {
     "linger.ms": 5,
     "message.timeout.ms": 30_000,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class MessageMaker:
-    """Makes messages of items.
-
-    Attributes:
-        key: makes the key; unset, there is none.
-        value: makes the value; unset, it is the item.
-        headers: makes the headers; unset, there are none.
-    """
-
-    key: Callable[[Any], Any] | None
-    value: Callable[[Any], Any] | None
-    headers: Callable[[Any], Any] | None
-
-    def messages(self, items: Sequence[Any]) -> list[Message]:
-        """Return a message for each item; a failure keeps the item that it arose on."""
-        none: list[Any] = [None] * len(items)
-        keys = none if self.key is None else each(_key, items, each(self.key, items))
-        values = each(_value, items, items if self.value is None else each(self.value, items))
-        headers = [[] for _ in items] if self.headers is None else each(_headers, items, each(self.headers, items))
-        return list(zip(keys, values, headers, strict=True))
-
-
-def _key(made: Any, item: Any) -> bytes | None:
-    return _bytes(made, "key")
-
-
-def _value(made: Any, item: Any) -> bytes | None:
-    return _bytes(made, "value")
-
-
-def _headers(made: Any, item: Any) -> list[tuple[str, bytes | None]]:
-    if made is None:
-        return []
-    pairs = made.items() if isinstance(made, Mapping) else made
-    if isinstance(pairs, str | bytes) or not isinstance(pairs, Iterable):
-        raise TypeError(f"to_kafka(): headers= must make a mapping, or pairs of name and value, not {shown(made)}")
-    headers: list[tuple[str, bytes | None]] = []
-    for pair in pairs:
-        match pair:
-            case (str(name), value):
-                headers.append((name, _bytes(value, "headers")))
-            case _:
-                raise TypeError(f"to_kafka(): headers= must make pairs of name and value, not {shown(pair)}")
-    return headers
-
-
-def _bytes(made: Any, argument: str) -> bytes | None:
-    if made is None or type(made) is bytes:
-        return made
-    if isinstance(made, str):
-        return made.encode()
-    if isinstance(made, bytes | bytearray | memoryview):
-        return bytes(made)
-    raise TypeError(f"to_kafka(): {argument}= must make bytes, a str or None, not {type(made).__name__} {shown(made)}")
 
 
 class ProducerClient:

@@ -1,4 +1,4 @@
-"""Sinks of Kafka: epochs staged in the storage and published in one transaction, or sent at once.
+"""Sinks of Kafka: messages made of items, staged in the storage and published in one transaction, or sent at once.
 
 Whoever has the receipts can publish: they say which run staged, how many messages, and what of the list is theirs. The
 decision `docs/decisions/0042-write-to-kafka-from-staged-messages.md` says what is there if a process dies.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -17,10 +17,10 @@ from typing import Any, Generic, Literal, TypeVar, cast
 
 from more_itertools import chunked
 
+from dstream.base.showing import shown
 from dstream.connectors.base import ImmediateSink
 from dstream.connectors.kafka.producers import (
     Message,
-    MessageMaker,
     MessageProducer,
     Transactions,
     failure,
@@ -30,14 +30,72 @@ from dstream.connectors.kafka.producers import (
 )
 from dstream.connectors.kafka.settings import ClusterClient, KafkaSettings
 from dstream.errors import IllegalStateError, SinkError
+from dstream.failures.attribution import each
 from dstream.spi import Collections, ListStore, ListView, Receipt, Splice, WriteJob, Writer
 
-__all__ = ["KafkaJob", "KafkaSink", "KafkaTarget"]
+__all__ = ["KafkaJob", "KafkaSink", "KafkaTarget", "MessageMaker"]
 
 
 _STAGING = "staging"
 _BATCH = 500
 _BYTES = 2**18
+
+
+@dataclass(frozen=True, slots=True)
+class MessageMaker:
+    """Makes messages of items.
+
+    Attributes:
+        key: makes the key; unset, there is none.
+        value: makes the value; unset, it is the item.
+        headers: makes the headers; unset, there are none.
+    """
+
+    key: Callable[[Any], Any] | None
+    value: Callable[[Any], Any] | None
+    headers: Callable[[Any], Any] | None
+
+    def messages(self, items: Sequence[Any]) -> list[Message]:
+        """Return a message for each item; a failure keeps the item that it arose on."""
+        none: list[Any] = [None] * len(items)
+        keys = none if self.key is None else each(_key, items, each(self.key, items))
+        values = each(_value, items, items if self.value is None else each(self.value, items))
+        headers = [[] for _ in items] if self.headers is None else each(_headers, items, each(self.headers, items))
+        return list(zip(keys, values, headers, strict=True))
+
+
+def _key(made: Any, item: Any) -> bytes | None:
+    return _bytes(made, "key")
+
+
+def _value(made: Any, item: Any) -> bytes | None:
+    return _bytes(made, "value")
+
+
+def _headers(made: Any, item: Any) -> list[tuple[str, bytes | None]]:
+    if made is None:
+        return []
+    pairs = made.items() if isinstance(made, Mapping) else made
+    if isinstance(pairs, str | bytes) or not isinstance(pairs, Iterable):
+        raise TypeError(f"to_kafka(): headers= must make a mapping, or pairs of name and value, not {shown(made)}")
+    headers: list[tuple[str, bytes | None]] = []
+    for pair in pairs:
+        match pair:
+            case (str(name), value):
+                headers.append((name, _bytes(value, "headers")))
+            case _:
+                raise TypeError(f"to_kafka(): headers= must make pairs of name and value, not {shown(pair)}")
+    return headers
+
+
+def _bytes(made: Any, argument: str) -> bytes | None:
+    if made is None or type(made) is bytes:
+        return made
+    if isinstance(made, str):
+        return made.encode()
+    if isinstance(made, bytes | bytearray | memoryview):
+        return bytes(made)
+    raise TypeError(f"to_kafka(): {argument}= must make bytes, a str or None, not {type(made).__name__} {shown(made)}")
 
 
 @dataclass(slots=True)
@@ -210,14 +268,14 @@ class _Staged:
     def of(cls, receipts: Sequence[Receipt]) -> _Staged:
         """Return it. Receipts may have been kept anywhere, so they are input."""
         run, turn, count, inner = "", 0, 0, []
-        for each in receipts:
-            match each:
+        for found in receipts:
+            match found:
                 case [str(of_run), int(of_turn), int(of_task), receipt] if run in ("", of_run):
                     run, turn, count = of_run, of_turn, count + of_task
                     inner += [] if of_task else [receipt]
                 case _:
                     raise IllegalStateError(
-                        f"nothing was published, since {each!r} is no receipt of the run {run!r} of to_kafka()"
+                        f"nothing was published, since {found!r} is no receipt of the run {run!r} of to_kafka()"
                     )
         return cls(run, turn, count, inner)
 

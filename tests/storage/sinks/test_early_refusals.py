@@ -10,8 +10,7 @@ import pytest
 
 import dstream as ds
 from collectors import grouping_by, to_map
-from dstream.connectors.kafka.producers import MessageMaker
-from dstream.connectors.kafka.sinks import StagingWriter
+from dstream.connectors.kafka.sinks import MessageMaker, StagingWriter
 from dstream.engine.tasks.routing import RouteGroups
 from dstream.engine.tasks.runtime import StageTask
 from dstream.engine.tasks.sorting import SortRuns

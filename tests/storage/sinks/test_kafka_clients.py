@@ -12,8 +12,9 @@ from types import SimpleNamespace
 import pytest
 
 from dstream.connectors.kafka import consumers, producers, sinks, topics
-from dstream.connectors.kafka.producers import PRODUCING, MessageMaker, ProducerClient
+from dstream.connectors.kafka.producers import PRODUCING, ProducerClient
 from dstream.connectors.kafka.settings import kafka_settings
+from dstream.connectors.kafka.sinks import MessageMaker
 
 
 @pytest.fixture
