@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast
 
-from dstream.base.threads import RenewedLock, in_a_thread
-from dstream.connectors.kafka.settings import KafkaSettings, may_pass
+from dstream.base.threads import in_a_thread
+from dstream.connectors.kafka.settings import KafkaSettings, OpenClients, may_pass
 from dstream.errors import SinkError, SinkTakenError, SinkUnavailableError
 
 if TYPE_CHECKING:
@@ -267,19 +267,10 @@ _TRANSACTIONAL = {**PRODUCING, "retry.backoff.ms": 10}  # By default a commit wa
 
 def transactions(settings: KafkaSettings, topic: str, job: str, label: str) -> Transactions:
     """Return those of this process, which stay open: a new producer has to wait until an old one counts as dead."""
-    key = (os.getpid(), settings, topic, job)
-    # Each job asks in a thread of its own, and the entry of one may leave while that of another comes.
-    with _opening:
-        if key not in _OPEN:
-            _OPEN[key] = Transactions(settings, topic, job, label)
-            while len(_OPEN) > _MOST_OPEN:
-                del _OPEN[next(iter(_OPEN))]
-        return _OPEN[key]
+    return _OPEN.of(settings, topic, job, make=lambda: Transactions(settings, topic, job, label))
 
 
-_opening = RenewedLock()
-_MOST_OPEN = 8
-_OPEN: dict[tuple[Any, ...], Transactions] = {}
+_OPEN: OpenClients[Transactions] = OpenClients()
 
 
 class Transactions:

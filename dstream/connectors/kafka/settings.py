@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from dstream.base.environment import pip_install
 from dstream.base.showing import shown
+from dstream.base.threads import RenewedLock
 from dstream.base.urls import is_reference, looked_up
 from dstream.errors import SetupError
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError
 
-__all__ = ["ClusterClient", "KafkaSettings", "checked_topic", "kafka_settings", "may_pass"]
+__all__ = ["ClusterClient", "KafkaSettings", "OpenClients", "checked_topic", "kafka_settings", "may_pass"]
 
 
 _PASSING = (
@@ -158,6 +160,36 @@ def checked_topic(topic: Any, argument: str) -> str:
     if not is_plain or len(topic) > _LONGEST_TOPIC or topic in (".", ".."):
         raise ValueError(f"{argument} must be the name of a topic (letters, digits, '.', '_', '-'), not {shown(topic)}")
     return topic
+
+
+T = TypeVar("T")
+
+
+class OpenClients(Generic[T]):
+    """What stays open in this process for its jobs, eight at most; the one that was made first leaves for another."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[Any, ...], T] = {}
+        # Each job asks in a thread of its own, and the entry of one may leave while that of another comes.
+        self._lock = RenewedLock()
+
+    def of(self, *key: Any, make: Callable[[], T]) -> T:
+        """Return what was made for a key, or make it."""
+        in_process = os.getpid(), *key
+        with self._lock:
+            if in_process not in self._made:
+                self._made[in_process] = make()
+                while len(self._made) > _MOST_OPEN:
+                    del self._made[next(iter(self._made))]
+            return self._made[in_process]
+
+    def clear(self) -> None:
+        """Forget all."""
+        with self._lock:
+            self._made.clear()
+
+
+_MOST_OPEN = 8
 
 
 class ClusterClient:

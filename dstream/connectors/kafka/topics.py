@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import itertools
-import os
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -12,10 +11,9 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
 
-from dstream.base.threads import RenewedLock
 from dstream.connectors.kafka import consumers
 from dstream.connectors.kafka.consumers import KafkaRange, KafkaRecord, RecordMaker
-from dstream.connectors.kafka.settings import ClusterClient, KafkaSettings, may_pass
+from dstream.connectors.kafka.settings import ClusterClient, KafkaSettings, OpenClients, may_pass
 from dstream.connectors.memory import NamesOfStreams
 from dstream.errors import SourceError, SourceUnavailableError
 from dstream.spi.source import Offset, Reached
@@ -230,18 +228,10 @@ _SPREADING = 0.5
 
 def _asking(settings: KafkaSettings) -> ClusterClient:
     """Return the client of this process for a cluster, which stays open: it is asked before every epoch."""
-    key = (os.getpid(), settings)
-    with _opening:
-        if key not in _ASKING:
-            _ASKING[key] = ClusterClient(settings)
-            while len(_ASKING) > _MOST_OPEN:
-                del _ASKING[next(iter(_ASKING))]
-        return _ASKING[key]
+    return _ASKING.of(settings, make=lambda: ClusterClient(settings))
 
 
-_opening = RenewedLock()
-_MOST_OPEN = 8
-_ASKING: dict[tuple[Any, ...], ClusterClient] = {}
+_ASKING: OpenClients[ClusterClient] = OpenClients()
 
 
 K = TypeVar("K")

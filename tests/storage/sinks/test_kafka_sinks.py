@@ -11,6 +11,7 @@ from dstream import Pipeline
 from dstream.connectors.kafka import producers, sinks
 from dstream.connectors.kafka import settings as kafka_settings
 from dstream.connectors.kafka.producers import MessageProducer
+from dstream.connectors.kafka.settings import OpenClients
 from dstream.errors import IllegalStateError, SetupError, SinkError, SinkTakenError, SinkUnavailableError
 from reducers import to_kafka
 from sources import kafka
@@ -124,7 +125,7 @@ def test_to_kafka_does_not_wait_for_what_a_dead_driver_has_left_open(storage, to
         patch.setattr(producers.Transactions, "_begun", Dying.at("send_offsets_to_transaction"))
         with pytest.raises(KeyboardInterrupt):
             job.commit(receipts)
-    monkeypatch.setattr(producers, "_OPEN", {})
+    monkeypatch.setattr(producers, "_OPEN", OpenClients())
     again = case.target().begin("job")
 
     assert again.is_done is False
@@ -168,7 +169,7 @@ def test_to_kafka_cuts_off_who_was_there_before(storage, topic, monkeypatch):
     case = SinkCase(to_kafka(topic.name, topic.config), lambda: storage, ["a"], ["b"], lambda: values(topic), set)
     case.commit("job", 1, ["first"])
     late = case.target().begin("job", 3)
-    monkeypatch.setattr(producers, "_OPEN", {})
+    monkeypatch.setattr(producers, "_OPEN", OpenClients())
     case.commit("job", 2, ["second"])
     receipts = case.written(late, ["third"])
     with pytest.raises(SinkTakenError, match=f"{topic.name}.*[Ff]enced"):
