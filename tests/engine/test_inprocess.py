@@ -16,6 +16,7 @@ from dstream import errors
 from dstream.engine.inprocess import InProcessEngine, run
 from dstream.plan import Collect, ToList, called, rewrite
 from dstream.plan.capture_checks import may_share
+from reducers import to_ilist
 
 
 @pytest.fixture
@@ -163,6 +164,30 @@ def test_a_fork_that_leaves_a_loop_ends_nothing_of_its_parent(ctx, monkeypatch, 
             os._exit(0)
     os.waitpid(child, 0)
     assert sum(1 for _ in loop) == 9_999
+
+
+def test_partitions_are_read_apart(ctx):
+    """In any order, also behind what moves items; notes are delivered at the end of the last one, once."""
+    parts = ctx.stream(range(10), 3).parallel(3).sorted(reverse=True).partitions()
+
+    assert [item for part in reversed(parts) for item in [*part][::-1]] == [*range(10)]
+    dead = to_ilist("dead of partitions")
+    guarded = ctx.stream(range(4), 2).parallel(2).map(lambda n: 1 // (n - 2)).on_error(ZeroDivisionError, into=dead)
+    first, second = guarded.partitions()
+    assert [*second] == [1]
+    assert "dead of partitions" not in [each.name for each in ctx.collections()]
+    assert [*first] == [-1, -1]
+    assert [letter.item for letter in ctx.get_list("dead of partitions")] == [2]
+
+
+def test_a_loop_delivers_its_notes_once(ctx):
+    """At its end, and where the caller leaves it."""
+    dead = to_ilist("dead of loops")
+    guarded = ctx.stream(range(4)).map(lambda n: 1 // (n - 1)).on_error(ZeroDivisionError, into=dead)
+
+    assert list(guarded) == [-1, 1, 0]
+    assert next(iter(guarded)) == -1
+    assert [letter.item for letter in ctx.get_list("dead of loops")] == [1]
 
 
 def test_what_is_of_spark_is_refused(ctx):

@@ -122,8 +122,7 @@ def _lazily(end: Loop | Partitions, run: InProcessRun, operation: Operation | No
     """Return the items one after another, or those of each partition apart."""
     match run.graph.ending:
         case Pulled() as ending:
-            items = run.watching(run.pulled(ending))
-            items = items if operation is None else operation.lazily(items)
+            items = run.pulled(ending) if operation is None else operation.lazily(run.pulled(ending))
             return [items] if isinstance(end, Partitions) else items
         case Each(inputs):
             return run.partitions(inputs)

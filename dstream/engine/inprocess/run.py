@@ -67,8 +67,8 @@ class InProcessRun(PlanRun[Iterator[Row]]):
     """
 
     end: End | Several
-    known_facts: ClusterFacts
-    known_caches: Caches
+    cluster_facts: ClusterFacts
+    context_caches: Caches
     shared: SharedByTasks
     files: ShuffleFiles
     recovered: RecoveryReport | None = None
@@ -76,11 +76,11 @@ class InProcessRun(PlanRun[Iterator[Row]]):
 
     @property
     def facts(self) -> ClusterFacts:
-        return self.known_facts
+        return self.cluster_facts
 
     @property
     def caches(self) -> Caches:
-        return self.known_caches
+        return self.context_caches
 
     def __enter__(self) -> InProcessRun:
         return self
@@ -99,7 +99,7 @@ class InProcessRun(PlanRun[Iterator[Row]]):
             self.recovered.__exit__(*exc_info)
 
     def of_one_end(self, end: End | Several) -> InProcessRun:
-        return InProcessRun(end, self.known_facts, self.known_caches, self.shared, self.files, self.recovered)
+        return InProcessRun(end, self.cluster_facts, self.context_caches, self.shared, self.files, self.recovered)
 
     @functools.cached_property
     def running(self) -> InProcessGraphRun:
@@ -135,8 +135,24 @@ class InProcessRun(PlanRun[Iterator[Row]]):
             yield from self.running.items(inputs)
 
     def partitions(self, inputs: Items) -> list[Iterator[Any]]:
-        """Return one lazy iterator for each partition."""
-        return [self.running.items_of_task(*each) for each in list(self.running.tasks(inputs, 0))]
+        """Return one lazy iterator for each partition; the run ends with the last of them."""
+        tasks = list(self.running.tasks(self.running.decided(inputs), 0))
+        running = len(tasks)
+
+        def one_of(task: InProcessTask, items: Iterator[Any]) -> Iterator[Any]:
+            nonlocal running
+            error: BaseException | None = None
+            try:
+                yield from self.running.items_of_task(task, items)
+            except BaseException as raised:
+                error = raised
+                raise
+            finally:
+                running -= 1
+                if running == 0:
+                    self.__exit__(None if error is None else type(error), error)
+
+        return [one_of(*each) for each in tasks]
 
 
 class InProcessGraphRun(GraphRun):
