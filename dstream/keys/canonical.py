@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
 import enum
@@ -10,6 +11,7 @@ import math
 import operator
 import sys
 import types
+from collections.abc import Callable
 from typing import Any
 
 from dstream.base.functions import refuse_awaitable
@@ -226,6 +228,9 @@ def _canonical_dataclass(key: Any, kind: type) -> Any:
     if not changed:
         return key
     clone = copy.copy(key)
+    if clone is key:  # Its `__copy__` returns it, as an immutable object may.
+        clone = object.__new__(kind)
+        changed = {field.name: getattr(key, field.name) for field in dataclasses.fields(kind)} | changed
     for name, value in changed.items():
         object.__setattr__(clone, name, value)  # A frozen dataclass refuses `setattr`.
     return clone
@@ -267,19 +272,39 @@ def _is_hashed_by_address(key: Any) -> bool:
 def _hashes_its_class(key: Any, kind: Any) -> bool:
     """Say whether the hash of a key depends on its class, beyond the name of that.
 
-    A copy of it gets a class of the same name. In this process nothing else would tell: copies share the class.
+    The code of its hash runs with a `hash` and an `id` that look at their arguments. Hashes of copies show nothing: in
+    one process they share the class, and to derive another one would run code of the user.
     """
-    code = getattr(kind.__hash__, "__code__", None)
-    # Few hashes name the class, and a class may count its subclasses.
-    if code is None or {"type", "__class__"}.isdisjoint((*code.co_names, *code.co_freevars)):
-        return False
-    names = {"__module__": kind.__module__, "__qualname__": kind.__qualname__, "__slots__": ()}
-    try:
-        clone = copy.copy(key)
-        object.__setattr__(clone, "__class__", type(kind)(kind.__name__, (kind,), names))
-        return hash(clone) != hash(key)
-    except Exception:  # It has no subclasses, or cannot be copied: then it is not known.
-        return False
+    classes = set(map(id, kind.__mro__))
+    by_address: Any = type.__hash__
+    found = False
+
+    def looking(call: Callable[[Any], int], value: Any) -> int:
+        nonlocal found
+        waiting = [value]
+        while waiting:
+            part = waiting.pop()
+            # A metaclass may have a hash that is the same in each process.
+            found = found or (id(part) in classes and type(part).__hash__ is by_address)
+            waiting += part if type(part) in (tuple, frozenset) else ()
+        return call(value)
+
+    names = {call.__name__: functools.partial(looking, call) for call in (hash, id)}
+    for base in kind.__mro__:
+        function = vars(base).get("__hash__")
+        code = getattr(function, "__code__", None)
+        if function is None:
+            continue
+        if code is None:
+            break
+        if not {"type", "__class__"}.isdisjoint((*code.co_names, *code.co_freevars)):
+            around = {**names, **function.__globals__}  # A module may have a `hash` of its own.
+            closure = function.__closure__
+            with contextlib.suppress(Exception):  # Then it is not known.
+                types.FunctionType(code, around, None, function.__defaults__, closure)(key)
+        if "__hash__" not in code.co_names:  # It does not ask the class that it inherits from.
+            break
+    return found
 
 
 def _equals_itself(key: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 import math
 from collections import namedtuple
@@ -99,6 +100,55 @@ class HashOfName(ByValue):
 class HashOfBase(ByValue):
     def __hash__(self):
         return super().__hash__() + 1
+
+
+class HashOfHashedType(HashOfType):
+    def __hash__(self):
+        return hash((super().__hash__(), 1))
+
+
+class HashOfTypeInside(ByValue):
+    def __hash__(self):
+        return hash((1, frozenset([type(self)])))
+
+
+class HashOfTypeById(ByValue):
+    def __hash__(self):
+        return id(type(self)) ^ hash(self.value)
+
+
+class HashOfOverriddenType(HashOfType):
+    def __hash__(self):
+        return hash((type(self).__name__, type(self).__base__.__name__, type(self) is HashOfType, self.value))
+
+
+class HashOfCode(ByValue):
+    def __hash__(self):
+        return hash(({HashOfCode: 1}.get(type(self)), self.value))
+
+
+class HashOfItself(ByValue):
+    """A class that is its only copy, and whose subclasses are counted."""
+
+    subclasses = ()
+
+    def __init_subclass__(cls):
+        HashOfItself.subclasses += (cls,)
+
+    def __copy__(self):
+        return self
+
+    def __hash__(self):
+        return hash((type(self).__name__, self.value))
+
+
+@dataclass(frozen=True)
+class OnlyCopy:
+    price: float
+    note: str = dataclasses.field(default="", compare=False)
+
+    def __copy__(self):
+        return self
 
 
 class HashOfIdentity:
@@ -238,7 +288,7 @@ def test_a_key_whose_hash_does_not_survive_pickle_is_refused():
         canonical(HashOfIdentity())
 
 
-@pytest.mark.parametrize("kind", [HashOfType, HashOfClassInSlots])
+@pytest.mark.parametrize("kind", [HashOfType, HashOfClassInSlots, HashOfHashedType, HashOfTypeInside, HashOfTypeById])
 def test_a_key_that_hashes_its_class_is_refused(kind):
     """A class hashes by its address: what is equal in two processes would be two keys."""
     with pytest.raises(UnstableKeyError, match=f"{kind.__name__}.__hash__ hashes its class"):
@@ -247,8 +297,28 @@ def test_a_key_that_hashes_its_class_is_refused(kind):
 
 def test_a_key_that_hashes_the_name_of_its_class_is_accepted():
     """That is the same in every process, and so is what a base class hashes."""
-    for key in (HashOfName("a"), HashOfBase("a")):
+    for kind in (HashOfName, HashOfBase, HashOfOverriddenType, HashOfCode):
+        key = kind("a")
         assert canonical(key) is key
+
+
+def test_a_check_of_a_key_changes_neither_the_key_nor_its_class():
+    """A copy of it may be the key itself, and a class may count its subclasses."""
+    key = HashOfItself("a")
+
+    assert canonical(key) is key
+    assert type(key) is HashOfItself
+    assert not HashOfItself.subclasses
+
+
+def test_a_key_that_is_its_only_copy_keeps_its_fields():
+    """The NaN in its canonical form is the one of all keys, and the key has its own."""
+    nan = float("nan")
+    key, other = OnlyCopy(nan, "a"), OnlyCopy(float("nan"), "b")
+
+    assert len({canonical(key), canonical(other)}) == 1
+    assert key.price is nan
+    assert canonical(key).note == "a"
 
 
 @pytest.mark.parametrize("key", [len, list[int], int | str, Literal["a"], Annotated[int, 1]], ids=repr)
