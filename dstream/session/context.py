@@ -639,7 +639,9 @@ class Context:
     def _end(self, *, is_interrupted: bool) -> None:
         # Jobs first, since they use the storage and the engine until they end.
         ends = [] if self._jobs is None else [partial(self._jobs.close, is_interrupted=is_interrupted)]
-        _call_each([*ends, self._close])
+        # Contexts of other storages next: their jobs use the engine of this one, which has to be open until they end.
+        others = [partial(other._end, is_interrupted=is_interrupted) for other in list(self._others.values())]
+        _call_each([*ends, *others, self._close])
 
     def _close(self) -> None:
         with self._lock:
@@ -647,7 +649,7 @@ class Context:
                 return
             self._is_closed = True
         contexts.forget(self)
-        # Those of other storages first, since they use the engine of this one.
+        # Again, since one may have been opened meanwhile.
         closes = [other.close for other in self._others.values()]
         if self._storage is not None:
             closes.append(self._storage.close)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import threading
 
 import pytest
 
@@ -12,6 +13,8 @@ from dstream.errors import IllegalStateError, SourceError
 from dstream.values import Entry
 from reducers import grouping_by_to_imap, replacing, to_icache, to_ilist, to_imap
 from sources import icache, ilist, imap, imap_journal
+from tests.jobs.planned import Gate, lose_worker, plan_of
+from tests.jobs.unbounded.streams import Feed, eventually, pipeline_of
 
 
 @pytest.fixture
@@ -118,3 +121,67 @@ def test_an_engine_that_is_lost_is_renewed_for_other_storages_too(other, monkeyp
 
         assert (lost.is_closed, beside.running_engine() is lost) == (True, False)
         assert beside.running_engine() is context.running_engine()
+
+
+@pytest.fixture
+def gate():
+    """A gate that is opened shortly after the test has begun to close its context."""
+    made = Gate()
+    yield made
+    made.is_open.set()
+
+
+def close_behind(gate, context, is_interrupted=False):
+    """Close a context; a job of it that waits at the gate goes on meanwhile."""
+    assert gate.was_reached.wait(10)
+    opening = threading.Timer(0.3, gate.is_open.set)
+    opening.start()
+    context._end(is_interrupted=is_interrupted)
+    opening.join()
+
+
+def test_a_job_of_another_storage_can_restart_while_its_context_is_closed(other, gate):
+    """The engine is that of the context, and open until the job has ended."""
+    context, items = ds.connect(engine="local", storage="memory:"), []
+
+    def lost_once(item):
+        items.append(gate(item))
+        return item if len(items) > 1 else lose_worker()
+
+    beside = context.elsewhere(str(other))
+    pipeline = plan_of(beside.stream([1]).map(lost_once), to_ilist("out"))
+    beside.new_job(pipeline, name="one", config=ds.JobConfig(auto_restart=(3, 0.01)))
+    close_behind(gate, context)
+
+    with ds.connect(engine="local", storage=other) as again:
+        assert (again.job("one").status, list(again.get_list("out"))) == (ds.JobStatus.COMPLETED, [1])
+
+
+def test_an_unbounded_job_of_another_storage_waits_for_its_next_driver(other, tmp_path_factory, gate):
+    """Also while a job of a third storage still ends; it goes on where it was."""
+    context, feed = ds.connect(engine="local", storage="memory:"), Feed({"0": [1]})
+    third = context.elsewhere(str(tmp_path_factory.mktemp("third")))
+    third.new_job(plan_of(third.stream([1]).map(gate), to_ilist("out")))
+    job = context.elsewhere(str(other)).new_job(pipeline_of(feed, to_ilist("out")), name="endless")
+    eventually(lambda: job.epoch >= 1)
+    adding = threading.Timer(0.1, lambda: feed.give(2))  # A new epoch asks for the engine.
+    adding.start()
+    close_behind(gate, context)
+    adding.join()
+
+    with ds.connect(engine="local", storage=other) as again:
+        assert again.job("endless").is_lost
+        feed.end()
+        again.new_job(pipeline_of(feed, to_ilist("out")), name="endless").join(10)
+        assert list(again.get_list("out")) == [1, 2]
+
+
+def test_an_interrupt_cancels_jobs_of_other_storages(other, gate):
+    """As those of the context, if they have an end."""
+    context = ds.connect(engine="local", storage="memory:")
+    beside = context.elsewhere(str(other))
+    beside.new_job(plan_of(beside.stream([1]).map(gate), to_ilist("out")), name="one")
+    close_behind(gate, context, is_interrupted=True)
+
+    with ds.connect(engine="local", storage=other) as again:
+        assert again.job("one").status is ds.JobStatus.CANCELLED
