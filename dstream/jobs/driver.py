@@ -100,6 +100,7 @@ class Execution:
         self._asked = threading.Event()
         self._thread: int | None = None
         self._left = threading.Event()
+        self._left.set()  # There is no thread yet to wait for.
         self._run = self._new_run()
 
     def _new_run(self) -> JobRun:
@@ -129,10 +130,13 @@ class Execution:
 
     # ------------------------------------------------------------------------------------------------- from outside
 
-    def start(self) -> None:
+    def start(self, look_after: Callable[[Execution], object]) -> None:
         """Copy the attached files, store the pipeline for other processes, and run the job in a thread of its own.
 
         In this order: a job whose process dies here has not read anything, and its pipeline is known if it has.
+
+        Args:
+            look_after: has its heartbeat begin.
         """
         config = self.lease.state.config
         log_status(self.lease.state, f"run {self.lease.state.runs} of {self.lease.state.id}")
@@ -140,6 +144,7 @@ class Execution:
             self._files = gathered(config.files, config.modules)
             keep_plan(self.plan, self.lease.state.id, self._records)
             self._start_thread()
+            look_after(self)
         except BaseException as error:  # Ctrl-C, or no thread to be had: nobody would ever end the job.
             self.future.was_asked = True  # Whoever submitted it sees the error.
             with self._lock:
@@ -152,7 +157,11 @@ class Execution:
     def _start_thread(self) -> None:
         self._left = threading.Event()  # Each thread has its own: one that was left behind may come back late.
         name = f"dstream-job-{self.lease.state.id}"
-        in_a_thread(partial(self._drive, self._run, self._left), name)
+        try:
+            in_a_thread(partial(self._drive, self._run, self._left), name)
+        except Exception:
+            self._left.set()
+            raise
 
     def leave(self, patience: float) -> None:
         """Wait until a driver that has lost its lease has removed its output, at most `patience` seconds."""

@@ -67,10 +67,10 @@ class Heartbeats:
         with self._lock:
             self._beating.append(execution)
             if not self._is_awake:
-                self._thread = threading.Thread(target=self._live, name="dstream-jobs", daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=self._live, name="dstream-jobs", daemon=True)
+                thread.start()
                 # Behind the start, which fails where no more threads are to be had: the next job tries again.
-                self._is_awake = True
+                self._thread, self._is_awake = thread, True
 
     def jobs(self) -> list[Execution]:
         """Return the jobs that have not ended."""

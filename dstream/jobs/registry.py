@@ -282,8 +282,7 @@ class Jobs:
         self._here[identity] = execution
         self._ends = [(job, end) for job, end in self._ends if _is_news(end)]
         self._ends.append((lease.state.title, execution.future))
-        execution.start()
-        self._heart.add(execution)
+        execution.start(self._heart.add)
         return self._job(identity)
 
     # ---------------------------------------------------------------------------------------------------------- find

@@ -218,6 +218,38 @@ def test_a_job_that_gets_no_thread_for_its_next_run_fails(ctx, gate, monkeypatch
         job.join(10)
 
     assert job.status is ds.JobStatus.FAILED
+    assert job._execution._left.is_set()  # So that the end of its context waits for no thread.
+
+
+def test_a_job_that_gets_no_thread_for_its_first_run_is_not_waited_for(ctx, monkeypatch):
+    """Nor one whose pipeline cannot be stored."""
+    made = []
+    monkeypatch.setattr("dstream.jobs.registry.Execution", lambda *given: made.append(Execution(*given)) or made[-1])
+    for part in ("in_a_thread", "keep_plan"):
+        with monkeypatch.context() as patched:
+            patched.setattr(f"dstream.jobs.driver.{part}", no_thread)
+            with pytest.raises(RuntimeError, match="can't start new thread"):
+                ctx.new_job(plan_of(ctx.stream([1]), to_ilist("out")))
+
+    assert [each._left.is_set() for each in made] == [True, True]
+
+
+def test_a_job_that_nothing_can_look_after_fails(connect, gate, monkeypatch):
+    """As its submission does; other jobs run, and the context can be closed."""
+    ctx, start = connect(), threading.Thread.start
+    with monkeypatch.context() as patched:
+        patched.setattr(
+            threading.Thread, "start", lambda self: no_thread() if self.name == "dstream-jobs" else start(self)
+        )
+        with pytest.raises(RuntimeError, match="can't start new thread"):
+            ctx.new_job(plan_of(ctx.stream([1]).map(gate), to_ilist("out")), name="one")
+        gate.is_open.set()
+        assert ctx.job("one").status is ds.JobStatus.FAILED
+        ctx.close()
+
+    again = connect()
+    again.new_job(plan_of(again.stream([2]), to_ilist("out")), name="one").join(10)
+    assert list(again.get_list("out")) == [2]
 
 
 class Looked:
