@@ -9,6 +9,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any
 
 from dstream.failures import shown
+from dstream.keys.canonical import has_generated_eq
 from dstream.values.fields import is_attrs
 
 __all__ = ["difference", "difference_in_any_order", "exact", "missing_from", "report"]
@@ -61,10 +62,18 @@ def _exact(value: Any, around: tuple[int, ...]) -> Hashable:
 def _speaks_for_itself(value: Any) -> bool:
     """Return whether `value` has an equality and a hash of its own, not made of its parts."""
     kind: Any = type(value)
-    if kind.__eq__ is object.__eq__ or kind.__hash__ is None or dataclasses.is_dataclass(kind) or is_attrs(kind):
+    if kind.__eq__ is object.__eq__ or kind.__hash__ is None or _has_eq_of_fields(kind):
         return False
     # Ours are equal where their parts are, so that an `Optional` of 1 equals that of 1.0.
     return str(kind.__module__).partition(".")[0] != "dstream"
+
+
+def _has_eq_of_fields(kind: Any) -> bool:
+    """Return whether `@dataclass` or `attrs` wrote the equality of a class."""
+    if is_attrs(kind):
+        code = getattr(kind.__eq__, "__code__", None)
+        return code is not None and code.co_filename.startswith("<attrs generated")
+    return has_generated_eq(kind)
 
 
 def _state(value: Any) -> Iterator[Any]:
@@ -75,7 +84,10 @@ def _state(value: Any) -> Iterator[Any]:
         return
     if is_attrs(kind):
         attributes: Any = kind
-        yield from (getattr(value, field.name) for field in attributes.__attrs_attrs__ if field.eq)
+        for field in attributes.__attrs_attrs__:
+            if field.eq:
+                part = getattr(value, field.name)
+                yield part if field.eq_key is None else field.eq_key(part)
         return
     try:
         reduced = value.__reduce_ex__(4)

@@ -52,6 +52,21 @@ class Frozen:
     seen: int = attrs.field(eq=False)
 
 
+@attrs.frozen
+class Folded:
+    text: str = attrs.field(eq=str.lower)
+
+
+@attrs.frozen(eq=False)
+class CaseBlindAttrs(CaseBlind):
+    text: str
+
+
+@dataclass(frozen=True, eq=False)
+class CaseBlindData(CaseBlind):
+    text: str
+
+
 def circle() -> list[Any]:
     """Return a list that contains itself."""
     made: list[Any] = [1]
@@ -81,6 +96,9 @@ def circle() -> list[Any]:
         (np.float32("nan"), np.float32("nan")),
         (np.datetime64("NaT"), np.datetime64("NaT")),
         (Frozen([math.nan], 1), Frozen([math.nan], 2)),
+        (Folded("A"), Folded("a")),
+        (CaseBlindAttrs("A"), CaseBlindAttrs("a")),
+        (CaseBlindData("A"), CaseBlindData("a")),
     ],
 )
 def test_equal_values_are_the_same(left, right):
@@ -112,6 +130,8 @@ def test_equal_values_are_the_same(left, right):
         (Decimal("NaN"), Decimal("sNaN")),
         (np.float32("nan"), np.float64("nan")),
         (Frozen(1, 0), Frozen(1.0, 0)),
+        (Folded("A"), Folded("b")),
+        (CaseBlindAttrs("A"), CaseBlindAttrs("b")),
     ],
 )
 def test_other_values_differ(left, right):
