@@ -19,7 +19,7 @@ from dstream.collectors.arguments import OfItems, checked_count, named
 from dstream.collectors.batches import applied, batches, kinds
 from dstream.spi import Collector, InColumns
 from dstream.values import Optional
-from dstream.values.order import holds_nan
+from dstream.values.order import holds_nan, is_nan
 
 __all__ = ["bottom_n", "max_by", "min_by", "sorting", "top_n"]
 
@@ -164,17 +164,13 @@ def _selected(best: Ranked) -> Optional[Any]:
 
 
 def _before(left: Any, right: Any) -> bool:
-    if _is_nan(right):
-        return not _is_nan(left)
+    if is_nan(right):
+        return not is_nan(left)
     return bool(left < right)
 
 
 def _after(left: Any, right: Any) -> bool:
     return _before(right, left)
-
-
-def _is_nan(key: Any) -> bool:
-    return isinstance(key, float) and key != key
 
 
 @named
@@ -288,4 +284,4 @@ def _in_order(pairs: Ranked, descending: bool) -> Ranked:
 
 
 def _nan_last(pair: tuple[Any, Any]) -> tuple[bool, Any]:
-    return (True, None) if _is_nan(pair[0]) else (False, pair[0])
+    return (True, None) if is_nan(pair[0]) else (False, pair[0])

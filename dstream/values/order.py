@@ -1,4 +1,4 @@
-"""The order of sorting, `min` and `max`: Python's `<`, with every float NaN after all other keys.
+"""The order of sorting, `min` and `max`: Python's `<`, with every NaN of floats after all other keys.
 
 Comparing with NaN is always false, so `sorted` would leave an order that depends on how the items
 were divided. Looking for a NaN runs at the speed of C, and only where there are floats.
@@ -10,11 +10,12 @@ import functools
 import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from numbers import Integral, Real
 from typing import Any
 
 from dstream.failures.attribution import each, failed_on, stopped
 
-__all__ = ["NanLast", "before", "choose", "first_compared", "holds_nan", "sort"]
+__all__ = ["NanLast", "before", "choose", "first_compared", "holds_nan", "is_nan", "sort"]
 
 Key = Callable[[Any], Any]
 
@@ -78,14 +79,24 @@ a third of the time that `isnan` takes for each."""
 
 
 def holds_nan(keys: Sequence[Any]) -> bool:
-    """Say whether a float among `keys` is NaN."""
+    """Say whether a float among `keys`, of Python or of NumPy, is NaN."""
     if keys and type(keys[0]) is float:
         with suppress(Exception):  # Keys that are no numbers may stand among floats.
             if all(math.hypot(*keys[start : start + _TOGETHER]) < math.inf for start in range(0, len(keys), _TOGETHER)):
                 return False
-    kinds = set(map(type, keys))
-    has_floats = any(issubclass(kind, float) for kind in kinds)
-    return has_floats and any(isinstance(key, float) and key != key for key in keys)
+    return any(map(_is_floating, set(map(type, keys)))) and any(map(is_nan, keys))
+
+
+def is_nan(key: Any) -> bool:
+    """Say whether `key` is a NaN of Python or of NumPy."""
+    return _is_floating(type(key)) and bool(key != key)
+
+
+def _is_floating(kind: type) -> bool:
+    # Only `float64` of NumPy is a subclass of float.
+    return issubclass(kind, float) or (
+        kind.__module__ == "numpy" and issubclass(kind, Real) and not issubclass(kind, Integral)
+    )
 
 
 class NanLast:
@@ -105,7 +116,7 @@ class NanLast:
         except Exception as error:
             failed_on(error, item)
             raise
-        return _LAST if isinstance(key, float) and key != key else key
+        return _LAST if is_nan(key) else key
 
 
 def _ranks(items: Sequence[Any], key: Key | None, known: Sequence[Any] = ()) -> Sequence[Any]:

@@ -56,9 +56,9 @@ def test_nan_is_after_every_other_key():
     assert repr(bottom_n(2).collect([NAN, 3.0, 1.0])) == "[1.0, 3.0]"
 
 
-@pytest.mark.parametrize("nan", [NAN, np.float64("nan")])
+@pytest.mark.parametrize("nan", [NAN, *(kind("nan") for kind in (np.float64, np.float32, np.float16, np.longdouble))])
 def test_a_nan_of_numpy_is_after_every_other_key(nan):
-    """As in `sorted()`: `numpy.float64` is a subclass of `float`."""
+    """As in `sorted()`, in any size: of them only `numpy.float64` is a subclass of `float`."""
     for numbers in ([nan, np.float64(1)], [np.float64(1), nan]):
         assert [min_by().collect(numbers).get(), bottom_n(1).collect(numbers)[0], sorting().collect(numbers)[0]] == [
             1

@@ -8,6 +8,7 @@ import pickle
 from decimal import Decimal
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
 from dstream.values.order import NanLast, before, choose, holds_nan, sort
@@ -24,6 +25,17 @@ def test_nan_comes_after_all_other_numbers(reverse, expected):
     sort(items, None, reverse)
 
     assert repr(items) == expected
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64, np.longdouble])
+def test_a_nan_of_numpy_comes_after_all_other_numbers(kind):
+    """Of any size, by key or alone."""
+    items = [kind("nan"), kind(2), 3, np.int8(1)]
+    sort(items, None, False)
+
+    assert items[:3] == [1, 2, 3]
+    assert NanLast(None)(items[3]) is NanLast(None)(NAN)
+    assert choose(max, items, abs) is items[3]
 
 
 class Odd(float):
