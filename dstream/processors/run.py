@@ -327,13 +327,15 @@ class GraphRun:
         What one emits while it saves is processed by those behind it before they save.
         """
         self.saved = {}
-        for tasklet in self._tasklets:
-            while not tasklet.save():
+        try:
+            for tasklet in self._tasklets:
+                while not tasklet.save():
+                    yield from self._settle()
                 yield from self._settle()
-            yield from self._settle()
-            self.saved[tasklet.context.vertex, tasklet.context.index] = tasklet.saved, tasklet.state()
-        for tasklet in self._tasklets:
-            tasklet.has_saved = False
+                self.saved[tasklet.context.vertex, tasklet.context.index] = tasklet.saved, tasklet.state()
+        finally:
+            for tasklet in self._tasklets:
+                tasklet.has_saved = False
 
     def _settle(self) -> Iterator[GraphBlock]:
         """Let all that waits be processed; sources stand still."""

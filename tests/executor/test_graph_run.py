@@ -365,6 +365,29 @@ def test_a_processor_saves_once_in_a_snapshot():
     assert saved_by(Announcing) == ({}, {"b": 2000})
 
 
+def test_a_run_goes_on_behind_a_snapshot_that_fails():
+    """Processors that had saved are called again; without end it would wait for them."""
+
+    class Failing(Summing):
+        has_failed = False
+
+        def save_to_snapshot(self):
+            if not self.has_failed:
+                self.has_failed = True
+                raise ValueError("no room")
+            return super().save_to_snapshot()
+
+    vertices = vertex("first", Summing), vertex("sum", Failing)
+    run = GraphRun(VertexGraph(vertices, (edge("in", "first"), edge("first", "sum"))), {"first": 1, "sum": 1})
+    with pytest.raises(ValueError, match="no room"):
+        list(run.save())
+    assert not any(each.has_saved for each in run._tasklets)  # Else the next epoch would never end.
+    list(run.epoch(iter([GraphArrival(0, 0, None, [("a", 1)])])))
+    list(run.save())
+
+    assert run.saved["first", 0][0] == {"a": 1}
+
+
 @pytest.mark.parametrize("shares_a_thread", [True, False])
 def test_a_processor_that_has_saved_does_nothing_until_all_have(shares_a_thread):
     """What it emitted then would be in the state of those behind it, and not in its own."""
