@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from dstream.errors import EngineError, IllegalStateError
+from dstream.errors import IllegalStateError
 from dstream.failures import shown
 from dstream.jobs.records import FormattedRecords, packed, unpacked
 from dstream.jobs.runs import JobContext
@@ -285,7 +285,7 @@ class Snapshots:
             try:
                 _copied(sizes, self._files(kept.place, state.id), copies)
             except BaseException:
-                with suppress(EngineError):  # No record will ever name these copies; why there are no more says more.
+                with suppress(Exception):  # No record will ever name these copies; why there are no more says more.
                     _remove(sizes, copies)
                 raise
         self._replace(record_name, kept)

@@ -101,7 +101,9 @@ def _in_json(offset: Any) -> Any:
         # There and back: metrics are told as JSON, whose tuples are lists.
         return json.loads(json.dumps(offset))
     except (TypeError, ValueError, RecursionError):
-        return shown(offset)  # `repr` goes as deep as JSON does.
+        with suppress(Exception):  # `repr` goes as deep as JSON does.
+            return repr(offset)
+        return shown(offset)
 
 
 def _watermarks_of_sources(record: LogRecord) -> dict[str, int]:

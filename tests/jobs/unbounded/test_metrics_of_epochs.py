@@ -181,6 +181,14 @@ def test_offsets_that_json_has_not_are_shown_as_texts(ctx):
     assert (found["sources"]["wide"]["partitions"], len(state.metrics["sources"]["wide"]["offsets"])) == (999, 100)
 
 
+def test_long_offsets_that_json_has_not_are_shown_whole():
+    """Cut, two of them might read the same."""
+    mark = SourceMark({"b": b"1" * 500}, False, 0.0)
+    found = EpochMetrics().of(LogRecord(1, "", 0.0, sources={"a": mark}), NO_STATES)
+
+    assert found["sources"]["a"]["offsets"] == {"b": repr(b"1" * 500)}
+
+
 def test_offsets_deeper_than_json_are_shown_as_texts():
     """Neither JSON nor `repr` reaches the end of one: a table of numbers is no reason for which a job fails."""
     deep: list[Any] = []

@@ -71,8 +71,9 @@ def test_files_of_a_snapshot_go_with_it(ctx, job, tmp_path):
     assert [path for path in tmp_path.rglob("*") if path.is_file() and "/snapshot-" in str(path)] == []
 
 
-def test_an_export_that_fails_leaves_no_files(feed, job, tmp_path, monkeypatch):
-    """Those that it had copied: no record names them, so nothing would ever remove them."""
+@pytest.fixture
+def lose_second_file(feed, job, monkeypatch):
+    """Lose the second file of state that an export copies."""
     feed.give("a")
     eventually(lambda: job.epoch == 2)
     read, names = LakeStateFiles.read, []
@@ -84,10 +85,32 @@ def test_an_export_that_fails_leaves_no_files(feed, job, tmp_path, monkeypatch):
         return read(files, name, *given)
 
     monkeypatch.setattr(LakeStateFiles, "read", read_one)
+
+
+@pytest.mark.usefixtures("lose_second_file")
+def test_an_export_that_fails_leaves_no_files(job, tmp_path):
+    """Those that it had copied: no record names them, so nothing would ever remove them."""
     with pytest.raises(IllegalStateError, match=r"has no file .* any more"):
         job.export_snapshot("then")
 
     assert [path for path in tmp_path.rglob("*") if path.is_file() and "/snapshot-" in str(path)] == []
+
+
+@pytest.mark.usefixtures("lose_second_file")
+def test_an_export_that_fails_tells_why_also_where_its_files_cannot_be_removed(job, monkeypatch):
+    """The user needs the reason of the export."""
+    remove, names = LakeStateFiles.remove, []
+
+    def remove_but_one(files, name):
+        names.append(name)
+        if len(names) == 2:  # The first removal makes room for the copy.
+            raise PermissionError(name)
+        remove(files, name)
+
+    monkeypatch.setattr(LakeStateFiles, "remove", remove_but_one)
+    with pytest.raises(IllegalStateError, match=r"has no file .* any more"):
+        job.export_snapshot("then")
+    assert len(names) == 2
 
 
 def test_a_job_is_cancelled_behind_the_epoch_that_is_exported(ctx, feed, job):
