@@ -19,6 +19,7 @@ from unittest.mock import patch
 import dstream.operators.rows.blocks as column_items
 from dstream.engine.compiler.evaluation import read_op
 from dstream.engine.tasks.runtime import StageTask
+from dstream.errors import EngineError
 from dstream.operators.rows.blocks import ColumnItems, given
 from dstream.operators.rows.operations import ItemCount
 from dstream.plan.steps import Op, Step, unchanged
@@ -137,5 +138,9 @@ def main(first: int, last: int) -> Counter[str]:
 
 def _checks_of(seed: int) -> tuple[str, Checks]:
     made = counted_program(seed)
-    found_and_possible = outcomes(made, seed, verified=seed % 4 == 0)
+    # An EngineError is right nowhere, also where plain Python has the same.
+    found_and_possible = (
+        (found, [each for each in possible if EngineError not in each[0]])
+        for found, possible in outcomes(made, seed, verified=seed % 4 == 0)
+    )
     return made.text, ((found[0][0], found, possible) for found, possible in found_and_possible)

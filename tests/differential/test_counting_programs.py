@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from dstream.errors import EngineError
+from tests.differential import counting_programs
 from tests.differential.counting_programs import main
 
 
@@ -29,3 +31,11 @@ def test_columns_count_what_a_loop_counts(first: int) -> None:
     assert counts["blocks in columns"] > counts["blocks"] / 2
     assert counts["gives"] > 150
     assert counts["fails"] > 80
+
+
+def test_an_error_of_the_engine_is_never_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though plain Python fails the same."""
+    outcome = ("fails", EngineError, "a defect", None, ()), None
+    monkeypatch.setattr(counting_programs, "outcomes", lambda *given, verified: [(outcome, [outcome])])
+
+    assert main(0, 1)["DIFFERS"] == 1

@@ -242,9 +242,9 @@ class Epoch:
 
     def over(self, *upstreams: Node, state: Folder, operator: Any = None, stage: str = "sums") -> OverEpochs:
         """Return a step over epochs."""
-        tick = StepTime(self.number, self.now, self.old, self.unread_watermark, frozenset({"clock"}))
+        time = StepTime(self.number, self.now, self.old, self.unread_watermark, frozenset({"clock"}))
         operator = operator or SumByKey(inputs=len(upstreams))
-        return OverEpochs(upstreams, operator, stage, state, tick, self.steps.append, step=step(f".{stage}(...)", 5))
+        return OverEpochs(upstreams, operator, stage, state, time, self.steps.append, step=step(f".{stage}(...)", 5))
 
 
 def with_nothing(event: Any) -> tuple[None, Any]:

@@ -1,7 +1,7 @@
 """Operations of plans as iterators in one process, and `LocalTask`, their only task.
 
 `start` opens what reads from no operation, `apply` what an operation makes of the items of its first input. Graphs of
-processors and steps over epochs register themselves in modules of their own (`processors`).
+processors and steps over epochs register themselves in a module of its own (`processors`).
 """
 
 from __future__ import annotations

@@ -396,7 +396,7 @@ class _Filling:
             return node if stage is None else _reading(node, joined(self._epoch.ranges.get(stage, ())))
         made = node.with_inputs([self._one(upstream) for upstream in node.inputs()])
         if isinstance(made, OverEpochs):
-            return self._ticking(made)
+            return self._timed(made)
         if isinstance(made, Fork):  # What is computed once in a run is of no use to the next epoch.
             return dataclasses.replace(made, identity=CacheIdentity())
         kept = self._epoch.kept.get(id(node))
@@ -436,7 +436,7 @@ class _Filling:
                 )
         return _side_by_side(parts, node) if parts else Read(no_items, step=node.step)
 
-    def _ticking(self, node: OverEpochs) -> Node:
+    def _timed(self, node: OverEpochs) -> Node:
         name = node.stage
         step_times, states = self._epoch.step_times, self._epoch.states
         return dataclasses.replace(node, time=step_times[name], state=states[name], take=self._epoch.take_step)

@@ -164,7 +164,7 @@ class CacheSplit:
 
 
 def read_here(node: ReadCache) -> Read | None:
-    """Return a reader of the items of `node` if the local engine keeps them in this process."""
+    """Return a reader of the items of `node` if they are kept in this process."""
     if not isinstance(node.items, CachedItems):
         return None
     return Read(CacheSource(node.items, node.is_ordered), step=node.step)

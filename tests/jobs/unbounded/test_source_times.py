@@ -143,11 +143,11 @@ def test_a_step_is_due_when_time_can_pass_its_deadline(plan, deadline, is_due):
     assert at(plan, 1.0, deadline=deadline).is_due() is is_due
 
 
-def test_a_tick_says_how_a_step_was_left(plan):
+def test_the_time_of_a_step_contains_how_it_was_left(plan):
     """And which stages tell it the time."""
-    tick = at(plan, 1.0).step_time("sums", 8, [A])
+    time = at(plan, 1.0).step_time("sums", 8, [A])
 
-    assert (tick.epoch, tick.now, tick.old, tick.unread_watermark, tick.stamps) == (8, 1.0, 3, 9, frozenset(["time"]))
+    assert (time.epoch, time.now, time.old, time.unread_watermark, time.stamps) == (8, 1.0, 3, 9, frozenset(["time"]))
 
 
 def seen(policy, timestamp):
