@@ -428,12 +428,12 @@ class LineWriter:
         return lines
 
     @staticmethod
-    def _connected(host: str, port: int, encoding: str) -> IO[str]:
+    def _connected(host: str, port: int, encoding: str) -> Any:
         with connected_to(host, port) as connection:
             # A server that reads slowly makes the task wait, which is no failure.
             connection.settimeout(None)
-            # A text of its own for each line would begin with a byte order mark, as those of UTF-16 do.
-            return connection.makefile("w", encoding=encoding, newline="\n")  # It keeps the connection open.
+            # A text of its own for each line would begin with a byte order mark; makefile("w") would write none at all.
+            return codecs.getwriter(encoding)(connection.makefile("wb"))  # It keeps the connection open.
 
     def send(self, lines: IO[str], item: Any) -> None:
         """Send the line of an item."""

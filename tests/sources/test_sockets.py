@@ -143,7 +143,7 @@ def test_items_are_sent_as_lines(engine, serve):
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "utf-8-sig", "utf-16-le", "iso2022_jp", "hz", "utf-7"])
 def test_lines_of_any_encoding_are_one_text(serve, local_context, encoding):
-    """A byte order mark stands at the beginning alone."""
+    """A byte order mark is at the beginning, and there alone."""
     received = queue.Queue()
 
     def handle(connection):
@@ -152,7 +152,7 @@ def test_lines_of_any_encoding_are_one_text(serve, local_context, encoding):
 
     local_context.stream(["a", "\u65e5", "c"], 1).collect(to_socket("127.0.0.1", serve(handle), encoding=encoding))
 
-    assert received.get(timeout=10).decode(encoding) == "a\n\u65e5\nc\n"
+    assert received.get(timeout=10) == "a\n\u65e5\nc\n".encode(encoding)
 
 
 def test_a_text_with_a_line_break_is_refused(serve, local_context):
