@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar, overload
 
 from dstream.base.showing import shown
-from dstream.connectors.sql.databases import database_of, python_scalar
+from dstream.connectors.sql.databases import database_of, is_numpy_scalar, python_scalar
 from dstream.connectors.sql.rows import rows_of
 from dstream.connectors.sql.sources import PartitionOn, Ranges, SqlChanges, SqlRows, SqlStart
 from dstream.errors import SourceError
@@ -123,7 +123,7 @@ def _checked_params(query: str, params: Any) -> tuple[tuple[str, Any], ...]:
     for name in given.keys() - named:
         raise ValueError(f"params has {name!r}, which the query does not name")
     for name, value in given.items():
-        if type(value).__module__ == "numpy":
+        if is_numpy_scalar(value):
             raise TypeError(
                 f"params has {name!r}, and databases have no type for {shown(value)}: give a value of Python"
             )

@@ -57,6 +57,13 @@ def test_numbers_of_numpy_are_parameters(local_context, url, value):
     assert local_context.read(source).to_list() == [(6,)]
 
 
+def test_arrays_of_numpy_are_left_to_the_driver(local_context, url):
+    """Some take them; sqlite3 has the memory of one."""
+    source = sql_rows(url, "SELECT hex(:a) AS found", {"a": np.array([1, 2], "u1")})
+
+    assert local_context.read(source).to_list() == [("0102",)]
+
+
 def test_a_text_that_is_none_is_named_with_its_row(local_context, url):
     """Where other rows were fetched before; SQLite keeps any bytes as a text."""
     numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000)"

@@ -36,6 +36,7 @@ __all__ = [
     "Database",
     "StagedColumn",
     "database_of",
+    "is_numpy_scalar",
     "python_scalar",
     "python_type",
     "row_of",
@@ -285,8 +286,13 @@ def _stored(column: StagedColumn, value: Any, item: Any) -> Any:
     if isinstance(value, Enum):
         return _stored(column, value.value, item)
     kind = type(value)
-    is_text = kind in TEXT_FORMS and kind not in _NATIVE and python_type(column.type) is str
-    return TEXT_FORMS[kind].write(value) if is_text else python_scalar(value)
+    if kind in TEXT_FORMS and kind not in _NATIVE and python_type(column.type) is str:
+        return TEXT_FORMS[kind].write(value)
+    found = python_scalar(value)
+    if is_numpy_scalar(found):  # Those of nanoseconds count as ints, and sqlite3 would store a BLOB.
+        misfit = _misfit(column.type, found, column.has_texts_of_moments) or f"no {kind.__name__}"
+        raise _UnfitError(f"the column {column.name!r} takes {misfit}")
+    return found
 
 
 _OF_JSON = frozenset({str, int, float, bool, type(None)})
@@ -296,12 +302,17 @@ _NATIVE = _OF_JSON | {bytes, decimal.Decimal, datetime.date, datetime.time, date
 
 def python_scalar(value: Any) -> Any:
     """Return a scalar of NumPy as Python's; one of nanoseconds, which Python has not, stays as it is."""
-    numpy: Any = sys.modules.get("numpy")  # Whoever has a value of it has imported it.
-    if numpy is None or not isinstance(value, numpy.generic):
+    if not is_numpy_scalar(value):
         return value
     # sqlite3 takes the memory of an int of NumPy for bytes: a column of ints would get a BLOB, which equals no int.
     found = value.item()
     return value if value.dtype.kind in "mM" and isinstance(found, int) else found
+
+
+def is_numpy_scalar(value: Any) -> bool:
+    """Return whether a value is a scalar of NumPy."""
+    numpy: Any = sys.modules.get("numpy")  # Whoever has a value of it has imported it.
+    return numpy is not None and isinstance(value, numpy.generic)
 
 
 def python_type(kind: Any) -> type | None:

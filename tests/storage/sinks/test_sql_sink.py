@@ -265,6 +265,27 @@ def test_values_of_numpy_are_stored_as_those_of_python(local_context, path, url,
     assert rows(path, "SELECT typeof(x), x FROM found") == [stored]
 
 
+@pytest.mark.parametrize(
+    ("column", "value", "words"),
+    [
+        ("INTEGER", np.timedelta64(5, "ns"), "no timedelta64"),
+        ("INTEGER", np.timedelta64(5), "no timedelta64"),
+        ("REAL", np.timedelta64(5, "ns"), "no timedelta64"),
+        ("REAL", np.longdouble(0.5), "no longdouble"),
+        ("NUMERIC(10, 2)", np.timedelta64(5, "ns"), "no timedelta64"),
+        ("DATETIME", np.datetime64("2026-01-31T12:00:00.000000001"), "datetimes without a zone, not datetime64"),
+    ],
+)
+def test_values_that_only_numpy_has_are_refused(local_context, path, url, column, value, words):
+    """sqlite3 would store their memory."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(f"CREATE TABLE found (x {column})")
+    with pytest.raises(SinkError, match=f"the column 'x' takes {words}: "):
+        local_context.stream([(value,)]).collect(to_sql(url, "found"))
+
+    assert rows(path, "SELECT typeof(x), x FROM found") == []
+
+
 def test_a_type_of_sql_server_has_a_zone():
     """SQLAlchemy says that it has none."""
     column = StagedColumn("x", DATETIMEOFFSET(), True, False)
