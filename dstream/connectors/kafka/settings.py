@@ -166,27 +166,33 @@ T = TypeVar("T")
 
 
 class OpenClients(Generic[T]):
-    """What stays open in this process for its jobs, eight at most; the one that was made first leaves for another."""
+    """Open clients of the jobs of each process, at most eight; the one that was made first leaves for another."""
 
     def __init__(self) -> None:
-        self._made: dict[tuple[Any, ...], T] = {}
+        self._by_process: dict[int, dict[tuple[Any, ...], T]] = {}
         # Each job asks in a thread of its own, and the entry of one may leave while that of another comes.
         self._lock = RenewedLock()
 
+    def _here(self) -> dict[tuple[Any, ...], T]:
+        # A fork copies a client without its threads, and librdkafka crashes when it closes such a one.
+        return self._by_process.setdefault(os.getpid(), {})
+
     def of(self, *key: Any, make: Callable[[], T]) -> T:
         """Return what was made for a key, or make it."""
-        in_process = os.getpid(), *key
         with self._lock:
-            if in_process not in self._made:
-                self._made[in_process] = make()
-                while len(self._made) > _MOST_OPEN:
-                    del self._made[next(iter(self._made))]
-            return self._made[in_process]
+            here = self._here()
+            if key not in here:
+                here[key] = make()
+            found = here[key]
+            dropped = [here.pop(first) for first in list(here)[:-_MOST_OPEN]]
+        del dropped  # Without the lock: a client leaves its cluster first.
+        return found
 
     def clear(self) -> None:
-        """Forget all."""
+        """Forget those of this process."""
         with self._lock:
-            self._made.clear()
+            dropped = self._by_process.pop(os.getpid(), {})
+        dropped.clear()
 
 
 _MOST_OPEN = 8

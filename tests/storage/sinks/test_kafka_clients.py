@@ -106,6 +106,38 @@ def test_threads_open_what_stays_open_at_once(monkeypatch):
     assert failures_of_threads(ask) == []
 
 
+class CountedClient:
+    """A client that counts how many of its class were dropped."""
+
+    dropped = 0
+
+    def __del__(self):
+        CountedClient.dropped += 1
+
+
+def test_a_fork_drops_no_clients_of_its_parent():
+    """Its copies have no threads, and librdkafka crashes when one of them is closed."""
+    opened = OpenClients()
+    kept = {opened.of(n, make=CountedClient) for n in range(10)}
+    child = os.fork()
+    if child == 0:
+        found = 255
+        try:
+            kept.clear()
+            before = CountedClient.dropped
+            opened.of(0, make=CountedClient)
+            opened.clear()
+            found = CountedClient.dropped - before
+        finally:
+            os._exit(found)
+
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
+    kept.clear()
+    assert CountedClient.dropped == 2
+    opened.clear()
+    assert CountedClient.dropped == 10
+
+
 @dataclass(frozen=True)
 class SettingsOfPython:
     """Settings that are compared in Python, between which threads change."""
