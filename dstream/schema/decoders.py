@@ -86,7 +86,7 @@ class Decoder(Protocol):
         """Return the value.
 
         Raises:
-            Unfit: it is none that can become one.
+            DecodeError: it is none that can become one.
         """
         ...
 
@@ -158,6 +158,14 @@ def _within(name: str, form: Decoder, value: Any) -> Any:
         return form.made(value)
     except DecodeError as error:
         raise error.within(name) from error.__cause__
+
+
+def _at(place: Any, form: Decoder, value: Any) -> Any:
+    # Its text is made for errors alone: for every key it would cost as much as the values.
+    try:
+        return form.made(value)
+    except DecodeError as error:
+        raise error.within(f"[{shown(place)}]") from error.__cause__
 
 
 _MISSING: Any = object()
@@ -303,7 +311,7 @@ class ListDecoder:
         if not isinstance(self.each, tuple) and {fitting(self.each)}.issuperset(map(type, value)):
             return self.kind(value)
         forms = self.each if isinstance(self.each, tuple) else [self.each] * len(value)
-        made = [_within(f"[{place}]", form, part) for place, (form, part) in enumerate(zip(forms, value, strict=True))]
+        made = [_at(place, form, part) for place, (form, part) in enumerate(zip(forms, value, strict=True))]
         try:
             return self.kind(made)
         except TypeError as error:  # A set holds no arrays and objects.
@@ -335,7 +343,7 @@ class DictDecoder:
         return {key: _within(key, self.each, part) for key, part in value.items()}
 
     def _with_keys(self, value: dict[Any, Any], keys: Decoder) -> dict[Any, Any]:
-        made = {_key(keys, key): _within(f"[{shown(key)}]", self.each, part) for key, part in value.items()}
+        made = {_key(keys, key): _at(key, self.each, part) for key, part in value.items()}
         if len(made) < len(value):
             raise DecodeError(f"two keys of {shown(value)} become one")
         return made

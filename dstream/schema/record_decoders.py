@@ -355,9 +355,9 @@ class _Forms:
     def _form_of_objects(self, key: Any, value: Any) -> Decoder | None:
         if key is str:
             return DictDecoder(self._form(value))
-        if self._vocabulary.has_columns:
-            return DictDecoder(self._form(value), self._form(key))
-        return DictDecoder(self._form(value), None if key is Any else decoder_of(key, TEXTS))
+        # Before the values, so that a refusal names the first annotation that has no form.
+        keys = self._form(key) if self._vocabulary.has_columns else None if key is Any else decoder_of(key, TEXTS)
+        return DictDecoder(self._form(value), keys)
 
 
 def _takes_none(form: Decoder) -> bool:

@@ -165,7 +165,9 @@ def array_of(values: Sequence[Any], kind: pa.DataType | None = None) -> pa.Array
     try:
         found: pa.Array = pyarrow.array(values, kind)
     except (pyarrow.ArrowException, OverflowError, ValueError) as error:
-        reason = "it has more than 64 bits" if isinstance(error, OverflowError) else str(error)
+        # Others, such as those of a zone of the user's, have texts of their own.
+        is_of_int = isinstance(error, OverflowError) and str(error).startswith("Python int too large")
+        reason = "it has more than 64 bits" if is_of_int else str(error)
         raise ColumnTypeError(reason if kind is None else f"this is no {kind}: {reason}") from None
     return found
 

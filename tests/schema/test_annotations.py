@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, make_dataclass
-from datetime import date
+from datetime import date, datetime, tzinfo
 from enum import Enum
 from typing import Annotated, NewType
 
+import pyarrow
 import pytest
 
+from dstream.schema.decoders import Anything, DecodeError, DictDecoder, ListDecoder, ScalarDecoder
 from dstream.schema.record_decoders import BINARY, JSON, TEXTS, decoder_of, form_of
 from dstream.schema.type_inference import Layout, type_of, types_of_fields
+from dstream.schema.types import ColumnTypeError, array_of
 
 
 class Day(Enum):
@@ -50,3 +53,44 @@ def test_a_value_of_a_class_of_a_union_stays_as_it_is():
     """Also where an enumeration before it has a member with this value."""
     assert decoder_of(Day | date, BINARY).made(date(2026, 1, 1)) == date(2026, 1, 1)
     assert decoder_of(Day | date, JSON).made("2026-01-01") is Day.FIRST
+
+
+@pytest.mark.parametrize("vocabulary", [JSON, BINARY])
+def test_the_first_part_of_a_dict_that_nothing_becomes_is_named(vocabulary):
+    """Its keys are first."""
+    with pytest.raises(TypeError, match="becomes a range"):
+        decoder_of(dict[range, memoryview], vocabulary)
+    with pytest.raises(TypeError, match="becomes a memoryview"):
+        decoder_of(dict[int, memoryview], vocabulary)
+
+
+class Key:
+    """A key that must not be shown."""
+
+    def __repr__(self):
+        pytest.fail("its text is not needed")
+
+
+def test_keys_are_shown_in_errors_alone():
+    """The texts of all keys would cost as much as the values."""
+    assert len(DictDecoder(ScalarDecoder(int), Anything()).made({Key(): 1})) == 1
+    with pytest.raises(DecodeError, match=r"field \['a'\]\[1\]: expected int, got str 'b'"):
+        DictDecoder(ListDecoder(list, ScalarDecoder(int)), Anything()).made({"a": [1, "b"]})
+
+
+class FailingZone(tzinfo):
+    """A zone that fails."""
+
+    def utcoffset(self, moment):
+        raise OverflowError("the zone fails")
+
+    def tzname(self, moment):
+        return "failing"
+
+
+def test_an_overflow_is_one_of_an_int_or_shown():
+    """A class of the user's may raise one, too."""
+    with pytest.raises(ColumnTypeError, match=r"^this is no list<item: int64>: it has more than 64 bits$"):
+        array_of([[2**64]], pyarrow.list_(pyarrow.int64()))
+    with pytest.raises(ColumnTypeError, match=r"^the zone fails$"):
+        array_of([datetime(2026, 1, 1, tzinfo=FailingZone())])
