@@ -342,7 +342,7 @@ class FileCache:
         items: list[Any] = []
         for file, first, last in positions.parts(start, stop):
             # For one item of a larger file its row group is read, and not everything else too.
-            if file.rows <= _CACHED_FILE and file.size <= _BYTES_KEPT:
+            if file.rows <= _CACHED_FILE and file.size <= _CACHED_BYTES:
                 items.extend(own_copy(layout.codec, item) for item in self._whole(file, layout)[first:last])
             else:
                 for batch in rows_between(self._folder, file, first, last):

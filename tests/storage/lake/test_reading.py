@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 
 import pytest
 
@@ -87,16 +88,18 @@ def test_cache_gives_up_what_a_process_has_written_itself(lake, monkeypatch):
 
 
 def test_cache_of_a_list_keeps_no_large_files(lake, monkeypatch):
-    """One item is read without the others of a large file; files that are kept have a bounded size in all."""
-    monkeypatch.setattr(caches, "_BYTES_KEPT", 60_000)
+    """One item is read without the others of a large file; others are read once, and have a bounded size in all."""
     monkeypatch.setattr(caches, "_CACHED_BYTES", 120_000)
-    store = lake.list()
-    for count in (3, 10, 4, 5, 5):
+    store, opened, original = lake.list(), Counter(), caches.opened
+    monkeypatch.setattr(caches, "opened", lambda folder, file: opened.update([file.rows]) or original(folder, file))
+    for count in (3, 13, 10, 5, 5):
         store.extend([os.urandom(10_000) for _ in range(count)])
-    for n in range(27):
+    opened.clear()
+    for n in range(36):
         assert len(store.read(n, n + 1)[0]) == 10_000
         assert store._cache._size == sum(file.size for file, _ in store._cache._items.values()) <= 120_000
     assert [file.rows for file, _ in store._cache._items.values()] == [5, 5]
+    assert opened == {3: 1, 13: 13, 10: 1, 5: 2}
 
 
 def test_cache_reads_only_what_is_new(lake):
