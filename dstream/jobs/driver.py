@@ -100,7 +100,6 @@ class Execution:
         self._asked = threading.Event()
         self._thread: int | None = None
         self._left = threading.Event()
-        self._left.set()  # There is no thread yet to wait for.
         self._run = self._new_run()
 
     def _new_run(self) -> JobRun:
@@ -134,9 +133,6 @@ class Execution:
         """Copy the attached files, store the pipeline for other processes, and run the job in a thread of its own.
 
         In this order: a job whose process dies here has not read anything, and its pipeline is known if it has.
-
-        Args:
-            look_after: has its heartbeat begin.
         """
         config = self.lease.state.config
         log_status(self.lease.state, f"run {self.lease.state.runs} of {self.lease.state.id}")
@@ -157,15 +153,11 @@ class Execution:
     def _start_thread(self) -> None:
         self._left = threading.Event()  # Each thread has its own: one that was left behind may come back late.
         name = f"dstream-job-{self.lease.state.id}"
-        try:
-            in_a_thread(partial(self._drive, self._run, self._left), name)
-        except Exception:
-            self._left.set()
-            raise
+        in_a_thread(partial(self._drive, self._run, self._left), name)
 
     def leave(self, patience: float) -> None:
         """Wait until a driver that has lost its lease has removed its output, at most `patience` seconds."""
-        if self._thread != threading.get_ident():  # as in a callback of the future
+        if self._thread not in (None, threading.get_ident()):  # none has begun; it is this one, as in a callback
             self._left.wait(patience)
 
     @property
@@ -251,6 +243,7 @@ class Execution:
                 try:
                     self._start_thread()  # The old thread ends when its function returns: its run is void.
                 except RuntimeError as error:  # No thread is to be had, as in `start`.
+                    self._left.set()
                     self._end_of_driver(error)
         self._tell_beside()
 
