@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
@@ -80,7 +80,7 @@ S = TypeVar("S", bound=State)
 W = TypeVar("W")
 
 
-class _Job(Generic[S, W]):
+class _Job(ABC, Generic[S, W]):
     """The common parts of both kinds of jobs. One without a name gets one, so that a second commit does nothing."""
 
     def __init__(
