@@ -7,9 +7,10 @@ import linecache
 import os
 import sys
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any
 
-__all__ = ["cell_of", "did_you_mean", "near", "repeated", "shown", "source_line"]
+__all__ = ["add_note", "cell_of", "did_you_mean", "near", "repeated", "shown", "source_line"]
 
 
 def shown(value: Any) -> str:
@@ -22,6 +23,12 @@ def shown(value: Any) -> str:
 
 
 _LONGEST = 200
+
+
+def add_note(error: BaseException, note: str) -> None:
+    """Add a note to an exception, unless its class refuses notes, as a frozen dataclass does."""
+    with suppress(Exception):
+        error.add_note(note)
 
 
 def did_you_mean(name: str, known: Iterable[str], n: int = 1, show: Callable[[str], str] = repr) -> str:

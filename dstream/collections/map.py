@@ -12,12 +12,12 @@ from typing import Any, ClassVar, Literal, TypeVar, overload
 from more_itertools import chunked
 
 from dstream.arguments import count, optional_predicate, optional_running, running_function, seconds
+from dstream.base.showing import add_note, shown
 from dstream.collections.indexes import Indexes
 from dstream.collections.map_queries import CHUNK
 from dstream.collections.map_updates import ChangingMap, Processing, noting
 from dstream.collections.sources import EntrySource
 from dstream.errors import IllegalStateError, NullElementError
-from dstream.failures import shown
 from dstream.spi import Collector, Grouped
 from dstream.spi.sink import Collections, MapWriter, WriteJob
 from dstream.spi.store import Kind, LiveEntry, MapStore, Revision
@@ -91,7 +91,7 @@ class _Replaced:
         try:
             new = self.fn(key, value)
         except Exception as error:
-            error.add_note(f"in {place}; nothing was changed")
+            add_note(error, f"in {place}; nothing was changed")
             raise
         if new is None:
             raise NullElementError(

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMappin
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
 
 from dstream.arguments import running_function
+from dstream.base.showing import add_note, shown
 from dstream.base.threads import contextmanager
 from dstream.collections.base import same
 from dstream.collections.map_queries import ReadMap, local
 from dstream.errors import NullElementError
-from dstream.failures import shown
 from dstream.spi.store import UNCHANGED, LiveEntry, change_of
 from dstream.values import Entry
 from dstream.values.functions import shown_function
@@ -75,7 +75,7 @@ def noting(place: str, key: Any) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        error.add_note(f"in {place}, on the key {shown(key)}; this entry was not changed")
+        add_note(error, f"in {place}, on the key {shown(key)}; this entry was not changed")
         raise
 
 

@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 from more_itertools import chunked
 
 from dstream.arguments import kind_of
+from dstream.base.showing import add_note
 from dstream.base.threads import contextmanager
 from dstream.collections.base import NoTable
 from dstream.errors import IllegalStateError
@@ -293,7 +294,7 @@ class IStreamQueue(NoTable, Generic[T]):
             self._end(number, token, lambda state, number: state.leased(number, Lease(0.0, token)), UNCHANGED)
         # Of any kind, a full disk as well: what failed in the block matters more, and the lease has an end.
         except Exception as failed:
-            error.add_note(f"queue {self.name!r} gets the item back at the end of its lease, for now: {failed}")
+            add_note(error, f"queue {self.name!r} gets the item back at the end of its lease, for now: {failed}")
 
     def _change(
         self, numbers: range, choose: Callable[[QueueState], int | None], change: _Change, values: list[Any]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar, get_args, 
 
 from dstream.arguments import check_options, checked_source
 from dstream.base.environment import inside_a_worker
+from dstream.base.showing import add_note
 from dstream.base.urls import shown_url, without_secrets
 from dstream.errors import IllegalStateError, SerializationError, UnsupportedError
 from dstream.failures import shown
@@ -729,7 +730,7 @@ def _call_each(calls: Iterable[Callable[[], object]]) -> None:
             if first is None:
                 first = error
             else:
-                first.add_note(without_secrets(f"after it, closing failed with {type(error).__name__}: {error}"))
+                add_note(first, without_secrets(f"after it, closing failed with {type(error).__name__}: {error}"))
     if first is not None:
         raise first
 

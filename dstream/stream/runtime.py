@@ -9,6 +9,7 @@ from typing import Any, TypeVar, cast
 
 from dstream import collectors
 from dstream.base.functions import refuse_awaitable
+from dstream.base.showing import add_note
 from dstream.errors import IllegalStateError
 from dstream.failures import is_our_name, naming
 from dstream.plan import (
@@ -137,7 +138,7 @@ class Lifetime:
         if failures:
             first, *suppressed = failures
             for other in suppressed:
-                first.add_note(f"another on_close handler failed too: {type(other).__name__}: {other}")
+                add_note(first, f"another on_close handler failed too: {type(other).__name__}: {other}")
             raise first
 
     def _from_the_source(self) -> list[Lifetime]:

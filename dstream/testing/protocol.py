@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dstream.base.pickling import dumps
+from dstream.base.showing import add_note
 from dstream.core.abstract_processor import NoAnswerError
 from dstream.failures import MISSING, shown
 from dstream.spi.processor import Processor, Watermark
@@ -222,7 +223,7 @@ class ProcessorRun:
                 each.close(error)
             except Exception as failed:
                 if error is None:
-                    failed.add_note(f"in {type(each).__name__}.close(None), in the run {self.run!r}")
+                    add_note(failed, f"in {type(each).__name__}.close(None), in the run {self.run!r}")
                     if failed is self.outbox.broken:
                         raise self._broken("close", [None], failed) from failed
                     raise
@@ -260,7 +261,7 @@ class ProcessorRun:
         try:
             done = getattr(self.processor, method)(*given)
         except Exception as error:
-            error.add_note(f"in {self._called(method, before)}, in the run {self.run!r}")
+            add_note(error, f"in {self._called(method, before)}, in the run {self.run!r}")
             if error is self.outbox.broken or isinstance(error, NoAnswerError):
                 raise self._broken(method, before, error) from error
             raise

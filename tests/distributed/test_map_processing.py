@@ -8,6 +8,7 @@ import pytest
 
 from dstream.spi.store import UNCHANGED
 from tests.distributed.stored import StoreAround
+from tests.failures.test_items import Mute
 
 
 def test_execute_on_key_changes_the_entry_and_returns_the_result(make):
@@ -165,6 +166,29 @@ def test_an_exception_names_the_entry_of_the_predicate_too(make):
 
     (note,) = raised.value.__notes__
     assert note == "in execute_on_entries() of map 'ages', lambda, on the key 'a'; this entry was not changed"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda counts, fn: counts.execute_on_key("a", fn),
+        lambda counts, fn: counts.execute_on_entries(fn),
+        lambda counts, fn: counts.execute_on_entries(len, fn),
+        lambda counts, fn: counts.replace_all(lambda key, value: fn(key)),
+    ],
+)
+def test_an_exception_that_takes_no_notes_passes_through(make, call):
+    """As one of the user's, which a note that it refuses does not hide."""
+    counts = make.map({"a": 1})
+    with pytest.raises(Mute):
+        call(counts, fails_mute)
+
+    assert counts == {"a": 1}
+
+
+def fails_mute(value):
+    """Fail."""
+    raise Mute
 
 
 @pytest.mark.parametrize("call", ["execute_on_key", "execute_on_entries", "predicate"])

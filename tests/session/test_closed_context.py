@@ -7,6 +7,7 @@ import pytest
 import dstream as ds
 from dstream.errors import IllegalStateError
 from reducers import to_imap
+from tests.failures.test_items import Mute
 
 USES = {
     "get": lambda m, n, c: m.get("a"),
@@ -73,8 +74,9 @@ def test_a_job_that_is_done_starts_no_engine(tmp_path):
         assert "open" in repr(ctx)
 
 
+@pytest.mark.parametrize("error", [OSError, Mute])
 @pytest.mark.parametrize("failing", [["storage"], ["other"], ["other", "storage"], ["jobs", "storage"]])
-def test_a_context_closes_the_rest_after_a_failure(tmp_path, monkeypatch, failing):
+def test_a_context_closes_the_rest_after_a_failure(tmp_path, monkeypatch, failing, error):
     """The first error is raised and names the others; the engine and the other storages are closed all the same."""
     ctx, closed = ds.connect(engine="local", storage="memory:"), []
     beside = ctx.elsewhere(str(tmp_path)).running_storage()
@@ -86,14 +88,15 @@ def test_a_context_closes_the_rest_after_a_failure(tmp_path, monkeypatch, failin
             close(**arguments)
             closed.append(name)
             if name in failing:
-                raise OSError(name)
+                raise error(name)
 
         monkeypatch.setattr(part, "close", close)
 
-    with pytest.raises(OSError, match=failing[0]) as caught:
+    with pytest.raises(error, match=failing[0]) as caught:
         ctx.close()
 
     assert closed == ["jobs", "other", "storage", "engine"]
+    named = [] if error is Mute else failing[1:]  # One that takes no notes is raised as it is.
     assert getattr(caught.value, "__notes__", []) == [
-        f"after it, closing failed with OSError: {name}" for name in failing[1:]
+        f"after it, closing failed with OSError: {name}" for name in named
     ]

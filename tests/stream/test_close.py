@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from dstream import Stream
 from dstream.errors import IllegalStateError
+from tests.failures.test_items import Mute, raising
 
 
 def test_close_runs_all_handlers_in_order_once(local_context):
@@ -65,6 +68,12 @@ def test_stream_made_from_a_closed_one_is_refused(engine):
 
     with pytest.raises(IllegalStateError, match="closed"):
         mapped.to_list()
+
+
+def test_a_handler_that_fails_with_what_takes_no_notes_is_raised(local_context):
+    """Another that failed is then not named."""
+    with pytest.raises(Mute):
+        local_context.stream([1]).on_close(partial(raising(Mute(), 1), 1)).on_close(lambda: 1 // 0).close()
 
 
 def test_close_of_a_concatenation_closes_both(local_context):

@@ -15,6 +15,7 @@ from dstream.core import (
 )
 from dstream.testing import TestProcessorContext, verify_processor
 from sources import items, stream_of, text_files
+from tests.failures.test_items import Mute, raising
 from tests.testing.processors_to_verify import CLOCK, SavesNothing, Total, Twice
 
 
@@ -137,6 +138,15 @@ def test_a_failure_reaches_close_and_is_not_hidden_by_it():
     with pytest.raises(TypeError, match="unsupported operand"):
         verify_processor(failing).input(["x"]).expect_output([])
     assert type(CALLS[-1]) is TypeError
+
+
+@pytest.mark.parametrize("call", ["process", "close"])
+def test_an_exception_that_takes_no_notes_is_raised(call):
+    """The refusal does not hide it."""
+    failing = type("Failing", (Logged,), {call: lambda self, *given: raising(Mute(), 1)(1)})
+
+    with pytest.raises(Mute):
+        verify_processor(failing).input([1]).expect_output([1])
 
 
 class Suppliers(ProcessorMetaSupplier, ProcessorSupplier):

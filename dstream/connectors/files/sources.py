@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, Protocol, get_args, runtime_checkable
 
+from dstream.base.showing import add_note
 from dstream.connectors.base import MAX_RECORD, OnBad
 from dstream.connectors.files.splits import Part, plan
 from dstream.connectors.memory import NamesOfStreams
@@ -321,8 +322,7 @@ class WholeFile:
                 yield from _given(self.reader(file.name, stream), file)
             except Exception as error:
                 stack.pop_all().close()
-                with contextlib.suppress(Exception):  # A class of the user's may take none.
-                    error.add_note(f"In the file {file.name}")
+                add_note(error, f"In the file {file.name}")
                 with reading(file.name) if _is_torn(file, error) else contextlib.nullcontext():
                     raise
 

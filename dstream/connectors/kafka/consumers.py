@@ -14,12 +14,11 @@ import os
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar, cast
 
-from dstream.base.showing import shown
+from dstream.base.showing import add_note, shown
 from dstream.base.threads import RenewedLock, contextmanager
 from dstream.connectors.kafka.settings import KafkaSettings, may_pass
 from dstream.errors import SourceError, SourceUnavailableError
@@ -423,8 +422,7 @@ class KafkaRange(Generic[T]):
             except Exception as error:
                 place = f"{part} at offset {messages[len(made)].offset()} of {self.name}"
                 failure = stopped(shown_function(fn)) if isinstance(error, StopIteration) else error
-                with suppress(Exception):  # An exception may refuse notes.
-                    failure.add_note(f"in {self.label}: {shown_function(fn)} failed on {place}: {shown(value)}")
+                add_note(failure, f"in {self.label}: {shown_function(fn)} failed on {place}: {shown(value)}")
                 raise failure from (error if failure is not error else error.__cause__)
         return made
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from dstream.base.showing import shown
+from dstream.base.showing import add_note, shown
 from dstream.failures.attribution import given
 from dstream.operators.state.index import Shard, ShardIndex, is_outweighed, parts_to_merge
 from dstream.operators.state.shards import (
@@ -111,7 +111,7 @@ class ShardedStepState:
         except Exception as error:
             # Pickle's message names neither the key nor the state.
             self._look_at_each(state)
-            error.add_note(f"the state of step {self.index.stage!r} is pickled at the end of each epoch")
+            add_note(error, f"the state of step {self.index.stage!r} is pickled at the end of each epoch")
             raise
 
     def _look_at_each(self, state: ShardState) -> None:

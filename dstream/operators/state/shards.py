@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, NoReturn
 from zlib import crc32
 
+from dstream.base.showing import add_note
 from dstream.base.threads import RenewedLock
 from dstream.errors import IllegalStateError
 from dstream.operators.state.index import Part, Shard, ShardIndex
@@ -328,7 +329,7 @@ class ShardFiles:
         try:
             return self.files.load(blob.data)
         except Exception as error:
-            error.add_note(f"while shard {number} of the state of step {self.stage!r} was loaded from {blob.token}")
+            add_note(error, f"while shard {number} of the state of step {self.stage!r} was loaded from {blob.token}")
             raise
 
     def _read(self, number: int, part: Part) -> list[Blob]:

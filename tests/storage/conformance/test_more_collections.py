@@ -16,6 +16,7 @@ from dstream.collections.queue import IStreamQueue
 from dstream.collections.set import IStreamSet
 from dstream.errors import CollectionDestroyedError, IllegalStateError, NullElementError, UnstableKeyError
 from dstream.spi.store import Options
+from tests.failures.test_items import Mute
 
 OPTIONS = {"set": Options(value_type=bool), "counter": Options(key_type=str, value_type=int, buckets=1)}
 OPTIONS["queue"] = Options(key_type=int, value_type=tuple, buckets=1)
@@ -256,6 +257,20 @@ def test_a_block_fails_as_it_did_though_its_item_is_not_given_back(storage, monk
     assert raised.value.__notes__ == [
         f"queue {queue.name!r} gets the item back at the end of its lease, for now: {failure}"
     ]
+
+
+def test_a_block_fails_with_an_exception_that_takes_no_notes(storage, monkeypatch):
+    """It is raised without the note that its item is not given back."""
+    queue = make("queue", storage)
+    queue.put("a")
+
+    def work():
+        with queue.lease(60):
+            monkeypatch.setattr(queue, "_change", fails(OSError(28, "No space left on device")))
+            raise Mute
+
+    with pytest.raises(Mute):
+        work()
 
 
 def fails(failure):
