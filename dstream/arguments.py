@@ -381,11 +381,14 @@ def seconds(value: Any, name: str) -> float:
 
 
 def choice(value: Any, name: str) -> bool:
-    """Return `value` if it is True or False.
+    """Return `value` if it is True or False, also as the bool of one if it is NumPy's.
 
     Raises:
         TypeError: it is neither.
     """
+    kind = type(value)
+    if kind.__module__ == "numpy" and kind.__name__ in ("bool", "bool_"):  # As NumPy 2 and NumPy 1 name it.
+        return bool(value)
     if not isinstance(value, bool):
         raise TypeError(f"{name} must be True or False, not {kind_of(value)}")
     return value

@@ -71,7 +71,8 @@ def _parts(result: tuple[Any, ...]) -> Iterable[Any]:
     parts = tuple.__iter__(result)
     if tuple.__len__(result) <= _FIRST_PARTS:
         return parts
-    return dict(zip(map(type, parts), tuple.__iter__(result), strict=True)).values()
+    # By their `id`, since a metaclass may take the hash from its classes.
+    return dict(zip(map(id, map(type, parts)), tuple.__iter__(result), strict=True)).values()
 
 
 def refuse_awaitables_in(result: Any, levels: int = 3) -> None:

@@ -17,6 +17,7 @@ from operator import itemgetter, not_
 from typing import Any, TypeVar, cast, overload
 
 from dstream.arguments import checked_function
+from dstream.base.functions import refuse_awaitable
 from dstream.collectors.arguments import (
     OfItems,
     checked_collector,
@@ -251,9 +252,11 @@ def _both_sides(downstream: Downstream) -> Groups:
 
 def _divide_one(predicate: Callable[[Any], object], downstream: Downstream, sides: Groups, item: Any) -> None:
     side = bool(predicate(item))
-    # Not `accumulated`, which looks through a container that is a tuple: once for a batch, and here for each item.
     following = downstream.accumulator(sides[side], item)
     if following is not None:
+        # Not `accumulated`, which looks through a container that is a tuple: once for a batch, and here for each item.
+        if type(following) is not tuple:
+            refuse_awaitable(following)
         sides[side] = following
 
 

@@ -171,8 +171,12 @@ class Total(Batched[Number]):
             return self._whole if self._ratio is None else self._ratio + self._whole
         total = ExactSum()
         total.merge(self._fraction)
-        total.add_all(_exact_floats(self._whole))
-        total.add_fraction(self._ratio or Fraction())
+        exact = self._ratio or Fraction()
+        try:
+            total.add_all(_exact_floats(self._whole))
+        except OverflowError:  # At its first part: it is beyond the floats.
+            exact += self._whole
+        total.add_fraction(exact)
         return total.value() if self._imaginary is None else complex(total.value(), self._imaginary.value())
 
     def _of_decimals(self, total: DecimalSum) -> Decimal:

@@ -15,7 +15,7 @@ from dstream.plan.steps import Op, Step
 from dstream.processors.blocks import GraphBlock, users_items
 from dstream.processors.edges import checked_items
 from dstream.spi.collector import Collector
-from dstream.spi.sink import CountingEntries, MapWriter, Receipt, counted_receipts
+from dstream.spi.sink import CountingEntries, MapWriter, Receipt
 
 __all__ = ["GroupInput", "GroupOutput", "GroupShuffle", "WritingResults"]
 
@@ -112,8 +112,10 @@ class WritingResults:
 
     def __call__(self, batches: Iterator[Any], task: Task) -> Iterator[Receipt]:
         writer = CountingEntries(self.writer)
-        receipts, results = counted_receipts(
-            written_entries(writer, self.downstream, self.step, batches, task, self.collector)
-        )
-        yield from receipts
+        results = 0
+        for receipt in written_entries(writer, self.downstream, self.step, batches, task, self.collector):
+            if type(receipt) is int:
+                results += receipt
+            else:
+                yield receipt[0]
         task.peeking(self.receipts)({self.vertex: ([0], [results])})

@@ -3,6 +3,7 @@ from functools import partial
 import pytest
 
 from collectors import collecting_and_then, counting, filtering, flat_mapping, grouping_by, mapping, median, to_list
+from dstream.errors import IllegalStateError
 from dstream.spi import Characteristics
 
 
@@ -57,6 +58,14 @@ def test_flat_mapping_closes_streams(local_context):
     assert collector.collect([3, 0, 1000]) == 1003
     assert collector.accumulator(0, 2) == 2
     assert closed == [3, 0, 1000, 2]
+
+
+def test_flat_mapping_refuses_a_stream_that_is_used_twice(local_context):
+    """As `flat_map` does."""
+    stream = local_context.stream([1, 2])
+
+    with pytest.raises(IllegalStateError):
+        flat_mapping(lambda item: stream, counting()).collect("ab")
 
 
 def test_collecting_and_then_finishes_once():

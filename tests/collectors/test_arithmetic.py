@@ -102,6 +102,16 @@ def test_the_average_of_ints_beyond_the_floats_is_infinite():
     assert averaging().collect([-(10**400), Fraction(0)]) == -(10**400) // 2
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_sum_with_ints_beyond_the_floats_is_infinite_or_exact(sign):
+    """Other numbers may bring it back among the floats."""
+    huge = sign * 10**400
+
+    assert averaging().collect([huge, 1.0]) == summing().collect([huge, 1.0, 0.5]) == sign * math.inf
+    assert summing().collect([sign * 2**1024, sign * -1e308]) == float(sign * (2**1024 - int(1e308)))
+    assert averaging().collect([huge, 1.5, -huge]) == 0.5
+
+
 def test_typed_ones_give_their_types():
     """The int forms sum to ints, the double form makes floats of ints."""
     assert summing_int(len).collect(["a", "bc"]) == 3

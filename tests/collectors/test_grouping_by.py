@@ -199,6 +199,18 @@ def test_partitioning_looks_at_no_container_for_each_item(monkeypatch):
     assert looked == []
 
 
+def test_partitioning_refuses_a_container_that_has_to_be_awaited():
+    """Item by item, as in a batch."""
+
+    async def added(held, item):
+        return [*held, item]
+
+    collector = partitioning_by(bool, Collector(list, lambda held, item: added(held, item), operator.add))
+
+    with pytest.raises(TypeError, match="has to be awaited"):
+        alone(collector, [1])
+
+
 def test_groups_of_nan_that_were_pickled_are_one_group():
     """On both sides of a combiner: an unpickled NaN is an object of its own."""
     collector = frequencies()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,6 +14,7 @@ from dstream.failures import failure
 from dstream.operators.rows.batches import loads
 from dstream.operators.rows.operations import written, written_entries
 from dstream.plan import Read, Step, Write, rewrite
+from dstream.processors.groups import WritingResults
 from dstream.spi import Collector
 from reducers import to_imap
 from sources import Items
@@ -51,6 +53,26 @@ def test_written_entries_combines_and_finishes_each_bucket(task, step):
     batches = [(0, ([0, 4], ["a", "x"])), (0, ([0], ["b"])), (3, ([3], ["z"]))]
 
     assert list(written_entries(Writer(), text, step, iter(batches), task)) == [(0, {0: "AB", 4: "X"}), (3, {3: "Z"})]
+
+
+def test_results_of_a_vertex_are_written_bucket_by_bucket(task, step):
+    """A receipt is given before the next bucket is written; the results are counted behind the last one."""
+    buckets, counts = [], []
+
+    class Watched(Writer):
+        def write_bucket(self, bucket, entries):
+            buckets.append(bucket)
+            return super().write_bucket(bucket, entries)
+
+    same = Collector(dict, lambda held, entry: held.update([entry]), dict.update)
+    writing = WritingResults("sums", None, Watched(), same, SUM, step)
+    receipts = writing(
+        iter([(0, ([0, 4], [1, 2])), (3, ([3], [5]))]),
+        SimpleNamespace(bound=task.bound, peeking=lambda op: counts.append),
+    )
+
+    assert (next(receipts), buckets, counts) == ((0, {0: 1, 4: 2}), [0], [])
+    assert (list(receipts), buckets, counts) == ([(3, {3: 5})], [0, 3], [{"sums": ([0], [3])}])
 
 
 def test_written_entries_of_nothing_writes_nothing(task, step):

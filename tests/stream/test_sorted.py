@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 
+import numpy
 import pytest
 
 from dstream import DoubleStream, IntStream, Stream
@@ -84,3 +85,10 @@ def test_reverse_is_true_or_false(stream):
     """A text that says no would be true."""
     with pytest.raises(TypeError, match="reverse must be True or False, not str"):
         stream.sorted(reverse="no")
+
+
+@pytest.mark.parametrize("stream", [Stream, IntStream, DoubleStream])
+def test_reverse_may_be_a_bool_of_numpy(stream):
+    """A comparison of its values gives one."""
+    assert stream.of(1, 2).sorted(reverse=numpy.int64(2) > 1).to_list() == [2, 1]
+    assert stream.of(2, 1).sorted(reverse=numpy.False_).to_list() == [1, 2]

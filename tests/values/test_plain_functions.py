@@ -117,6 +117,25 @@ def test_tuples_are_looked_through_without_their_own_methods():
         refuse_awaitable(Guarded((1, awaited(2))))
 
 
+class Unhashable(type):
+    """A metaclass whose classes have no hash."""
+
+    def __eq__(cls, other: object) -> bool:
+        return cls is other
+
+
+class OfUnhashable(metaclass=Unhashable):
+    """An item whose class has no hash."""
+
+
+def test_tuples_are_looked_through_whatever_the_classes_of_their_items():
+    """Also long ones, of which one item of each class is looked at."""
+    refuse_awaitable((OfUnhashable(),) * 9)
+
+    with pytest.raises(TypeError, match="has to be awaited"):
+        refuse_awaitable((*range(9), OfUnhashable(), awaited(2)))
+
+
 def test_pairs_of_one_value_are_pairs():
     """As an iterator and as a batch."""
     batch = Pairs(["a", "b"], 1)
