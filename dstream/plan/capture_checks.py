@@ -10,19 +10,25 @@ walk itself.
 from __future__ import annotations
 
 import dataclasses
+import dis
+import enum
+import functools
+import operator
+import types
 import warnings
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from dstream.base.by_value import is_importable
 from dstream.errors import LargeCaptureWarning, SerializationError
 from dstream.failures import blame, is_our_name
-from dstream.plan.captures import Large, Obstacle, holds_state, look
+from dstream.plan.captures import PLAIN, SMALL, Large, Obstacle, captures_of, look
 from dstream.plan.operations.streams import Node, Read
 from dstream.plan.steps import Step
 from dstream.plan.walk import topological
 from dstream.spi.suppliers import ProcessorSupplier
 
-__all__ = ["check_captures", "may_share"]
+__all__ = ["check_captures", "holds_state", "may_share"]
 
 
 _LARGE = 10 * 2**20
@@ -59,6 +65,70 @@ def may_share(root: Node) -> bool:
         for _, value in each.shipped()
         if not (isinstance(each, Read) and value is each.source)
     )
+
+
+def holds_state(value: Any) -> bool:
+    """Say whether a call of `value` may change an object that it has taken along, or see such a change of another one.
+
+    True in doubt. Functions and classes that a worker imports count for nothing: they are not copied on their way.
+    """
+    seen: dict[int, Any] = {}
+    waiting = [value]
+    while waiting:
+        value = waiting.pop()
+        kind = type(value)
+        if (kind in PLAIN and kind is not bytearray) or isinstance(value, _BY_NAME) or id(value) in seen:
+            continue
+        seen[id(value)] = value
+        parts = _parts_of_stateless(value)
+        if parts is None:
+            return True
+        waiting += parts
+    return False
+
+
+def _parts_of_stateless(value: Any) -> Iterable[Any] | None:
+    """Return what an object that never changes has; None if it may change."""
+    match value:
+        case types.FunctionType():
+            if is_importable(value):
+                return ()
+            if _assigns_to(value.__code__.co_freevars, value.__code__):
+                return None
+            return [held for _, held in captures_of(value)]
+        case types.BuiltinFunctionType():
+            return () if isinstance(value.__self__, types.ModuleType | type) else None
+        case functools.partial() if not vars(value):
+            return [value.func, *value.args, *value.keywords.values()]
+        case operator.itemgetter() | operator.methodcaller():
+            return value.__reduce__()
+        case tuple() | frozenset() if not _has_attributes(value):
+            return value
+    if isinstance(value, _STATELESS) and not _has_attributes(value):
+        return ()
+    is_ours = is_our_name(type(value).__module__) and dataclasses.is_dataclass(value)
+    return [getattr(value, each.name) for each in dataclasses.fields(value)] if is_ours else None
+
+
+def _has_attributes(value: Any) -> bool:
+    """Say whether an object of a subclass has attributes beside its value."""
+    return bool(getattr(value, "__dict__", None))
+
+
+_STATELESS = (*SMALL, operator.attrgetter)
+_BY_NAME = (enum.Enum, type, types.ModuleType)
+_ASSIGNMENTS = frozenset({"STORE_GLOBAL", "DELETE_GLOBAL", "STORE_DEREF", "DELETE_DEREF"})
+_ASSIGNING = frozenset(dis.opmap[name] for name in _ASSIGNMENTS)
+
+
+def _assigns_to(outer: tuple[str, ...], code: types.CodeType) -> bool:
+    """Say whether a function, or one inside it, assigns to globals or to the variables `outer`."""
+    # First a search at the speed of C: few functions have such instructions.
+    if not _ASSIGNING.isdisjoint(code.co_code[::2]):
+        for step in dis.get_instructions(code):
+            if step.opname in _ASSIGNMENTS and (step.opname.endswith("GLOBAL") or step.argval in outer):
+                return True
+    return any(_assigns_to(outer, each) for each in code.co_consts if isinstance(each, types.CodeType))
 
 
 def _judge(found: Iterable[Obstacle | Large], step: Step, travel: bool) -> None:

@@ -15,7 +15,6 @@ import enum
 import fractions
 import functools
 import itertools
-import operator
 import pathlib
 import re
 import types
@@ -34,12 +33,12 @@ __all__ = [
     "PLAIN",
     "SCALARS",
     "SCALAR_BYTES",
+    "SMALL",
     "TEXTS",
     "Large",
     "Obstacle",
     "attributes_of",
     "captures_of",
-    "holds_state",
     "look",
     "pickled",
     "plain_size",
@@ -50,6 +49,18 @@ SCALARS = frozenset({int, float, complex, bool, type(None)})
 TEXTS = frozenset({str, bytes, bytearray})
 PLAIN = SCALARS | TEXTS | {range, slice, type(...), type(NotImplemented)}
 SCALAR_BYTES = 9
+SMALL = (
+    datetime.date,
+    datetime.time,
+    datetime.timedelta,
+    datetime.tzinfo,
+    decimal.Decimal,
+    fractions.Fraction,
+    enum.Enum,
+    pathlib.PurePath,
+    re.Pattern,
+    uuid.UUID,
+)
 CONTAINERS = frozenset({list, tuple, set, frozenset, dict})
 
 
@@ -239,41 +250,6 @@ def look(function: Any, seen: dict[int, Any], large: int) -> Iterator[Obstacle |
     yield from walk.found
 
 
-def holds_state(value: Any) -> bool:
-    """Say whether a call of `value` may change an object that it has taken along, or see such a change of another one.
-
-    True in doubt. Functions and classes that a worker imports count for nothing: they are not copied on their way.
-    """
-    seen: dict[int, Any] = {}
-    waiting = [value]
-    while waiting:
-        value = waiting.pop()
-        kind = type(value)
-        if (kind in PLAIN and kind is not bytearray) or isinstance(value, _STATELESS) or id(value) in seen:
-            continue
-        seen[id(value)] = value
-        parts = _parts_of_stateless(value)
-        if parts is None:
-            return True
-        waiting += parts
-    return False
-
-
-def _parts_of_stateless(value: Any) -> Iterable[Any] | None:
-    """Return what an object that never changes has; None if it may change."""
-    match value:
-        case types.FunctionType():
-            return () if is_importable(value) else [held for _, held in captures_of(value)]
-        case functools.partial():
-            return [value.func, *value.args, *value.keywords.values()]
-        case types.BuiltinFunctionType():
-            return () if isinstance(value.__self__, types.ModuleType | type) else None
-        case tuple() | frozenset():
-            return value
-    is_ours = is_our_name(type(value).__module__) and dataclasses.is_dataclass(value)
-    return [getattr(value, each.name) for each in dataclasses.fields(value)] if is_ours else None
-
-
 def _place(function: Any) -> str:
     """Write which function it is: by its line, or by its name if it has none."""
     if isinstance(function, functools.partial):
@@ -302,19 +278,6 @@ def _kind(value: Any) -> str:
 _Cached = type(functools.cache(len))
 _WRAPPING = ("__func__", "fget", "func")
 """The attributes in which class methods, properties and cached properties have their function."""
-_SMALL = (
-    datetime.date,
-    datetime.time,
-    datetime.timedelta,
-    datetime.tzinfo,
-    decimal.Decimal,
-    fractions.Fraction,
-    enum.Enum,
-    pathlib.PurePath,
-    re.Pattern,
-    uuid.UUID,
-)
-_STATELESS = (*_SMALL, type, types.ModuleType, operator.itemgetter, operator.attrgetter, operator.methodcaller)
 _FEW = 16
 _DEEPEST = 60
 
@@ -335,7 +298,7 @@ class _Walk:
             return SCALAR_BYTES
         if kind in TEXTS:
             return len(value)
-        if kind in PLAIN or isinstance(value, _SMALL) or id(value) in self._seen or len(path) > _DEEPEST:
+        if kind in PLAIN or isinstance(value, SMALL) or id(value) in self._seen or len(path) > _DEEPEST:
             return 0
         # The value itself, so that no other object gets its `id` during the walk.
         self._seen[id(value)] = value

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
+import functools
 import itertools
+import operator
 import os
 import tempfile
 import threading
@@ -15,7 +18,7 @@ from collectors import counting, grouping_by
 from dstream import errors
 from dstream.engine.inprocess import InProcessEngine, run
 from dstream.plan import Collect, ToList, called, rewrite
-from dstream.plan.capture_checks import may_share
+from dstream.plan.capture_checks import holds_state, may_share
 from reducers import to_ilist
 
 
@@ -87,6 +90,64 @@ def test_a_function_that_holds_what_may_change_is_copied(ctx):
     assert seen == []
     assert not may_share(rewrite(ToList(ctx.stream([1]).map(lambda n: seen)._node)))
     assert may_share(rewrite(ToList(ctx.stream([1]).map(lambda n: n + offset).sorted(abs)._node)))
+
+
+class Tagged(tuple):
+    """A tuple with attributes."""
+
+
+class TaggedDate(datetime.date):
+    """A date with attributes."""
+
+
+def assigning():
+    """Return functions and objects that change with their calls."""
+    number = 0
+
+    def with_nonlocal(item):
+        nonlocal number
+        number += item
+        return number
+
+    def with_global(item):
+        global COUNT
+        COUNT = item
+        return item
+
+    part = functools.partial(max, 1)
+    part.seen = []
+    tagged, day = Tagged(), TaggedDate(2020, 1, 1)
+    tagged.seen = day.seen = []
+    return {
+        "nonlocal": with_nonlocal,
+        "nonlocal inside": lambda item: [with_nonlocal(each) for each in item],
+        "global": with_global,
+        "global inside": lambda item: functools.reduce(lambda one, two: with_global(two), item),
+        "argument of a method": operator.methodcaller("send", []),
+        "named argument of a method": operator.methodcaller("send", to=[]),
+        "attribute of a partial": part,
+        "attribute of a tuple": lambda item: tagged,
+        "attribute of a date": lambda item: day,
+    }
+
+
+@pytest.mark.parametrize("name", assigning())
+def test_a_function_that_changes_with_its_calls_is_copied(name):
+    """Variables that it assigns to, and objects with attributes of their own, would keep the change."""
+    assert holds_state(assigning()[name])
+
+
+def test_a_function_whose_captures_never_change_is_shared():
+    """Its own variables are made with each call."""
+
+    def counting(item):
+        number = 0
+        return [number := number + each for each in item], lambda: number
+
+    day, part = datetime.date(2020, 1, 1), functools.partial(max, 1)
+    calls = (operator.methodcaller("strip", "a"), operator.methodcaller("split", sep="a"), operator.itemgetter(1, "a"))
+
+    assert not any(map(holds_state, [counting, lambda item: (day, part, (1, 2)), *calls, operator.attrgetter("a")]))
 
 
 def test_items_of_the_caller_are_copied(ctx):
