@@ -22,6 +22,7 @@ import dstream.engine.tasks.distinct as distinct_routing
 import dstream.engine.tasks.routing as routing
 import dstream.engine.tasks.sorting as sorting
 import dstream.operators.columns.distinct as column_distinct
+import dstream.operators.columns.groups as column_groups
 import dstream.operators.columns.ranks as column_sorting
 import dstream.operators.columns.top as column_top
 import dstream.operators.columns.windows as column_windows
@@ -212,7 +213,7 @@ def outcomes(made: Program, seed: int) -> tuple[Outcome, Outcome]:
         patch.multiple(column_joining, **join),
         patch.object(routing, "_MOST_JOINED", short),
         patch.multiple(distinct_routing, _MOST_ROWS=random.choice((1, 2**20))),
-        patch.multiple(column_distinct, _FEW_KEYS=random.choice((1, 2**16))),
+        patch.multiple(column_groups, _FEW_KEYS=random.choice((1, 2**16))),
     ):
         found = _outcome(made, in_columns=True)
         expected = _outcome(replace(made, columns=None), in_columns=False)

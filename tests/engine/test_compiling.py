@@ -17,7 +17,7 @@ from dstream.engine.tasks.rows import ITEMS, SAMPLE, STOPPED, Row
 from dstream.expressions import Applied, Argument, Called, Constant
 from dstream.operators.rows.batches import dumps_items
 from dstream.plan import Partitions, rewrite
-from dstream.plan.operations import elementwise, keyed, pairs, streams, unbounded
+from dstream.plan.operations import elementwise, keyed, pairs, sort_limit, streams, unbounded
 from dstream.plan.operations.pairs import Pairing, TwoStreams
 from dstream.plan.operations.streams import Hint, Node, OrderPreserving, Read, SeveralInputs, Unary
 from dstream.stream import Stream
@@ -274,7 +274,8 @@ def test_every_operation_is_compiled_without_pyspark():
 
     assert done.stderr[-500:] == ""
     families = {Node, Unary, OrderPreserving, Hint, TwoStreams, Pairing, SeveralInputs}
-    named = {**vars(streams), **vars(elementwise), **vars(keyed), **vars(pairs), **vars(unbounded)}
+    rooms = (streams, sort_limit, elementwise, keyed, pairs, unbounded)
+    named = {name: found for room in rooms for name, found in vars(room).items()}
     kinds = {each for each in named.values() if isinstance(each, type) and issubclass(each, Node)}
     operations = {each.__name__ for each in kinds - families if not each.__name__.startswith("_")}
     of_an_engine = {"Table", "ReadCache"}  # These have what an engine gave.

@@ -204,7 +204,7 @@ for _ in range(60):
     stream = stream.map(abs) + stream.filter(bool)
 facts = ClusterFacts(2, 2, 0)
 graph, _ = compiled(rewrite(Partitions(stream._node)), facts)
-run = SparkGraphRun(graph, facts, SimpleNamespace(counting=lambda: None))
+run = SparkGraphRun(graph, facts, SimpleNamespace(counting=lambda: None, backend=SimpleNamespace(caches=None)))
 flow = run.flow(graph.ending.inputs)
 print(len(list(itertools.islice(flow.segments[0].pieces, 5))))
 """

@@ -107,7 +107,7 @@ def test_compressed_bytes_that_are_torn_are_an_error(write, name, how):
 @each_compression
 def test_a_bomb_costs_a_bounded_amount(write, monkeypatch, name, how):
     """A record of 8 MB out of a small file: an error that names the file and the limit, or one part after another."""
-    for module in ("row_groups", "parquet"):
+    for module in ("open_parquet", "parquet"):
         monkeypatch.setattr(f"dstream.connectors.files.{module}.DECODED_BYTES", 1_000_000)
     row = FILE_SOURCES[name]
     file, small = row.packed[how](1)
