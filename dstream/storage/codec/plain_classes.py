@@ -55,7 +55,8 @@ def is_plain(kind: type) -> bool:
     That excludes classes with a `__del__`, with a hash or equality of their own (a set calls them), with properties
     in place of fields, with metaclasses of their own, and the library's own classes other than its values.
     """
-    return is_own(reference(kind)) or bool(_is_plain(kind))
+    # Asked before the cache, which takes the hash of the class: a metaclass of the user's may have none.
+    return is_own(reference(kind)) or (type(kind) in (type, ABCMeta, enum.EnumMeta) and bool(_is_plain(kind)))
 
 
 @functools.lru_cache(maxsize=4096)

@@ -119,6 +119,19 @@ def test_plain_classes_run_no_code(kind):
         RESTRICTED.resolve(f"{kind.__module__}:{kind.__qualname__}")
 
 
+def test_a_class_of_an_unhashable_metaclass_is_looked_at_alone():
+    """It is no plain class, and hides no others of its module."""
+
+    class Unhashable(type):
+        __hash__ = None
+
+    class Odd(metaclass=Unhashable):
+        pass
+
+    assert not is_plain(Odd)
+    assert is_plain(Place)
+
+
 @pytest.mark.parametrize(
     "name", ["dstream.plan.operations.calls:Map", "dstream.spi.processor:Watermark", "dstream.connectors.memory:Range"]
 )
