@@ -414,7 +414,7 @@ def watched(counts: Counter[str]) -> Iterator[None]:
 
 
 Checks = Iterable[tuple[str, Any, Container[Any]]]
-"""What is counted, the outcome of a program, and the right ones."""
+"""Name the count, the outcome of a program, and the right ones."""
 
 
 def judged(seeds: Iterable[int], checks_of: Callable[[int], tuple[str, Checks]], counts: Counter[str]) -> Counter[str]:

@@ -390,7 +390,7 @@ def test_a_run_goes_on_behind_a_snapshot_that_fails():
 
 @pytest.mark.parametrize("shares_a_thread", [True, False])
 def test_a_processor_that_has_saved_does_nothing_until_all_have(shares_a_thread):
-    """What it emitted then would be in the state of those behind it, and not in its own."""
+    """Items emitted then would be in the state of those behind it, and not in its own."""
 
     class Ticking(Summing):
         now = seen = 0

@@ -24,7 +24,7 @@ def test_readme_example_is_short(page):
 
 
 def test_readme_leads_a_newcomer_in_order():
-    """What it is, an example, the two commands, then where to go: at most eight short groups, the quickstart first."""
+    """It opens with its subject, an example and two commands; then at most eight groups of links, quickstart first."""
     text = (ROOT / "README.md").read_text()
     groups = re.findall(r"^\| (.*) \| (.*) \|$", text.partition("## Where to go next")[2], re.MULTILINE)[1:]
     positions = [

@@ -89,7 +89,7 @@ def lose_second_file(feed, job, monkeypatch):
 
 @pytest.mark.usefixtures("lose_second_file")
 def test_an_export_that_fails_leaves_no_files(job, tmp_path):
-    """Those that it had copied: no record names them, so nothing would ever remove them."""
+    """No record names its copies, so nothing would ever remove them."""
     with pytest.raises(IllegalStateError, match=r"has no file .* any more"):
         job.export_snapshot("then")
 
