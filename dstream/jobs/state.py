@@ -98,7 +98,7 @@ def checked_change(before: JobStatus, after: JobStatus) -> JobStatus:
 
 
 Want = Literal["cancel", "restart", "suspend", "resume", "update", "leave"]
-"""What a run is asked for. `leave`: to end its epoch, so that the job goes on when it is submitted again."""
+"""A request to a run. `leave`: to end its epoch, so that the job goes on when it is submitted again."""
 
 
 class Goal(Enum):

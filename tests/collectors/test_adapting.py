@@ -77,7 +77,7 @@ def test_collecting_and_then_finishes_once():
 
 
 def test_collecting_and_then_keeps_the_parts_of_a_container():
-    """What travels in parts does so below it, too."""
+    """Containers that travel in parts do so below it, too."""
     assert collecting_and_then(median(), round).parts is median().parts
 
 

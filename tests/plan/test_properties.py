@@ -112,7 +112,7 @@ def test_an_operation_that_says_nothing_has_no_default(source):
 
 
 def test_each_operation_of_engines_defines_its_order_and_its_end():
-    """What inherits from nothing but `Node` has no answer."""
+    """A class that inherits from `Node` alone has no answer."""
     undefined = {
         kind.__name__
         for kind in _kinds_below(Node)

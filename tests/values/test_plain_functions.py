@@ -110,7 +110,7 @@ class Guarded(tuple[Any, ...]):
 
 
 def test_tuples_are_looked_through_without_their_own_methods():
-    """What has to be awaited is found in a tuple of a class of the user's, of any length."""
+    """Awaitables are found in a tuple of a class of the user's, of any length."""
     refuse_awaitable(Guarded(range(100_000)))
 
     with pytest.raises(TypeError, match="has to be awaited"):
