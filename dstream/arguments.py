@@ -24,8 +24,8 @@ from dstream.spi import (
 )
 from dstream.spi.gatherer import Gatherer
 from dstream.spi.store import MOST_BUCKETS, Options
-from dstream.values.functions import refuse_async, refuse_one_that_would_not_run
 from dstream.values.predicates import Field
+from dstream.values.user_functions import refuse_async, refuse_one_that_would_not_run
 
 __all__ = [
     "check_options",

@@ -24,7 +24,7 @@ from dstream.spi.store import Kind, LiveEntry, MapStore, Revision
 from dstream.stream.objects import Stream, read
 from dstream.values import Entry, where
 from dstream.values.entries import JournalEvent
-from dstream.values.functions import shown_function
+from dstream.values.user_functions import shown_function
 
 __all__ = ["IStreamMap", "Replacing"]
 

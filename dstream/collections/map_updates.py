@@ -14,7 +14,7 @@ from dstream.collections.map_queries import ReadMap, local
 from dstream.errors import NullElementError
 from dstream.spi.store import UNCHANGED, LiveEntry, change_of
 from dstream.values import Entry
-from dstream.values.functions import shown_function
+from dstream.values.user_functions import shown_function
 
 if TYPE_CHECKING:
     from _typeshed import SupportsKeysAndGetItem

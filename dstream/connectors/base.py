@@ -21,7 +21,7 @@ from dstream.base.threads import contextmanager
 from dstream.errors import CollectionDestroyedError, SourceError
 from dstream.failures.attribution import each, failed_on, stopped
 from dstream.spi import Collections, Receipt, Writer
-from dstream.values.functions import shown_function
+from dstream.values.user_functions import shown_function
 
 if TYPE_CHECKING:
     from dstream.schema.types import ColumnTypes

@@ -24,7 +24,7 @@ from dstream.errors import SourceError
 from dstream.failures.attribution import each, given
 from dstream.spi import Reached, Receipt
 from dstream.spi.source import Offset
-from dstream.values.functions import shown_function
+from dstream.values.user_functions import shown_function
 
 __all__ = [
     "FiniteStream",

@@ -392,7 +392,7 @@ class Iterate(NamesOfStreams, Generic[T]):
 
     def __repr__(self) -> str:
         functions = (self.has_next, self.next) if self.has_next else (self.next,)
-        from dstream.values.functions import shown_function  # here: see the docstring of this module
+        from dstream.values.user_functions import shown_function  # here: see the docstring of this module
 
         return f"Iterate({reprlib.repr(self.seed)}, {', '.join(map(shown_function, functions))})"
 
@@ -459,7 +459,7 @@ class Generate(NamesOfStreams, Generic[T]):
         return [GenerateSplit(self.supplier)] * max(1, parallelism)
 
     def __repr__(self) -> str:
-        from dstream.values.functions import shown_function
+        from dstream.values.user_functions import shown_function
 
         return f"Generate({shown_function(self.supplier)})"
 

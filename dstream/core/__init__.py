@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from dstream.core.suppliers import force_total_parallelism_one, processor_of
     from dstream.core.traversers import AppendableTraverser, ResettableSingletonTraverser, Traverser, lazy, traverse
     from dstream.core.vertices import Edge, EdgeConfig, Vertex
-    from dstream.plan.graphs import Routing
+    from dstream.plan.processor_graph import Routing
     from dstream.spi.processor import BroadcastKey, Inbox, Outbox, Processor, ProcessorContext, Watermark
     from dstream.spi.suppliers import MetaSupplierContext, ProcessorMetaSupplier, ProcessorSupplier, SupplierContext
     from dstream.values.entries import constant_key, entry_key, entry_value, whole_item
@@ -80,7 +80,7 @@ _CONTRACTS = {
     "ProcessorContext": "dstream.spi.processor",
     "ProcessorMetaSupplier": "dstream.spi.suppliers",
     "ProcessorSupplier": "dstream.spi.suppliers",
-    "Routing": "dstream.plan.graphs",
+    "Routing": "dstream.plan.processor_graph",
     "SupplierContext": "dstream.spi.suppliers",
     "Watermark": "dstream.spi.processor",
     "constant_key": "dstream.values.entries",

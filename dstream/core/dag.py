@@ -11,7 +11,7 @@ from dstream.arguments import kind_of
 from dstream.base.pickling import dumps
 from dstream.core.vertices import Edge, Vertex
 from dstream.pipeline.plan import PipelinePlan
-from dstream.plan.graphs import GraphVertex, VertexGraph
+from dstream.plan.processor_graph import GraphVertex, VertexGraph
 from dstream.plan.steps import Step
 from dstream.spi.processor import NamesOfJet
 from dstream.spi.suppliers import AnySupplier

@@ -17,10 +17,10 @@ from dstream.pipeline.plan import (
     check_that_all_or_none_takes_epochs,
 )
 from dstream.plan import NO_CALL, Node, Peek, Read, Step, Union, called
-from dstream.plan.graphs import GraphEdge, GraphVertex, Routing, VertexGraph
 from dstream.plan.operations.calls import FlatMap
 from dstream.plan.operations.streams import Fork, Spread
 from dstream.plan.operations.unbounded import ProcessorGraph
+from dstream.plan.processor_graph import GraphEdge, GraphVertex, Routing, VertexGraph
 from dstream.plan.timestamps import StreamRead
 from dstream.processors.blocks import GraphBlock, users_items
 from dstream.spi import StreamSource

@@ -25,7 +25,7 @@ from dstream.spi.suppliers import (
     TwoStages,
     meta_supplier,
 )
-from dstream.values.functions import shown_function
+from dstream.values.user_functions import shown_function
 
 if TYPE_CHECKING:
     from dstream.core.processors.peeks import Peek

@@ -10,12 +10,12 @@ from typing import Any, Self
 from dstream.arguments import checked_function, count, kind_of, optional_function, partition_count, whole
 from dstream.errors import IllegalStateError
 from dstream.plan import call_site
-from dstream.plan.graphs import GraphEdge, Routing
+from dstream.plan.processor_graph import GraphEdge, Routing
 from dstream.plan.steps import SourceLocation
 from dstream.spi.processor import NamesOfJet
 from dstream.spi.suppliers import AnySupplier, ProcessorMetaSupplier, meta_supplier
 from dstream.values.entries import same_key
-from dstream.values.functions import shown_function
+from dstream.values.user_functions import shown_function
 
 __all__ = ["Edge", "EdgeConfig", "Vertex"]
 

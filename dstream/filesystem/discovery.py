@@ -21,7 +21,7 @@ from dstream.base.urls import Paths, has_reference, resolved_url, shown_url
 from dstream.errors import SourceError
 from dstream.filesystem.access import File, ReferredFiles, raw, reading
 from dstream.filesystem.urls import URL, check_scheme, opened_url
-from dstream.values.functions import shown_function
+from dstream.values.user_functions import shown_function
 
 __all__ = ["find_files", "path_list", "within", "written_call"]
 

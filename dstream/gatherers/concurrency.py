@@ -19,7 +19,7 @@ from dstream.arguments import checked_function
 from dstream.errors import IllegalStateError
 from dstream.spi import Calling, Gatherer, Outcome, Reducer
 from dstream.spi.gatherer import Downstream
-from dstream.values.functions import is_async, shown_function
+from dstream.values.user_functions import is_async, shown_function
 
 __all__ = ["CLOCK", "Clock", "RateLimit", "Retry", "checked_retry", "map_concurrent"]
 

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 
 from dstream.errors import UnsupportedError
 from dstream.failures import shown
-from dstream.jobs.files import checked_modules, named_files
+from dstream.jobs.attachments import checked_modules, named_files
 
 __all__ = ["Guarantee", "JobConfig"]
 

@@ -17,7 +17,7 @@ from dstream.base.threads import in_a_thread
 from dstream.errors import CancelledError as RunCancelledError
 from dstream.errors import IllegalStateError, JobTakenOverError
 from dstream.failures import is_full, shorten
-from dstream.jobs.files import gathered, removed
+from dstream.jobs.attachments import gathered, removed
 from dstream.jobs.lease import Lease
 from dstream.jobs.outcomes import (
     REASONS,

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from dstream.errors import IllegalStateError, JobExistsError
 from dstream.failures import shown
+from dstream.jobs.attachments import check_files
 from dstream.jobs.config import JobConfig
 from dstream.jobs.driver import Execution
-from dstream.jobs.files import check_files
 from dstream.jobs.handle import Job
 from dstream.jobs.heartbeats import Heartbeats, JobWatch, Rhythm
 from dstream.jobs.lease import Lease, release, take_over

@@ -17,10 +17,10 @@ from dstream.errors import IllegalStateError, SerializationError
 from dstream.pipeline.arguments import checked_name, service_of, sink_of
 from dstream.pipeline.stage_records import StageRecord
 from dstream.plan import Node, call_site, called, describe
-from dstream.plan.graphs import GraphEdge, GraphVertex, Routing, VertexGraph
 from dstream.plan.operations.calls import FlatMap, WithService
 from dstream.plan.operations.elementwise import Action
 from dstream.plan.operations.unbounded import ProcessorGraph
+from dstream.plan.processor_graph import GraphEdge, GraphVertex, Routing, VertexGraph
 from dstream.plan.steps import SourceLocation, Step
 from dstream.processors.blocks import users_items
 from dstream.spi import ProcessorSink, Sink

@@ -40,7 +40,7 @@ from dstream.plan.walk import (
     recalled,
     topological,
 )
-from dstream.values.functions import shown_function
+from dstream.values.user_functions import shown_function
 
 __all__ = [
     "NO_CALL",

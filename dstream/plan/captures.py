@@ -26,7 +26,7 @@ from typing import Any
 
 from dstream.base.by_value import ValuePickler, implementations_of, is_importable
 from dstream.failures import is_our_name, near, shown
-from dstream.values.functions import shown_function
+from dstream.values.user_functions import shown_function
 
 __all__ = [
     "CONTAINERS",

@@ -34,7 +34,7 @@ from dstream.plan.operations.sort_limit import Sorted
 from dstream.plan.operations.streams import Node, Read
 from dstream.plan.steps import SourceLocation, Step
 from dstream.plan.walk import topological
-from dstream.values.functions import shown_function
+from dstream.values.user_functions import shown_function
 
 __all__ = ["happened_otherwise", "tell", "to_do"]
 

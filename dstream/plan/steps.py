@@ -13,7 +13,7 @@ from dstream.base.functions import refuse_awaitable
 from dstream.base.showing import cell_of
 from dstream.failures import blame, is_ours, naming
 from dstream.failures.attribution import each
-from dstream.values.functions import shown_function
+from dstream.values.user_functions import shown_function
 
 if TYPE_CHECKING:
     from dstream.expressions import Expression

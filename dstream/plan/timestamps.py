@@ -27,8 +27,8 @@ from dstream.plan.walk import fold, topological
 from dstream.spi import Split, StreamSource
 from dstream.spi.runtime import OpenedLater
 from dstream.spi.sink import Collections
-from dstream.values.functions import shown_function
 from dstream.values.time import Late, Timed, instant
+from dstream.values.user_functions import shown_function
 
 __all__ = [
     "BatchOfPairs",

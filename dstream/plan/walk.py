@@ -20,7 +20,7 @@ from dstream.plan.steps import Step
 from dstream.spi.runtime import OpenedLater
 
 if TYPE_CHECKING:
-    from dstream.plan.graphs import GraphVertex
+    from dstream.plan.processor_graph import GraphVertex
     from dstream.spi.sink import Collections
 
 __all__ = [

@@ -13,7 +13,7 @@ from dstream.failures import blame, naming
 from dstream.failures.attribution import each
 from dstream.keys import canonical_all
 from dstream.keys.hashing import shard_numbers
-from dstream.plan.graphs import GraphEdge, GraphVertex, Routing, VertexGraph
+from dstream.plan.processor_graph import GraphEdge, GraphVertex, Routing, VertexGraph
 from dstream.plan.steps import Step
 from dstream.processors.blocks import MARKS, GraphArrival, GraphBlock, Mark, MarkedBlock, has_marks
 from dstream.processors.inbound_edges import EdgeInflow

@@ -13,15 +13,15 @@ from typing import Any, TypeVar, cast
 from dstream.base.memory import pieces
 from dstream.base.pickling import dumps
 from dstream.errors import IllegalStateError
-from dstream.plan.graphs import GraphEdge, Routing, VertexGraph
 from dstream.plan.operations.elementwise import Chain
 from dstream.plan.operations.streams import CacheIdentity, Fork, Node, Union
 from dstream.plan.operations.unbounded import OverEpochs, ProcessorGraph
+from dstream.plan.processor_graph import GraphEdge, Routing, VertexGraph
 from dstream.plan.steps import Op, Step
 from dstream.plan.walk import fold, topological
 from dstream.processors.blocks import GraphArrival, GraphBlock, block_of
 from dstream.processors.edges import EdgeRouter, graph_groups, router_of
-from dstream.processors.run import GraphRun, Place, ProcessorLogs, Saved
+from dstream.processors.graph_execution import GraphExecution, Place, ProcessorLogs, Saved
 from dstream.processors.tasklets import TaskletState
 from dstream.spi.epochs import EdgeCounts, EpochTime, ShardOutput, TaskPartials
 from dstream.spi.processor import Watermark
@@ -61,7 +61,7 @@ class GraphShard:
         self._clock_deadline: float | None = None
         self._counted: EdgeCounts = {}
         self._passed: EdgeCounts = {}
-        self._run: GraphRun | None = None
+        self._run: GraphExecution | None = None
         self._values: dict[Entry, Any] = {}
         self._states: dict[Place, tuple[Any, ...]] = {}
         self._digests: dict[Entry, bytes] = {}
@@ -129,11 +129,11 @@ class GraphShard:
             if not each.carries_blocks:
                 yield GraphArrival(number, 0, moment.shard, [Watermark(moment.new)])
 
-    def _opened(self, number: int) -> GraphRun:
+    def _opened(self, number: int) -> GraphExecution:
         """Return the processors, made and restored if they are not there."""
         if self._run is None:
             parallelism = {each.name: self._parallelism for each in self._graph.vertices}
-            self._run = GraphRun(self._graph, parallelism, number, self._guarantee, self._senders)
+            self._run = GraphExecution(self._graph, parallelism, number, self._guarantee, self._senders)
             # A shard may be dropped before its job ends, and its processors are to be closed all the same.
             self._finalizer: weakref.finalize[..., Any] = weakref.finalize(self, self._run.close)
             self._run.restore(self._saved())

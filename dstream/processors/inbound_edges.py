@@ -12,7 +12,7 @@ from typing import IO, Any
 
 from dstream.base.memory import Growth
 from dstream.base.pickling import dumps
-from dstream.plan.graphs import GraphEdge
+from dstream.plan.processor_graph import GraphEdge
 from dstream.processors.blocks import MARKS, Mark, MarkedBlock
 from dstream.spi.processor import Watermark
 from dstream.values.order import NanLast

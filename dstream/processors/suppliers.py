@@ -9,12 +9,12 @@ from typing import TypeVar, cast
 
 from dstream.base.threads import contextmanager
 from dstream.failures import naming
-from dstream.plan.graphs import GraphVertex, VertexGraph, with_parallelism
 from dstream.plan.operations.ends import End, Several
 from dstream.plan.operations.streams import Node
 from dstream.plan.operations.unbounded import ProcessorGraph
+from dstream.plan.processor_graph import GraphVertex, VertexGraph, with_parallelism
 from dstream.plan.walk import fold, topological
-from dstream.processors.run import HERE
+from dstream.processors.graph_execution import HERE
 from dstream.spi.suppliers import MetaSupplierContext, ProcessorMetaSupplier, supplier_at
 
 __all__ = ["ReadySuppliers", "supplied"]

@@ -13,12 +13,12 @@ from dstream.failures import naming
 from dstream.operators.rows.operations import Task
 from dstream.operators.rows.spill import GroupsOnDisk, sorted_items
 from dstream.operators.state.watermarks import receipt_step
-from dstream.plan.graphs import GraphEdge, VertexGraph, parallelism_of, with_parallelism
 from dstream.plan.operations.unbounded import ProcessorGraph
+from dstream.plan.processor_graph import GraphEdge, VertexGraph, parallelism_of, with_parallelism
 from dstream.plan.steps import Op, Step
 from dstream.processors.blocks import GraphArrival, GraphBlock, Mark, MarkedBlock
 from dstream.processors.edges import checked_items
-from dstream.processors.run import GraphRun, ProcessorLogs
+from dstream.processors.graph_execution import GraphExecution, ProcessorLogs
 from dstream.spi.epochs import EdgeCounts
 
 __all__ = [
@@ -66,7 +66,9 @@ class RunsGraph:
         """Give the blocks of all processors, or of the processors of one number."""
         self.logs.begin()
         overflow = partial(GroupsOnDisk, task.bound)
-        run = GraphRun(self.graph, parallelism_of(self.graph), here, self.guarantee, self.senders, self.check, overflow)
+        run = GraphExecution(
+            self.graph, parallelism_of(self.graph), here, self.guarantee, self.senders, self.check, overflow
+        )
         # Where the blocks are not read to their end, nothing below closes the processors.
         task.at_end_with(run.close)
         try:

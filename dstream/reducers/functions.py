@@ -13,7 +13,7 @@ from dstream.arguments import kind_of, running_function
 from dstream.connectors.base import CommittingSink, FunctionWriter, ImmediateSink, Replaceable, checked_text
 from dstream.connectors.functions import LOGGER, DiscardingWriter, LoggingSink, LogLineWriter
 from dstream.spi import ProcessorSink, Receipt, Reducer
-from dstream.values.functions import shown_function
+from dstream.values.user_functions import shown_function
 
 if TYPE_CHECKING:
     from dstream.spi.suppliers import AnySupplier

@@ -9,7 +9,7 @@ from dstream.arguments import running_function
 from dstream.connectors.base import FunctionWriter, ImmediateSink, checked_encoding
 from dstream.connectors.sockets import LineWriter, checked_address
 from dstream.spi import Reducer
-from dstream.values.functions import shown_function
+from dstream.values.user_functions import shown_function
 
 __all__ = ["to_socket"]
 

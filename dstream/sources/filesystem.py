@@ -18,7 +18,7 @@ from dstream.errors import UnsupportedError
 from dstream.spi import Reducer, Source
 from dstream.spi.source import StreamSource
 from dstream.values import DeadLetter
-from dstream.values.functions import refuse_async
+from dstream.values.user_functions import refuse_async
 
 __all__ = ["files", "json_lines", "text_files", "watch_files"]
 

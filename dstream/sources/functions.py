@@ -9,7 +9,7 @@ from dstream.arguments import checked_function, running_function
 from dstream.connectors.functions import FunctionSource, FunctionStreamSource, TimestampedFunctionStreamSource
 from dstream.spi import ProcessorSource, ProcessorStreamSource
 from dstream.spi.source import Offset, Source, StreamSource
-from dstream.values.functions import shown_function
+from dstream.values.user_functions import shown_function
 
 if TYPE_CHECKING:
     from dstream.spi.suppliers import AnySupplier

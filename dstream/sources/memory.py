@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from dstream.arguments import running_function
 from dstream.connectors.memory import Items, LiteralItems, whole
 from dstream.spi.source import StreamSource
-from dstream.values.functions import shown_function
+from dstream.values.user_functions import shown_function
 
 if TYPE_CHECKING:
     from dstream.connectors.functions import Pace, SimpleEvent

@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar, overload
 from dstream.base.functions import refuse_awaitable
 from dstream.failures.attribution import failed_on, forgotten, in_group, stopped
 from dstream.spi.columns import InColumns
-from dstream.values.functions import refuse_async, refuse_one_that_would_not_run, shown_function
+from dstream.values.user_functions import refuse_async, refuse_one_that_would_not_run, shown_function
 
 __all__ = ["AggregateOperation", "Characteristics", "Collector", "Keyed", "identity"]
 

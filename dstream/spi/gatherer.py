@@ -13,7 +13,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar, overload
 
 from dstream.base.functions import refuse_awaitable
 from dstream.spi.sink import Sink
-from dstream.values.functions import refuse_one_that_would_not_run, shown_function
+from dstream.values.user_functions import refuse_one_that_would_not_run, shown_function
 
 __all__ = [
     "AtEnd",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, Literal, Protocol, TypeVar, runtime_checkable
 
 from dstream.spi.sink import Collections
-from dstream.values.functions import refuse_async, refuse_one_that_would_not_run, shown_function
+from dstream.values.user_functions import refuse_async, refuse_one_that_would_not_run, shown_function
 
 __all__ = ["Engine", "OpenedLater", "RunStatus", "Running", "Runtime", "Service"]
 

@@ -22,8 +22,8 @@ from dstream.stream.pairs import Paired
 from dstream.stream.reductions import double_statistics, double_sum, extreme, int_statistics, int_sum, nan_extreme
 from dstream.stream.shorthands import Shared
 from dstream.values import DoubleSummaryStatistics, IntSummaryStatistics, Optional
-from dstream.values.functions import shown_function
 from dstream.values.numbers import exact_float, exact_int
+from dstream.values.user_functions import shown_function
 
 if TYPE_CHECKING:
     from dstream.stream.objects import Stream

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from dstream.plan.graphs import GraphEdge, GraphVertex, VertexGraph
 from dstream.plan.operations.calls import FlatMap
 from dstream.plan.operations.streams import Node
 from dstream.plan.operations.unbounded import ProcessorGraph
+from dstream.plan.processor_graph import GraphEdge, GraphVertex, VertexGraph
 from dstream.plan.steps import SourceLocation, Step
 from dstream.processors.blocks import GraphBlock, users_items
 from dstream.spi import ProcessorSink, ProcessorSource, ProcessorStreamSource

@@ -23,7 +23,7 @@ from dstream.failures import MISSING, failure, shown
 from dstream.spi import Collections, Receipt, Sink
 from dstream.stream.base import BaseStream
 from dstream.testing.comparison import difference, difference_in_any_order, exact, missing_from, report
-from dstream.values.functions import shown_function
+from dstream.values.user_functions import shown_function
 
 __all__ = [
     "AssertingSink",

@@ -11,10 +11,10 @@ from typing import Any
 
 from dstream.pipeline.plan import PipelinePlan, PlannedStage, PlannedWrite
 from dstream.plan import Read, ToList, rewrite
-from dstream.plan.graphs import GraphEdge, GraphVertex, Routing, VertexGraph
 from dstream.plan.operations.calls import FlatMap
 from dstream.plan.operations.streams import Fork
 from dstream.plan.operations.unbounded import ProcessorGraph
+from dstream.plan.processor_graph import GraphEdge, GraphVertex, Routing, VertexGraph
 from dstream.plan.steps import Step
 from dstream.plan.timestamps import StreamRead
 from dstream.processors.blocks import GraphBlock, users_items

@@ -10,8 +10,8 @@ import pytest
 
 from collectors import averaging, counting, summing, summing_double
 from dstream.failures.account import known_of
+from dstream.operators.columns.group_results import finished_entries, finished_tables
 from dstream.operators.columns.groups import grouped, groups_of_texts
-from dstream.operators.columns.results import finished_entries, finished_tables
 from dstream.operators.columns.strings import Strings
 from dstream.operators.columns.values import Ints, column_of
 from dstream.operators.rows.blocks import given

@@ -15,7 +15,7 @@ from collectors import counting, to_list, to_set
 from dstream.core import DAG, Edge, entry_key, processors, whole_item
 from dstream.core.processors.groups import FirstGrouping
 from dstream.engine.compiler.processors import with_first_stages
-from dstream.plan.graphs import Routing, VertexGraph, with_parallelism
+from dstream.plan.processor_graph import Routing, VertexGraph, with_parallelism
 from dstream.processors.tasks import FirstStage, as_written
 from dstream.spi import AggregateOperation
 from dstream.testing import same_items_in_any_order, verify_processor

@@ -14,7 +14,7 @@ from dstream import Pipeline
 from dstream.engine.physical.vertices import EVERYTHING
 from dstream.engine.spark.run import engine, graphs
 from dstream.engine.spark.run.backend import SparkBackend
-from dstream.engine.spark.run.jobs import StageRunner
+from dstream.engine.spark.run.stage_runner import StageRunner
 from dstream.engine.tasks.readers import read_items
 from dstream.engine.tasks.routing import RouteInTurn
 from dstream.engine.tasks.rows import COUNTS, ITEMS, LAST, SAMPLE, ExpectedRows, Row, counting_sent

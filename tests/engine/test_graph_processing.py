@@ -17,8 +17,8 @@ from dstream.errors import EngineError, SerializationError
 from dstream.operators.state.watermarks import receipt_step
 from dstream.plan import Node, Read, ToList, rewrite
 from dstream.plan.capture_checks import check_captures
-from dstream.plan.graphs import GraphEdge, GraphVertex, Routing, VertexGraph, with_parallelism
 from dstream.plan.operations.unbounded import ProcessorGraph
+from dstream.plan.processor_graph import GraphEdge, GraphVertex, Routing, VertexGraph, with_parallelism
 from dstream.plan.properties import is_bounded, is_ordered
 from dstream.plan.steps import Step
 from dstream.processors.blocks import GraphArrival, items_of_outlet

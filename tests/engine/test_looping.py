@@ -15,8 +15,8 @@ from dstream.engine.spark.run import execution as facts
 from dstream.engine.spark.run import execution as looping
 from dstream.engine.spark.run.execution import waves
 from dstream.engine.spark.run.graphs import SparkGraphRun
-from dstream.engine.spark.run.jobs import RunOptions, StageRunner
 from dstream.engine.spark.run.segments import SplitSegment
+from dstream.engine.spark.run.stage_runner import RunOptions, StageRunner
 from dstream.engine.tasks.rows import ITEMS, Row
 from dstream.operators.rows.batches import dumps_items
 from dstream.operators.rows.caches import Caches

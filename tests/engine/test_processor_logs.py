@@ -10,10 +10,10 @@ import pytest
 
 from dstream.base.logging import tell
 from dstream.core import DAG, AbstractProcessor, Edge, processors
-from dstream.plan.graphs import GraphVertex, VertexGraph
+from dstream.plan.processor_graph import GraphVertex, VertexGraph
 from dstream.plan.steps import Step
+from dstream.processors.graph_execution import ProcessorLogs
 from dstream.processors.graph_operator import GraphOperator
-from dstream.processors.run import ProcessorLogs
 from dstream.spi.suppliers import meta_supplier
 from reducers import to_ilist
 from sources import items

@@ -18,8 +18,8 @@ from dstream.engine.physical.vertices import EVERYTHING, ITEMS_AND_BESIDE, Outpu
 from dstream.engine.runs.rows import ShuffleFiles, by_target, rows_taken
 from dstream.engine.spark.run import engine, graphs
 from dstream.engine.spark.run.backend import SparkBackend
-from dstream.engine.spark.run.jobs import StageRunner
 from dstream.engine.spark.run.segments import chosen_rows
+from dstream.engine.spark.run.stage_runner import StageRunner
 from dstream.engine.tasks.rows import (
     COUNTS,
     FAILED,

@@ -15,7 +15,7 @@ from collectors import counting, grouping_by, to_bags
 from dstream.arguments import explained_end
 from dstream.connectors.memory import Range
 from dstream.engine.spark.port.classic import ClassicPort
-from dstream.engine.spark.run.jobs import CarriedStage, StageRunner
+from dstream.engine.spark.run.stage_runner import CarriedStage, StageRunner
 from dstream.gatherers import Gatherer, fold, map_concurrent, scan, window_sliding
 from dstream.plan.operations.keyed import Stateful
 from dstream.plan.operations.pairs import HashJoin

@@ -6,7 +6,7 @@ import pytest
 
 from dstream.engine.calls import Call, Progress
 from dstream.engine.spark.port.classic import ClassicPort
-from dstream.engine.spark.run.jobs import ItemCounts, OperationJobs
+from dstream.engine.spark.run.stage_runner import ItemCounts, OperationJobs
 
 
 def test_a_job_that_begins_while_it_is_cancelled_does_not_run(spark_context):

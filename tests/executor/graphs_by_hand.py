@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from dstream.plan.graphs import GraphEdge, GraphVertex, VertexGraph
+from dstream.plan.processor_graph import GraphEdge, GraphVertex, VertexGraph
 from dstream.plan.steps import Step
 from dstream.processors.blocks import items_of_outlet
-from dstream.processors.run import GraphRun
+from dstream.processors.graph_execution import GraphExecution
 from dstream.spi.processor import Processor
 from dstream.spi.suppliers import meta_supplier
 
@@ -116,7 +116,7 @@ def graph_of(vertices: list[GraphVertex], edges: list[GraphEdge]) -> VertexGraph
 
 def run_of(vertices: list[GraphVertex], edges: list[GraphEdge], arrivals: Any = (), **options: Any) -> list[Any]:
     """Run a graph to its end, and return the items of its first outlet."""
-    run = GraphRun(graph_of(vertices, edges), {each.name: each.parallelism for each in vertices}, **options)
+    run = GraphExecution(graph_of(vertices, edges), {each.name: each.parallelism for each in vertices}, **options)
     blocks = list(run.run(iter(arrivals)))
     run.close()
     return list(items_of_outlet(0, blocks))

@@ -13,7 +13,7 @@ import pytest
 
 from dstream.core import processors
 from dstream.errors import IllegalStateError
-from dstream.plan.graphs import Routing
+from dstream.plan.processor_graph import Routing
 from dstream.processors.blocks import GraphBlock, Mark, MarkedBlock, items_of_outlet
 from dstream.processors.graph_operator import GraphOperator
 from dstream.spi.epochs import EpochTime, OfFixedShards
@@ -236,8 +236,8 @@ def test_items_for_processors_that_have_completed_are_refused():
 def test_a_source_that_stands_still_lets_go_what_it_has_emitted(monkeypatch):
     """When its time is over and the queue behind it was full."""
     rounds = SimpleNamespace(monotonic=itertools.count().__next__, sleep=lambda seconds: None)
-    monkeypatch.setattr("dstream.processors.run.time", rounds)
-    monkeypatch.setattr("dstream.processors.run.SLICE", 5)
+    monkeypatch.setattr("dstream.processors.graph_execution.time", rounds)
+    monkeypatch.setattr("dstream.processors.graph_execution.SLICE", 5)
 
     class Endless(Source):
         def complete(self):

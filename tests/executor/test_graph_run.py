@@ -11,9 +11,9 @@ import pytest
 
 from dstream.errors import IllegalStateError
 from dstream.failures import failure
-from dstream.plan.graphs import Routing, VertexGraph
+from dstream.plan.processor_graph import Routing, VertexGraph
 from dstream.processors.blocks import GraphArrival, Mark, items_of_outlet
-from dstream.processors.run import GraphRun
+from dstream.processors.graph_execution import GraphExecution
 from dstream.processors.tasklets import ProcessorTasklet, TaskletState
 from dstream.spi.processor import Processor, Watermark
 from dstream.values.time import NO_WATERMARK
@@ -275,11 +275,11 @@ def test_a_method_that_does_not_say_whether_it_is_done_is_an_error(method):
 def test_what_was_saved_is_there_again_in_another_run():
     """Nothing was given before; the sums go on."""
     graph = VertexGraph((vertex("sum", Summing),), (edge("in", "sum"), edge("sum", "out")))
-    first = GraphRun(graph, {"sum": 1})
+    first = GraphExecution(graph, {"sum": 1})
 
     assert list(first.epoch(iter([GraphArrival(0, 0, None, [("a", 1), ("b", 2)])]))) == []
     assert list(first.save()) == []
-    second = GraphRun(graph, {"sum": 1})
+    second = GraphExecution(graph, {"sum": 1})
     second.restore(first.saved)
 
     blocks = list(second.run(iter([GraphArrival(0, 0, None, [("a", 10)])])))
@@ -313,7 +313,7 @@ def test_what_is_emitted_as_a_restore_finishes_waits_like_other_output(way, kind
     vertices = [vertex("sum", lambda: kind(10_000)), vertex("next", lambda: Mapped(lambda n: n))]
     edges = [edge("sum", "next", queue_size=10), edge("next", "out")]
     graph = graph_of(vertices, edges if is_source else [edge("in", "sum"), *edges])
-    run = GraphRun(graph, {"sum": 1, "next": 1})
+    run = GraphExecution(graph, {"sum": 1, "next": 1})
     state = TaskletState(({}, NO_WATERMARK), () if is_source else (frozenset(),), frozenset(), False)
 
     run.restore({("sum", 0): ({"a": 1}, state)})
@@ -336,7 +336,7 @@ def test_what_is_emitted_while_saving_is_processed_before_the_next_one_saves():
     graph = VertexGraph(
         (vertex("first", Emptying), vertex("sum", Summing)), (edge("in", "first"), edge("first", "sum"))
     )
-    run = GraphRun(graph, {"first": 1, "sum": 1})
+    run = GraphExecution(graph, {"first": 1, "sum": 1})
     list(run.epoch(iter([GraphArrival(0, 0, None, [("a", 1), ("a", 2)])])))
 
     list(run.save())
@@ -348,7 +348,7 @@ def test_what_is_emitted_while_saving_is_processed_before_the_next_one_saves():
 def saved_by(first):
     """Return what a processor and the one behind it saved, in one snapshot."""
     vertices = vertex("first", first), vertex("sum", Summing)
-    run = GraphRun(VertexGraph(vertices, (edge("in", "first"), edge("first", "sum"))), {"first": 1, "sum": 1})
+    run = GraphExecution(VertexGraph(vertices, (edge("in", "first"), edge("first", "sum"))), {"first": 1, "sum": 1})
     list(run.epoch(iter([GraphArrival(0, 0, None, [("a", 1)])])))
     list(run.save())
     run.close()
@@ -378,7 +378,7 @@ def test_a_run_goes_on_behind_a_snapshot_that_fails():
             return super().save_to_snapshot()
 
     vertices = vertex("first", Summing), vertex("sum", Failing)
-    run = GraphRun(VertexGraph(vertices, (edge("in", "first"), edge("first", "sum"))), {"first": 1, "sum": 1})
+    run = GraphExecution(VertexGraph(vertices, (edge("in", "first"), edge("first", "sum"))), {"first": 1, "sum": 1})
     with pytest.raises(ValueError, match="no room"):
         list(run.save())
     assert not any(each.has_saved for each in run._tasklets)  # Else the next epoch would never end.
@@ -424,7 +424,7 @@ def test_a_source_without_end_gets_a_slice_of_time():
                 self.count += 1
             return False
 
-    run = GraphRun(VertexGraph((vertex("count", Endless),), (edge("count", "out"),)), {"count": 1})
+    run = GraphExecution(VertexGraph((vertex("count", Endless),), (edge("count", "out"),)), {"count": 1})
 
     first = list(items_of_outlet(0, run.epoch(iter(()))))
     second = list(items_of_outlet(0, run.epoch(iter(()))))
@@ -443,7 +443,7 @@ def test_processors_and_suppliers_are_closed_once():
             closed.append(error)
             raise RuntimeError("close")
 
-    run = GraphRun(VertexGraph((vertex("one", lambda: Closing(operator.neg), 2),), ()), {"one": 2})
+    run = GraphExecution(VertexGraph((vertex("one", lambda: Closing(operator.neg), 2),), ()), {"one": 2})
     failed = ValueError("x")
     run.close(failed)
     run.close(None)

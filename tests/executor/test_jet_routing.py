@@ -7,7 +7,7 @@ from itertools import chain
 import pytest
 
 from dstream.core import Processor, whole_item
-from dstream.plan.graphs import Routing
+from dstream.plan.processor_graph import Routing
 from tests.executor.graphs_by_hand import Log, edge, run_of, vertex
 
 LOW, HIGH = range(4096), range(4096, 8192)

@@ -288,6 +288,6 @@ def test_imports_of_a_first_local_result_are_what_its_plan_needs():
     environment = {**os.environ, "DSTREAM_ENGINE": "local"}
     run = subprocess.run([sys.executable, "-c", command], cwd=ROOT, env=environment, capture_output=True, text=True)
 
-    others = {"cloudpickle", "tempfile", "dstream.expressions", "dstream.plan.graphs", "dstream.spi.processor"}
+    others = {"cloudpickle", "tempfile", "dstream.expressions", "dstream.plan.processor_graph", "dstream.spi.processor"}
     assert others.isdisjoint(run.stdout.split()), run.stderr
     assert "dstream.engine.local" in run.stdout.split(), run.stderr

@@ -17,8 +17,8 @@ import dstream as ds
 from dstream.engine.tasks.process import archived, unpacked
 from dstream.errors import IllegalStateError
 from dstream.gatherers import map_concurrent
-from dstream.jobs import files as job_files
-from dstream.jobs.files import gathered, removed
+from dstream.jobs import attachments as job_files
+from dstream.jobs.attachments import gathered, removed
 from dstream.jobs.state import forget_driver
 from dstream.values.attachments import files_here, using_files
 from reducers import to_ilist

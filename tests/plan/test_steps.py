@@ -8,7 +8,7 @@ import pytest
 
 from dstream.failures import failure, naming
 from dstream.plan import SourceLocation, Step
-from dstream.values.functions import shown_function
+from dstream.values.user_functions import shown_function
 
 STEP = Step(".map(parse)", SourceLocation("a.py", 7), 2, 5)
 

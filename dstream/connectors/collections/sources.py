@@ -21,7 +21,7 @@ from dstream.spi import MapStore, Reached
 from dstream.spi.sink import Collections
 from dstream.spi.source import Source, Split
 from dstream.values.entries import JournalEvent, UseEvent
-from dstream.values.functions import shown_function
+from dstream.values.user_functions import shown_function
 
 if TYPE_CHECKING:
     from dstream.spi.store import Kind

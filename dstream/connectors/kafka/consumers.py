@@ -25,7 +25,7 @@ from dstream.errors import SourceError, SourceUnavailableError
 from dstream.failures.attribution import stopped
 from dstream.spi import Misread
 from dstream.values import BadRecord
-from dstream.values.functions import shown_function
+from dstream.values.user_functions import shown_function
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message

@@ -20,7 +20,7 @@ from dstream.spi.processor import Inbox, Processor
 from dstream.spi.runtime import OpenedLater, Service
 from dstream.spi.sink import Collections
 from dstream.spi.suppliers import Address, ProcessorMetaSupplier, ProcessorSupplier, SupplierContext
-from dstream.values.functions import shown_function
+from dstream.values.user_functions import shown_function
 
 __all__ = [
     "Filtering",

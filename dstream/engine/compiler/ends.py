@@ -50,13 +50,13 @@ from dstream.engine.tasks.routing import RouteGroups
 from dstream.engine.tasks.sinks import Accumulate, Act, RoutePartialsToBuckets, RouteToBuckets, WriteColumns, WriteItems
 from dstream.operators.rows.operations import operation, written, written_entries
 from dstream.operators.state.watermarks import receipt_step
-from dstream.plan.graphs import GraphVertex, LastVertices, groups_of, last_vertices, with_parallelism
 from dstream.plan.operations.elementwise import Chain, Gather
 from dstream.plan.operations.ends import Collect, Columns, ForEachPartition, Loop, Partitions, ToList, Write
 from dstream.plan.operations.keyed import Aggregate
 from dstream.plan.operations.sort_limit import Limit, Skip
 from dstream.plan.operations.streams import Concat, Hint, Node, Read
 from dstream.plan.operations.unbounded import ProcessorGraph
+from dstream.plan.processor_graph import GraphVertex, LastVertices, groups_of, last_vertices, with_parallelism
 from dstream.plan.properties import guards_of, is_bounded
 from dstream.plan.steps import Op
 from dstream.plan.walk import fold, topological

@@ -34,7 +34,7 @@ from dstream.plan.steps import Emitted, KeyInColumns, Op, StepEvaluation, unchan
 from dstream.spi import Collector, InColumns
 from dstream.values import Predicate
 from dstream.values.entries import key_of, value_of
-from dstream.values.functions import shown_function
+from dstream.values.user_functions import shown_function
 
 __all__ = [
     "Reading",

@@ -39,8 +39,8 @@ from dstream.engine.tasks.sinks import WriteItems
 from dstream.engine.tasks.stage import Piece
 from dstream.operators.rows.operations import Operation
 from dstream.operators.state.watermarks import receipt_step
-from dstream.plan.graphs import GraphEdge, GraphVertex, Routing, VertexGraph, with_parallelism
 from dstream.plan.operations.unbounded import ProcessorGraph
+from dstream.plan.processor_graph import GraphEdge, GraphVertex, Routing, VertexGraph, with_parallelism
 from dstream.plan.steps import Op, Step
 from dstream.processors.edges import graph_groups
 from dstream.processors.tasks import (

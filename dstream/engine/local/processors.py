@@ -12,19 +12,19 @@ from dstream.operators.rows.aggregates import finishing, partial
 from dstream.operators.rows.operations import Task, operation
 from dstream.operators.state.stateful_steps import reducing
 from dstream.operators.state.watermarks import receipt_step
-from dstream.plan.graphs import GraphVertex, LastVertices, groups_of, last_vertices, with_parallelism
 from dstream.plan.operations.elementwise import Chain
 from dstream.plan.operations.ends import Write
 from dstream.plan.operations.keyed import Aggregate
 from dstream.plan.operations.streams import Node, Read
 from dstream.plan.operations.unbounded import OverEpochs, ProcessorGraph
+from dstream.plan.processor_graph import GraphVertex, LastVertices, groups_of, last_vertices, with_parallelism
 from dstream.plan.properties import is_bounded
 from dstream.plan.steps import Op
 from dstream.processors.groups import GroupInput, GroupOutput, GroupShuffle
 from dstream.processors.tasks import in_turn, whole
 
 if TYPE_CHECKING:
-    from dstream.plan.graphs import GraphEdge
+    from dstream.plan.processor_graph import GraphEdge
 
 __all__ = ["entries_of_graph"]
 

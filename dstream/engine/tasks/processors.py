@@ -17,7 +17,7 @@ from dstream.engine.tasks.runtime import StageTask
 from dstream.engine.tasks.sinks import Router
 from dstream.failures import naming
 from dstream.operators.rows.batches import loads, loads_items, travelling
-from dstream.plan.graphs import GraphEdge
+from dstream.plan.processor_graph import GraphEdge
 from dstream.plan.steps import Step
 from dstream.processors.blocks import GraphArrival, GraphBlock
 from dstream.processors.edges import EdgeRouter, router_of

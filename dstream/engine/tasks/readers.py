@@ -146,7 +146,7 @@ def combine_groups(
 def _combined(downstream: Collector[Any, Any, Any], step: Step, batches: Iterator[Any], task: Task) -> Iterator[Block]:
     parts, rest = tables_by_key(batches, task.bound)
     for tables in parts:
-        from dstream.operators.columns.results import finished_tables  # loads NumPy, as the tables did
+        from dstream.operators.columns.group_results import finished_tables  # loads NumPy, as the tables did
 
         finished = finished_tables(downstream, tables)
         if finished is None:

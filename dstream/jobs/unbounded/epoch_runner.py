@@ -26,8 +26,8 @@ from dstream.operators.state.backend import folder_of
 from dstream.operators.state.shards import kept_shards
 from dstream.pipeline.plan import PipelinePlan
 from dstream.plan import Node, Read, Recover
-from dstream.plan.graphs import VertexGraph, with_parallelism
 from dstream.plan.operations.unbounded import ProcessorGraph
+from dstream.plan.processor_graph import VertexGraph, with_parallelism
 from dstream.plan.steps import Step
 from dstream.plan.walk import steps_of_inputs
 from dstream.processors.suppliers import ReadySuppliers

@@ -16,11 +16,11 @@ from dstream.jobs.unbounded.log import TimedPartition
 from dstream.jobs.unbounded.ranges import BoundedAsStream, Range, joined, no_items, with_times
 from dstream.pipeline.plan import PipelinePlan
 from dstream.plan import Node, fold, rewrite, topological
-from dstream.plan.graphs import VertexGraph, with_parallelism
 from dstream.plan.operations.ends import Several, Write
 from dstream.plan.operations.pairs import HashJoin
 from dstream.plan.operations.streams import Cache, CacheIdentity, Concat, Fork, Read, Unary
 from dstream.plan.operations.unbounded import AssignTimestamps, OverEpochs, ProcessorGraph
+from dstream.plan.processor_graph import VertexGraph, with_parallelism
 from dstream.plan.steps import Step
 from dstream.plan.timestamps import StreamRead, timed
 from dstream.plan.walk import opened

@@ -215,7 +215,7 @@ def _finished_blocks(
 ) -> Iterator[Block]:
     parts, rest = tables_by_key(batches, task.bound)
     for tables in parts:
-        from dstream.operators.columns.results import finished_entries  # loads NumPy, as the tables did
+        from dstream.operators.columns.group_results import finished_entries  # loads NumPy, as the tables did
 
         finished = finished_entries(downstreams[0], to, step, tables)
         if finished is None:

@@ -11,8 +11,8 @@ from dstream.plan.operations.streams import Unary, node
 from dstream.plan.steps import Delivery, Treatment, unchanged
 from dstream.spi.gatherer import Gatherer
 from dstream.spi.runtime import OpenedLater, Service
-from dstream.values.functions import shown_function
 from dstream.values.numbers import exact_float, exact_int
+from dstream.values.user_functions import shown_function
 
 __all__ = [
     "Filter",

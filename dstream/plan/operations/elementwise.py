@@ -16,7 +16,7 @@ from dstream.plan.operations.streams import OrderPreserving, node
 from dstream.plan.steps import Emitted, Guard, Op, Step, resolving
 from dstream.spi.gatherer import Calling, Gatherer
 from dstream.spi.runtime import OpenedLater, Service
-from dstream.values.functions import shown_function
+from dstream.values.user_functions import shown_function
 
 __all__ = [
     "Action",

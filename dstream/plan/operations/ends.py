@@ -11,7 +11,7 @@ from dstream.plan.operations.keyed import collected
 from dstream.plan.operations.streams import Node, OrderPreserving, as_inputs, node
 from dstream.spi.collector import Collector
 from dstream.spi.sink import MapWriter, Writer
-from dstream.values.functions import shown_function
+from dstream.values.user_functions import shown_function
 
 __all__ = [
     "Collect",

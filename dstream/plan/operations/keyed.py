@@ -11,7 +11,7 @@ from dstream.plan.operations.elementwise import Action
 from dstream.plan.operations.streams import OrderPreserving, SeveralInputs, as_inputs, never, node
 from dstream.plan.steps import Step
 from dstream.spi.collector import AggregateOperation, Collector
-from dstream.values.functions import shown_function
+from dstream.values.user_functions import shown_function
 
 __all__ = ["Aggregate", "Distinct", "PartitionBy", "Stateful"]
 

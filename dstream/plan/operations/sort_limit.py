@@ -7,7 +7,7 @@ from typing import Any
 
 from dstream.plan.operations.streams import OrderPreserving, always, node
 from dstream.plan.steps import EarlyCheck, KeyInColumns
-from dstream.values.functions import shown_function
+from dstream.values.user_functions import shown_function
 
 __all__ = ["DropWhile", "Limit", "Skip", "Sorted", "TakeWhile", "Top"]
 

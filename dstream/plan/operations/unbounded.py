@@ -13,7 +13,7 @@ from dstream.plan.operations.streams import SeveralInputs, Unary, always, as_inp
 from dstream.plan.steps import Step
 
 if TYPE_CHECKING:
-    from dstream.plan.graphs import VertexGraph
+    from dstream.plan.processor_graph import VertexGraph
     from dstream.spi.epochs import (
         EdgeCounts,
         PartitionReceipt,

@@ -1,7 +1,7 @@
 """The default storage: one Delta table per collection, in a directory or an object store, without a server.
 
 Start with `LakeStorage`, the catalog of collections by name, and `collection`, the log and the commits; then `maps` and
-`lists`. `registry` has the descriptions of collections, `jobs` and `merge` write the results of jobs. Every table is
+`lists`. `catalog` has the descriptions of collections, `staging` and `merge` write the results of jobs. Every table is
 readable by whatever reads Delta; only dstream may write to it.
 """
 
@@ -26,14 +26,14 @@ from dstream.filesystem.folders import Found, StorageFolder
 from dstream.filesystem.local import LocalFolder
 from dstream.filesystem.object_folder import ObjectFolder
 from dstream.spi.store import Kind, ListStore, MapStore, Options, PickleMode, Settings
-from dstream.storage.base.folders import LakeStateFiles, NamedFolder, Trust
+from dstream.storage.base.named_folders import FolderStateFiles, NamedFolder, Trust
 from dstream.storage.base.options import Shape, check_name
 from dstream.storage.codec.collection import Codec
 from dstream.storage.codec.pickles import Pickles, for_state
+from dstream.storage.lake.catalog import CollectionKey, Description, LakeCatalog
 from dstream.storage.lake.lists import LakeList
 from dstream.storage.lake.maps import LakeMap
 from dstream.storage.lake.records import KEPT, RECORDS, LakeRecords, files_by_name, numbers_in, record_path
-from dstream.storage.lake.registry import CollectionKey, Description, Registry
 
 __all__ = ["LakeStorage", "open_lake", "vacuum_records"]
 
@@ -67,7 +67,7 @@ class LakeStorage:
         self._url = url
         self._folder = folder
         self._trust = trust = Trust(folder, pickles, is_judging)
-        self._registry = Registry(folder, trust)
+        self._catalog = LakeCatalog(folder, trust)
         self._records = LakeRecords(folder, trust)
         self._pickles = pickles
         self.renew()
@@ -91,9 +91,9 @@ class LakeStorage:
         """Load a pickle of a record; by default, where others could write, plain types and the state of steps."""
         return for_state(self._records.pickles()).load(data)
 
-    def state_files(self, job: str) -> LakeStateFiles:
+    def state_files(self, job: str) -> FolderStateFiles:
         """Return the state of a job in files of this storage."""
-        return LakeStateFiles.of(self._trust, job)
+        return FolderStateFiles.of(self._trust, job)
 
     def create(self, kind: Kind, name: str, options: Options) -> MapStore | ListStore:
         """Return the store of that name, made if there is none."""
@@ -103,7 +103,7 @@ class LakeStorage:
         wanted = Description("", kind, name, shape, codec.to_json())
         with self._lock:
             while True:
-                made = self._registry.make(wanted)
+                made = self._catalog.make(wanted)
                 with suppress(CollectionDestroyedError):  # by another process, since it was found
                     return self._handle(made, options)
 
@@ -111,42 +111,42 @@ class LakeStorage:
         """Return the store of that name, or None."""
         check_name(name)
         with self._lock:
-            while (found := self._registry.find(kind, name)) is not None:
+            while (found := self._catalog.find(kind, name)) is not None:
                 with suppress(CollectionDestroyedError):
                     return self._handle(found, options)
             return None
 
     def _handle(self, description: Description, options: Options) -> LakeMap | LakeList:
-        handles: dict[CollectionKey, LakeMap | LakeList] = self._registry.handles
+        handles: dict[CollectionKey, LakeMap | LakeList] = self._catalog.handles
         handle = handles.get(description.place) or self._made(description)
         try:
             handle.settle(options)
         except CollectionDestroyedError:
-            self._registry.forget_destroyed(description)
+            self._catalog.forget_destroyed(description)
             raise
         handles[description.place] = handle
         return handle
 
     def _made(self, description: Description) -> LakeMap | LakeList:
         make = LakeList if description.kind == "list" else LakeMap
-        return make(self._registry, description)
+        return make(self._catalog, description)
 
     def names(self) -> list[tuple[Kind, str]]:
         """Return the kinds and names of all stores, sorted."""
         with self._lock:
-            return self._registry.names()
+            return self._catalog.names()
 
     def vacuum(self, older_than: float) -> int:
         """Remove files that no reader can need, also those of destroyed collections; logs and records stay."""
         # A vacuum takes long, so it runs without the lock, for which whoever gets a collection waits.
         with self._lock:
-            logs = self._registry.logs()
+            logs = self._catalog.logs()
         return sum(vacuum(log, older_than) for log in logs) + vacuum_records(self._folder, older_than)
 
     def close(self) -> None:
         """Forget the handles with their caches."""
         with self._lock:
-            self._registry.forget()
+            self._catalog.forget()
 
 
 _REMOTE = ("s3://", "s3a://", "gs://", "az://", "abfs://", "abfss://")

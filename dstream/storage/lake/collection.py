@@ -16,9 +16,9 @@ from dstream.delta.vacuum import LogTruncation, vacuum
 from dstream.errors import CollectionDestroyedError
 from dstream.filesystem.local import turn
 from dstream.spi.store import Options
-from dstream.storage.base.folders import FileGoneError
+from dstream.storage.base.named_folders import FileGoneError
 from dstream.storage.codec.collection import Codec
-from dstream.storage.lake.registry import Description, Registry
+from dstream.storage.lake.catalog import Description, LakeCatalog
 from dstream.storage.lake.tables import Layout, remove_quietly
 
 __all__ = ["LakeCollection"]
@@ -41,12 +41,12 @@ class LakeCollection:
     def location(self) -> str | None:
         return self._log.folder.url
 
-    def __init__(self, registry: Registry, description: Description) -> None:
-        self._registry = registry
+    def __init__(self, catalog: LakeCatalog, description: Description) -> None:
+        self._catalog = catalog
         self._description = description
         self._is_judged = False
-        self._pickles = registry.pickles(description)
-        self._log = registry.log(description)
+        self._pickles = catalog.pickles(description)
+        self._log = catalog.log(description)
         self._folder = self._log.folder
         self._asked = Options()
         self._codec = description.codec(None, self._asked, self._pickles)
@@ -154,7 +154,7 @@ class LakeCollection:
     def destroy(self) -> None:
         """End the collection in one commit, which every handle meets at its next refresh."""
         self._log.commit(lambda: Actions(removes=tuple(self._log.files()), transaction=DESTROYED))
-        self._registry.forget_destroyed(self._description)
+        self._catalog.forget_destroyed(self._description)
 
     def vacuum(self, older_than: float) -> int:
         """Remove files that no reader can need; also those of collections of this name that were destroyed.
@@ -164,7 +164,7 @@ class LakeCollection:
         """
         with self._log.lock:
             self._refresh()
-        predecessors = self._registry.predecessors(self._description)
+        predecessors = self._catalog.predecessors(self._description)
         return vacuum(self._log, older_than) + sum(vacuum(log, older_than) for log in predecessors)
 
     def cut_log(self, older_than: float) -> int:
@@ -180,7 +180,7 @@ class LakeCollection:
         """Follow the types of the log; and look whose folders they are, once there is something to read."""
         metadata = self._log.metadata
         if not self._is_judged and self._log.version >= 0:
-            self._pickles, self._codec_of = self._registry.pickles(self._description), _NOT_READ
+            self._pickles, self._codec_of = self._catalog.pickles(self._description), _NOT_READ
             self._is_judged = True
         # The log has a new object with each change of the types: its identity spares making a codec for each commit.
         if metadata is not self._codec_of:

@@ -17,13 +17,13 @@ import pyarrow as pa
 from dstream.delta.actions import Actions, DataFile
 from dstream.spi.sink import WriteJob, Writer
 from dstream.spi.store import ItemSplit, ListView, Splice
-from dstream.storage.base.folders import FileGoneError
+from dstream.storage.base.named_folders import FileGoneError
 from dstream.storage.lake.caches import FileCache, Positions, rows_between
+from dstream.storage.lake.catalog import Description, LakeCatalog
 from dstream.storage.lake.collection import LakeCollection
-from dstream.storage.lake.jobs import LakeItemWriter, LakeListJob
 from dstream.storage.lake.merge import MAX_FILES
-from dstream.storage.lake.registry import Description, Registry
 from dstream.storage.lake.splits import LakeItemSplit, divided
+from dstream.storage.lake.staging import LakeItemWriter, LakeListJob
 from dstream.storage.lake.tables import ROWS_IN_GROUP, DataWriter, Layout, in_parts, remove_quietly
 
 __all__ = ["LakeList"]
@@ -38,8 +38,8 @@ class LakeList(LakeCollection):
     has_columns = True
     """Splits give what they hold in columns."""
 
-    def __init__(self, registry: Registry, description: Description) -> None:
-        super().__init__(registry, description)
+    def __init__(self, catalog: LakeCatalog, description: Description) -> None:
+        super().__init__(catalog, description)
         self._cache = FileCache(self._folder)
         self._known = Positions(())
 

@@ -19,15 +19,15 @@ from dstream.errors import IllegalStateError
 from dstream.filesystem.folders import StorageFolder
 from dstream.spi.sink import MapWriter, WriteJob
 from dstream.spi.store import UNCHANGED, EntrySplit, Merge, Options
-from dstream.storage.base.folders import FileGoneError
+from dstream.storage.base.named_folders import FileGoneError
 from dstream.storage.codec.keys import bucket_of, identity
 from dstream.storage.lake.caches import SHARED, BucketCache, RecentRows, own_copy, same_value
+from dstream.storage.lake.catalog import Description, LakeCatalog
 from dstream.storage.lake.collection import LakeCollection
-from dstream.storage.lake.jobs import LakeMapJob
 from dstream.storage.lake.merge import MAX_FILES, Fold, fold_all, fold_small, has_removed_rows
-from dstream.storage.lake.registry import Description, Registry
 from dstream.storage.lake.single_keys import Change, Changed, SingleEntries, look_up
 from dstream.storage.lake.splits import LakeEntrySplit, grouped
+from dstream.storage.lake.staging import LakeMapJob
 from dstream.storage.lake.tables import KEY_COLUMNS, Layout, batches, newest_rows, remove_quietly
 from dstream.values.entries import JournalEvent
 
@@ -146,9 +146,9 @@ _MOST_COUNTED = 100
 """Commits that are read to count what a journal has left: each is a small file."""
 
 
-def _opened(registry: Registry, description: Description, asked: Options) -> LakeMap:
+def _opened(catalog: LakeCatalog, description: Description, asked: Options) -> LakeMap:
     """Return a handle in this process, with the types as they are by now."""
-    opened = LakeMap(registry, description)
+    opened = LakeMap(catalog, description)
     opened.settle(asked)
     return opened
 
@@ -159,8 +159,8 @@ class LakeMap(LakeCollection):
     has_columns = True
     """Splits give what they hold in columns."""
 
-    def __init__(self, registry: Registry, description: Description) -> None:
-        super().__init__(registry, description)
+    def __init__(self, catalog: LakeCatalog, description: Description) -> None:
+        super().__init__(catalog, description)
         self._buckets = description.shape.buckets or 1
         self._cache = BucketCache(self._folder)
         self._sizes: dict[int, tuple[Any, int]] = {}
@@ -169,7 +169,7 @@ class LakeMap(LakeCollection):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle it for tasks, which open the map for themselves."""
-        return _opened, (self._registry, self._description, self._asked)
+        return _opened, (self._catalog, self._description, self._asked)
 
     def get_many(self, keys: Sequence[Any]) -> list[Any]:
         if len(keys) == 1:

@@ -19,7 +19,7 @@ from dstream.errors import NullElementError, UnstableKeyError
 from dstream.filesystem.folders import StorageFolder
 from dstream.spi.store import UNCHANGED, Merge, Revision, Update
 from dstream.storage.base.encoded_entries import Portions
-from dstream.storage.base.folders import FileGoneError
+from dstream.storage.base.named_folders import FileGoneError
 from dstream.storage.codec.keys import bucket_of, encode_key
 from dstream.storage.lake.caches import own_copy
 from dstream.storage.lake.tables import (

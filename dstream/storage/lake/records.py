@@ -25,7 +25,7 @@ from dstream.errors import EngineError, IllegalStateError
 from dstream.filesystem.checksums import is_sealed, seal
 from dstream.filesystem.folders import StorageFolder
 from dstream.spi.records import Record
-from dstream.storage.base.folders import FileGoneError, NamedFolder, Trust
+from dstream.storage.base.named_folders import FileGoneError, NamedFolder, Trust
 from dstream.storage.base.options import MOST_BYTES, check_prefix, check_record, check_write, is_record_name
 from dstream.storage.codec.pickles import Pickles
 from dstream.storage.lake.tables import remove_quietly

@@ -21,7 +21,7 @@ from dstream.schema.record_types import ClassType, DictType
 from dstream.schema.types import ColumnType, Decode
 from dstream.spi import ArrowRows
 from dstream.storage.base.encoded_entries import PORTION_BYTES
-from dstream.storage.base.folders import FileGoneError
+from dstream.storage.base.named_folders import FileGoneError
 from dstream.storage.lake.caches import Positions, rows_between
 from dstream.storage.lake.tables import Layout, newest_rows, opened
 from dstream.values.fields import field_names, has_plain_fields

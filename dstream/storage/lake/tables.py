@@ -33,7 +33,7 @@ from dstream.filesystem.folders import StorageFolder
 from dstream.schema.scalar_types import LARGE_VALUE
 from dstream.schema.types import ColumnTooLargeError, ColumnType
 from dstream.storage.base.encoded_entries import PORTION_BYTES, Portions
-from dstream.storage.base.folders import failed
+from dstream.storage.base.named_folders import failed
 from dstream.storage.codec.collection import Codec
 from dstream.storage.codec.keys import identity
 

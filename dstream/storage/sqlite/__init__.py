@@ -22,7 +22,7 @@ from dstream.errors import CollectionDestroyedError, IllegalStateError, SetupErr
 from dstream.filesystem.local import LocalFolder
 from dstream.spi.records import Record
 from dstream.spi.store import Kind, ListStore, MapStore, Options, Settings
-from dstream.storage.base.folders import LakeStateFiles, Trust, are_private
+from dstream.storage.base.named_folders import FolderStateFiles, Trust, are_private
 from dstream.storage.base.options import Shape, check_name, check_prefix, check_record, check_write, is_record_name
 from dstream.storage.codec.collection import Codec
 from dstream.storage.codec.pickles import Pickles, for_state
@@ -133,11 +133,11 @@ class SqliteStorage:
         """Load a pickle as those of values are, or one of the state of steps."""
         return for_state(self._pickles()).load(data)
 
-    def state_files(self, job: str) -> LakeStateFiles:
+    def state_files(self, job: str) -> FolderStateFiles:
         """Return the state of a job, in files beside the database."""
         place = self._place
         folder = LocalFolder(place.files, place.durable, inside=os.path.dirname(place.path), private=True)
-        return LakeStateFiles.of(Trust(folder, self._pickles(), self._is_judging), job)
+        return FolderStateFiles.of(Trust(folder, self._pickles(), self._is_judging), job)
 
     def create(self, kind: Kind, name: str, options: Options) -> MapStore | ListStore:
         """Return the store of that name, made if there is none."""

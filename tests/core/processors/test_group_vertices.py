@@ -12,7 +12,7 @@ from collectors import counting, to_list
 from dstream.base.pickling import dumps
 from dstream.core import entry_key, processors, whole_item
 from dstream.failures import failure
-from dstream.plan.graphs import Routing
+from dstream.plan.processor_graph import Routing
 from dstream.processors.blocks import GraphArrival
 from dstream.spi import AggregateOperation
 from dstream.testing.protocol import RUNS, ProcessorRun

@@ -11,7 +11,7 @@ from dstream import JoinClause
 from dstream.core import processors
 from dstream.errors import IllegalStateError
 from dstream.failures import failure
-from dstream.plan.graphs import Routing
+from dstream.plan.processor_graph import Routing
 from dstream.processors.blocks import GraphArrival
 from dstream.testing.protocol import RUNS, ProcessorRun
 from tests.executor.graphs_by_hand import edge, run_of, vertex

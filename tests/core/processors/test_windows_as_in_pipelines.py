@@ -10,7 +10,7 @@ import pytest
 from collectors import summing, to_list
 from dstream.core import Watermark, processors
 from dstream.pipeline import Pipeline
-from dstream.plan.graphs import Routing
+from dstream.plan.processor_graph import Routing
 from dstream.processors.blocks import GraphArrival
 from dstream.spi import AggregateOperation
 from dstream.testing import epochs

@@ -14,7 +14,7 @@ from collectors import counting, grouping_by
 from dstream.engine.calls import Progress
 from dstream.engine.display import Board
 from dstream.engine.spark.port.classic import ClassicPort
-from dstream.engine.spark.run.jobs import ItemCounts, _Sums
+from dstream.engine.spark.run.stage_runner import ItemCounts, _Sums
 from dstream.engine.tasks.runtime import CountItems, StageTask
 
 

@@ -11,7 +11,7 @@ from dstream.errors import IllegalStateError, UnsupportedError
 from dstream.jobs import JobStatus
 from dstream.jobs.records import FormattedRecords
 from dstream.jobs.upgrades import Snapshots, _record_of
-from dstream.storage.base.folders import LakeStateFiles
+from dstream.storage.base.named_folders import FolderStateFiles
 from reducers import to_ilist
 from tests.jobs.planned import plan_of
 from tests.jobs.unbounded.changing import counts, windowed, written
@@ -76,7 +76,7 @@ def lose_second_file(feed, job, monkeypatch):
     """Lose the second file of state that an export copies."""
     feed.give("a")
     eventually(lambda: job.epoch == 2)
-    read, names = LakeStateFiles.read, []
+    read, names = FolderStateFiles.read, []
 
     def read_one(files, name, *given):
         names.append(name)
@@ -84,7 +84,7 @@ def lose_second_file(feed, job, monkeypatch):
             raise FileNotFoundError(name)
         return read(files, name, *given)
 
-    monkeypatch.setattr(LakeStateFiles, "read", read_one)
+    monkeypatch.setattr(FolderStateFiles, "read", read_one)
 
 
 @pytest.mark.usefixtures("lose_second_file")
@@ -99,7 +99,7 @@ def test_an_export_that_fails_leaves_no_files(job, tmp_path):
 @pytest.mark.usefixtures("lose_second_file")
 def test_an_export_that_fails_tells_why_also_where_its_files_cannot_be_removed(job, monkeypatch):
     """The user needs the reason of the export."""
-    remove, names = LakeStateFiles.remove, []
+    remove, names = FolderStateFiles.remove, []
 
     def remove_but_one(files, name):
         names.append(name)
@@ -107,7 +107,7 @@ def test_an_export_that_fails_tells_why_also_where_its_files_cannot_be_removed(j
             raise PermissionError(name)
         remove(files, name)
 
-    monkeypatch.setattr(LakeStateFiles, "remove", remove_but_one)
+    monkeypatch.setattr(FolderStateFiles, "remove", remove_but_one)
     with pytest.raises(IllegalStateError, match=r"has no file .* any more"):
         job.export_snapshot("then")
     assert len(names) == 2

@@ -10,7 +10,7 @@ from dstream.delta import checkpoints
 from dstream.errors import EngineError, IllegalStateError, SetupError
 from dstream.spi.store import Splice
 from dstream.storage import Settings, open_storage
-from dstream.storage.lake.registry import _quoted
+from dstream.storage.lake.catalog import _quoted
 
 TORN = [b"", b'{"add": {"pa', b"\xff\xfe", b"[1]"]
 

@@ -62,7 +62,7 @@ def test_name_that_is_made_and_not_listed_is_read_all_the_same(lake, monkeypatch
     """A network drive may list a new file late; then the file itself says what is there."""
     lake.put(lake.map(), a=1)
     (lake.path / "names/map/m/_last_created").unlink()
-    monkeypatch.setattr("dstream.storage.lake.registry._complete", lambda *_: [])
+    monkeypatch.setattr("dstream.storage.lake.catalog._complete", lambda *_: [])
 
     assert lake.content(lake.map()) == {"a": 1}
 

@@ -7,7 +7,7 @@ import pytest
 from dstream.errors import EngineError, IllegalStateError
 from dstream.spi.records import Record
 from dstream.storage import Settings, open_storage
-from dstream.storage.base.folders import NamedFolder
+from dstream.storage.base.named_folders import NamedFolder
 from dstream.storage.lake.records import LakeRecords
 
 

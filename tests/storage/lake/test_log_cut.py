@@ -12,7 +12,7 @@ from dstream.delta.actions import Actions
 from dstream.delta.checkpoints import write_checkpoint
 from dstream.errors import IllegalStateError
 from dstream.storage.lake import collection
-from dstream.storage.lake.jobs import StagedRows
+from dstream.storage.lake.staging import StagedRows
 from tests.storage.lake.writing import written
 
 pytestmark = pytest.mark.usefixtures("without_pauses")

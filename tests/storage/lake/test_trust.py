@@ -13,7 +13,7 @@ import pytest
 from dstream.filesystem.local import LocalFolder
 from dstream.spi.store import Options
 from dstream.storage import Settings, open_storage
-from dstream.storage.base.folders import are_private
+from dstream.storage.base.named_folders import are_private
 
 
 class Loaded:

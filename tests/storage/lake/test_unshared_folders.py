@@ -11,7 +11,7 @@ import pytest
 from dstream.errors import SetupError
 from dstream.spi.store import Options
 from dstream.storage import Settings, open_storage
-from dstream.storage.base import folders
+from dstream.storage.base import named_folders as folders
 
 MESSAGE = rf"(map 'm'|list 'l').*the worker on {socket.gethostname()} does not see the storage in .*/lake: "
 

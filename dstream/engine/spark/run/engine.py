@@ -20,8 +20,8 @@ from dstream.engine.spark.port.errors import translating
 from dstream.engine.spark.run.backend import SparkBackend
 from dstream.engine.spark.run.data_frames import frame_of_splits
 from dstream.engine.spark.run.execution import SparkRun, pulled
-from dstream.engine.spark.run.jobs import ItemCounts, OperationJobs, RunOptions, StageRunner
 from dstream.engine.spark.run.segments import SplitSegment, last_rows, piece_rows, segment_rows
+from dstream.engine.spark.run.stage_runner import ItemCounts, OperationJobs, RunOptions, StageRunner
 from dstream.engine.tasks.rows import ITEMS
 from dstream.engine.tasks.sinks import WriteItems
 from dstream.engine.tasks.stage import Piece

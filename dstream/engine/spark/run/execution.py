@@ -27,7 +27,6 @@ from dstream.engine.runs.rows import ShuffleFiles, SideOutputActions
 from dstream.engine.spark.port.errors import is_forked
 from dstream.engine.spark.run.data_frames import frame_of_rows
 from dstream.engine.spark.run.graphs import SparkGraphRun
-from dstream.engine.spark.run.jobs import CarriedStage, LastRows, StageRunner
 from dstream.engine.spark.run.segments import (
     OrderedSegments,
     SplitSegment,
@@ -37,6 +36,7 @@ from dstream.engine.spark.run.segments import (
     rows_of,
     segment_rows,
 )
+from dstream.engine.spark.run.stage_runner import CarriedStage, LastRows, StageRunner
 from dstream.engine.tasks.rows import COLUMNS, ITEMS, WAITING, Row
 from dstream.engine.tasks.runtime import FEW_BYTES, SideRows
 from dstream.engine.tasks.sinks import WriteItems, WriteParts

@@ -37,7 +37,6 @@ from dstream.engine.physical.vertices import (
 from dstream.engine.runs.graphs import GraphRun
 from dstream.engine.runs.rows import ShuffleFiles, SideOutputActions, by_target, rows_taken
 from dstream.engine.runs.splits import Pieces
-from dstream.engine.spark.run.jobs import LastRows, StageRunner
 from dstream.engine.spark.run.segments import (
     CachedRows,
     DriverRows,
@@ -50,6 +49,7 @@ from dstream.engine.spark.run.segments import (
     last_rows,
     rows_of,
 )
+from dstream.engine.spark.run.stage_runner import LastRows, StageRunner
 from dstream.engine.tasks.process import Payloads
 from dstream.engine.tasks.rows import COUNTS, ITEMS, ExpectedRows, Row, counts_itself
 from dstream.engine.tasks.runtime import SideRows

@@ -23,7 +23,7 @@ from dstream.engine.physical.vertices import (
 from dstream.engine.runs.splits import Pieces
 from dstream.engine.spark.port.protocols import Port
 from dstream.engine.spark.run.backend import LARGEST_PASSENGER
-from dstream.engine.spark.run.jobs import LastRows, StageRunner
+from dstream.engine.spark.run.stage_runner import LastRows, StageRunner
 from dstream.engine.tasks.readers import read_items
 from dstream.engine.tasks.rows import ITEMS, ExpectedRows, Row
 from dstream.engine.tasks.sinks import WriteItems

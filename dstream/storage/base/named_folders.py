@@ -26,7 +26,7 @@ from dstream.spi.records import StateFile
 from dstream.storage.base.options import check_record
 from dstream.storage.codec.pickles import Pickles, check_are_loaded, for_state
 
-__all__ = ["FileGoneError", "LakeStateFiles", "NamedFolder", "Trust", "are_private", "failed"]
+__all__ = ["FileGoneError", "FolderStateFiles", "NamedFolder", "Trust", "are_private", "failed"]
 
 
 P = ParamSpec("P")
@@ -290,7 +290,7 @@ def are_private(folders: Iterable[os.stat_result | None], user: int) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class LakeStateFiles:
+class FolderStateFiles:
     """The files of the state of one job, below `jobs/<id>/state`, as a value that travels.
 
     Attributes:
@@ -304,7 +304,7 @@ class LakeStateFiles:
     pickles: Pickles
 
     @staticmethod
-    def of(trust: Trust, job: str) -> LakeStateFiles:
+    def of(trust: Trust, job: str) -> FolderStateFiles:
         """Look at who could write into the folder, and return the files in it.
 
         Raises:
@@ -319,7 +319,7 @@ class LakeStateFiles:
         except OSError as error:
             raise IllegalStateError(f"{title} is not read: {error}") from error
         check_are_loaded(pickles, title)
-        return LakeStateFiles(NamedFolder(trust.folder, title), place, pickles)
+        return FolderStateFiles(NamedFolder(trust.folder, title), place, pickles)
 
     @property
     def title(self) -> str:

@@ -1,4 +1,4 @@
-"""Registry of the names of collections, and the description of each in the metadata of its table.
+"""`LakeCatalog`: the names of collections, and the description of each in the metadata of its table.
 
 Every collection that was ever made has a file `names/<kind>/<name>/<generation>.json`, created once and never
 changed. The one of the highest generation counts. That a collection was destroyed stands in its own log, so it
@@ -26,14 +26,14 @@ from dstream.errors import IllegalStateError, UnsupportedError
 from dstream.filesystem.checksums import is_sealed, seal
 from dstream.filesystem.folders import StorageFolder
 from dstream.spi.store import Kind, Options
-from dstream.storage.base.folders import NamedFolder, Trust
+from dstream.storage.base.named_folders import NamedFolder, Trust
 from dstream.storage.base.options import Shape, check_format, check_name
 from dstream.storage.codec.collection import Codec
 from dstream.storage.codec.description import described_codec
 from dstream.storage.codec.pickles import Pickles
 from dstream.storage.lake.tables import Layout
 
-__all__ = ["CollectionKey", "Description", "Registry"]
+__all__ = ["CollectionKey", "Description", "LakeCatalog"]
 
 
 CollectionKey: TypeAlias = tuple[Kind, str, str]
@@ -162,7 +162,7 @@ _MARK = f"{LOG}/_made"
 _GENERATION = re.compile(r"names/[^/]+/[^/]+/\d+\.json")
 
 
-class Registry:
+class LakeCatalog:
     """The names of a storage.
 
     Attributes:
@@ -179,7 +179,7 @@ class Registry:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle it for tasks, without the data about collections."""
-        return Registry, (self._folder, self._trust)
+        return LakeCatalog, (self._folder, self._trust)
 
     def find(self, kind: Kind, name: str) -> Description | None:
         """Return the collection of a name, None if there is none or it was destroyed."""

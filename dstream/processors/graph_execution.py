@@ -1,4 +1,4 @@
-"""`GraphRun`: the processors of a graph in one process, with their suppliers and log.
+"""`GraphExecution`: the processors of a graph in one process, with their suppliers and log.
 
 A worker of Spark's has no handlers, and hears of warnings alone: what `peek_input`, `write_logger` and the loggers of
 processors say there would be lost without a word. So a worker writes to its stderr, as functions that print do.
@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dstream.failures import naming
-from dstream.plan.graphs import GraphEdge, GraphVertex, VertexGraph
+from dstream.plan.processor_graph import GraphEdge, GraphVertex, VertexGraph
 from dstream.processors.blocks import GraphArrival, GraphBlock
 from dstream.processors.edges import Door, Feed, Giving, Sending, router_of
 from dstream.processors.inbound_edges import EdgeInflow, inflow
@@ -30,7 +30,7 @@ from dstream.processors.tasklets import OwnThread, ProcessorTasklet, TaskletStat
 from dstream.spi.processor import Overflow, Processor, ProcessorContext
 from dstream.spi.suppliers import ProcessorSupplier, SupplierContext, checked_count, supplier_at
 
-__all__ = ["SLICE", "GraphRun", "ProcessorLogs", "Saved", "SharedSuppliers", "shared_suppliers"]
+__all__ = ["SLICE", "GraphExecution", "ProcessorLogs", "Saved", "SharedSuppliers", "shared_suppliers"]
 
 
 @dataclass(slots=True)
@@ -140,7 +140,7 @@ HERE = "here"
 """The address of the one member."""
 
 
-class GraphRun:
+class GraphExecution:
     """The processors of a graph that are in this process. They are made at once, and are to be closed.
 
     Args:
