@@ -11,7 +11,14 @@ from typing import Any
 from dstream.base.showing import repeated, shown
 from dstream.connectors.memory import split_count
 from dstream.errors import SourceError
-from dstream.schema.arrow import UnreadPlace, UnreadRow, are_parts_plain, names_read, rows_maker, rows_of_python
+from dstream.schema.arrow_decoders import (
+    UnreadPlace,
+    UnreadRow,
+    are_parts_plain,
+    names_read,
+    rows_maker,
+    rows_of_python,
+)
 from dstream.schema.containers import MapType
 from dstream.schema.decoders import DecodeError, ItemDecoder
 from dstream.schema.factories import maker_of_rows

@@ -11,7 +11,7 @@ from dstream.arguments import running_function
 from dstream.base.showing import shown
 from dstream.connectors.kafka.consumers import DEFAULTS, FIXED, KafkaRecord, RecordMaker
 from dstream.connectors.kafka.settings import checked_topic, kafka_settings
-from dstream.connectors.kafka.topics import (
+from dstream.connectors.kafka.sources import (
     Config,
     KafkaTopics,
     KafkaUpToLatest,

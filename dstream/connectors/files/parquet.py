@@ -26,7 +26,7 @@ from dstream.connectors.files.open_parquet import (
 from dstream.connectors.files.splits import OPENING, group
 from dstream.errors import SourceError
 from dstream.filesystem.access import File, reading
-from dstream.schema.arrow import (
+from dstream.schema.arrow_decoders import (
     Column,
     RowsMaker,
     UnreadPlace,

@@ -15,7 +15,7 @@ import dstream as ds
 from dstream.connectors.kafka import consumers, producers, sinks
 from dstream.connectors.kafka.consumers import ConsumerClient
 from dstream.connectors.kafka.producers import MessageProducer, Transactions
-from dstream.connectors.kafka.topics import TopicOffsets
+from dstream.connectors.kafka.sources import TopicOffsets
 from dstream.errors import SinkUnavailableError, SourceUnavailableError
 from reducers import to_ilist, to_kafka
 from sources import kafka
