@@ -12,7 +12,7 @@ from dstream.base.pickling import dumps
 from dstream.core import AbstractProcessor, processor_of, processors, traverse
 from dstream.failures import failure
 from dstream.processors.blocks import GraphArrival
-from tests.executor.graphs_by_hand import edge, run_of, vertex
+from tests.processors.graphs_by_hand import edge, run_of, vertex
 
 
 def given(supplier, items):

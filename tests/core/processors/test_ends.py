@@ -15,7 +15,7 @@ from dstream.testing.protocol import RUNS, ProcessorRun
 from reducers import to_ilist, to_imap
 from sources import text_files
 from tests.core.processors.four_runs import emitted_in_four_runs
-from tests.executor.graphs_by_hand import edge, run_of, vertex
+from tests.processors.graphs_by_hand import edge, run_of, vertex
 
 
 def word_count(path):

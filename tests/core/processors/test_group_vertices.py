@@ -17,7 +17,7 @@ from dstream.processors.blocks import GraphArrival
 from dstream.spi import AggregateOperation
 from dstream.testing.protocol import RUNS, ProcessorRun
 from tests.core.processors.four_runs import emitted_in_four_runs
-from tests.executor.graphs_by_hand import edge, run_of, vertex
+from tests.processors.graphs_by_hand import edge, run_of, vertex
 
 TOTALS = AggregateOperation(list, (list.append, list.append), list.extend, finish=sum)
 LENGTHS = AggregateOperation(int, operator.add)

@@ -14,7 +14,7 @@ from dstream.failures import failure
 from dstream.plan.processor_graph import Routing
 from dstream.processors.blocks import GraphArrival
 from dstream.testing.protocol import RUNS, ProcessorRun
-from tests.executor.graphs_by_hand import edge, run_of, vertex
+from tests.processors.graphs_by_hand import edge, run_of, vertex
 
 NAMES = JoinClause.join_map_entries(operator.itemgetter(0))
 BY_LENGTH = JoinClause.on_keys(lambda item: len(item[0]), abs)

@@ -15,7 +15,7 @@ from dstream.testing.protocol import RUNS, ProcessorRun
 from reducers import replacing, to_ilist
 from sources import Items, items
 from tests.core.processors.four_runs import emitted_in_four_runs
-from tests.executor.graphs_by_hand import edge, run_of, vertex
+from tests.processors.graphs_by_hand import edge, run_of, vertex
 
 
 def given(supplier, items, parallelism=1):

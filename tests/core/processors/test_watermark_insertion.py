@@ -26,7 +26,7 @@ from dstream.windows import (
     tumbling,
 )
 from tests.core.processors.four_runs import emitted_in_four_runs
-from tests.executor.graphs_by_hand import edge, run_of, vertex
+from tests.processors.graphs_by_hand import edge, run_of, vertex
 
 
 def inserted(items, lag=3, emission=None):

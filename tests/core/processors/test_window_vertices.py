@@ -18,7 +18,7 @@ from dstream.spi import AggregateOperation
 from dstream.testing.protocol import RUNS, ProcessorRun
 from dstream.windows import FrameWindow, KeyedWindowResult, WindowResult, session, sliding, tumbling
 from tests.core.processors.four_runs import emitted_in_four_runs
-from tests.executor.graphs_by_hand import edge, run_of, vertex
+from tests.processors.graphs_by_hand import edge, run_of, vertex
 
 
 def sums(deducts):

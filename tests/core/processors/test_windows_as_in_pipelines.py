@@ -16,7 +16,7 @@ from dstream.spi import AggregateOperation
 from dstream.testing import epochs
 from dstream.windows import FrameWindow, session, sliding, tumbling
 from reducers import to_ilist
-from tests.executor.graphs_by_hand import edge, run_of, vertex
+from tests.processors.graphs_by_hand import edge, run_of, vertex
 
 WINDOWS = [tumbling(10), tumbling(7), sliding(30, by=10), sliding(12, by=3), session(5), session(20)]
 OPERATIONS = [

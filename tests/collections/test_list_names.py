@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from tests.distributed.stored import StoreAround
+from tests.collections.stored import StoreAround
 
 
 def test_add_appends_and_returns_true(make):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dstream.errors import IllegalStateError
-from tests.distributed.stored import Clock, Spy
+from tests.collections.stored import Clock, Spy
 
 
 class Refusing:

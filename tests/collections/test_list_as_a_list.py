@@ -6,7 +6,7 @@ import unittest
 
 import pytest
 
-from tests.distributed.stored import Making
+from tests.collections.stored import Making
 
 list_tests = pytest.importorskip("test.list_tests", reason="this Python was installed without its tests")
 

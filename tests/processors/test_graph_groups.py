@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dstream.plan.processor_graph import Routing
 from dstream.processors.edges import graph_groups
-from tests.executor.graphs_by_hand import Log, edge, graph_of, vertex
+from tests.processors.graphs_by_hand import Log, edge, graph_of, vertex
 
 
 def groups(vertices, edges):

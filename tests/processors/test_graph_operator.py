@@ -19,7 +19,7 @@ from dstream.processors.graph_operator import GraphOperator
 from dstream.spi.epochs import EpochTime, OfFixedShards
 from dstream.spi.processor import BroadcastKey, Processor, Watermark
 from dstream.values.time import END_OF_TIME, NO_WATERMARK
-from tests.executor.graphs_by_hand import Log, Source, Summing, edge, graph_of, vertex
+from tests.processors.graphs_by_hand import Log, Source, Summing, edge, graph_of, vertex
 
 BY_KEY = {"routing": Routing.PARTITIONED, "key": lambda item: item[0]}
 

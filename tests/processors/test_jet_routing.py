@@ -8,7 +8,7 @@ import pytest
 
 from dstream.core import Processor, whole_item
 from dstream.plan.processor_graph import Routing
-from tests.executor.graphs_by_hand import Log, edge, run_of, vertex
+from tests.processors.graphs_by_hand import Log, edge, run_of, vertex
 
 LOW, HIGH = range(4096), range(4096, 8192)
 

@@ -7,7 +7,7 @@ import unittest
 import pytest
 
 from dstream.errors import NullElementError
-from tests.distributed.stored import Making
+from tests.collections.stored import Making
 
 mapping_tests = pytest.importorskip("test.mapping_tests", reason="this Python was installed without its tests")
 

@@ -9,7 +9,7 @@ import pytest
 from dstream.collections import Expiring, stored_options
 from dstream.errors import IllegalStateError
 from dstream.spi.store import Options
-from tests.distributed.stored import Clock
+from tests.collections.stored import Clock
 
 
 @pytest.fixture

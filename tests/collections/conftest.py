@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.distributed.stored import Making
+from tests.collections.stored import Making
 
 
 @pytest.fixture

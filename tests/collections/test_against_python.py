@@ -6,7 +6,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from tests.distributed.stored import Making
+from tests.collections.stored import Making
 
 KEYS = st.sampled_from(["a", "b", 1, 1.0, True, 2, (1, "x"), b"k"])
 VALUES = st.integers(0, 3) | st.lists(st.integers(0, 2), max_size=2)

@@ -17,7 +17,7 @@ from dstream.processors.graph_execution import GraphExecution
 from dstream.processors.tasklets import ProcessorTasklet, TaskletState
 from dstream.spi.processor import Processor, Watermark
 from dstream.values.time import NO_WATERMARK
-from tests.executor.graphs_by_hand import Log, Mapped, Source, Summing, edge, graph_of, run_of, vertex
+from tests.processors.graphs_by_hand import Log, Mapped, Source, Summing, edge, graph_of, run_of, vertex
 
 
 def test_items_pass_through_vertices_in_order():

@@ -9,7 +9,7 @@ import pytest
 import dstream as ds
 from dstream.collections.queue import IStreamQueue
 from dstream.errors import CollectionDestroyedError, IllegalStateError, SerializationError, UnsupportedError
-from tests.distributed.stored import Clock
+from tests.collections.stored import Clock
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from dstream.spi.store import UNCHANGED
-from tests.distributed.stored import StoreAround
+from tests.collections.stored import StoreAround
 from tests.failures.test_items import Mute
 
 

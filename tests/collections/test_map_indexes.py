@@ -12,7 +12,7 @@ import dstream as ds
 from dstream import Entry, where
 from dstream.collections.field_index import FieldIndex
 from dstream.errors import CollectionDestroyedError, IllegalStateError, UnsupportedError
-from tests.distributed.stored import Spy
+from tests.collections.stored import Spy
 
 PEOPLE = {n: {"born": 1800 + n, "country": ["NO", "UK", None][n % 3], "name": f"p{n}"} for n in range(30)}
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dstream.errors import NullElementError
-from tests.distributed.stored import Making
+from tests.collections.stored import Making
 
 
 def test_compute_gets_the_key_and_the_value(make):
