@@ -173,6 +173,16 @@ def inprocess_context(data: Path) -> Iterator[ds.Context]:
 
 
 @pytest.fixture(scope="session")
+def moving_context(data: Path) -> Iterator[ds.Context]:
+    """The context of the test run whose runs begin in this process and move between two tasks, at random."""
+    from tests.engine.moving_here import MovingEngine
+
+    with ds.connect(engine="local", storage=data) as context:
+        context._engine, context._engine_name = MovingEngine(), MovingEngine.name
+        yield context
+
+
+@pytest.fixture(scope="session")
 def java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaOfPrograms]:
     """The one Java of the test run in which programs start their Spark: `java()` has the variables for the next one."""
     from tests.servers.java_of_programs import running_java

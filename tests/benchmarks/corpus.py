@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy
@@ -19,7 +20,7 @@ def corpus(folder: Path, megabytes: int) -> Path:
     """Return a text of about that size, made if it is not there yet."""
     path = folder / f"words-{megabytes}mb-{_SEED}.txt"
     if not path.exists():
-        unfinished = path.with_suffix(".part")
+        unfinished = path.with_suffix(f".{os.getpid()}.part")
         _write(unfinished, megabytes * 10**6)
         unfinished.rename(path)
     return path

@@ -34,7 +34,7 @@ def event_files(folder: Path, epochs: int, of_epoch: int, keys: int) -> Path:
     below = folder / f"events-{epochs}x{of_epoch}-{keys}"
     if below.exists():
         return below
-    unfinished = below.with_suffix(".part")
+    unfinished = below.with_suffix(f".{os.getpid()}.part")
     unfinished.mkdir(exist_ok=True)
     chance = numpy.random.default_rng(21)
     share = of_epoch // PARTITIONS

@@ -16,7 +16,7 @@ import pytest
 import dstream as ds
 from collectors import counting, grouping_by
 from dstream import errors
-from dstream.engine.inprocess import InProcessEngine, run
+from dstream.engine.inprocess import InProcessEngine, graphs
 from dstream.plan import Collect, ToList, called, rewrite
 from dstream.plan.capture_checks import holds_state, may_share
 from reducers import to_ilist
@@ -171,7 +171,7 @@ def test_what_cannot_travel_is_refused(ctx):
 
 def test_rows_between_tasks_go_to_files_beyond_a_bound(ctx, monkeypatch, tmp_path):
     """They are removed at the end, also of a run that fails."""
-    monkeypatch.setattr(run, "_IN_MEMORY", 100)
+    monkeypatch.setattr(graphs, "_IN_MEMORY", 100)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     folders = []
     stream = ctx.stream(range(20_000), 4).parallel(4)
@@ -212,7 +212,7 @@ def test_runs_of_several_threads_do_not_meet(ctx):
 
 def test_a_fork_that_leaves_a_loop_ends_nothing_of_its_parent(ctx, monkeypatch, tmp_path):
     """The files of its rows stay for the parent."""
-    monkeypatch.setattr(run, "_IN_MEMORY", 0)
+    monkeypatch.setattr(graphs, "_IN_MEMORY", 0)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     loop = iter(ctx.stream(range(10_000), 3).parallel(3).sorted(reverse=True))
 

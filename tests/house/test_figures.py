@@ -9,7 +9,7 @@ import pytest
 from tests.house.figures import figures, sources
 
 MOST = {
-    "modules": 512,
+    "modules": 524,
     "heads of modules: docstrings and imports": 12,
     "modules below 60 lines, without packages": 9,
     "modules that repeat their package": 0,
@@ -21,7 +21,8 @@ MOST = {
     "modules that name OverEpochs": 9,
     "modules that name Sorted": 9,
 }
-"""Decision 96 has the figures before and after the modules were moved into rooms; decision 103 adds eight."""
+"""Decision 96 has the figures before and after the modules were moved into rooms; decision 103 adds eight, decision
+104 twelve."""
 
 LEAST_COMMENTS = 1.8
 """Comments in 100 lines; each gives a reason."""

@@ -14,6 +14,7 @@ from dstream.engine.display import ProgressFacts
 from dstream.engine.inprocess.run import InProcessRun
 from dstream.engine.inprocess.tasks import SharedByTasks
 from dstream.engine.physical.graph import Each, Pulled
+from dstream.engine.runs.moves import RunHere
 from dstream.engine.runs.rows import ShuffleFiles
 from dstream.errors import UnsupportedError
 from dstream.operators.rows.caches import Caches
@@ -55,18 +56,26 @@ class InProcessEngine:
         self._broadcast_limit = broadcast_limit
         self._columns: ColumnMode = columns
 
-    def submit(self, end: End | Several) -> Submitted:
-        """Return a run of the plan in this process."""
+    def submit(self, end: End | Several, how: RunHere | None = None) -> Submitted:
+        """Return a run of the plan in this process; one that may move runs its last tasks elsewhere."""
         # Looked for now: a run in a thread of its own has no frame of the user's above it.
         call = None if end.label() else Call.of_user()
-        return Submitted(functools.partial(self._run, end, call))
+        return Submitted(functools.partial(self._run, end, call, how or self.in_one_task(end)))
 
-    def _run(self, plan: End | Several, call: Call | None, cancellation: Cancellation) -> Any:
+    def in_one_task(self, end: End | Several, cores: int = 1) -> RunHere:
+        """Return the way of a plan in which no task moves: with one partition, unless it asks for more."""
+        return RunHere(
+            ClusterFacts(
+                parallelism(end) or cores, cores, _LARGEST_SMALL_SIDE, None, self._broadcast_limit, self._columns
+            )
+        )
+
+    def _run(self, plan: End | Several, call: Call | None, how: RunHere, cancellation: Cancellation) -> Any:
         check_captures(plan)
         if isinstance(plan, Several):
             check(plan, needs_end=True)
         end = recalled(of_one_run(plan), self._caches.found)
-        run, operation = self._begun(end, call or Call.of_step(end.step), cancellation)
+        run, operation = self._begun(end, call or Call.of_step(end.step), how, cancellation)
         if isinstance(end, Loop | Partitions):
             return _lazily(end, run, operation)
         with run.supplied() as end:
@@ -76,7 +85,7 @@ class InProcessEngine:
                 return _result(end, run)
 
     def _begun(
-        self, end: End | Several, call: Call, cancellation: Cancellation
+        self, end: End | Several, call: Call, how: RunHere, cancellation: Cancellation
     ) -> tuple[InProcessRun, Operation | None]:
         operations = topological(end)
         recovered = RecoveryReport(operations, self._progress) if any(guards_of(operations)) else None
@@ -85,8 +94,8 @@ class InProcessEngine:
         )
         operation = self._progress.begin(lambda: ProgressFacts(call.title(), shared.items))
         shared.is_counting = operation is not None
-        facts = ClusterFacts(parallelism(end) or 1, 1, _LARGEST_SMALL_SIDE, None, self._broadcast_limit, self._columns)
-        return InProcessRun(end, facts, self._caches, shared, ShuffleFiles(), recovered), operation
+        border = None if how.border is None else how.border(call, cancellation)
+        return InProcessRun(end, how.facts, self._caches, shared, ShuffleFiles(), recovered, border), operation
 
     def data_frame(self, splits: Sequence[Any], schema: Any) -> Any:
         """Refuse: there are no tables here.

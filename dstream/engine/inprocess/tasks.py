@@ -19,7 +19,7 @@ from dstream.operators.joins.lookup import LookupTable, table_of
 from dstream.operators.rows.batches import loads
 from dstream.operators.rows.blocks import Block, ColumnItems
 from dstream.operators.rows.guards import Action
-from dstream.operators.rows.operations import ItemCount, in_chain
+from dstream.operators.rows.operations import ItemCount, Task, in_chain
 from dstream.operators.rows.services import TaskServices
 from dstream.plan.operations.elementwise import ServiceFunction
 from dstream.plan.steps import Guard, Op, Step
@@ -144,9 +144,12 @@ class InProcessTask(StageTask):
 _NO_STEP = Step("", None, 0, 0)
 
 
-def counted(items: Iterator[Any], task: InProcessTask) -> Iterator[Any]:
-    """Let a task count its items; it is an operation that can be copied with the others."""
-    return task.counted(items)
+def counted(items: Iterator[Any], task: Task) -> Iterator[Any]:
+    """Let a task of this process count its items; it is an operation that can be copied with the others.
+
+    A task elsewhere, where a run that moved continues, counts none.
+    """
+    return task.counted(items) if isinstance(task, InProcessTask) else items
 
 
 def _watched(items: Iterator[Any], cancellation: Cancellation) -> Iterator[Any]:

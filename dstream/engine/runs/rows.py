@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from operator import attrgetter
 from types import MappingProxyType
@@ -13,7 +14,7 @@ from typing import Any
 
 from dstream.base.functions import refuse_awaitable
 from dstream.engine.physical.vertices import OutputPort, Taken
-from dstream.engine.tasks.rows import COUNTS, ITEMS, Row, Storing, not_written
+from dstream.engine.tasks.rows import COUNTS, ITEMS, Row, Storing, handed_on, is_stored, not_written
 from dstream.failures import blame
 from dstream.operators.rows.batches import loads
 from dstream.operators.rows.guards import Action
@@ -41,6 +42,13 @@ class ShuffleFiles:
         if self._folder is None:
             self._folder = _made(os.path.join(parent, f"dstream-rows-{uuid.uuid4().hex}"))
         return Storing(self._folder, most)
+
+    def moved(self, rows: Sequence[Row], parent: str, most: int) -> tuple[Row, ...]:
+        """Return rows that were handed on, of which so many bytes at most are in memory."""
+        written = map(handed_on, self.storing(parent, most).stored(row for row in rows if not is_stored(row)))
+        moved = tuple(row if is_stored(row) else next(written) for row in rows)
+        deque(written, maxlen=0)  # The file is complete when the last row has been asked for.
+        return moved
 
     def remove(self) -> None:
         """Remove all of them, after their last reader.

@@ -60,6 +60,7 @@ __all__ = [
     "counts_itself",
     "from_record_batch",
     "handed_on",
+    "is_stored",
     "not_written",
     "rows_of_failure",
     "rows_of_watermarks",
@@ -294,14 +295,19 @@ def handed_on(row: Row) -> Row:
     return row._replace(channel=channel, payload=place)
 
 
+def is_stored(row: Row) -> bool:
+    """Say whether the payload of a row that was handed on is in a file."""
+    return isinstance(row.payload, _Place)
+
+
 def whole(row: Row) -> Row:
     """Return a row that was handed on with its payload."""
-    return row._replace(payload=row.payload.read()) if isinstance(row.payload, _Place) else row
+    return row._replace(payload=row.payload.read()) if is_stored(row) else row
 
 
 def size_of(row: Row) -> int:
     """Return how many bytes the payload of a row has, also of one that was handed on without it."""
-    return row.payload.size if isinstance(row.payload, _Place) else memoryview(row.payload).nbytes
+    return row.payload.size if is_stored(row) else memoryview(row.payload).nbytes
 
 
 LAST = 2**62

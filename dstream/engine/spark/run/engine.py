@@ -15,16 +15,19 @@ from dstream.engine.physical.graph import (
     Pulled,
 )
 from dstream.engine.physical.vertices import Items
+from dstream.engine.runs.moves import BegunRun
 from dstream.engine.runs.rows import ShuffleFiles
 from dstream.engine.spark.port.errors import translating
 from dstream.engine.spark.run.backend import SparkBackend
 from dstream.engine.spark.run.data_frames import frame_of_splits
 from dstream.engine.spark.run.execution import SparkRun, pulled
+from dstream.engine.spark.run.remote import RemoteTasks
 from dstream.engine.spark.run.segments import SplitSegment, last_rows, piece_rows, segment_rows
 from dstream.engine.spark.run.stage_runner import ItemCounts, OperationJobs, RunOptions, StageRunner
 from dstream.engine.tasks.rows import ITEMS
 from dstream.engine.tasks.sinks import WriteItems
 from dstream.engine.tasks.stage import Piece
+from dstream.errors import UnsupportedError
 from dstream.plan.capture_checks import check_captures
 from dstream.plan.operations.ends import End, Loop, Partitions, Several, ToList
 from dstream.plan.properties import check, configuration, guards_of, is_bounded, is_of_epoch, served_steps
@@ -94,6 +97,19 @@ class SparkEngine:
         runner = StageRunner(backend, options)
         files = None if runner.shuffle_folder() is None else ShuffleFiles()
         return SparkRun(end, runner, recovered, in_small_pieces, files)
+
+    @translating
+    def remote(self, begun: BegunRun, call: Call, cancellation: Cancellation) -> RemoteTasks:
+        """Return where the rest of the tasks of a run run that this process has begun.
+
+        Raises:
+            UnsupportedError: the workers do not see the files of this machine, in which rows are.
+        """
+        self._backend.check_running()
+        if not self._backend.port.workers_see_files():
+            raise UnsupportedError("the workers do not see the files of this process")
+        run = self._begun(begun.end, call, cancellation)
+        return RemoteTasks(replace(run, recovered=begun.recovered, begun=(begun.graph, dict(begun.actions))))
 
     def data_frame(self, splits: Sequence[Any], schema: Any) -> DataFrame:
         """Return a lazy DataFrame over splits with `read_arrow`; each is read by one task, whenever Spark asks."""

@@ -16,11 +16,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from dstream.base.threads import contextmanager
-from dstream.engine.compiler import ClusterFacts
+from dstream.engine.compiler import ClusterFacts, compiled
 from dstream.engine.compiler.ends import FEW
 from dstream.engine.dead_letters import RecoveryReport
 from dstream.engine.physical import vertices
-from dstream.engine.physical.graph import Finish, Pulled
+from dstream.engine.physical.graph import Finish, Graph, Pulled
 from dstream.engine.physical.vertices import BESIDE, EVERYTHING, Items, OutputPort
 from dstream.engine.runs.results import PlanRun
 from dstream.engine.runs.rows import ShuffleFiles, SideOutputActions
@@ -29,6 +29,7 @@ from dstream.engine.spark.run.data_frames import frame_of_rows
 from dstream.engine.spark.run.graphs import SparkGraphRun
 from dstream.engine.spark.run.segments import (
     OrderedSegments,
+    Segment,
     SplitSegment,
     chosen_rows,
     last_rows,
@@ -43,6 +44,7 @@ from dstream.engine.tasks.sinks import WriteItems, WriteParts
 from dstream.failures import naming
 from dstream.operators.rows.batches import loads, loads_items
 from dstream.operators.rows.caches import Caches
+from dstream.operators.rows.guards import Action
 from dstream.operators.rows.operations import operation, some
 from dstream.plan.operations.ends import End, Several
 from dstream.plan.operations.streams import Node
@@ -63,6 +65,7 @@ __all__ = [
     "largest_small_side",
     "part",
     "pulled",
+    "wave_items",
     "waves",
 ]
 
@@ -110,6 +113,7 @@ class SparkRun(PlanRun[LastRows]):
     Attributes:
         in_small_pieces: what the caller holds is divided so that a task gives few items, for a loop in the caller.
         files: hold what is large of the rows that go through this process; None if Spark moves all rows.
+        begun: the graph and the actions of a run that this process has begun; None: those of the plan.
     """
 
     end: End | Several
@@ -117,6 +121,7 @@ class SparkRun(PlanRun[LastRows]):
     recovered: RecoveryReport | None = None
     in_small_pieces: bool = False
     files: ShuffleFiles | None = None
+    begun: tuple[Graph, dict[int, Action]] | None = None
     _peeked_before: dict[int, int] = field(default_factory=dict)
 
     def __enter__(self) -> SparkRun:
@@ -128,11 +133,11 @@ class SparkRun(PlanRun[LastRows]):
         if self.files is not None:
             self.files.remove()
         # Before the letters: a service that fails at its end fails the run, whose letters are not delivered then.
-        self._end_services(exc_info[1])
+        self.end_services(exc_info[1])
         if self.recovered is not None:
             self.recovered.__exit__(*exc_info)
 
-    def _end_services(self, before: BaseException | None) -> None:
+    def end_services(self, before: BaseException | None) -> None:
         """Let workers destroy shared services; a failure there does not hide one that came before."""
         services = self.runner.options.services
         failed = None if services is None else services.end()
@@ -149,7 +154,7 @@ class SparkRun(PlanRun[LastRows]):
             nonlocal running
             running -= 1
             if running == 0 and not is_forked():
-                self._end_services(error)
+                self.end_services(error)
 
         def one_of(items: Iterator[Any]) -> Iterator[Any]:
             # Not `sys.exc_info()` in a `finally`: inside of a caller's `except` block that has the caller's exception.
@@ -163,6 +168,10 @@ class SparkRun(PlanRun[LastRows]):
         return [one_of(each) for each in iterators]
 
     @functools.cached_property
+    def _compiled(self) -> tuple[Graph, dict[int, Action]]:
+        return compiled(self.end, self.facts) if self.begun is None else self.begun
+
+    @functools.cached_property
     def _side_outputs(self) -> SideOutputActions | None:
         """The actions on rows beside the items; None if the plan has neither `peek` steps nor guards."""
         notes = {} if self.recovered is None else self.recovered.actions()
@@ -173,6 +182,11 @@ class SparkRun(PlanRun[LastRows]):
     def _running(self) -> SparkGraphRun:
         # It has what a `cache()` keeps, which this run may still read when its context is closed.
         return SparkGraphRun(self.graph, self.facts, self.runner, self._side_outputs, self.files)
+
+    def deliver(self, beside: SideRows) -> None:
+        """Run the actions on rows beside the items."""
+        if self._side_outputs is not None:
+            self._side_outputs.deliver(beside.in_order())
 
     @property
     def has_letters(self) -> bool:
@@ -338,15 +352,27 @@ def waves(run: SparkRun, ending: Pulled) -> Generator[Any, None, None]:
         # Few items come at once, so that what `peek` saw of them comes before the first is given.
         is_short = last is not None and last.count <= FEW
         for segment in flow.segments:
-            if not isinstance(segment, SplitSegment):
-                rows = segment_rows(segment, WriteItems(), 0, run.runner)
-                yield from run.items(rows) if is_short else run.lazily(rows)
-            elif is_short:
-                yield from _all_of_few(run, segment)
-            else:
-                yield from _in_parts(
-                    run, segment, 1 if last is not None else min(run.runner.backend.cores, _FIRST_WAVE)
-                )
+            yield from wave_items(run, segment, is_short=is_short, has_limit=last is not None)
+
+
+def wave_items(
+    run: SparkRun, segment: Segment, *, is_short: bool = False, has_limit: bool = False
+) -> Generator[Any, None, None]:
+    """Give the items of a segment, wave after wave.
+
+    Args:
+        run: the run that wants them.
+        segment: where they are.
+        is_short: few items are asked for, which come at once.
+        has_limit: the first wave has one partition, since it may be enough.
+    """
+    if not isinstance(segment, SplitSegment):
+        rows = segment_rows(segment, WriteItems(), 0, run.runner)
+        yield from run.items(rows) if is_short else run.lazily(rows)
+    elif is_short:
+        yield from _all_of_few(run, segment)
+    else:
+        yield from _in_parts(run, segment, 1 if has_limit else min(run.runner.backend.cores, _FIRST_WAVE))
 
 
 def _all_of_few(run: SparkRun, segment: SplitSegment) -> Iterator[Any]:

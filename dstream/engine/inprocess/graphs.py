@@ -1,0 +1,197 @@
+"""`InProcessGraphRun`: one run of a graph in the caller's process, vertex after vertex, and of each task after task.
+
+The last vertex is lazy: its rows, or items that the caller pulls, come as its tasks read. Rows that other tasks read
+stay in memory up to some bytes; what is beyond stands in files until the run ends.
+"""
+
+from __future__ import annotations
+
+import functools
+import tempfile
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import chain
+from typing import Any
+
+from dstream.base.memory import Bound
+from dstream.engine.compiler import ClusterFacts
+from dstream.engine.inprocess.tasks import InProcessTask, SharedByTasks, counted
+from dstream.engine.physical.graph import Ask, AskForKept, Graph, Report
+from dstream.engine.physical.vertices import (
+    CachedInput,
+    FromTable,
+    Input,
+    Items,
+    Rows,
+    SourceSplits,
+    Splits,
+    Taken,
+    Vertex,
+    operations_of,
+)
+from dstream.engine.runs.graphs import GraphRun
+from dstream.engine.runs.rows import ShuffleFiles, by_target, rows_taken
+from dstream.engine.tasks.process import InFunction
+from dstream.engine.tasks.rows import ITEMS, Row, handed_on, size_of, whole
+from dstream.engine.tasks.stage import Reader, Sink, rows_of_task
+from dstream.errors import UnsupportedError
+from dstream.operators.rows.batches import loads_items
+from dstream.operators.rows.blocks import one_after_another
+from dstream.operators.rows.caches import CachedItems, Caches
+from dstream.operators.rows.operations import Operation, operated
+from dstream.plan.properties import is_ordered
+from dstream.plan.walk import CacheContent
+
+__all__ = ["InProcessGraphRun"]
+
+
+_IN_MEMORY = 64 * 2**20
+"""The bytes of the rows of one vertex that stay in memory until other tasks have read them."""
+
+
+class InProcessGraphRun(GraphRun):
+    """One run of a graph in this process.
+
+    Attributes:
+        ran: the vertices whose tasks have begun, in this order.
+        files: hold what is large of the rows between its tasks.
+    """
+
+    def __init__(
+        self, graph: Graph, facts: ClusterFacts, caches: Caches, shared: SharedByTasks, files: ShuffleFiles
+    ) -> None:
+        super().__init__(graph, facts, caches, lambda: counted)
+        self.ran: list[Vertex] = []
+        self.files = files
+        self._shared = shared
+        self._rows: dict[int, list[Row]] = {}
+        self._held: list[Vertex] = []  # What is found by its `id` must stay, so that no other object gets that.
+
+    def rows(self, vertex: Vertex) -> Iterator[Row]:
+        """Run the tasks of a vertex one after another, and give the rows that they write."""
+        self.ran.append(vertex)
+        output: Sink = self._shared.of_a_stage(vertex.output)
+        for task, items in self.tasks(vertex.inputs, vertex.first):
+            with task.ending():
+                yield from rows_of_task(output, items, task)
+
+    def items(self, inputs: Items) -> Iterator[Any]:
+        """Give the items of inputs, task after task, as they are asked for."""
+        for task, items in self.tasks(self.decided(inputs), 0):
+            yield from self.items_of_task(task, items)
+
+    def items_of_task(self, task: InProcessTask, items: Iterator[Any]) -> Iterator[Any]:
+        """Give the items of one task."""
+        with task.ending():
+            yield from items
+            task.read_rest()
+            task.last_side_rows()
+
+    def tasks(self, inputs: Items, first: int) -> Iterator[tuple[InProcessTask, Iterator[Any]]]:
+        """Give each task with its items; the first one has the number `first`."""
+        for opened in chain.from_iterable(map(self._partitions_of, inputs)):
+            task = InProcessTask(first, self._shared)
+            yield task, opened(task)
+            first += 1
+
+    def _partitions_of(self, each: Input) -> Iterator[Callable[[InProcessTask], Iterator[Any]]]:
+        """Give what opens each partition of an input, in a task."""
+        match each:
+            case Splits() if _is_whole(each):
+                yield functools.partial(self._in_one_task, each)
+            case Splits():
+                # One after another: a source is not asked for the next split before this one is used up.
+                for piece in self.splits.pieces(each):
+                    yield self._shared.of_a_stage(piece).open
+            case Rows():
+                reader, operations = self._shared.of_a_stage((each.reader, operations_of(each.applied)))
+                for rows in self.rows_by_partition(each):
+                    yield functools.partial(_read, reader, operations, rows)
+            case CachedInput(recall):
+                operations = self._shared.of_a_stage(operations_of(each.applied))
+                yield lambda task: operated(operations, iter(recall.items), task)
+            case FromTable():
+                raise UnsupportedError("only Spark reads its DataFrames: connect() with the Spark engine")
+            case _:
+                raise AssertionError("decisions are made before their items are read")
+
+    def _in_one_task(self, splits: Splits, task: InProcessTask) -> Iterator[Any]:
+        """Give the items of all pieces, each of which is asked for when the one before it is used up."""
+        items = one_after_another(chain.from_iterable(self._opened(part, task) for part in splits.parts))
+        return operated(self._shared.of_a_stage(operations_of(splits.applied)), items, task)
+
+    def _opened(self, part: SourceSplits | Splits, task: InProcessTask) -> Iterator[Iterator[Any]]:
+        if isinstance(part, Splits) and _is_whole(part):
+            yield self._in_one_task(part, task)
+        else:
+            for piece in self.splits.pieces(part if isinstance(part, Splits) else Splits((part,))):
+                yield self._shared.of_a_stage(piece).open(task)
+
+    def rows_by_partition(self, each: Rows) -> Iterator[tuple[Row, ...]]:
+        """Give the rows of each partition of an input; a vertex that writes them runs now, unless it has run."""
+        taken = (rows_taken(self._written(taken.vertex), taken, self.port_of(taken)) for taken in each.taken)
+        if each.targets is not None:
+            yield from by_target(chain.from_iterable(taken), each.targets)
+        else:
+            yield from chain.from_iterable(map(self._by_source, each.taken, taken))
+
+    def _by_source(self, taken: Taken, rows: Iterator[Row]) -> Iterator[tuple[Row, ...]]:
+        """Give the rows of each task that has written some or none, where they are."""
+        of_sources: dict[int, list[Row]] = {}
+        for row in rows:
+            of_sources.setdefault(row.source, []).append(row)
+        first = taken.vertex.first
+        for number in range(first, first + self.partitions(taken.vertex.inputs)):
+            yield tuple(of_sources.get(number, ()))
+
+    def _written(self, vertex: Vertex) -> list[Row]:
+        """Return the rows of a vertex for tasks that read them; it runs now, unless it has run."""
+        if id(vertex) not in self._rows:
+            self._held.append(vertex)
+            self._rows[id(vertex)] = list(self.rows_to_hand_on(replace(vertex, inputs=self.decided(vertex.inputs))))
+        return self._rows[id(vertex)]
+
+    def rows_to_hand_on(self, vertex: Vertex) -> Iterator[Row]:
+        """Run the tasks of a vertex, and give their rows for other tasks; what is large of them is in files."""
+        return self.stored(self.rows(vertex))
+
+    def stored(self, rows: Iterator[Row], most: int = _IN_MEMORY) -> Iterator[Row]:
+        """Give rows for other tasks, of which so many bytes stay in memory."""
+        return map(handed_on, self.files.storing(tempfile.gettempdir(), most).stored(rows))
+
+    # ------------------------------------------------------------------------------------- what decisions ask for
+
+    def report(self, ask: Ask) -> Report:
+        rows = filter(ask.port.has, self._written(ask.vertex))
+        partitions = self.partitions(ask.vertex.inputs)
+        match ask.what:
+            case "places":
+                return Report(
+                    ask.vertex, partitions, [(each.source, each.sequence, each.channel, each.size) for each in rows]
+                )
+            case "bytes":
+                return Report(ask.vertex, partitions, [(each.channel, size_of(each)) for each in rows])
+        return Report(ask.vertex, partitions, list(map(whole, rows)))
+
+    def computed(self, ask: AskForKept) -> CacheContent:
+        items = chain.from_iterable(
+            loads_items(whole(row).payload) for row in self._written(ask.vertex) if row.channel == ITEMS
+        )
+        kept = CachedItems(items, Bound(self._shared.worker_memory))
+        return CacheContent(kept, is_ordered(ask.node), len(kept))
+
+    def count_of_others(self, each: Input) -> int:
+        return 1
+
+    def sent_to_all(self, payloads: Sequence[Any]) -> InFunction:
+        return InFunction(f"dstream-sent-{uuid.uuid4().hex}", tuple(map(bytes, payloads)))
+
+
+def _is_whole(splits: Splits) -> bool:
+    """Say whether one task reads all pieces, however many there are."""
+    return splits.is_one_task and splits.for_each is None and splits.start == 0 and splits.stop is None
+
+
+def _read(reader: Reader, operations: Sequence[Operation], rows: Iterable[Row], task: InProcessTask) -> Iterator[Any]:
+    return operated(operations, reader(task.reading(map(whole, rows))), task)

@@ -1,0 +1,132 @@
+"""`MovingGraphRun`: a run of this process whose later tasks may run elsewhere.
+
+It moves between two tasks: no piece of a source is read twice, no function of the user's is called twice for an item,
+and the rows that tasks have written here are read by those elsewhere. Decisions stay in this process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from dataclasses import replace
+from time import perf_counter
+from typing import Any, TypeVar
+
+from dstream.engine.compiler import ClusterFacts
+from dstream.engine.inprocess.graphs import InProcessGraphRun
+from dstream.engine.inprocess.tasks import InProcessTask, SharedByTasks
+from dstream.engine.physical.graph import Graph
+from dstream.engine.physical.vertices import Input, Items, Rows, Splits, Vertex
+from dstream.engine.runs.moves import BegunRun, Border, Remote
+from dstream.engine.runs.rows import ShuffleFiles
+from dstream.engine.tasks.rows import Row
+from dstream.engine.tasks.stage import Sink, rows_of_task
+from dstream.operators.rows.caches import Caches
+
+__all__ = ["MovingGraphRun"]
+
+T = TypeVar("T")
+
+
+class MovingGraphRun(InProcessGraphRun):
+    """One run of a graph that begins in this process.
+
+    Args:
+        border: decides between two tasks where the rest of them run.
+        run: that of the plan.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        facts: ClusterFacts,
+        caches: Caches,
+        shared: SharedByTasks,
+        files: ShuffleFiles,
+        border: Border,
+        run: BegunRun,
+    ) -> None:
+        super().__init__(graph, facts, caches, shared, files)
+        self._border = border
+        self._run = run
+        self._remote: Remote | None = None
+
+    def rows(self, vertex: Vertex) -> Iterator[Row]:
+        rest = yield from self._rows_here(vertex)
+        if rest is not None:
+            yield from self._there().rows(self, rest)
+
+    def rows_to_hand_on(self, vertex: Vertex) -> Iterator[Row]:
+        rest: list[Vertex] = []
+        yield from self.stored(_remembering(self._rows_here(vertex), rest))
+        for each in rest:
+            yield from self._there().rows_to_hand_on(self, each)
+
+    def items(self, inputs: Items) -> Iterator[Any]:
+        for task, items, left in self._tasks_here(self.decided(inputs), 0):
+            if task is None:
+                yield from self._there().items(self, left)
+            else:
+                yield from self._timed(self.items_of_task(task, items))
+
+    def _there(self) -> Remote:
+        assert self._remote is not None, "a rest is left only for tasks elsewhere"
+        return self._remote
+
+    def _rows_here(self, vertex: Vertex) -> Generator[Row, None, Vertex | None]:
+        """Give the rows of the tasks that run in this process; return the vertex of the others, if there are any."""
+        self.ran.append(vertex)
+        output: Sink = self._shared.of_a_stage(vertex.output)
+        number = vertex.first
+        for task, items, left in self._tasks_here(vertex.inputs, vertex.first):
+            if task is None:
+                return replace(vertex, inputs=left, first=number)
+            with task.ending():
+                yield from self._timed(rows_of_task(output, items, task))
+            number += 1
+        return None
+
+    def _tasks_here(self, inputs: Items, first: int) -> Iterator[tuple[InProcessTask | None, Iterator[Any], Items]]:
+        """Give the tasks that run in this process with their items; at last None with the inputs of the others."""
+        for index, each in enumerate(inputs):
+            # A partition is known before it is asked whether its task runs here: nothing moves for none.
+            for piece, opened in enumerate(self._partitions_of(each)):
+                if self._is_left(each, piece):
+                    yield None, iter(()), (each if piece == 0 else _after(each, piece), *inputs[index + 1 :])
+                    return
+                task = InProcessTask(first, self._shared)
+                yield task, opened(task), ()
+                first += 1
+
+    def _is_left(self, each: Input, piece: int) -> bool:
+        """Say whether the partitions of an input are read elsewhere from the number `piece` on."""
+        if self._remote is None and isinstance(each, Splits) and self._border.is_crossed(self.splits, each, piece):
+            self._remote = self._border.remote(self._run)
+        if self._remote is None:
+            return False
+        return isinstance(each, Splits) or (isinstance(each, Rows) and piece == 0)
+
+    def _timed(self, items: Iterator[T]) -> Iterator[T]:
+        """Give items, and tell the border how long they took, without the time that their reader takes."""
+        while self._remote is None:
+            began = perf_counter()
+            try:
+                found = next(items)
+            except StopIteration:
+                return
+            finally:
+                self._border.took(perf_counter() - began)
+            yield found
+        yield from items
+
+
+def _after(each: Input, piece: int) -> Splits:
+    """Return the pieces of an input from one on."""
+    assert isinstance(each, Splits), "other inputs are read where their first partition is"
+    return each.between(piece, None)
+
+
+def _remembering(rows: Generator[Row, None, Vertex | None], rest: list[Vertex]) -> Iterator[Row]:
+    """Give rows, and add the vertex that they leave, if there is one, to `rest`."""
+    left = yield from rows
+    if left is not None:
+        rest.append(left)

@@ -1,0 +1,113 @@
+"""The contract between a run that this process has begun and the engine on which the rest of its tasks run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from dstream.engine.calls import Call, Cancellation
+from dstream.engine.compiler import ClusterFacts
+from dstream.engine.dead_letters import RecoveryReport
+from dstream.engine.physical.graph import Graph
+from dstream.engine.physical.vertices import Items, Rows, Splits, Vertex
+from dstream.engine.runs.rows import ShuffleFiles
+from dstream.engine.runs.splits import ListedSplits
+from dstream.engine.tasks.rows import Row
+from dstream.operators.rows.guards import Action
+from dstream.plan.operations.ends import End, Several
+
+__all__ = ["BegunRun", "Border", "InputsOfTasks", "Remote", "RunHere"]
+
+
+class InputsOfTasks(Protocol):
+    """The inputs of tasks, as the process has them that began the run.
+
+    Attributes:
+        splits: the pieces of its sources.
+        files: hold what is large of the rows between tasks.
+    """
+
+    splits: ListedSplits
+    files: ShuffleFiles
+
+    def rows_by_partition(self, each: Rows) -> Iterator[tuple[Row, ...]]:
+        """Give the rows of each partition of an input; the vertices that write them run now, unless they have run."""
+        ...
+
+
+class Remote(Protocol):
+    """Runs the rest of a run's tasks elsewhere; decisions, and the rows between tasks, stay in this process."""
+
+    def rows(self, run: InputsOfTasks, vertex: Vertex) -> Iterator[Row]:
+        """Give the rows of the last vertex, without those beside the items, which are delivered."""
+        ...
+
+    def rows_to_hand_on(self, run: InputsOfTasks, vertex: Vertex) -> Iterator[Row]:
+        """Give the same for other tasks; what is large of the rows stays in files."""
+        ...
+
+    def items(self, run: InputsOfTasks, inputs: Items) -> Iterator[Any]:
+        """Give the items of inputs, as the caller asks for them."""
+        ...
+
+    def end(self, error: BaseException | None) -> None:
+        """End what tasks there share, such as services, after the last of them."""
+        ...
+
+
+class BegunRun(Protocol):
+    """A run of a plan that this process has begun.
+
+    Attributes:
+        end: the end of the plan, or several.
+        graph: what it is compiled to.
+        actions: the actions in this process for what each `peek` step saw, by its channel.
+        recovered: takes the notes of guards; None if the plan has none.
+    """
+
+    @property
+    def end(self) -> End | Several: ...
+
+    @property
+    def graph(self) -> Graph: ...
+
+    @property
+    def actions(self) -> Mapping[int, Action]: ...
+
+    @property
+    def recovered(self) -> RecoveryReport | None: ...
+
+
+@dataclass(frozen=True)
+class RunHere:
+    """The way in which a plan runs in this process.
+
+    Attributes:
+        facts: what its graph depends on.
+        border: decides where the rest of its tasks runs, given the call and the cancellation of the run; None: they all
+            run here.
+    """
+
+    facts: ClusterFacts
+    border: Callable[[Call, Cancellation], Border] | None = None
+
+
+class Border(Protocol):
+    """Decides between two tasks of a run where the rest of them runs."""
+
+    def took(self, seconds: float) -> None:
+        """Add the time that tasks of this process took since the last call."""
+        ...
+
+    def is_crossed(self, splits: ListedSplits, each: Splits, piece: int) -> bool:
+        """Say whether the pieces of an input are better read elsewhere, from the number `piece` on."""
+        ...
+
+    def remote(self, run: BegunRun) -> Remote | None:
+        """Return where the rest of a run's tasks run; None if they stay here after all, which is said once."""
+        ...
+
+    def end(self, error: BaseException | None) -> None:
+        """End a run, after its last task."""
+        ...

@@ -1,0 +1,105 @@
+"""`RemoteTasks`: tasks on Spark for a run whose first tasks ran in this process.
+
+Decisions stay in this process, and so do the rows between tasks: what is large of them is in files of this machine,
+which the workers read and write.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import chain
+from typing import Any
+
+from dstream.engine.physical.vertices import Input, Items, Rows, Splits, Vertex, operations_of
+from dstream.engine.runs.moves import InputsOfTasks
+from dstream.engine.spark.run.execution import SparkRun, wave_items
+from dstream.engine.spark.run.segments import DriverRows, SplitSegment, last_rows
+from dstream.engine.tasks.rows import ITEMS, Row
+from dstream.engine.tasks.runtime import SideRows
+from dstream.engine.tasks.stage import Piece
+
+__all__ = ["RemoteTasks"]
+
+
+_TRAVELLING = 8 * 1024
+"""The bytes of the rows of one input that travel with the next job, to each of its tasks."""
+
+_WAVE_BYTES = 16 * 2**20
+"""The bytes of pieces that this process holds itself which one job gets."""
+
+
+class RemoteTasks:
+    """Tasks on Spark for a run that this process has begun.
+
+    Args:
+        run: the run of the same end on Spark.
+    """
+
+    def __init__(self, run: SparkRun) -> None:
+        self._run = run
+
+    def rows(self, run: InputsOfTasks, vertex: Vertex) -> Iterator[Row]:
+        """Give the rows of the last vertex, without those beside the items, which are delivered."""
+        runner = self._run.runner.doing(vertex.step, "")
+        for segment, first in self._segments(run, vertex.inputs, vertex.first):
+            yield from self._run.rows(last_rows(segment, vertex.output, first, runner))
+
+    def rows_to_hand_on(self, run: InputsOfTasks, vertex: Vertex) -> Iterator[Row]:
+        """Give the same for other tasks; what is large of the rows stays in files."""
+        runner = self._run.runner.doing(vertex.step, "moving its results")
+        storing = run.files.storing(tempfile.gettempdir(), _TRAVELLING)
+        runner = runner.with_options(replace(runner.options, storing=storing))
+        beside = SideRows()
+        for segment, first in self._segments(run, vertex.inputs, vertex.first):
+            for row in runner.rows_to_hand_on(last_rows(segment, vertex.output, first, runner)):
+                if row.channel > ITEMS:
+                    beside.add(row)
+                else:
+                    yield row
+        self._run.deliver(beside)
+
+    def items(self, run: InputsOfTasks, inputs: Items) -> Iterator[Any]:
+        """Give the items of inputs, as the caller asks for them."""
+        for segment, _ in self._segments(run, inputs, 0):
+            yield from wave_items(self._run, segment)
+
+    def end(self, error: BaseException | None) -> None:
+        """End the services that workers share."""
+        self._run.end_services(error)
+
+    def _segments(
+        self, run: InputsOfTasks, inputs: Items, first: int
+    ) -> Iterator[tuple[SplitSegment | DriverRows, int]]:
+        """Give what jobs read, one after another, with the number of the first task of each."""
+        for segment in chain.from_iterable(self._of_input(run, each) for each in inputs):
+            yield segment, first
+            first += len(segment.rows) if isinstance(segment, DriverRows) else len(list(segment.pieces))
+
+    def _of_input(self, run: InputsOfTasks, each: Input) -> Iterator[SplitSegment | DriverRows]:
+        match each:
+            case Splits():
+                yield from map(SplitSegment, _waves(run.splits.pieces(each)))
+            case Rows():
+                partitions = tuple(run.rows_by_partition(each))
+                most = _TRAVELLING // max(len(partitions), 1)
+                rows = tuple(run.files.moved(partition, tempfile.gettempdir(), most) for partition in partitions)
+                if rows:
+                    yield DriverRows(rows, each.reader, operations_of(each.applied))
+            case _:
+                raise AssertionError("only splits, and rows of this run, are read by tasks elsewhere")
+
+
+def _waves(pieces: Iterable[Piece]) -> Iterator[tuple[Piece, ...]]:
+    """Give pieces for one job after another; all of them together, unless they hold many items themselves."""
+    wave: list[Piece] = []
+    size = 0
+    for piece in pieces:
+        wave.append(piece)
+        size += piece.size()
+        if size >= _WAVE_BYTES:
+            yield tuple(wave)
+            wave, size = [], 0
+    if wave:
+        yield tuple(wave)
