@@ -18,6 +18,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
+from hashlib import sha1
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _measuring(root: Path, code: str, quick: bool) -> Any:
-    return started("before", "--answering", root, code, int(quick), root=root)
+    # What one checkout stores, the other one may refuse to read: each has files of its own.
+    files = Path(tempfile.gettempdir()) / "dstream-benchmarks-of" / sha1(bytes(root)).hexdigest()[:8]
+    return started("before", "--answering", root, code, int(quick), root=root, files=files)
 
 
 def _compare(code: str, programs: Sequence[Program], runs: int) -> None:
@@ -127,7 +130,7 @@ def _run(bench: Bench, contestant: Contestant) -> float:
 def _serve(root: str, code: str, quick: str) -> None:
     """Be one of the two programs."""
     assert Path(ds.__file__).is_relative_to(root), f"the package comes from {ds.__file__}"
-    folder = Path(tempfile.gettempdir()) / ("dstream-benchmarks" if root == str(_HERE) else "dstream-benchmarks-before")
+    folder = Path(tempfile.gettempdir()) / "dstream-benchmarks"
     folder.mkdir(exist_ok=True)
     with (
         ds.connect("local[2]", config=_CONFIG, progress=False) as ctx,

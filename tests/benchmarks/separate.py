@@ -94,9 +94,19 @@ class Program:
 
 
 @contextmanager
-def started(module: str, *arguments: object, root: Path = _ROOT) -> Iterator[Program]:
-    """Run a module of the benchmarks, or another one by its full name, until the context ends; another checkout too."""
+def started(module: str, *arguments: object, root: Path = _ROOT, files: Path | None = None) -> Iterator[Program]:
+    """Run a module of the benchmarks, or another one by its full name, until the context ends.
+
+    Args:
+        module: its name.
+        arguments: what it gets.
+        root: the checkout from which it comes.
+        files: the folder for its temporary files; None: that of this program.
+    """
     environment = {**os.environ, "PYTHONPATH": str(root)}
+    if files is not None:
+        files.mkdir(parents=True, exist_ok=True)
+        environment["TMPDIR"] = str(files)
     name = module if "." in module else f"tests.benchmarks.{module}"
     command = [sys.executable, "-m", name, *map(str, arguments)]
     with subprocess.Popen(
