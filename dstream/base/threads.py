@@ -15,7 +15,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from time import monotonic, sleep
 from types import TracebackType
 from typing import Generic, ParamSpec, Protocol, TypeVar
@@ -30,6 +30,7 @@ __all__ = [
     "in_a_thread",
     "in_this_process",
     "renewed_after_fork",
+    "result_within",
 ]
 
 
@@ -105,6 +106,26 @@ def in_a_thread(run: Callable[[], object], name: str) -> None:
         thread = _Thread()
         thread.start()
     thread.give((run, name))
+
+
+def result_within(seconds: float, ask: Callable[[], T]) -> T | None:
+    """Return the result of a function that another thread runs; None if it fails, or if it takes longer.
+
+    Args:
+        seconds: how long to wait; the function goes on behind that, and its result is dropped.
+        ask: the function, which may wait for another machine.
+    """
+    found: list[T] = []
+    is_done = threading.Event()
+
+    def run() -> None:
+        with suppress(Exception):
+            found.append(ask())
+        is_done.set()
+
+    in_a_thread(run, "dstream-asking")
+    is_done.wait(seconds)
+    return found[0] if found else None
 
 
 class _Thread(threading.Thread):

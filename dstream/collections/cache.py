@@ -19,6 +19,7 @@ from dstream.errors import CacheNotExistsError, UnsupportedError
 from dstream.keys import canonical
 from dstream.spi.runtime import Runtime
 from dstream.spi.sink import ForwardingWriter, MapWriter, WriteJob
+from dstream.spi.source import InputSize, input_size
 from dstream.spi.store import UNCHANGED, EntrySplit, Kind, MapStore, Merge, Options, Revision, Storage, Update
 from dstream.values.entries import JournalEvent, UseEvent
 
@@ -170,6 +171,10 @@ class ExpiringStore:
     def stored_size(self) -> int:
         """Return the number of entries, those among them that are gone and were not met since."""
         return self._store.size()
+
+    def input_size(self) -> InputSize:
+        """Return the size that the store knows, which counts entries that are gone."""
+        return input_size(self._store)
 
     def size(self) -> int:
         """Return the number of entries that are not gone; reads them all."""

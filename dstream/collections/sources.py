@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from dstream.errors import CollectionDestroyedError
-from dstream.spi.source import ArrowRows, Split
+from dstream.spi.source import ArrowRows, InputSize, Split, input_size
 from dstream.spi.store import EntrySplit, ItemSplit, ListStore, MapStore, Store
 from dstream.values.entries import as_entry
 
@@ -46,16 +45,16 @@ class EntrySource:
     @property
     def has_columns(self) -> bool:
         """Whether the entries are in columns, and are neither filtered nor projected where they are read."""
-        return getattr(self.store, "has_columns", False) and self.can_be_read_here
+        return getattr(self.store, "has_columns", False) and self._has_all
 
     @property
-    def can_be_read_here(self) -> bool:
-        """Whether the first few entries cost little in the caller's process: none is left out on the way."""
+    def _has_all(self) -> bool:
         return self.predicate is None and self.projection is None
 
-    def count_items(self) -> int | None:
-        """Return the number of entries if they are in this process."""
-        return _count(self.store)
+    def input_size(self) -> InputSize:
+        """Return the size that the storage knows; entries that are left out on the way count too."""
+        # The first few may be behind many that a predicate leaves out.
+        return _size(self.store, is_near=self._has_all)
 
     def splits(self, parallelism: int) -> Sequence[Split[Any]]:
         """Pin the entries as they are now, and divide them."""
@@ -125,8 +124,6 @@ class ItemSource:
 
     ordered = True
     bounded = True
-    can_be_read_here = True
-    """The first few items cost little in the caller's process."""
 
     @property
     def has_columns(self) -> bool:
@@ -138,19 +135,14 @@ class ItemSource:
         """Whether the splits hold the items themselves."""
         return self.store.in_process
 
-    def count_items(self) -> int | None:
-        """Return the number of items if they are in this process."""
-        return _count(self.store)
+    def input_size(self) -> InputSize:
+        """Return the size that the storage knows."""
+        return _size(self.store, is_near=True)
 
     def splits(self, parallelism: int) -> Sequence[ItemSplit]:
         """Pin the items as they are now, and divide them."""
         return self.store.splits(parallelism)
 
 
-def _count(store: Store) -> int | None:
-    if not store.in_process:
-        return None
-    try:
-        return store.size()
-    except CollectionDestroyedError:
-        return 0  # Whoever reads it will say so.
+def _size(store: Store, *, is_near: bool) -> InputSize:
+    return dataclasses.replace(input_size(store), is_held=store.in_process, is_near=is_near)

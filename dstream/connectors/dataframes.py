@@ -25,7 +25,7 @@ from dstream.schema.factories import maker_of_rows
 from dstream.schema.record_decoders import BINARY, OnMisread, form_of, missing_columns
 from dstream.schema.times import in_microseconds, in_usual_layout, usual_type
 from dstream.schema.type_inference import Layout, types_of_fields
-from dstream.spi import ArrowRows, Misread
+from dstream.spi import ArrowRows, InputSize, Misread
 from dstream.values import BadRecord
 
 __all__ = [
@@ -287,14 +287,9 @@ class TableRows:
         """Say how many splits there will be."""
         return split_count(self.table.num_rows, None, max(parallelism, self.table.nbytes // LARGEST_SPLIT))
 
-    def count_items(self) -> int:
-        """Say how many rows there are."""
-        rows: int = self.table.num_rows
-        return rows
-
-    def size(self) -> int:
-        """Say how many rows there are."""
-        return self.count_items()
+    def input_size(self) -> InputSize:
+        """Return how many rows there are."""
+        return InputSize(self.table.num_rows, is_exact=True, is_held=True, is_near=True)
 
     def splits(self, parallelism: int) -> list[TableSplit]:
         """Cut the table into slices, which share its memory."""

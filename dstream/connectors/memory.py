@@ -17,6 +17,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, cast
 from weakref import WeakSet
 
+if TYPE_CHECKING:
+    from dstream.spi.source import InputSize
+
 __all__ = [
     "Generate",
     "GenerateSplit",
@@ -150,23 +153,29 @@ class Items(NamesOfStreams, Generic[T]):
             return None
         return split_count(len(self.iterable), self.partitions, parallelism)
 
-    def count_items(self) -> float:
-        """Say how many items there are; infinity if only reading the iterable can tell."""
+    def input_size(self) -> InputSize:
+        """Return how many items there are, unknown if only reading the iterable can tell."""
+        return _held(self._count(), is_exact=type(self.iterable) in _SIZED)
+
+    def _count(self) -> int | None:
         if isinstance(self.iterable, range):
             return length(self.iterable)
         if self._tape is not None or not isinstance(self.iterable, Sized):
-            return math.inf
+            return None
         try:
             return len(self.iterable)
         except Exception:  # Whoever reads it will say what is wrong with it.
-            return math.inf
-
-    def size(self) -> int | None:
-        """Say how many items there are, if the iterable is one of Python's own collections."""
-        return length(cast("Sequence[T]", self.iterable)) if type(self.iterable) in _SIZED else None
+            return None
 
     def __repr__(self) -> str:
         return f"Items({reprlib.repr(self.iterable)}, partitions={self.partitions})"
+
+
+def _held(items: float | None, *, is_exact: bool = False) -> InputSize:
+    """Return the size of items of this process."""
+    from dstream.spi.source import InputSize  # here: see the docstring of this module
+
+    return InputSize(items, is_exact, is_held=True, is_near=True)
 
 
 class LiteralItems(Items[T]):
@@ -322,15 +331,14 @@ class Range(NamesOfStreams):
 
     def count_splits(self, parallelism: int) -> int:
         """Say how many splits there will be."""
-        return split_count(self.count_items(), self.partitions, parallelism)
+        return split_count(self._count(), self.partitions, parallelism)
 
-    def count_items(self) -> int:
-        """Say how many numbers there are."""
+    def input_size(self) -> InputSize:
+        """Return how many numbers there are."""
+        return _held(self._count(), is_exact=True)
+
+    def _count(self) -> int:
         return length(range(self.start, self.stop, self.step))
-
-    def size(self) -> int:
-        """Say how many numbers there are."""
-        return self.count_items()
 
     def splits(self, parallelism: int) -> list[ItemsSplit[int]]:
         """Cut the range into ranges."""
@@ -382,9 +390,9 @@ class Iterate(NamesOfStreams, Generic[T]):
         """Give the one split that makes all items."""
         return [IterateSplit(self.seed, self.next, self.has_next)]
 
-    def count_items(self) -> float:
-        """Return infinity, since the number of items is unknown."""
-        return math.inf
+    def input_size(self) -> InputSize:
+        """Return that the items have no end, or that their number is unknown if something can end them."""
+        return _held(math.inf if self.has_next is None else None)
 
     def replay(self, item: T) -> T | None:
         """Run the functions on one item, as the split does; None if it is the last one."""
@@ -450,9 +458,9 @@ class Generate(NamesOfStreams, Generic[T]):
         """Say that there is a split for each task."""
         return max(1, parallelism)
 
-    def count_items(self) -> float:
-        """Say that there is no end."""
-        return math.inf
+    def input_size(self) -> InputSize:
+        """Return that the items have no end."""
+        return _held(math.inf)
 
     def splits(self, parallelism: int) -> list[GenerateSplit[T]]:
         """Give one endless split for each task."""

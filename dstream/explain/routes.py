@@ -6,6 +6,7 @@ sources, the steps as they were read, and what each operation gives (`dstream.en
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,6 +21,7 @@ from dstream.plan.operations.streams import Read
 from dstream.plan.stages import Amount, Call
 from dstream.plan.steps import Guard, Op, Step, column_steps
 from dstream.spi.runtime import Service
+from dstream.spi.source import input_size
 
 __all__ = [
     "ItemFormat",
@@ -196,7 +198,7 @@ def formats_of_source(node: Read, pieces: Amount) -> tuple[ItemFormat, ...]:
         condition = getattr(source, "columns_if", "")
         return (ItemFormat(InputFormat("", (condition,) if condition else ())),)
     if getattr(source, "is_free_to_read", False) or isinstance(getattr(source, "iterable", None), range):
-        return (ItemFormat(_of_sizes(source.count_items(), pieces)),)
+        return (ItemFormat(_of_sizes(_item_count(source), pieces)),)
     if getattr(source, "is_of_functions", False) or not is_our_name(type(source).__module__):
         return ItemFormat(_if_given("range")), ItemFormat(_if_given("list of numbers of one type"), (0,))
     return (_of_list(source, pieces),) if hasattr(source, "iterable") else (ItemFormat(),)
@@ -214,7 +216,12 @@ def _of_list(source: Any, pieces: Amount) -> ItemFormat:
         return ItemFormat()
     kind = type(first[0]).__name__ if is_seen else "numbers of one type"
     conditions = f"all items are {kind}", "those of a task take at most 1 MB"
-    return ItemFormat(_of_sizes(source.count_items(), pieces, *conditions), first)
+    return ItemFormat(_of_sizes(_item_count(source), pieces, *conditions), first)
+
+
+def _item_count(source: Any) -> float:
+    items = input_size(source).items
+    return math.inf if items is None else items
 
 
 def _of_sizes(items: float, pieces: Amount, *conditions: str) -> InputFormat:

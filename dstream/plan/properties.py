@@ -21,7 +21,7 @@ from dstream.plan.operations.streams import Cache, Configure, Fork, Node, Parall
 from dstream.plan.operations.unbounded import ProcessorGraph
 from dstream.plan.steps import Guard
 from dstream.plan.walk import CacheContent, CacheLookup, each, fold, nothing_kept, topological
-from dstream.spi.source import Held
+from dstream.spi.source import input_size
 
 __all__ = [
     "MOST_ITEMS",
@@ -116,6 +116,9 @@ def known_size(root: Node) -> int | None:
     Nothing is read. None if only running the plan can tell. It is asked of what the user wrote: in core operations the
     calls that check their items and those that only change their type look alike.
     """
+    # Sources are asked only if their answers can matter: those of files look at each file.
+    if fold(root, lambda each, counts: 0 if isinstance(each, Read) else _item_count(each, counts)) is None:
+        return None
     return fold(root, _item_count)
 
 
@@ -211,15 +214,14 @@ def _of_cached(cache: Cache, cached: CacheContent) -> _Items:
 
 def _of_source(read: Read) -> _Items:
     source = read.source
-    number = source.count_items() if isinstance(source, Held) else None
-    if number is None:
+    size = input_size(source)
+    if not size.is_held:
         # A few items of a collection are read sooner here than Spark starts.
-        is_near = getattr(source, "can_be_read_here", False)
-        return _Items(math.inf, f"{read.label()} is read by workers", is_sure=is_near)
-    if number < math.inf:
-        return _Items(number, is_sure=True)
+        return _Items(math.inf, f"{read.label()} is read by workers", is_sure=size.is_near)
+    if size.items is not None and size.items < math.inf:
+        return _Items(size.items, is_sure=True)
     unknown = f"nobody knows how many items {read.label()} has"
-    return _Items(number, unknown if source.bounded else f"{read.label()} has no end", is_sure=True)
+    return _Items(math.inf, unknown if source.bounded else f"{read.label()} has no end", is_sure=True)
 
 
 def _placed(items: _Items) -> Placement:

@@ -10,6 +10,7 @@ results were lost, and must then give the same items.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
 
@@ -20,11 +21,11 @@ __all__ = [
     "ArrowRows",
     "Counted",
     "Ending",
-    "Held",
     "Identified",
     "Identity",
     "InArrow",
     "InBlocks",
+    "InputSize",
     "Misread",
     "OfRecords",
     "Offset",
@@ -39,6 +40,7 @@ __all__ = [
     "TimedSplit",
     "Timestamped",
     "TimestampedBeside",
+    "input_size",
 ]
 
 
@@ -211,28 +213,55 @@ class Counted(Protocol):
         ...
 
 
-@runtime_checkable
-class SizedSource(Protocol):
-    """A source that may know how many items it has; others leave it out. `stream.count()` asks it."""
+@dataclass(frozen=True, slots=True)
+class InputSize:
+    """The size of the input of a source, as far as the source knows it without reading its items.
 
-    def size(self) -> int | None:
-        """Return exactly how many items there are, reading nothing; None if only reading them can tell."""
-        ...
-
-
-@runtime_checkable
-class Held(Protocol):
-    """A source whose items this process holds, or makes from nothing; others leave it out.
-
-    `connect(engine="auto")` asks it: few such items need no workers.
+    Attributes:
+        items: how many items there are, or may be at most; `math.inf` if they have no end, None if that is unknown.
+        is_exact: there are exactly `items` items, so that `stream.count()` reads none of them.
+        stored_bytes: how many bytes have to be read to get the items; None if that is unknown, or nothing is read.
+        is_held: this process has the items in memory, or makes them from nothing.
+        is_near: to read the first few items costs no more in this process than on a worker.
     """
 
-    def count_items(self) -> float | None:
-        """Return how many items there are at most, reading nothing: `math.inf` if nobody knows or there is no end.
+    items: float | None = None
+    is_exact: bool = False
+    stored_bytes: int | None = None
+    is_held: bool = False
+    is_near: bool = False
 
-        None if the items are not here after all, so that only workers should read them.
+
+@runtime_checkable
+class SizedSource(Protocol):
+    """A source that may know the size of its input; others leave it out.
+
+    `stream.count()` asks it, and the choice of the engine: a small input needs no workers.
+    """
+
+    def input_size(self) -> InputSize | None:
+        """Return the size, or None if it is unknown; what it raises counts as unknown.
+
+        It is asked for in the caller's process before each run, so it reads little, such as the sizes of files, and
+        does not wait for an answer longer than a second.
         """
         ...
+
+
+_UNKNOWN_SIZE = InputSize()
+
+
+def input_size(source: Any) -> InputSize:
+    """Return the size of the input of a source; a size of which nothing is known if the source does not say it."""
+    ask = getattr(source, "input_size", None)
+    if ask is None:
+        return _UNKNOWN_SIZE
+    # An estimate must not fail a run that would succeed; what is wrong with the source, the run itself reports.
+    with suppress(Exception):
+        size = ask()
+        if isinstance(size, InputSize):
+            return size
+    return _UNKNOWN_SIZE
 
 
 T_contra = TypeVar("T_contra", contravariant=True)

@@ -328,6 +328,12 @@ class ParquetReader:
         if unknown := [name for name in wanted if name not in there]:
             raise SourceError(f"{file.name} has no column {', '.join(unknown)}; there are {', '.join(names)}")
 
+    def row_count(self, file: File) -> int:
+        """Return the number of rows, which the footer says."""
+        with opened_parquet(file) as parquet:
+            rows: int = parquet.file.metadata.num_rows
+            return rows
+
     def items(self, part: RowGroups, misread: OnMisread) -> Iterator[Any]:
         """Give the rows of a file, batch by batch."""
         return itertools.chain.from_iterable(

@@ -19,7 +19,8 @@ from dstream.connectors.memory import NamesOfStreams
 from dstream.errors import SourceError
 from dstream.filesystem.access import File, is_compressed, opened, reading
 from dstream.filesystem.discovery import find_files, within, written_call
-from dstream.spi import ArrowRows, Misread, Sink
+from dstream.filesystem.urls import URL
+from dstream.spi import ArrowRows, InputSize, Misread, Sink
 from dstream.values import BadRecord
 
 if TYPE_CHECKING:
@@ -78,6 +79,15 @@ class FormatInArrow(Format, Protocol):
 
     def arrow_rows(self, part: Any, misread: OnMisread) -> Iterator[ArrowRows | Iterator[Any]]:
         """Yield the items of a part in columns, and in iterators those that are in none; else as `items`."""
+        ...
+
+
+@runtime_checkable
+class FormatWithRowCounts(Format, Protocol):
+    """A format whose files say how many items they have."""
+
+    def row_count(self, file: File) -> int:
+        """Return the number of items of a file, reading little."""
         ...
 
 
@@ -171,6 +181,13 @@ class RecordFiles(NamesOfStreams):
         """Whether items can be read in columns: no pairs can, nor items of sources that handle bad records."""
         return getattr(self.format, "has_columns", False) and self.options == Options(False, "fail", None)
 
+    def input_size(self) -> InputSize | None:
+        """Return the bytes of local files, and about how many items they have, if the format says it."""
+        files = _local_files(self.paths)
+        if files is None or not isinstance(self.format, FormatWithRowCounts):
+            return _size_of_files(files)
+        return _size_of_files(files, _about_rows(files, self.format))
+
     def splits(self, parallelism: int) -> list[RecordSplit]:
         """Find the files and divide them."""
         return [self._split(parts) for parts in self.format.divided(find_files(self.paths), parallelism)]
@@ -184,6 +201,36 @@ class RecordFiles(NamesOfStreams):
         said = {"with_path": self.options.with_path or None, "on_bad": self.on_bad if self.on_bad != "fail" else None}
         call = written_call(self.maker, self.paths, **dict(self.shown), **said)
         return call if self.into is None else f"{call[:-1]}, into={self.into.label})"
+
+
+def _local_files(paths: Iterable[str]) -> list[File] | None:
+    """Return the files, None if some are elsewhere: it may take long to look for these."""
+    paths = tuple(paths)
+    return find_files(paths) if all(_is_local(path) for path in paths) else None
+
+
+def _is_local(path: str) -> bool:
+    return not URL.match(path) or path.lower().startswith("file:")
+
+
+def _size_of_files(files: list[File] | None, items: float | None = None) -> InputSize | None:
+    sizes = [] if files is None else [file.size for file in files]
+    if files is None or None in sizes:
+        return None  # Files of other places, pipes and devices.
+    return InputSize(items, stored_bytes=sum(size or 0 for size in sizes), is_near=True)
+
+
+_MOST_FOOTERS = 8
+"""To open a file for its number of rows takes about a millisecond."""
+
+
+def _about_rows(files: Sequence[File], format: FormatWithRowCounts) -> float | None:
+    """Return the number of rows of all files, by their bytes if there are more than are opened."""
+    if any(file.size is None for file in files):
+        return None
+    seen = files[:: -(-len(files) // _MOST_FOOTERS) or 1]
+    rows, stored = sum(map(format.row_count, seen)), sum(file.size or 0 for file in seen)
+    return rows if len(seen) == len(files) else rows / max(stored, 1) * sum(file.size or 0 for file in files)
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,11 +338,17 @@ class WholeFiles(NamesOfStreams):
     bounded = True
     in_caller = False
 
+    def input_size(self) -> InputSize | None:
+        """Return the bytes of local files."""
+        return _size_of_files(_local_files(self._paths()))
+
     def splits(self, parallelism: int) -> list[WholeFile]:
         """Find the files and divide them, each of them whole."""
-        paths = self.paths if self.glob is None else [within(path, self.glob) for path in self.paths]
-        parts = plan(find_files(paths), parallelism, lambda file: False)
+        parts = plan(find_files(self._paths()), parallelism, lambda file: False)
         return [WholeFile(each, self.reader) for each in parts]
+
+    def _paths(self) -> Sequence[str]:
+        return self.paths if self.glob is None else [within(path, self.glob) for path in self.paths]
 
     def __repr__(self) -> str:
         return written_call("files", self.paths, glob=self.glob, read=self.reader)

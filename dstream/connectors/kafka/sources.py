@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
 
+from dstream.base.threads import result_within
 from dstream.connectors.kafka import consumers
 from dstream.connectors.kafka.consumers import KafkaRange, KafkaRecord, RecordMaker
 from dstream.connectors.kafka.settings import ClusterClient, KafkaSettings, OpenClients, may_pass
 from dstream.connectors.memory import NamesOfStreams
 from dstream.errors import SourceError, SourceUnavailableError
-from dstream.spi.source import Offset, Reached
+from dstream.spi.source import InputSize, Offset, Reached
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -381,17 +382,26 @@ class KafkaUpToLatest(NamesOfStreams, Generic[T]):
     on_bad = "fail"
     into = None
 
+    def input_size(self) -> InputSize | None:
+        """Return how many offsets there are, at most as many of which have messages; None without a quick answer."""
+        ranges = result_within(_QUICK, self._ranges)
+        return None if ranges is None else InputSize(_count(ranges))
+
     def splits(self, parallelism: int) -> list[KafkaRange[T]]:
         """Ask how far the partitions reach, and divide them into ranges."""
-        first = self.topics.first_offsets()
-        behind = self.topics.cluster.behind_last(first)
-        count = sum(max(0, behind[place] - start) for place, start in first.items())
-        most = max(_LEAST, -(-count // parallelism))
+        ranges = self._ranges()
+        most = max(_LEAST, -(-_count(ranges) // parallelism))
         return [
             self.topics.range(place, start, stop, is_followed=False)
-            for place in first
-            for start, stop in _divided(first[place], behind[place], most)
+            for place, whole in ranges.items()
+            for start, stop in _divided(*whole, most)
         ]
+
+    def _ranges(self) -> dict[Place, tuple[int, int]]:
+        """Return the first offset of each partition, and the one behind its last."""
+        first = self.topics.first_offsets()
+        behind = self.topics.cluster.behind_last(first)
+        return {place: (start, behind[place]) for place, start in first.items()}
 
     def __repr__(self) -> str:
         return self.topics.label
@@ -399,6 +409,14 @@ class KafkaUpToLatest(NamesOfStreams, Generic[T]):
 
 _LEAST = 50_000
 """Offsets of a range at least: a client fetches on while it reads, and what it fetched behind the range is lost."""
+
+
+_QUICK = 1.0
+"""Seconds that an estimate waits for the cluster."""
+
+
+def _count(ranges: Mapping[Place, tuple[int, int]]) -> int:
+    return sum(max(0, behind - start) for start, behind in ranges.values())
 
 
 def _divided(start: int, stop: int, most: int) -> list[tuple[int, int]]:

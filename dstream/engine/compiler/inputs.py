@@ -42,7 +42,8 @@ from dstream.plan.operations.streams import Cache, Concat, Fork, Hint, Read, Rea
 from dstream.plan.steps import Op, Step
 from dstream.plan.walk import topological
 from dstream.processors.tasks import ProcessorNumbers
-from dstream.spi import Held, Writer
+from dstream.spi import InputSize, Writer
+from dstream.spi.source import input_size
 
 __all__ = [
     "GraphOfEnds",
@@ -69,10 +70,10 @@ def _divisor(node: Read, compiling: Compiling) -> int:
         return node.parts
     facts = compiling.facts
     few = facts.items_of_a_piece
-    held = node.source.count_items() if few is not None and isinstance(node.source, Held) else None
-    if few is None or held is None or held == math.inf:
+    size = InputSize() if few is None else input_size(node.source)
+    if few is None or not size.is_held or size.items is None or size.items == math.inf:
         return facts.parallelism
-    return max(facts.parallelism, int(held) // few)
+    return max(facts.parallelism, int(size.items) // few)
 
 
 @compile_node.register

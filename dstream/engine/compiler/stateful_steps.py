@@ -32,7 +32,7 @@ from dstream.operators.state.stateful_steps import applying, applying_all, reduc
 from dstream.operators.state.watermarks import receipt_step, stamping
 from dstream.plan.operations.unbounded import AssignTimestamps, OverEpochs
 from dstream.plan.steps import Op
-from dstream.spi.source import SizedSource
+from dstream.spi.source import input_size
 
 __all__ = ["FEW"]
 
@@ -79,11 +79,11 @@ def _are_few(items: Items) -> bool:
     """Say whether it is known of all sources that they have few items, all together."""
     left = FEW
     for source in _sources(items):
-        size = source.node.source.size() if isinstance(source.node.source, SizedSource) else None
+        size = input_size(source.node.source)
         # A source that does not know its size may be long.
-        if size is None or size > left:
+        if not size.is_exact or size.items is None or size.items > left:
             return False
-        left -= size
+        left -= int(size.items)
     return True
 
 

@@ -20,6 +20,7 @@ from dstream.errors import SerializationError
 from dstream.operators.rows.batches import Batcher, loads
 from dstream.plan.operations.streams import Cache, CacheIdentity, Read, ReadCache
 from dstream.plan.walk import CacheContent
+from dstream.spi.source import InputSize
 
 __all__ = ["CacheSource", "CachedItems", "Caches", "HeldByContext", "read_here"]
 
@@ -137,6 +138,10 @@ class CacheSource:
 
     bounded = True
     in_caller = True
+
+    def input_size(self) -> InputSize:
+        """Return how many items are kept."""
+        return InputSize(len(self.kept), is_exact=True, is_held=True, is_near=True)
 
     def splits(self, parallelism: int) -> Iterator[CacheSplit]:
         """Read the items and divide them."""

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Protocol, Self, TypeVar, cast, dataclass_trans
 from dstream.errors import UnsupportedError
 from dstream.failures import is_our_name
 from dstream.plan.steps import Delivery, Guard, Step, no_key, resolving, unchanged
-from dstream.spi.source import SizedSource, Source
+from dstream.spi.source import Source, input_size
 from dstream.values.entries import Entry, entry_key, entry_value, key_of, value_of
 
 __all__ = [
@@ -251,7 +251,8 @@ class Read(Node):
         return self.source.bounded
 
     def item_count(self, counts: Sequence[int]) -> int | None:
-        return self.source.size() if isinstance(self.source, SizedSource) else None
+        size = input_size(self.source)
+        return int(size.items) if size.is_exact and size.items is not None else None
 
     def all_guards(self) -> Iterable[Guard]:
         return self.guards

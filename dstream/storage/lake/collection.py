@@ -15,6 +15,7 @@ from dstream.delta.collection_log import DESTROYED, CollectionLog
 from dstream.delta.vacuum import LogTruncation, vacuum
 from dstream.errors import CollectionDestroyedError
 from dstream.filesystem.local import turn
+from dstream.spi.source import InputSize
 from dstream.spi.store import Options
 from dstream.storage.base.named_folders import FileGoneError
 from dstream.storage.codec.collection import Codec
@@ -71,6 +72,16 @@ class LakeCollection:
         with self._log.lock:
             self._refresh()
             return self._description.shape.options(self._codec)
+
+    def input_size(self) -> InputSize:
+        """Return how many rows and bytes the files have by the log; entries that were replaced since count too."""
+        if "://" in self._folder.url:
+            return InputSize()  # To look for new commits there may take long.
+        with self._log.lock:
+            self._refresh()
+            files = self._log.files()
+        rows, stored = sum(file.rows for file in files), sum(file.size for file in files)
+        return InputSize(rows, stored_bytes=stored, is_near=True)
 
     @property
     def log(self) -> CollectionLog:

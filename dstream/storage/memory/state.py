@@ -16,6 +16,7 @@ from uuid import uuid4
 from dstream.base.threads import contextmanager
 from dstream.errors import UnsupportedError
 from dstream.spi.records import Record, StateFile
+from dstream.spi.source import InputSize
 from dstream.spi.store import Kind, Options
 from dstream.storage.base.options import Shape, check_prefix, check_record, check_write, destroyed_error
 from dstream.storage.codec.collection import Codec
@@ -284,6 +285,10 @@ class MemoryHandle(Generic[S]):
         """Count the entries or items."""
         with self._state.held():
             return self._state.size
+
+    def input_size(self) -> InputSize:
+        """Return the number of entries or items; of a destroyed one, which a reader will refuse, the last one."""
+        return InputSize(self._state.size, is_held=True, is_near=True)
 
     def destroy(self) -> None:
         """Remove the collection and its name."""

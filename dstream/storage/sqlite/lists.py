@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dstream.spi.sink import WriteJob, Writer
+from dstream.spi.source import InputSize
 from dstream.spi.store import ItemSplit, ListView, Splice
 from dstream.storage.base.encoded_entries import ItemWriter, Portions, divided, edit_list, encoded_items, items_as
 from dstream.storage.base.options import ViewOvertakenError
@@ -133,6 +134,10 @@ class SqliteList(SqliteHandle):
         """Look at the size that is noted, and at the last position."""
         with self._database.reading(self._collection) as connection:
             return end_of(connection, self._collection, self._collection.state(connection))
+
+    def input_size(self) -> InputSize:
+        """Return the number of items, which is noted; that of a map would have to be counted."""
+        return InputSize(self.size(), is_near=True)
 
     def read(self, start: int, stop: int) -> list[Any]:
         """Read a stretch."""
