@@ -1,0 +1,257 @@
+"""`Flow`: items at one place of a compiled plan, with the cost of bringing them there in this process and on Spark."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from dstream.engine.auto.constants import Costs, FormatCost
+from dstream.plan.operations.streams import Read
+from dstream.spi.source import InputSize, input_size
+
+__all__ = ["Flow", "flow_of_source", "flows_together", "no_flow"]
+
+
+_ITEMS_OF_TASK = 10_000
+"""Items for which another task of Spark is worth its start."""
+_BYTES_OF_TASK = 1 << 20
+_SCALARS = (int, float, str, bool, type(None))
+_KEPT_BY_FILTER = 0.5
+_MADE_BY_FLAT_MAP = 4.0
+_BYTES_OF_WORD = 6.0
+
+
+@dataclass(slots=True)
+class Flow:
+    """Some items, with the cost of each and of all of them.
+
+    Attributes:
+        items: how many there are; `math.inf` if that is unknown.
+        here: seconds in this process before the first item.
+        each_here: seconds in this process for each item.
+        there: the same as `here`, on Spark.
+        each_shared: seconds of Spark's tasks for each item, which they share.
+        each_there: seconds of the driver for each item, on Spark.
+        tasks: how many cores of Spark have something to do.
+        ratio: how many items one item that the stage has read becomes.
+        pickled: seconds to pickle an item and load it again.
+        made: seconds to make an object of an item in columns.
+        text_bytes: the bytes of an item that is a line of text, 0 of another.
+        is_columnar: the items are in columns.
+        is_text: they are lines of text, or words of these.
+        is_even: each item of the source becomes one, so that a limit bounds what is read.
+        is_sure: the number of items follows from sizes that sources know.
+        is_of_spark: only Spark can read them.
+        why: the largest input, in words.
+        weight: how much of the cost `why` is to blame for.
+    """
+
+    items: float = 0.0
+    here: float = 0.0
+    each_here: float = 0.0
+    there: float = 0.0
+    each_shared: float = 0.0
+    each_there: float = 0.0
+    tasks: float = 1.0
+    ratio: float = 1.0
+    pickled: float = 0.0
+    made: float = 0.0
+    text_bytes: float = 0.0
+    is_columnar: bool = False
+    is_text: bool = False
+    is_even: bool = True
+    is_sure: bool = True
+    is_of_spark: bool = False
+    why: str = ""
+    weight: float = -1.0
+
+    def spend(self, seconds: float) -> None:
+        """Add the cost of a step for each item."""
+        self.each_here += seconds
+        self.each_shared += seconds
+
+    def leave_columns(self) -> None:
+        """Make objects of items in columns."""
+        if self.is_columnar:
+            self.spend(self.made)
+            self.is_columnar = False
+
+    def multiply(self, factor: float) -> None:
+        """Let each item become `factor` items, for the same cost together."""
+        self.items *= factor
+        self.ratio *= factor
+        self.each_here /= factor
+        self.each_shared /= factor
+        self.each_there /= factor
+        self.is_even = False
+
+    def filter(self) -> None:
+        """Leave some items out."""
+        self.multiply(_KEPT_BY_FILTER)
+
+    def flatten(self) -> None:
+        """Let each item become several: a line of text its words."""
+        self.multiply(max(2.0, self.text_bytes / _BYTES_OF_WORD) if self.text_bytes else _MADE_BY_FLAT_MAP)
+        self.text_bytes = 0.0
+
+    def limit(self, count: float) -> None:
+        """Take the first items alone; those behind them are not computed."""
+        if self.items <= count:
+            return
+        # Behind a filter nobody knows how far the source has to be read.
+        self.is_sure = self.is_even
+        self.items = float(count)
+        # On Spark the first partitions run alone.
+        self.tasks = 1.0
+        if self.weight > 0:
+            self.why, self.weight = f"the first {count:,} items of {self.why.partition(' of ')[2]}", count
+
+    def finish(self, items: float, assumed: float) -> None:
+        """Compute all items before the next step, which goes on with `items` others."""
+        if self.items == math.inf:
+            self.items, items = assumed, min(items, assumed)
+        self.here += self.items * self.each_here
+        self.there += self.items * (self.each_there + self.each_shared / self.tasks)
+        self.each_here = self.each_shared = self.each_there = 0.0
+        self.items, self.ratio, self.is_even = items, 1.0, True
+
+    def spread(self, cores: int) -> None:
+        """Divide the items among tasks, as a shuffle does."""
+        self.tasks = max(1.0, min(float(cores), self.items / _ITEMS_OF_TASK))
+
+
+def no_flow() -> Flow:
+    """Return a flow without items."""
+    return Flow()
+
+
+def flow_of_source(read: Read, costs: Costs, cores: int) -> Flow:
+    """Return the items of a source."""
+    size, source = input_size(read.source), read.source
+    if size.stored_bytes is not None:
+        return _of_stored(read, size, size.stored_bytes, costs, cores)
+    if size.is_held:
+        return _of_held(read, size, costs, cores)
+    items = math.inf if size.items is None else float(size.items)
+    flow = Flow(
+        items, pickled=costs.pickled_object, is_sure=items < math.inf, tasks=_tasks(items, _ITEMS_OF_TASK, cores)
+    )
+    flow.why, flow.weight = f"{_count(size)} of {_name(source, read)}", items
+    flow.spend(costs.formats[""].item)
+    return flow
+
+
+def _of_held(read: Read, size: InputSize, costs: Costs, cores: int) -> Flow:
+    source = read.source
+    items = math.inf if size.items is None else _as_float(size.items)
+    first = _first(source)
+    is_free = getattr(source, "is_free_to_read", False) or isinstance(getattr(source, "iterable", None), range)
+    is_scalar = is_free or isinstance(first, _SCALARS)
+    flow = Flow(items, is_sure=items < math.inf, tasks=_tasks(items, _ITEMS_OF_TASK, cores))
+    flow.pickled = costs.pickled_scalar if is_scalar else costs.pickled_object
+    flow.is_columnar = bool(getattr(source, "has_columns", False)) or is_free or isinstance(first, int | float)
+    flow.made = costs.item if is_scalar else costs.pickled_object
+    # What is not a range is pickled, here as on Spark, where it travels besides.
+    if not is_free:
+        flow.each_here += flow.pickled
+        flow.each_there += flow.pickled + costs.shuffled
+    flow.why, flow.weight = f"{_count(size)} of {_name(source, read)}", items * flow.pickled
+    return flow
+
+
+def _of_stored(read: Read, size: InputSize, stored: int, costs: Costs, cores: int) -> Flow:
+    source = read.source
+    cost = _format(source, costs)
+    known = size.items
+    items = max(1.0, stored / cost.item_bytes) if known is None else float(known)
+    flow = Flow(items, pickled=cost.pickled, made=cost.item, tasks=_tasks(stored, _BYTES_OF_TASK, cores))
+    flow.is_text = bool(getattr(source, "gives_texts", False))
+    flow.text_bytes = cost.item_bytes if flow.is_text else 0.0
+    flow.is_columnar = flow.is_text or bool(getattr(source, "has_columns", False))
+    flow.spend(cost.byte * stored / max(items, 1.0))
+    if not flow.is_columnar:
+        flow.spend(cost.item)
+    flow.why, flow.weight = f"{_bytes(stored)} of {_name(source, read)}", stored * cost.byte + items * cost.item
+    return flow
+
+
+def _format(source: object, costs: Costs) -> FormatCost:
+    maker = getattr(source, "maker", "")
+    if not maker and getattr(source, "has_columns", False):
+        maker = "parquet_rows"
+    if not maker and hasattr(source, "glob"):
+        maker = "files"
+    return costs.formats.get(maker) or costs.formats[""]
+
+
+def _first(source: object) -> object:
+    """Return the first item of a list or tuple of the caller's, by which the others are judged; nothing is read."""
+    items = getattr(source, "iterable", None)
+    return items[0] if type(items) in (list, tuple) and items else _NO_ITEM
+
+
+_NO_ITEM = object()
+
+
+def _tasks(amount: float, of_task: float, cores: int) -> float:
+    return max(1.0, min(float(cores), amount / of_task))
+
+
+def _as_float(number: float) -> float:
+    try:
+        return float(number)
+    except OverflowError:  # A range may be longer than any float.
+        return math.inf
+
+
+def _name(source: object, read: Read) -> str:
+    paths: Sequence[str] = getattr(source, "paths", ())
+    if len(paths) == 1:
+        return repr(paths[0].rstrip("/").rpartition("/")[2] or paths[0])
+    return f"{len(paths)} paths" if paths else read.label().removeprefix(".") or type(source).__name__
+
+
+def _count(size: InputSize) -> str:
+    if size.items is None:
+        return "an unknown number of items"
+    return "items without an end" if size.items == math.inf else f"{int(size.items):,} items"
+
+
+def _bytes(size: float) -> str:
+    for unit, amount in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if size >= amount:
+            return f"{size / amount:.1f} {unit}"
+    return f"{int(size):,} bytes"
+
+
+def flows_together(flows: Iterable[Flow]) -> Flow:
+    """Return the items of several flows, one after another."""
+    flows = list(flows)
+    if len(flows) <= 1:
+        return replace(flows[0]) if flows else no_flow()
+    sizes = [min(flow.items, _ENDLESS) for flow in flows]
+    total = sum(sizes)
+    shares = [size / total if total else 1.0 / len(flows) for size in sizes]
+    largest = max(flows, key=lambda flow: flow.weight)
+    together = Flow(
+        sum(flow.items for flow in flows),
+        here=sum(flow.here for flow in flows),
+        there=sum(flow.there for flow in flows),
+        tasks=max(flow.tasks for flow in flows),
+        is_columnar=all(flow.is_columnar for flow in flows),
+        is_text=any(flow.is_text for flow in flows),
+        is_even=all(flow.is_even for flow in flows),
+        is_sure=all(flow.is_sure for flow in flows),
+        is_of_spark=any(flow.is_of_spark for flow in flows),
+        why=largest.why,
+        weight=largest.weight,
+    )
+    for name in ("each_here", "each_shared", "each_there", "ratio", "pickled", "made", "text_bytes"):
+        average = sum(getattr(flow, name) * share for flow, share in zip(flows, shares, strict=True))
+        setattr(together, name, average)
+    return together
+
+
+_ENDLESS = 1e15
+"""The number that stands for an unknown one where averages are taken."""

@@ -1,0 +1,135 @@
+"""`MeasuredCosts`: the time that functions of users took in earlier runs of the session."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from dstream.engine.physical.vertices import Items, Vertex
+from dstream.failures import is_our_name
+from dstream.plan.operations.elementwise import Chain, ServiceFunction
+from dstream.plan.operations.streams import Node
+from dstream.plan.steps import Emitted
+from dstream.spi import Collector, Gatherer
+
+__all__ = ["MeasuredCosts", "codes_of"]
+
+
+Codes = frozenset[Any]
+"""The code of the functions that a vertex calls, by which it is recognized in a later plan."""
+
+_MOST = 1_000
+
+
+class MeasuredCosts:
+    """Seconds for each item that a vertex reads, by the code of the functions that it calls.
+
+    A vertex that calls no function of the user's is not measured: its cost follows from the constants.
+    """
+
+    def __init__(self) -> None:
+        self._found: OrderedDict[Codes, tuple[float, float]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def took(self, of: Vertex | Items, items: float, seconds: float) -> None:
+        """Record how long the tasks of a vertex took.
+
+        Args:
+            of: the vertex; the inputs of one that has no rows, as where the caller pulls items.
+            items: how many its tasks have read from sources, or from other vertices.
+            seconds: that this took, in one process.
+        """
+        codes = codes_of(of)
+        if not codes or items <= 0 or seconds < 0:
+            return
+        with self._lock:
+            known = self._found.pop(codes, (0.0, 0.0))
+            # Half of what was known counts: data change, and the first calls of a function may import something.
+            self._found[codes] = (known[0] / 2 + items, known[1] / 2 + seconds)
+            if len(self._found) > _MOST:
+                self._found.popitem(last=False)
+
+    def seconds_per_item(self, codes: Codes) -> float | None:
+        """Return what an item took where these functions were called; None if that was not measured."""
+        found = self._found.get(codes) if codes and self._found else None
+        return None if found is None else found[1] / found[0]
+
+    def __bool__(self) -> bool:
+        return bool(self._found)
+
+
+def codes_of(of: Vertex | Items) -> Codes:
+    """Return the code of the functions of the user's that a vertex calls for items."""
+    inputs: Items = of.inputs if isinstance(of, Vertex) else of
+    found = {code for each in inputs for applied in each.applied for code in codes_of_node(applied.node)}
+    if isinstance(of, Vertex):
+        found.update(_codes_in(of.output))
+    return frozenset(found)
+
+
+def codes_of_node(node: Node | None) -> Iterator[Any]:
+    """Give the code of each function that an operation calls, but for those that are read as expressions."""
+    if isinstance(node, Chain):
+        for op in node.ops:
+            if op.evaluation.expression is None and op.action not in ("peek", "count"):
+                yield from _codes(op.fn)
+    elif node is not None:
+        yield from _codes_in(node)
+
+
+def _codes_in(value: Any) -> Iterator[Any]:
+    """Give the codes of the functions in the fields of an operation or a sink."""
+    if is_dataclass(value) and not isinstance(value, type):
+        for name in _field_names(type(value)):
+            yield from _codes_of_field(getattr(value, name, None))
+
+
+@functools.lru_cache(maxsize=256)
+def _field_names(kind: type) -> tuple[str, ...]:
+    # Of the operations before this one, their own vertices speak.
+    return tuple(each.name for each in fields(kind) if each.name not in _OTHERS)
+
+
+_OTHERS = frozenset({"upstream", "upstreams", "left", "right", "step", "facts", "node", "end", "create", "take"})
+
+
+def _codes_of_field(value: Any) -> Iterator[Any]:
+    if isinstance(value, Collector):
+        if value.on_columns() is None:
+            yield from _codes_of_all(fn for _, fn in value.functions)
+    elif isinstance(value, Gatherer):
+        yield from _codes(value.integrator)
+    elif isinstance(value, tuple):
+        for each in value:
+            yield from _codes_of_field(each)
+    elif callable(value):
+        yield from _codes(value)
+
+
+def _codes_of_all(functions: Iterable[Any]) -> Iterator[Any]:
+    for fn in functions:
+        yield from _codes(fn)
+
+
+def _codes(fn: Any) -> Iterator[Any]:
+    """Give the code of a function, and of those of the user's inside of one of dstream's."""
+    if isinstance(fn, functools.partial):
+        yield from _codes_of_all((fn.func, *filter(callable, fn.args)))
+    elif isinstance(fn, ServiceFunction | Emitted):
+        yield from _codes(fn.fn)
+    elif (code := getattr(fn, "__code__", None)) is not None:
+        if not is_our_name(getattr(fn, "__module__", None) or ""):
+            yield code
+    elif is_our_name(type(fn).__module__):
+        # Such as the function that names a step in an exception.
+        inner = getattr(fn, "fn", None)
+        if callable(inner):
+            yield from _codes(inner)
+    elif callable(fn) and not isinstance(fn, type):
+        found = getattr(getattr(fn, "__func__", None) or type(fn).__call__, "__code__", None)
+        if found is not None:
+            yield found
