@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from dstream.connectors.kafka import consumers
-from dstream.connectors.kafka import topics as kafka_topics
+from dstream.connectors.kafka import sources as kafka_sources
 from dstream.errors import SourceError
 from sources import KafkaRecord, kafka
 from tests.servers.topics import Topic
@@ -64,7 +64,7 @@ def test_kafka_reads_what_was_committed(local_context, broker, level):
 
 def test_kafka_divides_large_partitions(local_context, topic, monkeypatch):
     """Each message is in one range, whatever the parallelism."""
-    monkeypatch.setattr(kafka_topics, "_LEAST", 1)
+    monkeypatch.setattr(kafka_sources, "_LEAST", 1)
     for parallelism in (1, 2, 3, 7, 20):
         splits = values(topic).splits(parallelism)
         assert "".join(item for split in splits for item in split.read()) == "abcdexy"
