@@ -106,8 +106,9 @@ def name_option(command: F) -> F:
 def connected(
     engine: str | None = None, master: str | None = None, storage: str | None = None, *, is_for_a_prompt: bool = False
 ) -> Context:
-    """Return a context; settings without an option are configured. Beside a prompt Spark starts at once by default."""
-    is_unsaid = is_for_a_prompt and configured({})["warm"] is None
+    """Return a context; settings without an option are configured. Beside a prompt Spark, as engine, starts at once."""
+    chosen = configured({"engine": engine})
+    is_unsaid = is_for_a_prompt and chosen["engine"] == "spark" and chosen["warm"] is None
     return connect(master, engine, storage=storage, warm=True if is_unsaid else None)
 
 

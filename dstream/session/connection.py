@@ -174,7 +174,7 @@ def connect(
             the user's folder of caches after the first use of Spark, if there is none; True without a word.
             `dstream docs configure` says more.
         warm: whether a Spark on this machine begins to start now, beside the caller, rather than when it is needed;
-            without a word at prompts and in notebooks, not in programs. Only for the engine `"spark"`.
+            without a word at prompts and in notebooks, not in programs, and only for the engine `"spark"`.
         log_level: the level of Spark's own messages, such as `"WARN"`; none at all without a word.
         progress: whether jobs that take longer than a second show one line about how far they are; without a
             word, only in terminals and notebooks.
@@ -185,7 +185,8 @@ def connect(
 
     Raises:
         ConfigurationError: the environment or the file says what cannot be; the message names the place.
-        SetupError: Java is missing or too old.
+        SetupError: Java is missing or too old for the engine `"spark"`; with `"auto"` the first plan that needs Spark
+            raises it.
         TypeError: an argument is of another type.
         ValueError: an argument is not one of its choices.
 
@@ -266,13 +267,23 @@ def _local_starter(chosen: Configuration, caches: Caches) -> Callable[[], Engine
 
 
 def _spark_starter(chosen: Configuration, caches: Caches) -> Callable[[], Engine]:
-    if inside_a_worker():
-        raise refused_on_a_worker("connect()")
+    _refuse_workers()
     from dstream.engine.spark.session import launch
-    from dstream.engine.spark.session.settings import Settings
 
     # At the call: Spark starts much later, where a message would not name the line of `connect`.
     launch.check_machine(chosen["master"], chosen["config"])
+    return functools.partial(_started_spark, chosen, caches)
+
+
+def _refuse_workers() -> None:
+    if inside_a_worker():
+        raise refused_on_a_worker("connect()")
+
+
+def _started_spark(chosen: Configuration, caches: Caches) -> Engine:
+    from dstream.engine.spark.session import launch
+    from dstream.engine.spark.session.settings import Settings
+
     settings = Settings(
         chosen["master"],
         chosen["config"],
@@ -283,7 +294,7 @@ def _spark_starter(chosen: Configuration, caches: Caches) -> Callable[[], Engine
         chosen["columns"],
         chosen["class_archive"],
     )
-    return lambda: launch.start(settings, caches)
+    return launch.start(settings, caches)
 
 
 def _started_beside(start: Callable[[], Any], master: str | None) -> Callable[[], Engine]:
@@ -305,14 +316,44 @@ def _is_at_a_prompt() -> bool:
 
 
 def _auto_starter(chosen: Configuration, caches: Caches) -> Callable[[], Engine]:
-    here, there = _local_starter(chosen, caches), _spark_starter(chosen, caches)
+    _refuse_workers()
+    if chosen["master"] is not None:
+        from dstream.engine.spark.session import launch  # here: without one, most programs need none of it
 
-    def start() -> Engine:
+        # At the call, as with the engine Spark; whether there is Java matters to the first plan that needs Spark.
+        launch.check_master_of(chosen["master"], chosen["config"])
+    there: Callable[[], Engine] = functools.partial(_checked_spark, chosen, caches)
+    # Only if it is asked for: at a prompt, too, most plans do not need it.
+    if chosen["warm"]:
+        there = _started_beside(there, chosen["master"])
+    return _AutoStart(_local_starter(chosen, caches), there, caches.found)
+
+
+def _checked_spark(chosen: Configuration, caches: Caches) -> Engine:
+    from dstream.engine.spark.session import launch
+
+    launch.check_machine(chosen["master"], chosen["config"])
+    return _started_spark(chosen, caches)
+
+
+class _AutoStart:
+    """Starts the engine of this process, and Spark with the first plan that needs it."""
+
+    def __init__(self, here: Callable[[], Engine], there: Callable[[], Engine], found: CacheLookup) -> None:
+        self._here = here
+        self._there = there
+        self._found = found
+
+    def __call__(self) -> Engine:
         from dstream.engine.selection import AutoEngine
 
-        return AutoEngine(here(), there, caches.found)
+        return AutoEngine(self._here(), self._there, self._found)
 
-    return start
+    def close(self) -> None:
+        """End a start of Spark beside the caller."""
+        end = getattr(self._there, "close", None)
+        if end is not None:
+            end()
 
 
 _STARTERS = {"spark": _spark_starter, "local": _local_starter, "auto": _auto_starter}

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import shutil
+from types import SimpleNamespace
 
 import pytest
 
@@ -124,17 +126,87 @@ def test_a_wrong_java_home_is_named(system, monkeypatch):
     assert refused() == "JAVA_HOME is /nowhere, which has no bin/java. Set it to a Java 17 or unset it"
 
 
-@pytest.mark.parametrize("engine", ["spark", "auto"])
-def test_connect_refuses_before_anything_starts(system, monkeypatch, engine):
-    """The error arises in the call, alone: nothing else is shown before or behind it; not only when Spark is needed."""
+@pytest.fixture
+def no_spark(monkeypatch):
+    """Pretend that no session runs, and that `spark-submit` did not start this process."""
     if shutil.which("java", path=os.defpath) is None:
         pytest.skip("the real PATH decides whether a session runs already")
     monkeypatch.setattr("dstream.engine.spark.session.launch._session_of_the_user", lambda: None)
     monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+
+
+@pytest.mark.usefixtures("no_spark")
+def test_connect_refuses_before_anything_starts(system):
+    """The error of the engine Spark arises in the call, alone: nothing else is shown before or behind it."""
     with pytest.raises(SetupError) as caught:
-        ds.connect(engine=engine)
+        ds.connect(engine="spark")
 
     assert (caught.value.__cause__, caught.value.__context__) == (None, None)
+
+
+@pytest.mark.usefixtures("no_spark")
+@pytest.mark.parametrize("master", [None, "local[2]"])
+def test_plans_that_need_no_spark_need_no_java(system, master):
+    """With the engine `auto` streams, collections and the context itself work without it."""
+    with ds.connect(master, engine="auto", storage="memory:") as ctx:
+        ctx.get_map("squares").update({n: n * n for n in range(4)})
+
+        assert ctx.stream([3, 1]).sorted().to_list() == [1, 3]
+        assert ctx.get_map("squares").stream().map_to_int(lambda entry: entry.value).sum() == 14
+
+
+NEEDY = {
+    r"\.to_df\(\) needs Spark: DataFrames are tables of Spark": lambda ctx: ctx.stream([1]).map(str).to_df(),
+    r"\.map\(str\) needs Spark: only Spark has partitions": lambda ctx: ctx.stream([1]).map(str).partitions(),
+    r"\.map\(str\) needs Spark: .* asks for 3 partitions": lambda ctx: ctx.stream([1]).parallel(3).map(str).to_list(),
+}
+
+
+@pytest.mark.usefixtures("no_spark")
+@pytest.mark.parametrize("plan", NEEDY)
+def test_the_first_plan_that_needs_spark_asks_for_java(system, plan):
+    """Its error names the plan, why it does not run in this process, and the command that installs Java."""
+    system(dnf="")
+    with ds.connect(engine="auto", storage="memory:") as ctx, pytest.raises(SetupError) as caught:
+        NEEDY[plan](ctx)
+
+    assert re.fullmatch(
+        rf"the plan of {plan}\. Spark needs Java 17 or newer and there is none on this machine\. "
+        r"Install it with: sudo dnf install java-21-openjdk-headless",
+        str(caught.value),
+    )
+
+
+@pytest.mark.usefixtures("no_spark")
+def test_what_has_no_plan_asks_for_java_alone(system):
+    """The session of Spark, and a table of a collection."""
+    with ds.connect(engine="auto", storage="memory:") as ctx:
+        with pytest.raises(SetupError, match=r"^Spark needs Java 17"):
+            _ = ctx.spark
+        with pytest.raises(SetupError, match=r"^DataFrames are tables of Spark\. Spark needs Java 17"):
+            ctx.get_map("squares", key_type=int, value_type=int).to_df()
+
+
+@pytest.mark.usefixtures("no_spark")
+def test_java_that_is_installed_later_is_found(system, monkeypatch):
+    """A plan that needs Spark tries again, on the same context."""
+    monkeypatch.setattr("dstream.engine.spark.session.launch.start", lambda settings, caches: Started())
+    with ds.connect(engine="auto", storage="memory:") as ctx:
+        with pytest.raises(SetupError):
+            ctx.stream([1]).parallel(3).to_list()
+        system(java=NEW)
+
+        assert ctx.stream([1]).parallel(3).to_list() == ["on Spark"]
+
+
+class Started:
+    """An engine that answers every plan alike."""
+
+    def submit(self, end):
+        return SimpleNamespace(result=lambda: ["on Spark"])
+
+    def close(self):
+        pass
 
 
 @pytest.mark.parametrize(

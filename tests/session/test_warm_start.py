@@ -185,12 +185,20 @@ def begun(monkeypatch):
     return masters
 
 
-@pytest.mark.parametrize("engine", ["local", "auto"])
-def test_other_engines_start_nothing(folder, begun, engine):
-    """They need no Spark, or only for some streams."""
-    ds.connect("local[1]", engine, warm=True).close()
+def test_other_engines_start_nothing(folder, begun, monkeypatch):
+    """The local engine needs no Spark, and `auto` only for some streams, also beside those who type."""
+    ds.connect("local[1]", "local", warm=True).close()
+    monkeypatch.setattr(sys, "ps1", ">>> ", raising=False)
+    ds.connect("local[1]", "auto").close()
 
     assert begun == []
+
+
+def test_auto_starts_spark_beside_who_asks_for_it(folder, begun):
+    """The first plan that needs Spark finds it."""
+    ds.connect("local[1]", "auto", warm=True).close()
+
+    assert begun == ["local[1]"]
 
 
 def test_spark_starts_beside_those_who_type(folder, begun, monkeypatch):
@@ -258,6 +266,8 @@ def test_the_shell_of_the_command_is_a_prompt(folder, begun, monkeypatch):
     connected("spark", "local[2]").close()
     monkeypatch.setenv("DSTREAM_WARM", "0")
     connected("spark", "local[3]", is_for_a_prompt=True).close()
+    monkeypatch.delenv("DSTREAM_WARM")
+    connected("auto", "local[4]", is_for_a_prompt=True).close()
 
     assert begun == ["local[1]"]
 

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 __all__ = [
     "activate",
     "check_machine",
+    "check_master_of",
     "connected_port",
     "is_connect",
     "is_server",
@@ -156,12 +157,24 @@ def check_machine(master: str | None, config: Mapping[str, Any]) -> None:
         SetupError: Java or PySpark is missing, too old or too new, or there is no such master.
     """
     check_version()
-    if is_server(master) or _session_of_the_user() is not None:
-        return
-    check_master(master, config)
+    check_master_of(master, config)
     # `spark-submit` has started a Java for this process already.
-    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+    if not _runs_elsewhere(master) and "PYSPARK_GATEWAY_PORT" not in os.environ:
         find_java()
+
+
+def check_master_of(master: str | None, config: Mapping[str, Any]) -> None:
+    """Make sure, before anything starts, that there can be such a master, unless a session runs or it is a server.
+
+    Raises:
+        SetupError: there is no such master.
+    """
+    if not _runs_elsewhere(master):
+        check_master(master, config)
+
+
+def _runs_elsewhere(master: str | None) -> bool:
+    return is_server(master) or _session_of_the_user() is not None
 
 
 def start(settings: Settings, caches: Caches) -> SparkEngine:
