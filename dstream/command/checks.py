@@ -81,7 +81,8 @@ def java(engine: str) -> Finding:
         found = find_java()
     except SetupError as error:
         seen, _, advice = str(error).partition(". ")
-        return Finding("Java", "not ok", seen, advice)
+        # Small plans run without it.
+        return Finding("Java", "not checked" if engine == "auto" else "not ok", seen, advice)
     by = " (JAVA_HOME)" if os.environ.get("JAVA_HOME") else ""
     return Finding("Java", "ok", f"{found.version or 'of unknown version'} at {found.path}{by}")
 
@@ -108,9 +109,11 @@ def class_archive(configuration: Configuration) -> Finding:
 
 
 def settings(configuration: Configuration) -> Iterator[Finding]:
-    """Report the file that was read, and each setting that is no default, with its origin."""
+    """Report the file that was read, the engine, and each other setting that is no default, with its origin."""
     yield Finding("dstream.toml", "ok", configuration.file or "none in this folder or above")
     for name, setting in configuration.settings.items():
-        if setting.origin != "default":
+        if setting.origin != "default" or name == "engine":
             place = "dstream.toml" if setting.origin == configuration.file else setting.origin
-            yield Finding(f"  {name}", "ok", f"{setting.shown}, from {place}")
+            said = "the default" if place == "default" else f"from {place}"
+            choice = configuration.engine_choice() if name == "engine" else ""
+            yield Finding(f"  {name}", "ok", f"{setting.shown}, {said}{choice and f': {choice}'}")

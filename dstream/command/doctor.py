@@ -82,5 +82,5 @@ def _on_spark(probes: list[Probe], java: Finding, limit: float) -> Iterator[Find
         for probe in probes:
             yield from probe.findings(limit)
         return
-    why = "it needs Java" if java.state == "not ok" else java.seen
+    why = java.seen if not probes else "it needs Java"
     yield from (Finding(name, "not checked", why) for name in ("Spark", "workers"))

@@ -135,6 +135,22 @@ class Configuration:
     def __getitem__(self, name: str) -> Any:
         return self.settings[name].value
 
+    def engine_reason(self) -> str:
+        """Return the origin of the engine, unless it is the caller's, and its choice; in parentheses, or ""."""
+        setting = self.settings["engine"]
+        origin = "dstream.toml" if setting.origin == self.file else setting.origin
+        said = "" if origin in ("argument", "default") else f"from {origin}"
+        reasons = "; ".join(filter(None, (said, self.engine_choice())))
+        return reasons and f" ({reasons})"
+
+    def engine_choice(self) -> str:
+        """Return how the engine `"auto"` chooses for each plan; "" for others, which have no choice."""
+        if self["engine"] != "auto":
+            return ""
+        limit = self["local_limit"]
+        here = "small plans" if limit is None else f"plans of up to {limit:g} s of estimated work"
+        return f"{here} in this process, others on Spark"
+
 
 @dataclass(frozen=True)
 class _Key:
@@ -281,6 +297,21 @@ def _storage(place: str, value: Any) -> str:
     return storage
 
 
+def _limit(place: str, value: Any) -> float:
+    """Return a number of seconds; a variable, which is a text, has its digits."""
+    number = _number(value) if place.startswith("DSTREAM_") else value
+    if not isinstance(number, int | float) or isinstance(number, bool) or not number >= 0:
+        raise ValueError(f"{place} must be a number of seconds, at least 0, not {shown(value)}")
+    return float(number)
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
 _UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}
 
 
@@ -324,6 +355,7 @@ def _spark_text(place: str, value: Any) -> str:
 _KEYS = {
     "master": _Key(_text, "DSTREAM_MASTER"),
     "engine": _Key(_one_of("spark", "local", "auto"), "DSTREAM_ENGINE", "spark"),
+    "local_limit": _Key(_limit, "DSTREAM_LOCAL_LIMIT"),
     "columns": _Key(_one_of("auto", "off", "verify"), "DSTREAM_COLUMNS", "auto"),
     "config": _Key(_config, None),
     "storage": _Key(_storage, "DSTREAM_STORAGE", "dstream-data"),

@@ -129,6 +129,7 @@ def connect(
     durability: Literal["process", "power"] | None = None,
     worker_memory: int | str | None = None,
     broadcast_limit: int | str | None = None,
+    local_limit: float | None = None,
     columns: Literal["auto", "off", "verify"] | None = None,
     class_archive: bool | None = None,
     warm: bool | None = None,
@@ -140,9 +141,9 @@ def connect(
     """Return a context; it becomes the default one if no other is open.
 
     What is not given here is looked up in the environment (`DSTREAM_MASTER`, `DSTREAM_ENGINE`, `DSTREAM_STORAGE`,
-    `DSTREAM_PICKLE`, `DSTREAM_DURABILITY`, `DSTREAM_WORKER_MEMORY`, `DSTREAM_BROADCAST_LIMIT`, `DSTREAM_COLUMNS`,
-    `DSTREAM_CLASS_ARCHIVE`, `DSTREAM_WARM`, `DSTREAM_LOG`, `DSTREAM_PROGRESS`), and then in the file `dstream.toml` of
-    the current folder or the nearest one above; `dstream docs configure` says more.
+    `DSTREAM_PICKLE`, `DSTREAM_DURABILITY`, `DSTREAM_WORKER_MEMORY`, `DSTREAM_BROADCAST_LIMIT`, `DSTREAM_LOCAL_LIMIT`,
+    `DSTREAM_COLUMNS`, `DSTREAM_CLASS_ARCHIVE`, `DSTREAM_WARM`, `DSTREAM_LOG`, `DSTREAM_PROGRESS`), and then in the
+    file `dstream.toml` of the current folder or the nearest one above; `dstream docs configure` says more.
 
     Args:
         master: the Spark master, such as `"local[4]"` or `"spark://host:7077"`, or a server of Spark Connect, such as
@@ -166,6 +167,9 @@ def connect(
             `distinct` and the states of keys in jobs move to disk, in bytes or as `"512m"`; 512 MB without a word.
         broadcast_limit: how large the right side of a hash join may be, which every task holds, in bytes or as
             `"64m"`; 256 MB without a word. A hash join may have a limit of its own.
+        local_limit: up to how many seconds of estimated work a plan runs in this process with the engine `"auto"`;
+            `math.inf` leaves none to Spark that can run here. Without a word a plan runs where it is estimated to end
+            sooner.
         columns: whether tasks may run what functions say without calling them: `"auto"` where that gives the same, the
             default; `"off"` never; `"verify"` both ways, and an EngineError where they differ. A global counts as it is
             when the plan runs: what a task does to the globals of a function in ways that no function of its module
@@ -207,6 +211,7 @@ def connect(
             "durability": durability,
             "worker_memory": worker_memory,
             "broadcast_limit": broadcast_limit,
+            "local_limit": local_limit,
             "columns": columns,
             "class_archive": class_archive,
             "warm": warm,
@@ -238,9 +243,9 @@ def connect(
 
 
 def _shown_choices(chosen: Configuration) -> str:
-    """Return the master and the storage as the `repr` of a context has them, without a password."""
+    """Return the choice of the engine, the master and the storage for the `repr` of a context, without a password."""
     master = "" if chosen["engine"] == "local" else f", master {chosen['master'] or 'any that runs, or local[*]'}"
-    return f"{master}, storage {shown_url(chosen['storage'])}"
+    return f"{chosen.engine_reason()}{master}, storage {shown_url(chosen['storage'])}"
 
 
 def default_context() -> Context:

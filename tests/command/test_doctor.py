@@ -84,6 +84,21 @@ def test_the_local_engine_needs_no_java(command, monkeypatch, probes):
     assert lines(ended)["Spark"] == ("not checked", "not needed, since the engine is local")
 
 
+@pytest.mark.parametrize("limit", ["", "2"])
+def test_auto_can_do_without_java(command, monkeypatch, probes, limit):
+    """Small plans run without it: it is said how to install it, and nothing is wrong."""
+    monkeypatch.setenv("DSTREAM_ENGINE", "auto")
+    monkeypatch.setenv("DSTREAM_LOCAL_LIMIT", limit)
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    ended = command("doctor")
+
+    here = "plans of up to 2 s of estimated work" if limit else "small plans"
+    assert f"  engine        auto, from DSTREAM_ENGINE: {here} in this process, others on Spark" in ended.output
+    assert lines(ended)["Java"] == ("not checked", "JAVA_HOME is /nowhere, which has no bin/java")
+    assert lines(ended)["Spark"] == ("not checked", "it needs Java")
+    assert ("-> Set it to a Java 17 or unset it" in ended.output, ended.exit_code) == (True, 0)
+
+
 def test_broken_settings_are_named(command, folder, probes):
     """The mistake is one line, and what depends on settings is not checked."""
     (folder / "dstream.toml").write_text('storrage = "x"')

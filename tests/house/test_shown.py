@@ -65,10 +65,15 @@ def test_dir_shows_public_names(module):
 
 
 def test_a_context_says_what_it_is_on(tmp_path):
-    """Its engine, master and storage, and no password."""
+    """Its engine, how that chooses, its master and storage, and no password."""
     with (
         ds.connect(engine="local", storage=tmp_path) as local,
         ds.connect("local[2]", storage="redis://ada:secret@host:6379/0") as spark,
+        ds.connect(engine="auto", storage=tmp_path) as auto,
+        ds.connect(engine="auto", storage=tmp_path, local_limit=2.5) as limited,
     ):
+        others = f"others on Spark), master any that runs, or local[*], storage {tmp_path}, open>"
+        assert repr(auto) == f"<dstream context on auto (small plans in this process, {others}"
+        assert f"auto (plans of up to 2.5 s of estimated work in this process, {others}" in repr(limited)
         assert repr(local) == f"<dstream context on local, storage {tmp_path}, open>"
         assert repr(spark) == "<dstream context on spark, master local[2], storage redis://ada:***@host:6379/0, open>"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import os
 import re
 from pathlib import Path
@@ -57,6 +58,7 @@ def test_arguments_stand_over_variables_and_these_over_the_file(folder, monkeypa
         ("DSTREAM_DURABILITY", "durability", "power", "power"),
         ("DSTREAM_WORKER_MEMORY", "worker_memory", "1g", 2**30),
         ("DSTREAM_BROADCAST_LIMIT", "broadcast_limit", "64m", 2**26),
+        ("DSTREAM_LOCAL_LIMIT", "local_limit", "0.5", 0.5),
         ("DSTREAM_COLUMNS", "columns", "off", "off"),
         ("DSTREAM_CLASS_ARCHIVE", "class_archive", "0", False),
         ("DSTREAM_WARM", "warm", "1", True),
@@ -127,6 +129,8 @@ def test_settings_of_spark_are_merged_one_by_one(folder):
             'worker_memory = "much"',
             "worker_memory in {path}, line 1, must be a number of bytes or a text such as '512m'",
         ),
+        ("local_limit = true", "local_limit in {path}, line 1, must be a number of seconds, at least 0, not True"),
+        ('local_limit = "2"', "local_limit in {path}, line 1, must be a number of seconds"),
         ("worker_memory = true", "worker_memory in {path}, line 1, must be a number of bytes"),
         ("storage = 5", "storage in {path}, line 1, must be a folder or a URL"),
         ("config = 5", "config in {path}, line 1, must hold settings of Spark by name, not 5"),
@@ -155,6 +159,22 @@ def test_a_mistake_in_a_variable_names_it(folder, monkeypatch):
     with pytest.raises(ConfigurationError, match=r"^DSTREAM_ENGINE must be one of spark, local, auto, not 'flink'$"):
         ds.connect()
 
+    monkeypatch.delenv("DSTREAM_ENGINE")
+    monkeypatch.setenv("DSTREAM_LOCAL_LIMIT", "long")
+    with pytest.raises(
+        ConfigurationError, match=r"^DSTREAM_LOCAL_LIMIT must be a number of seconds, at least 0, not '"
+    ):
+        ds.connect()
+
+
+@pytest.mark.parametrize(("text", "limit"), [("2", 2.0), ("0", 0.0), ("inf", math.inf)])
+def test_the_limit_of_work_in_this_process_is_one_number(folder, text, limit):
+    """In the file it is an int or a float; all forms give the same float."""
+    written(folder, f"local_limit = {text}")
+
+    assert configured({})["local_limit"] == configured({"local_limit": limit})["local_limit"] == limit
+    assert type(configured({})["local_limit"]) is float
+
 
 @pytest.mark.parametrize(
     ("argument", "message"),
@@ -169,6 +189,9 @@ def test_a_mistake_in_a_variable_names_it(folder, monkeypatch):
         ({"durability": "disk"}, "^durability must be one of process, power, not 'disk'$"),
         ({"worker_memory": 0}, "^worker_memory must be a number of bytes"),
         ({"worker_memory": "0m"}, "^worker_memory must be a number of bytes"),
+        ({"local_limit": -1}, "^local_limit must be a number of seconds, at least 0, not -1$"),
+        ({"local_limit": math.nan}, "^local_limit must be a number of seconds, at least 0, not nan$"),
+        ({"local_limit": "2"}, "^local_limit must be a number of seconds, at least 0, not '2'$"),
         ({"master": ""}, "^master must not be empty"),
         ({"master": 4}, "^master must be a text, not 4$"),
         ({"config": ["a"]}, "^config must hold settings of Spark by name"),
