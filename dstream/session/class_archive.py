@@ -77,7 +77,7 @@ def _turn(folder: Path) -> Iterator[bool]:
 def _run_what_runs_first(unfinished: Path) -> str:
     """Run jobs in a Java that writes its classes when it ends; return the path that its classes came from."""
     os.environ["SPARK_SUBMIT_OPTS"] = f'{JVM_OPTIONS} "-XX:ArchiveClassesAtExit={unfinished}"'
-    with connect("local[2]", storage="memory:", progress=False, file="") as ctx:
+    with connect("local[2]", engine="spark", storage="memory:", progress=False, file="") as ctx:
         numbers = ctx.stream(range(1000), 4)
         numbers.map(abs).filter(bool).to_list()
         numbers.sorted().distinct().to_list()

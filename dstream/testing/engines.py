@@ -78,7 +78,7 @@ def _connected(engine: str) -> Context:
     if engine == "local":
         return connect(engine="local", storage="memory:")
     try:
-        return connect(_keep_session(), storage="memory:")
+        return connect(_keep_session(), engine="spark", storage="memory:")
     except SetupError as error:
         # pytest sets it while a test runs; a program of its own must see the error.
         if "PYTEST_CURRENT_TEST" not in os.environ:
@@ -92,7 +92,7 @@ def _keep_session() -> str | None:
     """Start the one session of the run, unless Spark runs already; return its master if it is this one."""
     global _keeper
     if _keeper is None and not _spark_runs():
-        keeper = connect(MASTER, config=SETTINGS, storage="memory:")
+        keeper = connect(MASTER, engine="spark", config=SETTINGS, storage="memory:")
         keeper.running_engine()
         # Not before it runs, since the next test tries again after a failed start.
         _keeper = keeper

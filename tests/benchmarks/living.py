@@ -132,4 +132,4 @@ def _share(where: str, seconds: float) -> float:
 def _context(bench: Bench, where: str) -> ds.Context:
     folder = bench.folder / f"living-{where}"
     shutil.rmtree(folder, ignore_errors=True)
-    return ds.connect(storage=folder) if where == "Spark" else ds.connect(engine="local", storage=folder)
+    return ds.connect(engine="spark" if where == "Spark" else "local", storage=folder)

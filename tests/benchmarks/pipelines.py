@@ -296,6 +296,6 @@ def context_of(bench: Bench, name: str, *, on_spark: bool) -> ds.Context:
     """Return a context with a lake of its own, which is empty."""
     folder = bench.folder / name
     shutil.rmtree(folder, ignore_errors=True)
-    ctx = ds.connect(storage=folder) if on_spark else ds.connect(engine="local", storage=folder)
+    ctx = ds.connect(engine="spark" if on_spark else "local", storage=folder)
     atexit.register(ctx.close)
     return ctx

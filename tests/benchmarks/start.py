@@ -21,7 +21,7 @@ _ROOT = Path(__file__).parents[2]
 _FIRST = "import dstream as ds; print(ds.connect(engine='local').stream([1, 2, 3]).map(lambda n: n * n).to_list())"
 _FIRST_ON_SPARK = """
 import dstream as ds
-with ds.connect(storage="memory:", progress=False) as ctx:
+with ds.connect(engine="spark", storage="memory:", progress=False) as ctx:
     print(ctx.stream([1, 2, 3]).map(lambda n: n * n).to_list(), flush=True)
 """
 _LONGEST_MAKING = 600

@@ -54,7 +54,7 @@ class _World:
 
     def __init__(self, bench: Bench, folder: Path, count: int) -> None:
         self.bench, self.folder, self.count = bench, folder, count
-        self.on_spark = ds.connect(storage=folder / "lake")
+        self.on_spark = ds.connect(engine="spark", storage=folder / "lake")
         self.on_local = ds.connect(engine="local", storage=folder / "lake")
         entries = self.on_spark.stream(range(count), _TASKS)
         entries.collect(to_imap("bench", _key, lambda n: n))

@@ -80,7 +80,7 @@ class _Ours:
     def __init__(self, bench: Bench, window: Any, operation: Any) -> None:
         folder = bench.folder / "unbounded"
         shutil.rmtree(folder, ignore_errors=True)
-        self._ctx = ds.connect(storage=folder)
+        self._ctx = ds.connect(engine="spark", storage=folder)
         atexit.register(self._ctx.close)
         self._window, self._operation, self._runs = window, operation, 0
 

@@ -83,7 +83,7 @@ class _IntoMap:
         folder = bench.folder / "word-counts"
         shutil.rmtree(folder, ignore_errors=True)
         self._path = path
-        self._ctx = ds.connect(storage=folder)
+        self._ctx = ds.connect(engine="spark", storage=folder)
         self._numbers = itertools.count()
         self._newest: IStreamMap[str, int] | None = None
         atexit.register(self._ctx.close)

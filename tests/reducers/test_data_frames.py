@@ -16,7 +16,7 @@ from reducers import to_imap
 def on_spark(spark_context: ds.Context, tmp_path: Path) -> Iterator[ds.Context]:
     """A context on Spark with an empty storage."""
     spark_context.running_engine()
-    with ds.connect(storage=tmp_path / "data") as context:
+    with ds.connect(engine="spark", storage=tmp_path / "data") as context:
         yield context
 
 

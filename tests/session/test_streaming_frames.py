@@ -10,6 +10,7 @@ import pytest
 import dstream as ds
 from dstream.errors import UnsupportedError
 from dstream.session.streaming import StreamingFrame
+from dstream.testing.engines import MASTER, SETTINGS
 from reducers import to_ilist, to_imap
 
 
@@ -49,11 +50,21 @@ def run_to_the_end(context, folder, tmp_path):
     return context.get_map(tmp_path.name).copy()
 
 
-def test_batches_go_into_a_map(spark_context, folder, tmp_path):
+@pytest.fixture(params=["spark", "auto"])
+def context(request, spark_context, data):
+    """A context on Spark, and one that starts it for the DataFrame."""
+    if request.param == "spark":
+        yield spark_context
+        return
+    with ds.connect(MASTER, engine="auto", config=SETTINGS, storage=data) as context:
+        yield context
+
+
+def test_batches_go_into_a_map(context, folder, tmp_path):
     """Each file once, across queries with one checkpoint."""
-    assert run_to_the_end(spark_context, folder, tmp_path) == {"a": 2, "b": 1}
+    assert run_to_the_end(context, folder, tmp_path) == {"a": 2, "b": 1}
     put(folder, "second", "a", "c")
-    assert run_to_the_end(spark_context, folder, tmp_path) == {"a": 3, "b": 1}
+    assert run_to_the_end(context, folder, tmp_path) == {"a": 3, "b": 1}
 
 
 def test_a_batch_that_comes_again_changes_nothing(spark_context, folder, tmp_path):

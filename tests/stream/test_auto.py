@@ -79,6 +79,9 @@ def test_auto_leaves_partitions_and_tables_to_spark(context):
     frame = context.stream(SMALL).map(lambda n: {"n": n}).to_df()
     assert sorted(row.n for row in frame.collect()) == [0, 1, 2, 3]
     assert (context.from_df(frame).count(), context.spark is frame.sparkSession, ran_here) == (4, True, [])
+    names = context.get_list("names of two", value_type=str)
+    names.extend(["Ada", "Grace"])
+    assert [row.value for row in names.to_df().collect()] == ["Ada", "Grace"]
 
 
 def test_auto_refuses_what_spark_refuses(context):

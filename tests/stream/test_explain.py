@@ -268,7 +268,7 @@ def test_the_cores_are_those_that_the_settings_name(monkeypatch, master, config,
 def test_the_cores_of_a_running_spark_are_asked(spark_context):
     """A session that runs already knows them, whatever the settings say."""
     spark_context.stream([1], 1).to_list()
-    with ds.connect() as beside:
+    with ds.connect(engine="spark") as beside:
         drawing = beside.stream([1, 2], 2).explain("dot")
 
     assert "on Spark with 2 cores" in drawing

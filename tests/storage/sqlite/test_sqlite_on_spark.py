@@ -12,7 +12,7 @@ from reducers import grouping_by_to_imap, to_ilist, to_imap
 def test_spark_writes_and_reads_a_database(spark_context, tmp_path):
     """Entries are combined, merged with those that are there, and read by several tasks; lists keep their order."""
     spark_context.running_engine()  # started there, so that this one only shares it
-    with ds.connect(storage=f"sqlite:{tmp_path}/data.db") as ctx:
+    with ds.connect(engine="spark", storage=f"sqlite:{tmp_path}/data.db") as ctx:
         ctx.get_map("sums")[0] = 1000
         numbers = ctx.stream(range(1000), partitions=3)
         merged = to_imap("sums", lambda n: n % 7, lambda n: n, operator.add, on_existing="merge")
