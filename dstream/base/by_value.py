@@ -26,7 +26,21 @@ import cloudpickle
 from dstream.base.registry import reduced_to_name
 from dstream.base.showing import shown
 
-__all__ = ["ValuePickler", "dumps_by_value", "implementations_of", "is_importable"]
+__all__ = [
+    "SharedInProcess",
+    "ValuePickler",
+    "dumps_by_value",
+    "dumps_with_shared",
+    "implementations_of",
+    "is_importable",
+    "loads_with_shared",
+]
+
+
+class SharedInProcess:
+    """A base class of objects that a copy of a stage in this process shares with the original."""
+
+    __slots__ = ()
 
 
 def dumps_by_value(value: Any, is_named: bool = False) -> bytes:
@@ -46,6 +60,23 @@ def _dumps(kind: type[ValuePickler], value: Any) -> bytes:
     with io.BytesIO() as target:
         kind(target, 5).dump(value)
         return target.getvalue()
+
+
+def dumps_with_shared(value: Any) -> tuple[bytes, list[SharedInProcess]]:
+    """Pickle `value` as for another process, except for `SharedInProcess` objects, which are returned beside it.
+
+    Raises:
+        pickle.PicklingError: something in it pickles as a name of `__main__`; the message has the name.
+    """
+    with io.BytesIO() as target:
+        pickler = _SharingPickler(target, 5)
+        pickler.dump(value)
+        return target.getvalue(), pickler.shared
+
+
+def loads_with_shared(data: bytes, shared: list[SharedInProcess]) -> Any:
+    """Load what `dumps_with_shared` returned."""
+    return _SharingUnpickler(io.BytesIO(data), shared).load()
 
 
 def is_importable(value: Any) -> bool:
@@ -105,6 +136,34 @@ class _NamingPickler(ValuePickler):
         """Return how `obj` is pickled; `NotImplemented` for the usual way."""
         reduced = reduced_to_name(obj)
         return super().reducer_override(obj) if reduced is NotImplemented else reduced
+
+
+class _SharingPickler(ValuePickler):
+    """Pickler that leaves `SharedInProcess` objects out, and collects them."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.shared: list[SharedInProcess] = []
+
+    def persistent_id(self, obj: Any) -> int | None:
+        """Return the position of a shared object; None for objects that are copied."""
+        if not isinstance(obj, SharedInProcess):
+            return None
+        self.shared.append(obj)
+        return len(self.shared) - 1
+
+
+class _SharingUnpickler(pickle.Unpickler):
+    """Unpickler that puts shared objects back."""
+
+    def __init__(self, source: io.BytesIO, shared: list[SharedInProcess]) -> None:
+        super().__init__(source)
+        self._shared = shared
+
+    def persistent_load(self, pid: Any) -> SharedInProcess:
+        """Return the shared object at a position."""
+        shared: SharedInProcess = self._shared[pid]
+        return shared
 
 
 @functools.lru_cache(maxsize=1024)

@@ -20,7 +20,7 @@ from dstream.errors import UnsupportedError
 from dstream.operators.rows.caches import Caches
 from dstream.plan.capture_checks import check_captures, may_share
 from dstream.plan.operations.ends import End, Loop, Partitions, Several, ToList
-from dstream.plan.properties import check, guards_of, parallelism
+from dstream.plan.properties import check, guards_of, is_of_epoch, parallelism
 from dstream.plan.walk import of_one_run, recalled, topological
 
 __all__ = ["InProcessEngine"]
@@ -90,7 +90,13 @@ class InProcessEngine:
         operations = topological(end)
         recovered = RecoveryReport(operations, self._progress) if any(guards_of(operations)) else None
         shared = SharedByTasks(
-            self._worker_memory, {}, recovered, cancellation, is_counting=False, is_shared=may_share(end)
+            self._worker_memory,
+            {},
+            recovered,
+            cancellation,
+            is_counting=False,
+            is_shared=may_share(end),
+            reads_all=is_of_epoch(end),
         )
         operation = self._progress.begin(lambda: ProgressFacts(call.title(), shared.items))
         shared.is_counting = operation is not None

@@ -33,13 +33,14 @@ from dstream.engine.physical.vertices import (
 from dstream.engine.runs.graphs import GraphRun
 from dstream.engine.runs.rows import ShuffleFiles, by_target, rows_taken
 from dstream.engine.tasks.process import InFunction
-from dstream.engine.tasks.rows import ITEMS, Row, handed_on, size_of, whole
+from dstream.engine.tasks.rows import ITEMS, WATERMARKS, Row, handed_on, size_of, whole
 from dstream.engine.tasks.stage import Reader, Sink, rows_of_task
 from dstream.errors import UnsupportedError
-from dstream.operators.rows.batches import loads_items
+from dstream.operators.rows.batches import loads, loads_items
 from dstream.operators.rows.blocks import one_after_another
-from dstream.operators.rows.caches import CachedItems, Caches
-from dstream.operators.rows.operations import Operation, operated
+from dstream.operators.rows.caches import CachedItems, Caches, HeldByContext
+from dstream.operators.rows.operations import OfPartitions, Operation, Watermarks, operated
+from dstream.plan.operations.streams import Fork
 from dstream.plan.properties import is_ordered
 from dstream.plan.walk import CacheContent
 
@@ -110,7 +111,7 @@ class InProcessGraphRun(GraphRun):
                     yield functools.partial(_read, reader, operations, rows)
             case CachedInput(recall):
                 operations = self._shared.of_a_stage(operations_of(each.applied))
-                yield lambda task: operated(operations, iter(recall.items), task)
+                yield functools.partial(_recalled, recall.items, operations)
             case FromTable():
                 raise UnsupportedError("only Spark reads its DataFrames: connect() with the Spark engine")
             case _:
@@ -179,7 +180,17 @@ class InProcessGraphRun(GraphRun):
             loads_items(whole(row).payload) for row in self._written(ask.vertex) if row.channel == ITEMS
         )
         kept = CachedItems(items, Bound(self._shared.worker_memory))
-        return CacheContent(kept, is_ordered(ask.node), len(kept))
+        watermarks = self._watermarks(ask.vertex) if isinstance(ask.node, Fork) else {}
+        content = _ForkedItems(kept, watermarks) if watermarks else kept
+        return CacheContent(content, is_ordered(ask.node), len(kept))
+
+    def _watermarks(self, vertex: Vertex) -> OfPartitions:
+        """Return the watermarks that the tasks of a vertex know, all together."""
+        known = Watermarks()
+        for row in self._written(vertex):
+            if row.channel == WATERMARKS:
+                known.take(loads(whole(row).payload))
+        return known.all()
 
     def count_of_others(self, each: Input) -> int:
         return 1
@@ -191,6 +202,26 @@ class InProcessGraphRun(GraphRun):
 def _is_whole(splits: Splits) -> bool:
     """Say whether one task reads all pieces, however many there are."""
     return splits.is_one_task and splits.for_each is None and splits.start == 0 and splits.stop is None
+
+
+class _ForkedItems(HeldByContext):
+    """The items that several operations of one epoch read, and the watermarks behind them."""
+
+    def __init__(self, items: CachedItems, watermarks: OfPartitions) -> None:
+        self._items = items
+        self._watermarks = watermarks
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._items)
+
+    def read(self, task: InProcessTask) -> Iterator[Any]:
+        """Give the items to a task, which knows the watermarks when it has read them."""
+        yield from self._items
+        task.watermarks.take(self._watermarks)
+
+
+def _recalled(items: Any, operations: Sequence[Operation], task: InProcessTask) -> Iterator[Any]:
+    return operated(operations, items.read(task) if isinstance(items, _ForkedItems) else iter(items), task)
 
 
 def _read(reader: Reader, operations: Sequence[Operation], rows: Iterable[Row], task: InProcessTask) -> Iterator[Any]:

@@ -21,7 +21,7 @@ from dstream.engine.physical.vertices import (
 from dstream.engine.runs.moves import Border
 from dstream.engine.runs.results import PlanRun
 from dstream.engine.runs.rows import ShuffleFiles
-from dstream.engine.tasks.rows import ITEMS, Row
+from dstream.engine.tasks.rows import ITEMS, WATERMARKS, Row
 from dstream.errors import UnsupportedError
 from dstream.operators.rows.caches import Caches
 from dstream.operators.rows.operations import some
@@ -94,7 +94,7 @@ class InProcessRun(PlanRun[Iterator[Row]]):
         return self.running.rows(vertex), finish
 
     def rows(self, rows: Iterator[Row]) -> Iterator[Row]:
-        return (row for row in rows if row.channel <= ITEMS)
+        return (row for row in rows if row.channel <= ITEMS and row.channel != WATERMARKS)
 
     def payloads(self, rows: Iterator[Row], channel: int = ITEMS) -> list[Any]:
         return [row.payload for row in rows if row.channel == channel]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from dstream.base.by_value import dumps_by_value
+from dstream.base.by_value import dumps_with_shared, loads_with_shared
 from dstream.base.functions import refuse_awaitable
 from dstream.engine.calls import Cancellation
 from dstream.engine.dead_letters import RecoveryReport
@@ -16,7 +16,6 @@ from dstream.engine.tasks.runtime import StageTask
 from dstream.errors import SerializationError
 from dstream.failures import blame
 from dstream.operators.joins.lookup import LookupTable, table_of
-from dstream.operators.rows.batches import loads
 from dstream.operators.rows.blocks import Block, ColumnItems
 from dstream.operators.rows.guards import Action
 from dstream.operators.rows.operations import ItemCount, Task, in_chain
@@ -40,6 +39,7 @@ class SharedByTasks:
         cancellation: whether the run goes on.
         is_counting: whether items are counted as they are read, since somebody sees the number.
         is_shared: whether functions run as they are, since none holds what may change.
+        reads_all: whether tasks read also what a writer leaves, as those of epochs do: watermarks come last.
         items: how many tasks have read, as far as they have ended.
         services: those that tasks share.
         tables: the right sides of hash joins, by the names under which they were sent.
@@ -51,6 +51,7 @@ class SharedByTasks:
     cancellation: Cancellation
     is_counting: bool
     is_shared: bool = False
+    reads_all: bool = False
     items: int = 0
     services: TaskServices = field(default_factory=TaskServices)
     tables: dict[str, LookupTable] = field(default_factory=dict)
@@ -64,10 +65,10 @@ class SharedByTasks:
         if self.is_shared:
             return value
         try:
-            data = dumps_by_value(value)
+            data, shared = dumps_with_shared(value)
         except Exception as error:
             raise SerializationError(f"this pipeline cannot be sent to the workers: {error}") from error
-        made: T = loads(data)
+        made: T = loads_with_shared(data, shared)
         return made
 
 
@@ -81,6 +82,7 @@ class InProcessTask(StageTask):
 
     def __init__(self, partition: int, shared: SharedByTasks) -> None:
         super().__init__(partition, shared.worker_memory)
+        self.reads_all = shared.reads_all
         self._of_run = shared
         self._totals: list[tuple[Action, ItemCount]] = []
 

@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from dstream.base.by_value import SharedInProcess
 from dstream.base.showing import add_note, shown
 from dstream.failures.attribution import given
 from dstream.operators.state.index import Shard, ShardIndex, is_outweighed, parts_to_merge
@@ -47,7 +48,7 @@ class _Staged(NamedTuple):
 
 
 @dataclass(slots=True)
-class ShardedStepState:
+class ShardedStepState(SharedInProcess):
     """The state of one step for one epoch. A task's attempt uses it once: `open` and `keep` shards, then `staged`.
 
     Attributes:
