@@ -23,7 +23,7 @@ _MOST_DOUBLINGS = 100
 _MOST_RESTARTS = 1_000_000
 _OF_UNBOUNDED = (
     *("max_items", "suspend_on_failure", "force", "shards", "clock", "keep", "files_at", "start_at"),
-    *("initial_snapshot", "max_watermark_retain"),
+    *("initial_snapshot", "max_watermark_retain", "small_epochs"),
 )
 """What says nothing to a bounded job."""
 _OF_ONE_JOB = ("name", "initial_snapshot", "start_at", "force", "clock")
@@ -54,6 +54,9 @@ class JobConfig:
             topic of Kafka that was made anew.
         shards: into how many parts an unbounded job divides the state of its steps; 64 unless told otherwise. It is
             fixed when the job is made.
+        small_epochs: `"here"`: the epochs of an unbounded job run in the driver's process as long as that keeps up,
+            also where Spark is a cluster. Unset, they do so where Spark is on the driver's machine.
+            `connect(engine="auto")` has both engines.
         clock: says what time it is, in seconds since 1970; for tests of unbounded jobs.
         keep: seconds, or a timedelta, for which the records of epochs are kept; a day unless told otherwise.
         files_at: the folder or URL of a storage that keeps the state of steps, where that of the job cannot. A job that
@@ -96,6 +99,7 @@ class JobConfig:
     start_at: Any = None
     force: bool | None = None
     shards: int | None = None
+    small_epochs: Literal["here"] | None = None
     clock: Any = None
     keep: Any = None
     files_at: Any = None
@@ -111,6 +115,8 @@ class JobConfig:
         if self.epoch_length is not None:
             _check_seconds(self.epoch_length, "epoch_length")
         _times_and_pause(self.auto_restart)
+        if self.small_epochs not in (None, "here"):
+            raise ValueError(f"JobConfig: small_epochs must be 'here', not {shown(self.small_epochs)}")
         for name in ("max_items", "shards"):
             _check_number(getattr(self, name), name)
         for name in ("metrics", "suspend_on_failure", "force"):

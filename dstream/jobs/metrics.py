@@ -135,6 +135,8 @@ class JobMetrics(Mapping[str, Any]):
         clock: of an unbounded job: the greatest timestamp before which all events are in committed epochs.
         epoch_seconds: how long the last epochs took: `p50` and `p99`.
         engine_seconds: how much of that the engine took.
+        epochs_by_engine: of an unbounded job whose context has several engines: how many epochs of this run each of
+            them took, `"inprocess"` and `"spark"`.
     """
 
     id: str
@@ -150,6 +152,7 @@ class JobMetrics(Mapping[str, Any]):
     clock: int | None = None
     epoch_seconds: Mapping[str, float] = field(default_factory=dict)
     engine_seconds: Mapping[str, float] = field(default_factory=dict)
+    epochs_by_engine: Mapping[str, int] = field(default_factory=dict)
 
     @staticmethod
     def of(state: JobState, status: JobStatus, now: float) -> JobMetrics:
@@ -272,6 +275,10 @@ class JobMetrics(Mapping[str, Any]):
             yield "# UNIT dstream_epoch_seconds seconds"
             for each, seconds in self.epoch_seconds.items():
                 yield f'dstream_epoch_seconds{{{job},quantile="0.{each[1:]}"}} {seconds!r}'
+        if self.epochs_by_engine:
+            yield "# TYPE dstream_engine_epochs counter"
+            for engine, epochs in self.epochs_by_engine.items():
+                yield f'dstream_engine_epochs_total{{{job},engine="{_escaped(engine)}"}} {epochs}'
 
     def _gauge(self, name: str, values: Mapping[str, int | None], job: str, unit: str = "") -> Iterator[str]:
         known = {stage: value for stage, value in values.items() if value is not None}
@@ -287,7 +294,7 @@ _COUNTERS = ("items_in", "items_out", "late", "dead_letters")
 _NUMBERS = (*_COUNTERS, "keys", "state_bytes")
 _RARE = frozenset(_NUMBERS[2:])
 """What a table shows if a stage has it."""
-_OF_EPOCHS = ("sources", "watermarks", "clock", "epoch_seconds", "engine_seconds")
+_OF_EPOCHS = ("sources", "watermarks", "clock", "epoch_seconds", "engine_seconds", "epochs_by_engine")
 _NAMES = tuple(each.name for each in dataclasses.fields(JobMetrics))
 
 

@@ -448,7 +448,8 @@ def _metrics_of_epochs(content: Mapping[str, Any]) -> dict[str, Any]:
     }
     sources = {name: _source(each) for name, each in _of(content.get("sources", {}), dict).items()}
     clock = _of(content["clock"], int, type(None))
-    return {"sources": sources, "watermarks": watermarks, "clock": clock, **seconds}
+    engines = {name: _count(epochs) for name, epochs in _of(content.get("epochs_by_engine", {}), dict).items()}
+    return {"sources": sources, "watermarks": watermarks, "clock": clock, **seconds, "epochs_by_engine": engines}
 
 
 def _source(content: Any) -> dict[str, Any]:

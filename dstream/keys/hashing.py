@@ -39,6 +39,7 @@ __all__ = [
     "canonical_all",
     "canonical_keys",
     "check_hash_seed",
+    "has_seeded_keys",
     "keys_of",
     "shard_numbers",
     "stable_hash",
@@ -341,9 +342,20 @@ _NUMBERS: dict[Any, Callable[[Any], Any]] = {
 }
 
 
+_seeds: set[str] = set()
+
+
+def has_seeded_keys() -> bool:
+    """Return whether this process has placed keys by hashes of one `PYTHONHASHSEED`, which workers may not have."""
+    return bool(_seeds)
+
+
 def _check_fixed_seed(key: Any) -> None:
     """Refuse a hash of the user's own that may hold a text, unless the seed of texts is fixed."""
-    if os.environ.get("PYTHONHASHSEED", "random").isdigit() or not sys.flags.hash_randomization:
+    if not sys.flags.hash_randomization:
+        return
+    if os.environ.get("PYTHONHASHSEED", "random").isdigit():
+        _seeds.add(os.environ["PYTHONHASHSEED"])
         return
     raise UnstableKeyError(
         f"{shown(key)} cannot be a key of a state that outlives this process: {type(key).__qualname__} has a __hash__ "

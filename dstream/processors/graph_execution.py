@@ -20,7 +20,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
-from dstream.failures import naming
+from dstream.failures import is_our_name, naming
 from dstream.plan.processor_graph import GraphEdge, GraphVertex, VertexGraph
 from dstream.processors.blocks import GraphArrival, GraphBlock
 from dstream.processors.edges import Door, Feed, Giving, Sending, router_of
@@ -271,6 +271,16 @@ class GraphExecution:
     def has_own_work(self) -> bool:
         """Whether a processor has something to do though nothing comes."""
         return any(each.has_own_work for each in self._tasklets)
+
+    @property
+    def unsaved(self) -> set[str]:
+        """The vertices of users' processors that do not save: what they hold is lost if the job moves."""
+        return {
+            each.context.vertex
+            for each in self._tasklets
+            if type(each.processor).save_to_snapshot is Processor.save_to_snapshot
+            and not is_our_name(type(each.processor).__module__)
+        }
 
     @property
     def hears_time(self) -> bool:

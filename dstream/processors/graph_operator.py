@@ -198,6 +198,10 @@ class GraphShard:
             self._finalizer.detach()
             run.close(error)
 
+    def unsaved(self) -> set[str]:
+        """Return the vertices whose processors in this process do not save."""
+        return set() if self._run is None else self._run.unsaved
+
     def edge_counts(self) -> EdgeCounts:
         """Return the counts of the edges of the processors in the last epoch."""
         return self._passed

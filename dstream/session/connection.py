@@ -331,7 +331,7 @@ def _auto_starter(chosen: Configuration, caches: Caches) -> Callable[[], Engine]
     # Only if it is asked for: at a prompt, too, most plans do not need it.
     if chosen["warm"]:
         there = _started_beside(there, chosen["master"])
-    return _AutoStart(_local_starter(chosen, caches), there, caches.found)
+    return _AutoStart(chosen, caches, there)
 
 
 def _checked_spark(chosen: Configuration, caches: Caches) -> Engine:
@@ -342,23 +342,57 @@ def _checked_spark(chosen: Configuration, caches: Caches) -> Engine:
 
 
 class _AutoStart:
-    """Starts the engine of this process, and Spark with the first plan that needs it."""
+    """Starts the engines of this process, and Spark with the first plan that needs it."""
 
-    def __init__(self, here: Callable[[], Engine], there: Callable[[], Engine], found: CacheLookup) -> None:
-        self._here = here
+    def __init__(self, chosen: Configuration, caches: Caches, there: Callable[[], Engine]) -> None:
+        self._chosen = chosen
+        self._caches = caches
         self._there = there
-        self._found = found
 
     def __call__(self) -> Engine:
+        from dstream.engine.calls import Progress
+        from dstream.engine.inprocess import InProcessEngine
         from dstream.engine.selection import AutoEngine
 
-        return AutoEngine(self._here(), self._there, self._found)
+        chosen, caches = self._chosen, self._caches
+        graphs = InProcessEngine(
+            chosen["worker_memory"],
+            Progress(chosen["progress"]),
+            caches,
+            chosen["broadcast_limit"],
+            chosen["columns"],
+        )
+        return AutoEngine(
+            _local_starter(chosen, caches)(),
+            self._there,
+            caches.found,
+            graphs,
+            _is_cluster(chosen["master"]),
+            functools.partial(_cores_of_spark, chosen),
+        )
 
     def close(self) -> None:
         """End a start of Spark beside the caller."""
         end = getattr(self._there, "close", None)
         if end is not None:
             end()
+
+
+def _is_cluster(master: str | None) -> bool:
+    if master is None:
+        return False
+    from dstream.engine.spark.session.settings import is_this_machine  # here: without one, most programs need none
+
+    return not is_this_machine(master)
+
+
+def _cores_of_spark(chosen: Configuration) -> int | None:
+    """Return how many tasks Spark will run at the same time; None if that is known only when it runs."""
+    from dstream.engine.spark.session import launch
+
+    known = launch.known_cores(chosen["master"], chosen["config"])
+    is_whole_machine = chosen["master"] in (None, "local[*]") and launch.starts_here(chosen["master"])
+    return os.cpu_count() if known is None and is_whole_machine else known
 
 
 _STARTERS = {"spark": _spark_starter, "local": _local_starter, "auto": _auto_starter}

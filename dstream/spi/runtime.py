@@ -9,7 +9,17 @@ from typing import Any, Generic, Literal, Protocol, TypeVar, runtime_checkable
 from dstream.spi.sink import Collections
 from dstream.values.user_functions import refuse_async, refuse_one_that_would_not_run, shown_function
 
-__all__ = ["Engine", "OpenedLater", "RunStatus", "Running", "Runtime", "Service"]
+__all__ = [
+    "Engine",
+    "EngineOfEpoch",
+    "EnginesOfEpochs",
+    "OpenedLater",
+    "RunStatus",
+    "Running",
+    "Runtime",
+    "Service",
+    "SparkStatus",
+]
 
 
 class Running(Protocol):
@@ -91,6 +101,33 @@ class Engine(Protocol):
 
     def close(self) -> None:
         """Release the engine's resources; calling it again does nothing."""
+        ...
+
+
+EngineOfEpoch = Literal["inprocess", "spark"]
+SparkStatus = Literal["stopped", "starting", "running", "absent"]
+
+
+@runtime_checkable
+class EnginesOfEpochs(Protocol):
+    """An engine that runs each epoch of an unbounded job in this process or on Spark, as the plan of the epoch asks."""
+
+    @property
+    def keeps_epochs_on_spark(self) -> bool:
+        """Whether epochs run on Spark unless a job asks for another engine: Spark is a cluster."""
+        ...
+
+    def spark_status(self, *, start: bool) -> SparkStatus:
+        """Return the status of Spark; `"absent"` if it cannot start.
+
+        Args:
+            start: a Spark that is stopped begins to start in the background.
+        """
+        ...
+
+    @property
+    def spark_failure(self) -> str:
+        """The reason why Spark is absent; empty if it is not."""
         ...
 
 

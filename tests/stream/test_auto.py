@@ -14,9 +14,11 @@ from dstream.base.memory import Bound
 from dstream.engine.local import LocalEngine
 from dstream.engine.selection import AutoEngine
 from dstream.operators.rows.caches import CachedItems, CacheSource
-from dstream.plan import ToList, nothing_kept, properties, rewrite
+from dstream.plan import Step, ToList, nothing_kept, properties, rewrite
+from dstream.plan.operations.ends import Several
 from dstream.testing.engines import MASTER, SETTINGS
 from reducers import to_ilist, to_imap
+from tests.jobs.unbounded.streams import eventually
 
 SMALL, LARGE = range(4), range(6)
 
@@ -193,7 +195,17 @@ class Noted:
     """An engine that notes what happens to it."""
 
     def __init__(self):
-        self.closed = 0
+        self.closed = self.warmed = 0
+        self.submitted = []
+
+    def submit(self, end):
+        self.submitted.append(end)
+
+    def warm_up(self):
+        self.warmed += 1
+
+    def is_lost(self):
+        return False
 
     def close(self):
         self.closed += 1
@@ -210,3 +222,41 @@ def test_auto_closes_what_it_started():
     engine.close()
     engine.close()
     assert there.closed == 1
+
+
+def test_auto_runs_an_epoch_on_the_engine_that_its_plan_names():
+    """Spark starts for that, whatever the items are; without a name the plan decides."""
+    graphs, there = Noted(), Noted()
+    engine = AutoEngine(Noted(), lambda: there, nothing_kept, graphs)
+    for each in ("inprocess", "spark", "inprocess"):
+        engine.submit(Several((), is_epoch=True, engine=each, step=Step("", None, 0, 0)))
+
+    assert (len(graphs.submitted), len(there.submitted)) == (2, 1)
+
+
+def test_auto_starts_spark_in_the_background():
+    """It runs when its workers do; a second call starts nothing."""
+    there = Noted()
+    engine = AutoEngine(Noted(), lambda: there, nothing_kept)
+    assert engine.spark_status(start=False) == "stopped"
+    assert engine.spark_status(start=True) in ("starting", "running")
+    eventually(lambda: engine.spark_status(start=True) == "running")
+
+    assert (there.warmed, engine.spark is None) == (1, True)
+
+
+def test_auto_says_why_spark_does_not_start():
+    """Status and reason are kept for jobs; a plan that needs Spark tries again, and raises its error."""
+    starts = []
+
+    def start():
+        starts.append(1)
+        raise ds.errors.SetupError("no Java")
+
+    engine = AutoEngine(Noted(), start, nothing_kept)
+    engine.spark_status(start=True)
+    eventually(lambda: engine.spark_status(start=True) == "absent")
+
+    assert (engine.spark_failure, len(starts)) == ("no Java", 1)
+    with pytest.raises(ds.errors.SetupError, match="no Java"):
+        engine.spark  # noqa: B018 - the property starts it

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Mapping
 from contextlib import suppress
 from itertools import islice
@@ -13,6 +13,7 @@ from dstream.failures import shown
 from dstream.jobs.unbounded.log import LogRecord, SourceMark
 from dstream.jobs.unbounded.ranges import EpochInput
 from dstream.jobs.unbounded.state import StatesOfSteps
+from dstream.spi.runtime import EngineOfEpoch
 from dstream.spi.source import OffsetShowing, StreamSource
 from dstream.values.time import END_OF_TIME
 
@@ -30,11 +31,23 @@ class EpochMetrics:
         self._seconds: deque[float] = deque(maxlen=_LAST)
         self._engine: deque[float] = deque(maxlen=_LAST)
         self._left: dict[str, int | None] = {}
+        self._epochs = Counter[str]()
 
-    def take(self, seconds: float, engine: float, news: Mapping[str, EpochInput]) -> None:
-        """Add the time of an epoch, that of its engine, and the backlog of the sources that it read."""
+    def take(
+        self, seconds: float, of_engine: float, news: Mapping[str, EpochInput], engine: EngineOfEpoch | None = None
+    ) -> None:
+        """Add an epoch.
+
+        Args:
+            seconds: how long it took.
+            of_engine: how long its engine took.
+            news: what it read.
+            engine: that engine, if the context has several.
+        """
+        if engine is not None:
+            self._epochs[engine] += 1
         self._seconds.append(seconds)
-        self._engine.append(engine)
+        self._engine.append(of_engine)
         self._left = {stage: some.left for stage, some in news.items()}
 
     def of(
@@ -57,6 +70,7 @@ class EpochMetrics:
             "clock": record.clock,
             "epoch_seconds": _percentiles(self._seconds),
             "engine_seconds": _percentiles(self._engine),
+            "epochs_by_engine": dict(self._epochs),
         }
 
 

@@ -16,6 +16,7 @@ from dstream.failures import naming
 from dstream.jobs.receipts import StagedLetters, add_edges
 from dstream.jobs.records import packed
 from dstream.jobs.unbounded.log import EPOCHS_PER_CHECKPOINT, LogRecord, TimedPartition
+from dstream.jobs.unbounded.placement import obstacle_to_moving
 from dstream.jobs.unbounded.plans import InThisEpoch, OpenPlan, Processors, epoch_plan, open_plan, with_kept_parallelism
 from dstream.jobs.unbounded.ranges import EpochInput
 from dstream.jobs.unbounded.rate_control import RefreshedSides, SmallEpochs
@@ -33,6 +34,7 @@ from dstream.plan.walk import steps_of_inputs
 from dstream.processors.suppliers import ReadySuppliers
 from dstream.spi import MapWriter, Running, Runtime, Sink, WriteJob, Writer
 from dstream.spi.epochs import PartitionReceipt, StepReceipt
+from dstream.spi.runtime import EngineOfEpoch
 from dstream.spi.sink import Receipt, Target, counted_receipts, counting
 from dstream.stream.runtime import Delivery
 
@@ -134,12 +136,14 @@ class Ran:
         states: the state of steps from then on.
         items: how many items were read of each source, by the name of its stage, as far as that is counted.
         seconds: how long the engine took.
+        engine: where it ran, if the context has several engines.
     """
 
     record: LogRecord
     states: StatesOfSteps
     items: Mapping[str, int]
     seconds: float
+    engine: EngineOfEpoch | None = None
 
 
 @dataclass(slots=True)
@@ -193,6 +197,7 @@ class EpochRunner:
         self._begun: dict[int, dict[str, WriteJob[Any]]] = {}
         self._number = 0
         self._small = SmallEpochs()
+        self._writers: list[Writer | MapWriter] = []
         # Before what may fail below, since `close` reads it.
         self._ends: dict[str, EpochSink] = {}
         try:
@@ -261,7 +266,13 @@ class EpochRunner:
     # ---------------------------------------------------------------------------------------------------------- run
 
     def run(
-        self, before: LogRecord, news: Mapping[str, EpochInput], time: EventTime, states: StatesOfSteps, now: float
+        self,
+        before: LogRecord,
+        news: Mapping[str, EpochInput],
+        time: EventTime,
+        states: StatesOfSteps,
+        now: float,
+        engine: EngineOfEpoch | None = None,
     ) -> Ran:
         """Run the epoch between two records, and return its commit. Nothing is visible before that.
 
@@ -271,6 +282,7 @@ class EpochRunner:
             time: the event time of the epoch.
             states: the state of steps, as `before` says.
             now: the one reading of the clock.
+            engine: where it runs; None: on the one engine of the context.
 
         Raises:
             IllegalStateError: a sink says that the epoch was published before, or a source was made anew.
@@ -280,7 +292,7 @@ class EpochRunner:
         try:
             jobs = self._begin(number)
             read = self._places(news)
-            receipts = self._results(self._inputs(number, now, news, time, states, read, jobs))
+            receipts = self._results(self._inputs(number, now, news, time, states, read, jobs, engine))
             receipts.update((each.stage, taken) for each in self._letters if (taken := each.taken()))
             packed(receipts)  # What no record can hold is refused while the output can still be removed.
             # Between reads and record: the offsets of a topic that was made anew meanwhile must not be committed.
@@ -291,7 +303,7 @@ class EpochRunner:
             raise
         items, seconds = {stage: self._taken.counts[stage] for stage in news}, perf_counter() - began
         self._small.end(has_few=sum(items.values()) <= _FEW, is_quick=seconds < _QUICK)
-        return Ran(record, after, items, seconds)
+        return Ran(record, after, items, seconds, engine)
 
     def _begin(self, number: int) -> list[WriteJob[Writer | MapWriter]]:
         self._taken, self._number = _Taken(), number
@@ -330,14 +342,16 @@ class EpochRunner:
         states: StatesOfSteps,
         read: Sequence[TimedPartition],
         jobs: Iterable[WriteJob[Writer | MapWriter]],
+        engine: EngineOfEpoch | None,
     ) -> InThisEpoch:
         ends = {(source, each.partition): each.ends for source, some in news.items() for each in some.ranges}
         steps = self.open_plan.steps
         # A joined side that is read again may be large, however few the items of the epoch are.
-        is_small = self._small.begin(may_be=not self._sides.are_due(now))
+        is_small = self._small.begin(may_be=engine != "inprocess" and not self._sides.are_due(now))
+        self._writers = [counting(job.writer) for job in jobs]
         return InThisEpoch(
             {source: some.ranges for source, some in news.items()},
-            [counting(job.writer) for job in jobs],
+            self._writers,
             {place: time.partition_time(*place, ends[place[1:]]) for place in read},
             {step: time.step_time(step, number, read) for step in steps},
             {step: states.of(step, number) for step in steps},
@@ -345,6 +359,7 @@ class EpochRunner:
             self._taken.steps.append,
             self._sides.at(now),
             is_small,
+            engine,
         )
 
     def _results(self, epoch: InThisEpoch) -> dict[str, list[Receipt]]:
@@ -404,6 +419,10 @@ class EpochRunner:
             numbers = counts.setdefault(letters.stage, {})
             numbers["dead_letters"] = numbers.get("dead_letters", 0) + letters.count
         return counts
+
+    def obstacle(self, states: StatesOfSteps) -> str:
+        """Return why epochs cannot move from this process to others; an empty string if they can."""
+        return obstacle_to_moving(self._job, states.version, (*self._writers, states.files))
 
     # ------------------------------------------------------------------------------------------------------- publish
 

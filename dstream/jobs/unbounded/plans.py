@@ -35,6 +35,7 @@ from dstream.spi.epochs import (
     StepState,
     StepTime,
 )
+from dstream.spi.runtime import EngineOfEpoch
 from dstream.spi.sink import Collections
 
 if TYPE_CHECKING:
@@ -329,6 +330,7 @@ class InThisEpoch:
         take_step: takes the receipts of steps.
         kept: which reading of a side of a join counts, by the `id` of what keeps it; others count for good.
         is_small: the epoch is expected to be so small that one task takes it.
+        engine: where it runs; None: on the one engine of the context.
     """
 
     ranges: Mapping[str, Sequence[Range]]
@@ -340,6 +342,7 @@ class InThisEpoch:
     take_step: Callable[[StepReceipt], object] | None = None
     kept: Mapping[int, CacheIdentity] = field(default_factory=dict)
     is_small: bool = False
+    engine: EngineOfEpoch | None = None
 
 
 def epoch_plan(plan: OpenPlan, epoch: InThisEpoch) -> Several:
@@ -386,7 +389,8 @@ class _Filling:
         several = cast(Several, self._became[id(self._plan.several)])
         ends = zip(several.ends, self._epoch.writers, strict=True)
         written = tuple(_written(end, writer) for end, writer in ends)
-        return dataclasses.replace(several, ends=written, is_epoch=True, is_small=self._epoch.is_small)
+        is_small, engine = self._epoch.is_small, self._epoch.engine
+        return dataclasses.replace(several, ends=written, is_epoch=True, is_small=is_small, engine=engine)
 
     def _filled(self, node: Node) -> Node:
         if isinstance(node, AssignTimestamps):

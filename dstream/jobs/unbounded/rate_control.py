@@ -8,7 +8,7 @@ from time import monotonic
 
 from dstream.plan.operations.streams import CacheIdentity
 
-__all__ = ["BatchSize", "PollInterval", "RefreshedSides", "SmallEpochs"]
+__all__ = ["BatchSize", "EpochCosts", "PollInterval", "RefreshedSides", "SmallEpochs"]
 
 
 _MEMORY = 0.9
@@ -18,7 +18,7 @@ _SPREAD = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class _Costs:
+class EpochCosts:
     """Estimated time of an epoch from the last ones: a constant, and a share for each item.
 
     The sums of a line through points of items and seconds, in which older points count less.
@@ -31,7 +31,16 @@ class _Costs:
     products: float = 0.0
     of_itself: float = 0.0
 
-    def after(self, items: int, seconds: float) -> _Costs:
+    def of_each(self, of_itself: float) -> float:
+        """Return the seconds that one item takes.
+
+        Args:
+            of_itself: the constant to assume as long as epochs of about one size do not show it.
+        """
+        constant = self.of_itself or of_itself
+        return max(0.0, self.seconds - self.count * constant) / self.items if self.items > 0 else 0.0
+
+    def after(self, items: int, seconds: float) -> EpochCosts:
         """Return the estimate after one more epoch."""
         count = self.count * _MEMORY + 1
         sum_of_items, sum_of_seconds = self.items * _MEMORY + items, self.seconds * _MEMORY + seconds
@@ -43,7 +52,7 @@ class _Costs:
             of_each = (products / count - mean_items * mean_seconds) / variance
             # Noise can make the slope negative, and no item costs less than nothing.
             of_itself = max(0.0, mean_seconds - max(0.0, of_each) * mean_items)
-        return _Costs(count, sum_of_items, sum_of_seconds, squares, products, of_itself)
+        return EpochCosts(count, sum_of_items, sum_of_seconds, squares, products, of_itself)
 
 
 _START = 10_000
@@ -65,7 +74,7 @@ class BatchSize:
     target: float
     limit: int = _START
     most: int | None = None
-    costs: _Costs = _Costs()
+    costs: EpochCosts = EpochCosts()
 
     def of_each(self, partitions: int) -> int:
         """Return how many items of each partition may be read."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import math
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -12,7 +13,7 @@ from typing import Any
 from uuid import uuid4
 
 from dstream.base.threads import contextmanager
-from dstream.errors import CancelledError, EngineError, IllegalStateError, JobTakenOverError
+from dstream.errors import CancelledError, EngineError, IllegalStateError, JobTakenOverError, UnstableKeyError
 from dstream.failures import naming
 from dstream.jobs.config import JobConfig
 from dstream.jobs.runs import JobContext, Stop
@@ -20,6 +21,7 @@ from dstream.jobs.state import JobStatus
 from dstream.jobs.unbounded.epoch_metrics import EpochMetrics
 from dstream.jobs.unbounded.epoch_runner import EpochRunner, Ran
 from dstream.jobs.unbounded.log import EpochLog, LogRecord
+from dstream.jobs.unbounded.placement import EngineChoice, EpochLoad
 from dstream.jobs.unbounded.plans import Processors, processors_of
 from dstream.jobs.unbounded.ranges import EpochInput, ranges_of
 from dstream.jobs.unbounded.rate_control import BatchSize, PollInterval
@@ -31,6 +33,7 @@ from dstream.pipeline.plan import PipelinePlan
 from dstream.plan import SourceLocation, explained
 from dstream.spi import Running
 from dstream.spi.records import StateFiles
+from dstream.spi.runtime import EngineOfEpoch
 
 __all__ = ["UnboundedRun"]
 
@@ -231,11 +234,14 @@ class UnboundedRun:
         self._folding = LogCompaction(self._log, self._states.files, self._config.keep_seconds)
         self.record = mine
         epoch_length = self._config.epoch_length or _EPOCH
-        is_local = self._context.running_engine().name == "local"
-        looks = (_LOOK, _LONGEST_LOOK) if is_local else (epoch_length, epoch_length)
-        self._pace = PollInterval(*(min(each, epoch_length) for each in looks))
-        sources = self._runner.open_plan.sources
-        self._admissions = {each: BatchSize(epoch_length, most=self._config.max_items) for each in sources}
+        engine = self._context.running_engine()
+        wants_small_here = self._config.small_epochs == "here"
+        self._engines = EngineChoice(self._job, engine, wants_small_here, lambda: self._runner.obstacle(self._states))
+        self._looks = _looks(engine.name, self._config.epoch_length)
+        self._pace = PollInterval(*self._looks[None])
+        sources, most = self._runner.open_plan.sources, self._config.max_items
+        # Of each engine: what it takes for an item says nothing of the other one.
+        self._admissions = {each: dict.fromkeys(sources, BatchSize(epoch_length, most=most)) for each in self._looks}
 
     def _publish_left(self, last: LogRecord, mine: LogRecord) -> None:
         """Publish the output of the last record, unless it is gone and its items are to be read again anyway."""
@@ -323,25 +329,27 @@ class UnboundedRun:
             before = self.record
             assert before is not None, "it was claimed"
             now = max(self._clock(), before.now)  # A clock that goes back stands still here.
-            news = self._news(before, now)
+            engine = self._engines.next(monotonic())
+            self._pace.shortest, self._pace.longest = self._looks[engine]
+            news = self._news(before, now, engine)
             time = self._time(before, news, now)
             if any(some.ranges for some in news.values()) or time.is_due():
-                self._epoch(before, news, time, now)
+                self._epoch(before, news, time, now, engine)
                 self._woken.wait(self._pace.after_news())
             elif all(some.mark.has_ended for some in news.values()):
                 # Steps behind endless processors hear of their end in one more epoch, and in no second one.
                 if self._has_told_ends or not self._runner.open_plan.is_fed_by_processors:
                     return
                 self._has_told_ends = True
-                self._epoch(before, news, self._time(before, news, now, is_over=True), now)
+                self._epoch(before, news, self._time(before, news, now, is_over=True), now, engine)
             else:
                 self._woken.wait(self._pace.after_nothing())
 
-    def _news(self, before: LogRecord, now: float) -> dict[str, EpochInput]:
+    def _news(self, before: LogRecord, now: float, engine: EngineOfEpoch | None) -> dict[str, EpochInput]:
         found, plan, keep = {}, self._runner.open_plan, self._config.keep_seconds
         for stage, source in plan.sources.items():
             mark = before.sources[stage]
-            most = self._admissions[stage].of_each(len(mark.offsets) - len(mark.left_out))
+            most = self._admissions[engine][stage].of_each(len(mark.offsets) - len(mark.left_out))
             with naming(plan.read_steps[stage]):
                 found[stage] = ranges_of(source, mark, most, now, keep)
         return found
@@ -353,29 +361,48 @@ class UnboundedRun:
         others = (self._started_at, self._is_first, self._policies.load, self._retained)
         return EventTime(self._runner.open_plan, before, marks, now, *others, is_over=is_over)
 
-    def _epoch(self, before: LogRecord, news: Mapping[str, EpochInput], time: EventTime, now: float) -> None:
+    def _epoch(
+        self,
+        before: LogRecord,
+        news: Mapping[str, EpochInput],
+        time: EventTime,
+        now: float,
+        engine: EngineOfEpoch | None,
+    ) -> None:
         began = monotonic()
         try:
-            ran = self._runner.run(before, news, time, self._states, now)
+            ran = self._runner.run(before, news, time, self._states, now, engine)
         except Exception as error:
+            if isinstance(error, UnstableKeyError) and self._engines.stay_on_spark():
+                return  # Workers have one seed for the hashes of such keys; the epoch runs again there.
             # A driver that took the job over removes files that this one still reads: not a failure of the job.
             self._log.check_is_last(before, error)
             raise
         self._commit(ran)
         self._retained.note(now, time.of_stamps(ran.record.times))
         seconds = monotonic() - began
-        self._measures.take(seconds, ran.seconds, news)
+        self._measures.take(seconds, ran.seconds, news, engine)
         if not self._is_first:  # In the first one workers start, which says nothing of what items cost.
-            self._admissions = {
-                stage: admission.after(ran.items.get(stage, 0), seconds)
-                for stage, admission in self._admissions.items()
-            }
+            self._learn(ran, began, seconds, news)
         self._is_first = False
         self._progressed()
         log_late(self._job, before, ran.record)
         with suppress(EngineError):  # The next one finds what is left.
             self._folding.after(ran.record)
             self._runner.tidy(ran.record, self._config.keep_seconds)
+
+    def _learn(self, ran: Ran, began: float, seconds: float, news: Mapping[str, EpochInput]) -> None:
+        """Take the load of an epoch, for the batch sizes and the engines of those behind it."""
+        admissions, most = self._admissions[ran.engine], self._config.max_items or math.inf
+        left = 0.0
+        for stage, admission in admissions.items():
+            items, partitions = ran.items.get(stage, 0), max(1, len(news[stage].mark.offsets))
+            # Where a source does not know its backlog, a full epoch has as much again behind it.
+            full = items if items >= partitions * admission.of_each(partitions) else 0
+            known = news[stage].left
+            left += min(full if known is None else known, most * partitions)
+            admissions[stage] = admission.after(items, seconds)
+        self._engines.after(EpochLoad(began, seconds, sum(ran.items.values()), left))
 
     def _commit(self, ran: Ran) -> None:
         with self._lock:
@@ -410,6 +437,19 @@ class UnboundedRun:
         except JobTakenOverError:
             self._runner.abort(record.number)
             raise
+
+
+def _looks(engine: str, epoch_length: float | None) -> dict[EngineOfEpoch | None, tuple[float, float]]:
+    """Return the seconds between two looks at sources, while there is news and while there is none, on each engine.
+
+    Args:
+        engine: the name of that of the context, which may run epochs on two others.
+        epoch_length: as the user sets it.
+    """
+    whole = epoch_length or _EPOCH
+    here = min(_LOOK, whole), min(_LONGEST_LOOK, whole)
+    small = here if epoch_length is None else (whole, whole)
+    return {None: here if engine == "local" else (whole, whole), "inprocess": small, "spark": (whole, whole)}
 
 
 def _in_floats(clock: Callable[[], float]) -> Callable[[], float]:

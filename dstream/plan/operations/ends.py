@@ -10,6 +10,7 @@ from typing import Any, Self, cast
 from dstream.plan.operations.keyed import collected
 from dstream.plan.operations.streams import Node, OrderPreserving, as_inputs, node
 from dstream.spi.collector import Collector
+from dstream.spi.runtime import EngineOfEpoch
 from dstream.spi.sink import MapWriter, Writer
 from dstream.values.user_functions import shown_function
 
@@ -118,6 +119,7 @@ class Several(Node):
         ends: in the order in which their receipts are given.
         is_epoch: the run is an epoch of a job over unbounded data.
         is_small: one task is expected to take all items in less time than it takes to divide the work.
+        engine: the engine of an epoch where a context has several: in this process, or on Spark; None: it chooses.
     """
 
     has_order, has_end = as_inputs, as_inputs
@@ -125,6 +127,7 @@ class Several(Node):
     ends: tuple[Write, ...]
     is_epoch: bool = False
     is_small: bool = False
+    engine: EngineOfEpoch | None = None
 
     def inputs(self) -> tuple[Node, ...]:
         return self.ends

@@ -25,21 +25,23 @@ from dstream.jobs.heartbeats import Rhythm
 from dstream.jobs.registry import Jobs
 from dstream.jobs.unbounded import epoch_runner
 from dstream.jobs.unbounded.log import EpochLog
+from dstream.jobs.unbounded.placement import EngineChoice
 from dstream.testing.engines import SETTINGS
 from dstream.windows import tumbling
 from reducers import to_files, to_ilist, to_imap, to_kafka
 from tests.jobs.unbounded.clocked_events import FRAME, LAG, Clocked
 from tests.jobs.unbounded.counting_processors import TotalsOfKeys
+from tests.jobs.unbounded.moving_epochs import ElsewhereEngine, move_at_random, with_two_engines
 
 __all__ = ["NAME", "POINTS", "TAKEN_OVER", "Terms", "connected", "pipeline_of"]
 
 NAME = "windows"
 TAKEN_OVER = 3
-POINTS = ("claimed", "staged", "committed", "between", "published", "removing")
-"""What a driver is at, in the order of an epoch; the last one only now and then."""
+POINTS = ("claimed", "staged", "committed", "between", "published", "removing", "moved")
+"""What a driver is at, in the order of an epoch; the last two only now and then."""
 _RHYTHM = Rhythm(look=0.1, beat=0.3, lost_after=2.0, patience=1.0)
 _KEEP = 3.0
-_ITEMS = {"local": 60, "spark": 1000}
+_ITEMS = {"local": 60, "moving": 60, "spark": 1000}
 """Of each partition in an epoch, at most: so few that a driver that catches up has many epochs in which to die."""
 
 
@@ -53,7 +55,7 @@ class Terms:
         keys: how many there are.
         rate: events of a partition in a second.
         born: when the source began.
-        engine: `"local"` or `"spark"`.
+        engine: `"local"` or `"spark"`; or `"moving"`: epochs run in the driver and on an engine in the place of Spark.
         topic: the address of a broker and a topic, or nothing.
         point: at which the driver sends itself a signal, or nothing.
         passes: how often it gets there before that.
@@ -81,6 +83,9 @@ def connected(terms: Terms) -> ds.Context:
     place = f"{terms.folder}/storage"
     if terms.engine == "local":
         context = ds.connect(engine="local", storage=place)
+    elif terms.engine == "moving":
+        move_at_random(terms.passes)
+        context = with_two_engines(ds.connect(engine="local", storage=place), ElsewhereEngine)
     else:
         context = ds.connect("local[2,4]", config=SETTINGS, storage=place, progress=False)
     storage = context.running_storage()
@@ -157,6 +162,7 @@ def _tell_points(terms: Terms) -> None:
             signal.raise_signal(terms.signal)  # To this thread, which stands still at once.
 
     _wrap(EpochLog, "claim", lambda: None, lambda: at("claimed"))
+    _wrap(EngineChoice, "_has_moved", lambda: at("moved"), lambda: None)
     _wrap(EpochLog, "put", lambda: at("staged"), lambda: at("committed"))
     _wrap(epoch_runner, "naming", lambda: at("between"), lambda: None)
     _wrap(epoch_runner.EpochRunner, "publish", lambda: None, lambda: at("published"))

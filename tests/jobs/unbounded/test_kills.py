@@ -33,6 +33,17 @@ def test_every_sink_is_whole_after_kills(terms):
     assert problems_of(terms) == []
 
 
+def test_every_sink_is_whole_after_kills_while_epochs_move(terms):
+    """At the moment of a move, and behind an epoch that another process than that of the one before has staged."""
+    moving = replace(terms, engine="moving", count=2_000, rate=800.0)
+    job = Round(moving, random.Random(3), {"kill": 1})
+    ended = [job.driver(point=point, passes=passes).ended() for point, passes in (("moved", 4), ("staged", 7))]
+    job.run(0)
+
+    assert ended == [-signal.SIGKILL] * 2
+    assert problems_of(moving) == []
+
+
 def test_what_is_wrong_is_told(terms):
     """An item that is there twice, one that is missing, and a line that is torn."""
     few = replace(terms, count=100)

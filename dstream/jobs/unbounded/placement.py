@@ -1,0 +1,251 @@
+"""`EpochPlacement`: the choice of the engine of each epoch by its load; `EngineChoice`: the same for one run of a job.
+
+An epoch here costs milliseconds, and one on Spark 50 to 150 ms, however few its items are. So Spark is for loads that
+one process does not keep up with.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from dstream.base.by_value import dumps_by_value
+from dstream.jobs.unbounded.rate_control import EpochCosts
+from dstream.keys.hashing import has_seeded_keys
+from dstream.operators.state.shards import kept_shards
+from dstream.processors.graph_operator import GraphShard
+from dstream.spi.epochs import ShardState
+from dstream.spi.runtime import Engine, EngineOfEpoch, EnginesOfEpochs, SparkStatus
+
+__all__ = ["EngineChoice", "EpochLoad", "EpochPlacement", "obstacle_to_moving"]
+
+
+_log = logging.getLogger("dstream.jobs")
+
+
+class EpochLoad(NamedTuple):
+    """The load of one epoch.
+
+    Attributes:
+        began: the reading of a monotonic clock at its start.
+        seconds: how long it took.
+        items: how many it read.
+        left: the backlog behind them that the next epoch may read.
+    """
+
+    began: float
+    seconds: float
+    items: int
+    left: float = 0.0
+
+
+_BACKLOG = 0.3
+"""Seconds of work in the backlog of an epoch that are a high load: more than an epoch usually takes."""
+_SHARE, _LONG, _IN_A_ROW = 0.8, 0.1, 3
+"""The share of the time, and the seconds, that an epoch takes which is heavy; *n* of them in a row are a high load."""
+_LONGEST_CONSTANT = 0.02
+"""Seconds that the shortest epoch takes for itself at most, as far as nothing else is known: the rest is its items'."""
+_RISING = 0.25
+"""The part of a high load at which Spark begins to start."""
+_CALM = 0.4
+"""The share of a core that the items take at a low load: half of a high one, so that epochs do not move to and fro."""
+_HALF_LIFE = 3.0
+"""Seconds after which the load of the past counts half."""
+_STAY, _LONGEST_STAY, _SOON = 10.0, 50.0, 60.0
+"""Seconds that epochs stay on Spark at least; it doubles, up to a limit, when they return within a minute."""
+_FIRST_EPOCHS, _SLOWER, _IN_A_ROW_SLOWER = 3, 1.2, 5
+"""Epochs behind a move that say nothing, since workers start; how much slower than here, and how often, is too slow."""
+
+
+class EpochPlacement:
+    """The engine of the next epoch of a job.
+
+    Epochs begin in this process. They move to Spark when their backlog, or the share of the time that they take, is
+    high. They return when the items that arrive would take little of a core here, as the epochs before the move have
+    shown, or when Spark turns out to be no faster.
+
+    Attributes:
+        engine: that of the next epoch.
+    """
+
+    def __init__(self) -> None:
+        self.engine: EngineOfEpoch = "inprocess"
+        self._costs = EpochCosts()
+        self._shortest = _LONGEST_CONSTANT
+        self._of_each = self._share = 0.0
+        self._load = 0.0
+        self._ended = -math.inf
+        self._heavy = self._slower = self._since_move = 0
+        self._moved = self._returned = -math.inf
+        self._not_before = -math.inf
+        self._stay = _STAY
+
+    @property
+    def is_rising(self) -> bool:
+        """Whether the load is so high that Spark should start."""
+        return self._load >= _RISING
+
+    @property
+    def is_high(self) -> bool:
+        """Whether epochs should run on Spark."""
+        return self._load >= 1.0
+
+    def after(self, load: EpochLoad) -> None:
+        """Take the load of an epoch, which ran where `engine` says."""
+        is_here = self.engine == "inprocess"
+        if is_here and load.items > 0:
+            self._costs = self._costs.after(load.items, load.seconds)
+            self._shortest = min(self._shortest, load.seconds)
+            self._of_each = self._costs.of_each(self._shortest)
+        ended = load.began + load.seconds
+        interval = max(load.seconds, ended - self._ended, 1e-3)
+        work, backlog = load.items * self._of_each, load.left * self._of_each
+        weight = 1 - 0.5 ** (interval / _HALF_LIFE)
+        self._share += weight * (work / interval - self._share)
+        self._ended = ended
+        if is_here:
+            self._heavy = self._heavy + 1 if _is_heavy(load.seconds, interval, work) else 0
+            self._load = max(backlog / _BACKLOG, self._heavy / _IN_A_ROW, self._share * _RISING / _CALM)
+        else:
+            self._load = backlog / _BACKLOG
+            self._since_move += 1
+            is_slow = load.seconds > _SLOWER * (work + self._costs.of_itself) and max(work, backlog) >= _LONG / 2
+            self._slower = self._slower + 1 if is_slow and self._since_move > _FIRST_EPOCHS else 0
+
+    def choose(self, now: float, *, is_spark_running: bool) -> EngineOfEpoch:
+        """Choose the engine of the epoch that begins now, and return it.
+
+        Args:
+            now: the reading of the monotonic clock.
+            is_spark_running: epochs can run there.
+        """
+        if self.engine == "inprocess":
+            if is_spark_running and self.is_high and now >= self._not_before:
+                self._move(now)
+        elif not is_spark_running or self._has_to_return(now):
+            self._return(now)
+        return self.engine
+
+    def _move(self, now: float) -> None:
+        # Soon behind a return, the load was not as low as it looked.
+        self._stay = min(2 * self._stay, _LONGEST_STAY) if now - self._returned < _SOON else _STAY
+        self.engine, self._moved = "spark", now
+        self._heavy = self._slower = self._since_move = 0
+
+    def _has_to_return(self, now: float) -> bool:
+        if self._slower >= _IN_A_ROW_SLOWER:
+            self._not_before = now + _SOON
+            return True
+        share = self._share * 0.5 ** (max(0.0, now - self._ended) / _HALF_LIFE)
+        return now - self._moved >= self._stay and share < _CALM and self._load < _RISING
+
+    def _return(self, now: float) -> None:
+        self.engine, self._returned = "inprocess", now
+        self._heavy, self._load = 0, 0.0
+
+
+def _is_heavy(seconds: float, interval: float, work: float) -> bool:
+    """Return whether an epoch takes most of the time, because of its items: Spark would not make the rest shorter."""
+    return seconds >= _LONG and seconds >= _SHARE * interval and 2 * work >= seconds
+
+
+class EngineChoice:
+    """The engine of each epoch in one run of a job.
+
+    Args:
+        job: its id, for messages.
+        engine: that of the context.
+        wants_small_here: small epochs run in this process although Spark is a cluster.
+        obstacle: returns why epochs cannot move from this process to Spark; an empty string if they can.
+    """
+
+    def __init__(self, job: str, engine: Engine, wants_small_here: bool, obstacle: Callable[[], str]) -> None:
+        self._job = job
+        self._engines = engine if isinstance(engine, EnginesOfEpochs) else None
+        self._placement = EpochPlacement()
+        self._obstacle = obstacle
+        self._pinned: EngineOfEpoch | None = None
+        self._has_told_absence = False
+        if self._engines is not None and self._engines.keeps_epochs_on_spark and not wants_small_here:
+            self._pinned = "spark"
+
+    def next(self, now: float) -> EngineOfEpoch | None:
+        """Return the engine of the epoch that begins now; None: the context has one engine, which runs it.
+
+        Args:
+            now: the reading of a monotonic clock.
+        """
+        if self._engines is None or self._pinned is not None:
+            return self._pinned
+        before = self._placement.engine
+        engine = self._placement.choose(now, is_spark_running=self._status(self._engines) == "running")
+        if engine == "spark" and before != "spark" and self._is_pinned_here():
+            return self._pinned
+        if engine != before:
+            self._has_moved(engine)
+        return engine
+
+    def _has_moved(self, engine: EngineOfEpoch) -> None:
+        _log.info("job %s: its epochs run %s from now on", self._job, _PLACES[engine])
+
+    def _status(self, engines: EnginesOfEpochs) -> SparkStatus:
+        """Return the status of Spark, which begins to start if the load rises."""
+        wants_it = self._placement.engine == "spark" or self._placement.is_rising
+        status = engines.spark_status(start=False)
+        # Asked before the start: a job that has to stay here needs no Spark.
+        if status == "stopped" and wants_it and not self._is_pinned_here():
+            status = engines.spark_status(start=True)
+        if status == "absent" and wants_it and not self._has_told_absence:
+            self._has_told_absence = True
+            _log.warning("job %s: its epochs stay in this process: %s", self._job, engines.spark_failure or "no Spark")
+        return status
+
+    def _is_pinned_here(self) -> bool:
+        if self._pinned is None and (why := self._obstacle()):
+            self._pinned = "inprocess"
+            _log.info("job %s: its epochs stay in this process: %s", self._job, why)
+        return self._pinned == "inprocess"
+
+    def after(self, load: EpochLoad) -> None:
+        """Take the load of an epoch."""
+        if self._pinned is None:
+            self._placement.after(load)
+
+    def stay_on_spark(self) -> bool:
+        """Let all further epochs run on Spark, unless that cannot be; return whether they do from now on."""
+        if self._engines is None or self._pinned is not None or self._placement.engine == "spark":
+            return False
+        self._pinned = "spark"
+        return True
+
+
+_PLACES = {"inprocess": "in this process", "spark": "on Spark"}
+
+
+def obstacle_to_moving(job: str, version: str, parts: Iterable[Any]) -> str:
+    """Return why the epochs of a job cannot move from this process to others; an empty string if they can.
+
+    Args:
+        job: its id.
+        version: that of its states.
+        parts: what tasks need of this process, such as the files of the state.
+    """
+    for each in parts:
+        try:
+            dumps_by_value(each)
+        except Exception as error:
+            return str(error)
+    unsaved: set[str] = set()
+
+    def look(state: ShardState) -> bool:
+        unsaved.update(state.unsaved() if isinstance(state, GraphShard) else ())
+        return False
+
+    kept_shards.visit(job, version, look)
+    if unsaved:
+        return f"the processors of {', '.join(map(repr, sorted(unsaved)))} do not save what they hold"
+    if has_seeded_keys():
+        return "keys have a __hash__ of their own, which holds for the PYTHONHASHSEED of this process"
+    return ""
