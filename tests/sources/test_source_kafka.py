@@ -11,6 +11,7 @@ import pytest
 from dstream.connectors.kafka import consumers
 from dstream.connectors.kafka import sources as kafka_sources
 from dstream.errors import SourceError
+from dstream.spi.source import InputSize, input_size
 from sources import KafkaRecord, kafka
 from tests.servers.topics import Topic
 
@@ -69,6 +70,16 @@ def test_kafka_divides_large_partitions(local_context, topic, monkeypatch):
         splits = values(topic).splits(parallelism)
         assert "".join(item for split in splits for item in split.read()) == "abcdexy"
         assert parallelism <= len(splits) <= parallelism + 1 or parallelism > 6
+
+
+def test_kafka_knows_how_many_offsets_there_are(topic, monkeypatch):
+    """Not exactly how many messages: compaction and transactions leave offsets without one. An error is unknown."""
+    monkeypatch.setattr(kafka_sources, "_QUICK", 60.0)
+    size = input_size(values(topic))
+
+    assert size == InputSize(7)
+    assert input_size(values(topic, start={(topic.name, 0): 4, (topic.name, 1): 2})) == InputSize(1)
+    assert input_size(values(topic, start={(topic.name, 5): 0})) == InputSize()
 
 
 def test_kafka_drops_what_the_projection_makes_none_of(local_context, topic):

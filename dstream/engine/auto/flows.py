@@ -16,6 +16,8 @@ __all__ = ["Flow", "flow_of_source", "flows_together", "no_flow"]
 _ITEMS_OF_TASK = 10_000
 """Items for which another task of Spark is worth its start."""
 _BYTES_OF_TASK = 1 << 20
+_GAIN = 0.7
+"""The part of each further core that shortens a run."""
 _SCALARS = (int, float, str, bool, type(None))
 _KEPT_BY_FILTER = 0.5
 _MADE_BY_FLAT_MAP = 4.0
@@ -33,7 +35,7 @@ class Flow:
         there: the same as `here`, on Spark.
         each_shared: seconds of Spark's tasks for each item, which they share.
         each_there: seconds of the driver for each item, on Spark.
-        tasks: how many cores of Spark have something to do.
+        tasks: by how much the cores of Spark are quicker than one, as far as they have something to do.
         ratio: how many items one item that the stage has read becomes.
         pickled: seconds to pickle an item and load it again.
         made: seconds to make an object of an item in columns.
@@ -118,7 +120,7 @@ class Flow:
 
     def spread(self, cores: int) -> None:
         """Divide the items among tasks, as a shuffle does."""
-        self.tasks = max(1.0, min(float(cores), self.items / _ITEMS_OF_TASK))
+        self.tasks = _tasks(self.items, _ITEMS_OF_TASK, cores)
 
 
 def no_flow() -> Flow:
@@ -155,7 +157,7 @@ def _of_held(read: Read, size: InputSize, costs: Costs, cores: int) -> Flow:
     # What is not a range is pickled, here as on Spark, where it travels besides.
     if not is_free:
         flow.each_here += flow.pickled
-        flow.each_there += flow.pickled + costs.shuffled
+        flow.each_there += flow.pickled + costs.returned
     flow.why, flow.weight = f"{_count(size)} of {_name(source, read)}", items * flow.pickled
     return flow
 
@@ -195,7 +197,12 @@ _NO_ITEM = object()
 
 
 def _tasks(amount: float, of_task: float, cores: int) -> float:
-    return max(1.0, min(float(cores), amount / of_task))
+    return _shared_by(min(float(cores), amount / of_task))
+
+
+def _shared_by(cores: float) -> float:
+    """Return by how much some cores are quicker than one: the driver and Spark's Java take a part of each."""
+    return 1.0 + _GAIN * max(0.0, cores - 1.0)
 
 
 def _as_float(number: float) -> float:
