@@ -100,6 +100,17 @@ def test_parquet_rows_of_an_empty_table_is_empty(tmp_path, read):
     assert read(parquet_rows(tmp_path)) == []
 
 
+def test_parquet_rows_of_an_empty_table_with_lists_is_empty(tmp_path, read):
+    """Its one row group has no rows to divide the values of lists by."""
+    schema = pyarrow.schema({"text": pyarrow.string(), "numbers": pyarrow.list_(pyarrow.int64())})
+    pyarrow.parquet.write_table(schema.empty_table(), tmp_path / "a.parquet")
+    rows = [{"text": "a", "numbers": [1, 2]}, {"text": "b", "numbers": []}]
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows, schema), tmp_path / "b.parquet")
+
+    assert read(parquet_rows(tmp_path / "a.parquet")) == []
+    assert read(parquet_rows([tmp_path / "a.parquet", tmp_path / "b.parquet"])) == rows
+
+
 def test_parquet_rows_names_the_columns_there_are(path):
     """When the source is divided, before any task runs."""
     with pytest.raises(SourceError, match=r"a.parquet has no column age; there are n, text"):

@@ -427,7 +427,7 @@ def _is_small(parquet: OpenParquet, group: RowGroup, rows: int) -> bool:
     """Whether the rows of a batch take few bytes even if each had all values of its row group."""
     metadata = parquet.file.metadata.row_group(group.index)
     least = min(rows, metadata.num_rows) * metadata.total_byte_size
-    return least <= DECODED_BYTES and not parquet.has_lists
+    return not metadata.num_rows or (least <= DECODED_BYTES and not parquet.has_lists)
 
 
 def _read(
