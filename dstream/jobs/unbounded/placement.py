@@ -47,7 +47,7 @@ _SHARE, _LONG, _IN_A_ROW = 0.8, 0.1, 3
 """The share of the time, and the seconds, that an epoch takes which is heavy; *n* of them in a row are a high load."""
 _LONGEST_CONSTANT = 0.02
 """Seconds that the shortest epoch takes for itself at most, as far as nothing else is known: the rest is its items'."""
-_RISING = 0.25
+_RISING = 0.5
 """The part of a high load at which Spark begins to start."""
 _CALM = 0.4
 """The share of a core that the items take at a low load: half of a high one, so that epochs do not move to and fro."""

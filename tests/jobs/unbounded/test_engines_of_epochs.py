@@ -148,9 +148,18 @@ def test_epochs_move_when_spark_runs() -> None:
 
 
 def test_spark_begins_to_start_before_it_is_needed() -> None:
-    """A quarter of a high load is enough; a calm is not."""
+    """Half of a high load is enough; a calm is not."""
     calm = Simulation(lambda now: 1_000 + 500 * math.sin(now)).run(30)
     rising = Simulation(lambda now: 60_000 + 20_000 * math.sin(now)).run(30)
 
     assert (calm.placement.is_rising, rising.placement.is_rising) == (False, True)
     assert rising.moves() == []
+
+
+def test_one_epoch_that_is_held_up_is_no_reason_to_start_spark() -> None:
+    """A machine does other things, too, now and then."""
+    placement = EpochPlacement()
+    for number in range(1000):
+        placement.after(EpochLoad(number * 0.02, 0.4 if number % 100 == 50 else 0.007, 20))
+
+        assert not placement.is_rising
