@@ -7,9 +7,11 @@ The project on PyPI whose name is `dstream` is another one. What is imported is 
 
 from __future__ import annotations
 
+import math
+import os
 import sys
 
-__all__ = ["DISTRIBUTION", "VERSION", "__version__", "inside_a_worker", "pip_install"]
+__all__ = ["DISTRIBUTION", "VERSION", "__version__", "cores_here", "inside_a_worker", "pip_install"]
 
 
 def inside_a_worker() -> bool:
@@ -17,6 +19,25 @@ def inside_a_worker() -> bool:
     context = getattr(sys.modules.get("pyspark.taskcontext"), "TaskContext", None)  # It may be half imported.
     return context is not None and context.get() is not None
 
+
+def cores_here() -> int:
+    """Return on how many cores this process may run: as many tasks Spark has at a time on one machine."""
+    known = getattr(os, "sched_getaffinity", None)
+    cores = len(known(0)) if known is not None else os.cpu_count() or 1
+    return min(cores, _quota() or cores)
+
+
+def _quota() -> int | None:
+    """Return the number of cores that a container may use, rounded up as Java does; None if it is not limited."""
+    try:
+        with open(_CGROUP, encoding="ascii") as file:
+            quota, period = file.read().split()
+        return max(1, math.ceil(int(quota) / int(period)))
+    except (OSError, ValueError, ZeroDivisionError):  # No Linux, no second version of cgroups, or "max".
+        return None
+
+
+_CGROUP = "/sys/fs/cgroup/cpu.max"
 
 DISTRIBUTION = "dstream-spark"
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from dstream.arguments import hinting
-from dstream.base.environment import inside_a_worker
+from dstream.base.environment import cores_here, inside_a_worker
 from dstream.base.urls import shown_url
 from dstream.failures import shown
 from dstream.plan import CacheLookup, Step, nothing_kept
@@ -22,10 +22,13 @@ from dstream.storage import Settings, open_storage
 from dstream.stream.runtime import bind_default
 
 if TYPE_CHECKING:
+    from dstream.engine.auto.engine import AutoEngine
+    from dstream.engine.auto.placement import Placement
     from dstream.engine.compiler import ColumnMode
     from dstream.jobs import JobConfig
     from dstream.operators.rows.caches import Caches
     from dstream.plan.stages import Stages
+    from dstream.session.warmup import WarmStart
 
 __all__ = [
     "Explain",
@@ -94,18 +97,25 @@ def _plan(node: Any, into: Any) -> Any:
 
 
 def auto_stages(
-    found: CacheLookup, master: str | None, config: Mapping[str, Any], columns: ColumnMode, node: Any, into: Any
+    placement: Callable[[Any], Placement],
+    found: CacheLookup,
+    master: str | None,
+    config: Mapping[str, Any],
+    columns: ColumnMode,
+    node: Any,
+    into: Any,
 ) -> Stages:
-    """Return the stages of a plan where it would run, with a note that says why there."""
-    from dstream.plan import rewrite
-    from dstream.plan.properties import place
-
-    placement = place(rewrite(node), found)
-    if placement.is_here:
-        stages = local_stages(found, node, into)
-    else:
-        stages = spark_stages(found, master, config, columns, node, into)
-    return replace(stages, notes=(placement.reason, *stages.notes))
+    """Return the stages of a plan where it would begin, with a note that says why there."""
+    placed = placement(_plan(node, into))
+    match placed.engine:
+        case "local":
+            stages = local_stages(found, node, into)
+        case "inprocess":
+            tasks = 1 if placed.facts is None else placed.facts.parallelism
+            stages = replace(stages_on(tasks, node, into, found, columns), engine="this process")
+        case _:
+            stages = spark_stages(found, master, config, columns, node, into)
+    return replace(stages, notes=(placed.reason, *stages.notes))
 
 
 @hinting(
@@ -227,7 +237,7 @@ def connect(
     start = _STARTERS[chosen["engine"]](chosen, caches)
     if chosen["engine"] == "spark" and (_is_at_a_prompt() if chosen["warm"] is None else chosen["warm"]):
         start = _started_beside(start, chosen["master"])
-    stages, shown = _stages(chosen, caches.found), _shown_choices(chosen)
+    stages, shown = _stages(chosen, start, caches.found), _shown_choices(chosen)
     context = Context(
         start,
         chosen["engine"],
@@ -327,55 +337,62 @@ def _auto_starter(chosen: Configuration, caches: Caches) -> Callable[[], Engine]
 
         # At the call, as with the engine Spark; whether there is Java matters to the first plan that needs Spark.
         launch.check_master_of(chosen["master"], chosen["config"])
-    there: Callable[[], Engine] = functools.partial(_checked_spark, chosen, caches)
-    # Only if it is asked for: at a prompt, too, most plans do not need it.
-    if chosen["warm"]:
-        there = _started_beside(there, chosen["master"])
-    return _AutoStart(chosen, caches, there)
-
-
-def _checked_spark(chosen: Configuration, caches: Caches) -> Engine:
-    from dstream.engine.spark.session import launch
-
-    launch.check_machine(chosen["master"], chosen["config"])
-    return _started_spark(chosen, caches)
+    return _AutoStart(chosen, caches)
 
 
 class _AutoStart:
     """Starts the engines of this process, and Spark with the first plan that needs it."""
 
-    def __init__(self, chosen: Configuration, caches: Caches, there: Callable[[], Engine]) -> None:
+    def __init__(self, chosen: Configuration, caches: Caches) -> None:
         self._chosen = chosen
         self._caches = caches
-        self._there = there
+        self._engine: AutoEngine | None = None
+        # Only if it is asked for: at a prompt, too, most plans do not need it.
+        self._warm = self._beside() if chosen["warm"] else None
 
-    def __call__(self) -> Engine:
+    def __call__(self) -> AutoEngine:
+        if self._engine is None or self._engine.is_lost():
+            self._engine = self._made()
+        return self._engine
+
+    def placement(self, end: Any) -> Placement:
+        """Return where a plan would begin; nothing starts."""
+        return self().placement(end)
+
+    def _made(self) -> AutoEngine:
+        from dstream.engine.auto.border import SparkStart
+        from dstream.engine.auto.engine import AutoEngine
+        from dstream.engine.auto.placement import AutoSettings
         from dstream.engine.calls import Progress
         from dstream.engine.inprocess import InProcessEngine
-        from dstream.engine.selection import AutoEngine
 
-        chosen, caches = self._chosen, self._caches
-        graphs = InProcessEngine(
-            chosen["worker_memory"],
-            Progress(chosen["progress"]),
-            caches,
-            chosen["broadcast_limit"],
-            chosen["columns"],
-        )
+        chosen, caches, progress = self._chosen, self._caches, Progress(self._chosen["progress"])
+        memory, broadcast, columns = chosen["worker_memory"], chosen["broadcast_limit"], chosen["columns"]
         return AutoEngine(
             _local_starter(chosen, caches)(),
-            self._there,
-            caches.found,
-            graphs,
-            _is_cluster(chosen["master"]),
+            InProcessEngine(memory, progress, caches, broadcast, columns),
+            SparkStart(self._spark, self._beside, progress.tell, self._warm),
             functools.partial(_cores_of_spark, chosen),
+            caches.found,
+            AutoSettings(chosen["local_limit"], broadcast, columns),
+            _is_cluster(chosen["master"]),
         )
+
+    def _spark(self) -> Engine:
+        from dstream.engine.spark.session import launch
+
+        launch.check_machine(self._chosen["master"], self._chosen["config"])
+        return _started_spark(self._chosen, self._caches)
+
+    def _beside(self) -> WarmStart[Any] | None:
+        """Begin to start Spark beside the caller; None if it runs already, or elsewhere."""
+        started: Any = _started_beside(self._spark, self._chosen["master"])
+        return None if started == self._spark else started
 
     def close(self) -> None:
         """End a start of Spark beside the caller."""
-        end = getattr(self._there, "close", None)
-        if end is not None:
-            end()
+        if self._warm is not None:
+            self._warm.close()
 
 
 def _is_cluster(master: str | None) -> bool:
@@ -392,7 +409,7 @@ def _cores_of_spark(chosen: Configuration) -> int | None:
 
     known = launch.known_cores(chosen["master"], chosen["config"])
     is_whole_machine = chosen["master"] in (None, "local[*]") and launch.starts_here(chosen["master"])
-    return os.cpu_count() if known is None and is_whole_machine else known
+    return cores_here() if known is None and is_whole_machine else known
 
 
 _STARTERS = {"spark": _spark_starter, "local": _local_starter, "auto": _auto_starter}
@@ -412,12 +429,14 @@ def _storage_opener(chosen: Configuration, allowed: Iterable[type]) -> Callable[
     return opened
 
 
-def _stages(chosen: Configuration, found: CacheLookup) -> Explain:
+def _stages(chosen: Configuration, start: Callable[[], Engine] | None, found: CacheLookup) -> Explain:
     """Return the stages of a plan on the chosen engine, which need not run for that."""
     if chosen["engine"] == "local":
         return functools.partial(local_stages, found)
-    explain = auto_stages if chosen["engine"] == "auto" else spark_stages
-    return functools.partial(explain, found, chosen["master"], chosen["config"], chosen["columns"])
+    of_spark = (found, chosen["master"], chosen["config"], chosen["columns"])
+    if isinstance(start, _AutoStart):
+        return functools.partial(auto_stages, start.placement, *of_spark)
+    return functools.partial(spark_stages, *of_spark)
 
 
 def _default_stages(node: Any, into: Any) -> Any:
@@ -427,7 +446,11 @@ def _default_stages(node: Any, into: Any) -> Any:
         return context.stages(node, into)
     if inside_a_worker():
         return local_stages(nothing_kept, node, into)
-    return _stages(configured({}), nothing_kept)(node, into)
+    from dstream.operators.rows.caches import Caches
+
+    chosen = configured({})
+    start = _AutoStart(chosen, Caches()) if chosen["engine"] == "auto" else None
+    return _stages(chosen, start, nothing_kept)(node, into)
 
 
 bind_default(default_context, _default_stages)

@@ -53,6 +53,11 @@ class WarmStart(Generic[E]):
         self._activate(engine)
         return engine
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether the engine is there, with its workers, or its start has failed."""
+        return not self._thread.is_alive()
+
     def close(self) -> None:
         """Wait for the end of the warm-up, and close an engine that nobody has asked for."""
         if os.getpid() != self._process:

@@ -66,7 +66,8 @@ class RandomBorder:
         self._start = start
         self._remotes: list[Remote] = []
 
-    def took(self, seconds: float) -> None:
+    def took(self, of: Vertex | Items, items: int, seconds: float) -> None:
+        assert items >= 0
         assert seconds >= 0
 
     def is_crossed(self, splits: ListedSplits, each: Splits, piece: int) -> bool:

@@ -152,13 +152,16 @@ def test_plans_that_need_no_spark_need_no_java(system, master):
         ctx.get_map("squares").update({n: n * n for n in range(4)})
 
         assert ctx.stream([3, 1]).sorted().to_list() == [1, 3]
+        assert [list(part) for part in ctx.stream([3, 1], 2).partitions()] == [[3], [1]]
+        assert ctx.stream([3, 1]).parallel(3).sorted().to_list() == [1, 3]
         assert ctx.get_map("squares").stream().map_to_int(lambda entry: entry.value).sum() == 14
 
 
 NEEDY = {
     r"\.to_df\(\) needs Spark: DataFrames are tables of Spark": lambda ctx: ctx.stream([1]).map(str).to_df(),
-    r"\.map\(str\) needs Spark: only Spark has partitions": lambda ctx: ctx.stream([1]).map(str).partitions(),
-    r"\.map\(str\) needs Spark: .* asks for 3 partitions": lambda ctx: ctx.stream([1]).parallel(3).map(str).to_list(),
+    r"\.map\(str\) needs Spark: its settings are those of Spark": lambda ctx: (
+        ctx.stream([1]).configure({"spark.sql.shuffle.partitions": "3"}).map(str).to_list()
+    ),
 }
 
 
@@ -193,10 +196,10 @@ def test_java_that_is_installed_later_is_found(system, monkeypatch):
     monkeypatch.setattr("dstream.engine.spark.session.launch.start", lambda settings, caches: Started())
     with ds.connect(engine="auto", storage="memory:") as ctx:
         with pytest.raises(SetupError):
-            ctx.stream([1]).parallel(3).to_list()
+            ctx.stream([1]).to_df()
         system(java=NEW)
 
-        assert ctx.stream([1]).parallel(3).to_list() == ["on Spark"]
+        assert ctx.stream([1]).to_df() == ["on Spark"]
 
 
 class Started:

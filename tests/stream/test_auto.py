@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import warnings
 from itertools import chain
@@ -11,11 +12,14 @@ import pytest
 import dstream as ds
 from collectors import counting, grouping_by
 from dstream.base.memory import Bound
+from dstream.engine.auto.border import SparkStart
+from dstream.engine.auto.engine import AutoEngine
+from dstream.engine.auto.placement import AutoSettings
 from dstream.engine.local import LocalEngine
-from dstream.engine.selection import AutoEngine
 from dstream.operators.rows.caches import CachedItems, CacheSource
 from dstream.plan import Step, ToList, nothing_kept, properties, rewrite
 from dstream.plan.operations.ends import Several
+from dstream.session.warmup import WarmStart
 from dstream.testing.engines import MASTER, SETTINGS
 from reducers import to_ilist, to_imap
 from tests.jobs.unbounded.streams import eventually
@@ -26,7 +30,7 @@ SMALL, LARGE = range(4), range(6)
 @pytest.fixture(scope="module")
 def context(spark_context):
     """A context that may use the Spark session of the test run."""
-    with ds.connect(MASTER, engine="auto", config=SETTINGS, storage="memory:") as context:
+    with ds.connect(MASTER, engine="auto", config=SETTINGS, storage="memory:", local_limit=0) as context:
         yield context
 
 
@@ -36,14 +40,35 @@ def few(monkeypatch):
     monkeypatch.setattr(properties, "MOST_ITEMS", len(SMALL))
 
 
-def test_auto_runs_small_streams_here_and_others_on_spark(context):
-    """What a function leaves in the caller's process tells where it ran."""
-    ran_here = []
+def places(stream):
+    """Return whether the functions of a stream run in this process, as far as its items tell."""
+    return {place == os.getpid() for place in stream.map(lambda n: os.getpid()).to_list()}
 
+
+def test_auto_runs_small_streams_here_and_others_on_spark(context):
+    """Where a function runs, its process tells."""
+    assert (places(context.stream(SMALL, 2)), places(context.stream(LARGE, 2))) == ({True}, {False})
     for items in (SMALL, LARGE):
-        stream = context.stream(items, 2).map(lambda n: ran_here.append(n) or n)
+        stream = context.stream(items, 2).map(lambda n: n)
         assert (stream.to_list(), stream.count()) == (list(items), len(items))
-    assert ran_here == [*SMALL, *SMALL]
+
+
+def test_auto_runs_here_what_is_sooner_done_here(spark_context):
+    """Without a limit, the estimate decides: a few thousand items take this process less than a job takes Spark."""
+    with ds.connect(MASTER, engine="auto", config=SETTINGS, storage="memory:") as context:
+        assert places(context.stream(range(2_000), 2)) == {True}
+        assert context.stream(range(100_000)).map_to_int(lambda n: n % 7).sum() == 299_995
+        assert not context.running_engine()._spark.running
+
+
+def test_auto_copies_what_a_function_may_change(context):
+    """What it changes is its own copy, as on a worker, wherever it runs."""
+    for items in (SMALL, LARGE):
+        changed = []
+        seen = [[n] for n in items]
+        assert context.stream(items).map(lambda n, changed=changed: changed.append(n) or n).to_list() == [*items]
+        assert context.stream(seen).map(lambda held: held.append(0) or held).to_list() == [[n, 0] for n in items]
+        assert (changed, seen) == ([], [[n] for n in items])
 
 
 def test_auto_ends_streams_alike_on_both_sides(context):
@@ -57,30 +82,24 @@ def test_auto_ends_streams_alike_on_both_sides(context):
         assert context.get_map(f"squares {size}").stream().count() == size
 
 
-def test_auto_shows_the_first_of_a_collection_here(tmp_path, capsys):
-    """Spark does not start for a few entries of a lake; it would for all of them, and for those of a predicate."""
+def test_auto_reads_collections_here(tmp_path):
+    """Spark does not start for the entries of a lake that this process reads sooner."""
     with ds.connect(MASTER, engine="auto", storage=tmp_path) as context:
         numbers, names = context.get_map("numbers"), context.get_list("names")
         numbers.update({n: n for n in range(100)})
         names.extend(["Ada", "Grace"])
-        for stream in (numbers.stream(), names.stream()):
+        for stream in (numbers.stream(), numbers.stream(lambda entry: entry.key < 50), names.stream()):
             stream.head(2)
-            assert len(stream.map(str).limit(3).to_list()) > 1
-        assert context.running_engine()._there is None
-
-        assert properties.place(rewrite(numbers.stream()._node)).reason.endswith("is read by workers")
-        assert not properties.place(rewrite(numbers.stream(lambda entry: entry.key < 5).limit(3)._node)).is_here
+            assert places(stream) == {True}
+        assert context.running_engine()._spark.running is None
 
 
-def test_auto_leaves_partitions_and_tables_to_spark(context):
-    """What is about partitions runs where these are, however few the items; a DataFrame is one of Spark."""
-    ran_here = []
-
-    context.stream(SMALL, 2).for_each_partition(lambda items: ran_here.extend(items))
+def test_auto_leaves_tables_to_spark(context):
+    """A DataFrame is one of Spark, however few its rows."""
     assert [list(part) for part in context.stream(SMALL, 2).partitions()] == [[0, 1], [2, 3]]
     frame = context.stream(SMALL).map(lambda n: {"n": n}).to_df()
     assert sorted(row.n for row in frame.collect()) == [0, 1, 2, 3]
-    assert (context.from_df(frame).count(), context.spark is frame.sparkSession, ran_here) == (4, True, [])
+    assert (context.from_df(frame).count(), context.spark is frame.sparkSession) == (4, True)
     names = context.get_list("names of two", value_type=str)
     names.extend(["Ada", "Grace"])
     assert [row.value for row in names.to_df().collect()] == ["Ada", "Grace"]
@@ -140,9 +159,8 @@ def test_auto_reads_on_spark_what_was_kept_there(context):
 
     assert (kept + context.stream(LARGE)).count() == 10
     assert (kept.to_list(), seen) == ([*SMALL], [*SMALL])
-    ran_here = []
-    assert (kept.map(lambda n: ran_here.append(n) or n).to_list(), ran_here) == ([*SMALL], [])
-    here = LocalEngine(2**28, caches=context.running_engine()._here._caches)
+    assert places(kept) == {False}
+    here = LocalEngine(2**28, caches=context.running_engine()._local._caches)
     found = here.submit(rewrite(ToList(kept._node))).result()  # as a thread may find it that came too late
     assert found == [*SMALL]
 
@@ -176,7 +194,8 @@ def test_kept_items_know_how_many_they_are_on_disk():
 def test_auto_explains_which_way_a_plan_goes(context, form):
     """Each form says where and why; contexts with one engine have nothing to choose."""
     assert "runs in this process: 4 items from the caller" in context.stream(SMALL).explain(form)
-    assert "runs on Spark: more than 4 items from the caller" in context.stream(LARGE).explain(form)
+    shown = context.stream(LARGE).explain(form)
+    assert "runs on Spark: 6 items of stream(range)" in shown
     with ds.connect(engine="local") as local:
         assert "runs in this process: 4" not in local.stream(SMALL).explain(form)
 
@@ -213,10 +232,11 @@ class Noted:
 
 def test_auto_closes_what_it_started():
     """Spark only if it was started, and once."""
-    here, there = Noted(), Noted()
-    engine = AutoEngine(here, lambda: there, nothing_kept)
+    local, here, there = Noted(), Noted(), Noted()
+    spark = SparkStart(lambda: there, lambda: None, print)
+    engine = AutoEngine(local, here, spark, lambda: 2, nothing_kept, AutoSettings())
     engine.close()
-    assert (here.closed, there.closed) == (1, 0)
+    assert (local.closed, here.closed, there.closed) == (1, 1, 0)
 
     assert engine.spark is None
     engine.close()
@@ -224,20 +244,26 @@ def test_auto_closes_what_it_started():
     assert there.closed == 1
 
 
+def auto(here, start, beside=lambda: None):
+    """Return the engine over doubles of two others."""
+    spark = SparkStart(start, beside, print)
+    return AutoEngine(Noted(), here, spark, lambda: 2, nothing_kept, AutoSettings())
+
+
 def test_auto_runs_an_epoch_on_the_engine_that_its_plan_names():
-    """Spark starts for that, whatever the items are; without a name the plan decides."""
-    graphs, there = Noted(), Noted()
-    engine = AutoEngine(Noted(), lambda: there, nothing_kept, graphs)
+    """Spark starts for that, whatever the items are; without a name it runs on Spark."""
+    here, there = Noted(), Noted()
+    engine = auto(here, lambda: there)
     for each in ("inprocess", "spark", "inprocess"):
         engine.submit(Several((), is_epoch=True, engine=each, step=Step("", None, 0, 0)))
 
-    assert (len(graphs.submitted), len(there.submitted)) == (2, 1)
+    assert (len(here.submitted), len(there.submitted)) == (2, 1)
 
 
 def test_auto_starts_spark_in_the_background():
     """It runs when its workers do; a second call starts nothing."""
     there = Noted()
-    engine = AutoEngine(Noted(), lambda: there, nothing_kept)
+    engine = auto(Noted(), lambda: there, lambda: WarmStart(lambda: there, bool, lambda engine: engine.warm_up()))
     assert engine.spark_status(start=False) == "stopped"
     assert engine.spark_status(start=True) in ("starting", "running")
     eventually(lambda: engine.spark_status(start=True) == "running")
@@ -245,15 +271,15 @@ def test_auto_starts_spark_in_the_background():
     assert (there.warmed, engine.spark is None) == (1, True)
 
 
-def test_auto_says_why_spark_does_not_start():
-    """Status and reason are kept for jobs; a plan that needs Spark tries again, and raises its error."""
+def test_auto_says_why_spark_does_not_start(capsys):
+    """Status and reason are kept for jobs, and told once; a plan that needs Spark tries again, and raises its error."""
     starts = []
 
     def start():
         starts.append(1)
         raise ds.errors.SetupError("no Java")
 
-    engine = AutoEngine(Noted(), start, nothing_kept)
+    engine = auto(Noted(), start, lambda: WarmStart(start, bool, bool))
     engine.spark_status(start=True)
     eventually(lambda: engine.spark_status(start=True) == "absent")
 

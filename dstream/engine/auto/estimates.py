@@ -72,6 +72,7 @@ class PlanEstimate:
         items: how many items the sources give, as far as they are read.
         is_sure: all numbers of items follow from sizes that the sources know.
         why: the input that costs most, in words such as "12.3 MB of 'words.txt'".
+        is_measured: the cost of the functions that tasks call is known from earlier runs.
     """
 
     seconds_here: float
@@ -79,6 +80,7 @@ class PlanEstimate:
     items: float
     is_sure: bool
     why: str
+    is_measured: bool = True
 
 
 def estimated(graph: Graph, machine: Machine, costs: MeasuredCosts) -> PlanEstimate:
@@ -117,6 +119,7 @@ class _Estimate:
         self._vertices: dict[int, Flow] = {}
         self.read = 0.0
         self.jobs = self.stages = 0
+        self.is_measured = True
 
     def of_graph(self, graph: Graph) -> PlanEstimate:
         for decision in graph.decisions:
@@ -126,7 +129,7 @@ class _Estimate:
         flow.finish(flow.items, _ASSUMED)
         there = costs.job * (1 + self.jobs) + costs.stage * self.stages + flow.there
         here = math.inf if flow.is_of_spark else costs.plan + flow.here
-        return PlanEstimate(here, there, self.read, flow.is_sure, flow.why or "no items")
+        return PlanEstimate(here, there, self.read, flow.is_sure, flow.why or "no items", self.is_measured)
 
     # ------------------------------------------------------------------------------------------------------- endings
 
@@ -180,6 +183,7 @@ class _Estimate:
     def _with_measured(self, flow: Flow, codes: Codes) -> Flow:
         """Replace the cost of the items of a stage by what they took before."""
         seconds = self._measured.seconds_per_item(codes)
+        self.is_measured &= seconds is not None or not codes
         if seconds is not None and flow.ratio > 0:
             expected, flow.each_here = flow.each_here, seconds / flow.ratio
             flow.each_shared += flow.each_here - expected

@@ -16,7 +16,7 @@ from itertools import chain
 from typing import Any, NamedTuple, cast
 
 from dstream.engine.compiler.evaluation import read_op
-from dstream.engine.compiler.walk import Compiling, OfOne, called_by, compile_end, compile_node, line_to
+from dstream.engine.compiler.walk import ClusterFacts, Compiling, OfOne, called_by, compile_end, compile_node, line_to
 from dstream.engine.physical.graph import AskForKept, Done, Ending, Last, Move, PartitionCount, Separated
 from dstream.engine.physical.vertices import (
     CachedInput,
@@ -69,11 +69,20 @@ def _divisor(node: Read, compiling: Compiling) -> int:
     if node.parts is not None:
         return node.parts
     facts = compiling.facts
-    few = facts.items_of_a_piece
-    size = InputSize() if few is None else input_size(node.source)
-    if few is None or not size.is_held or size.items is None or size.items == math.inf:
+    if facts.items_of_a_piece is None and not facts.most_pieces:
         return facts.parallelism
-    return max(facts.parallelism, int(size.items) // few)
+    return max(facts.parallelism, _small_pieces(input_size(node.source), facts))
+
+
+def _small_pieces(size: InputSize, facts: ClusterFacts) -> int:
+    """Return into how many splits a source is divided so that each is small; 0 if its size is unknown."""
+    items = 0 if size.items is None or size.items == math.inf else int(size.items)
+    if facts.items_of_a_piece is not None:
+        return items // facts.items_of_a_piece if size.is_held else 0
+    return min(facts.most_pieces, max(items // _ITEMS_OF_SMALL, (size.stored_bytes or 0) // _BYTES_OF_SMALL))
+
+
+_ITEMS_OF_SMALL, _BYTES_OF_SMALL = 1_024, 2**20
 
 
 @compile_node.register

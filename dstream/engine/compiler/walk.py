@@ -58,6 +58,7 @@ class ClusterFacts:
         items_of_a_piece: how many items of the caller's own go into one split, if that is bounded.
         broadcast_limit: how many bytes the right side of a hash join may have that does not say it itself.
         columns: whether functions are read, so that their expressions run in their place.
+        most_pieces: into how many splits a source may be divided beyond that, so that each is soon read.
     """
 
     parallelism: int
@@ -66,6 +67,7 @@ class ClusterFacts:
     items_of_a_piece: int | None = None
     broadcast_limit: int = DEFAULT_BROADCAST
     columns: ColumnMode = "auto"
+    most_pieces: int = 0
 
     @property
     def reads_functions(self) -> bool:

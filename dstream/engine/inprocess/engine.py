@@ -99,7 +99,7 @@ class InProcessEngine:
             reads_all=is_of_epoch(end),
         )
         operation = self._progress.begin(lambda: ProgressFacts(call.title(), shared.items))
-        shared.is_counting = operation is not None
+        shared.is_counting = operation is not None or how.border is not None
         border = None if how.border is None else how.border(call, cancellation)
         return InProcessRun(end, how.facts, self._caches, shared, ShuffleFiles(), recovered, border), operation
 

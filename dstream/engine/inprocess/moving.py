@@ -66,7 +66,7 @@ class MovingGraphRun(InProcessGraphRun):
             if task is None:
                 yield from self._there().items(self, left)
             else:
-                yield from self._timed(self.items_of_task(task, items))
+                yield from self._measured(inputs, self.items_of_task(task, items))
 
     def _there(self) -> Remote:
         assert self._remote is not None, "a rest is left only for tasks elsewhere"
@@ -80,8 +80,7 @@ class MovingGraphRun(InProcessGraphRun):
         for task, items, left in self._tasks_here(vertex.inputs, vertex.first):
             if task is None:
                 return replace(vertex, inputs=left, first=number)
-            with task.ending():
-                yield from self._timed(rows_of_task(output, items, task))
+            yield from self._measured(vertex, _ending(task, rows_of_task(output, items, task)))
             number += 1
         return None
 
@@ -105,18 +104,25 @@ class MovingGraphRun(InProcessGraphRun):
             return False
         return isinstance(each, Splits) or (isinstance(each, Rows) and piece == 0)
 
-    def _timed(self, items: Iterator[T]) -> Iterator[T]:
-        """Give items, and tell the border how long they took, without the time that their reader takes."""
-        while self._remote is None:
+    def _measured(self, of: Vertex | Items, found: Iterator[T]) -> Iterator[T]:
+        """Give what a task gives, and tell the border what it took, without the time that its reader takes."""
+        before, seconds = self._shared.items, 0.0
+        while True:
             began = perf_counter()
             try:
-                found = next(items)
+                each = next(found)
             except StopIteration:
-                return
+                break
             finally:
-                self._border.took(perf_counter() - began)
-            yield found
-        yield from items
+                seconds += perf_counter() - began
+            yield each
+        self._border.took(of, self._shared.items - before, seconds)
+
+
+def _ending(task: InProcessTask, rows: Iterator[Row]) -> Iterator[Row]:
+    """Give the rows of a task, and end it."""
+    with task.ending():
+        yield from rows
 
 
 def _after(each: Input, piece: int) -> Splits:

@@ -8,10 +8,11 @@ from contextlib import AbstractContextManager, nullcontext
 from operator import itemgetter
 from typing import Any, TypeVar, cast
 
+from dstream.base.environment import cores_here
 from dstream.base.functions import refuse_awaitable
 from dstream.base.memory import DEFAULT_BROADCAST
 from dstream.engine.calls import Call, Cancellation, Progress, Submitted
-from dstream.engine.local.operations import Kinds, LocalTask, cores_here, no_data_frames, opened
+from dstream.engine.local.operations import Kinds, LocalTask, no_data_frames, opened
 from dstream.errors import UnsupportedError
 from dstream.failures import naming
 from dstream.operators.rows.caches import Caches

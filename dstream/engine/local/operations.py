@@ -7,7 +7,6 @@ processors and steps over epochs register themselves in a module of its own (`pr
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from itertools import chain
@@ -36,13 +35,7 @@ from dstream.plan.properties import bounded_operations, guards_of, is_of_epoch, 
 from dstream.plan.steps import Guard, Op, Step
 from dstream.plan.walk import CacheContent, topological
 
-__all__ = ["Kinds", "LocalTask", "apply", "cores_here", "no_data_frames", "opened", "opened_later", "splits", "start"]
-
-
-def cores_here() -> int:
-    """Return on how many cores this process may run: as many tasks Spark has at a time on one machine."""
-    known = getattr(os, "sched_getaffinity", None)
-    return len(known(0)) if known is not None else os.cpu_count() or 1
+__all__ = ["Kinds", "LocalTask", "apply", "no_data_frames", "opened", "opened_later", "splits", "start"]
 
 
 Kinds = frozenset[type[Node]]

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from dstream.engine.local.operations import LocalTask, apply, cores_here, opened_later, splits, start
+from dstream.base.environment import cores_here
+from dstream.engine.local.operations import LocalTask, apply, opened_later, splits, start
 from dstream.operators.rows.aggregates import finishing, partial
 from dstream.operators.rows.operations import Task, operation
 from dstream.operators.state.stateful_steps import reducing

@@ -96,8 +96,14 @@ class RunHere:
 class Border(Protocol):
     """Decides between two tasks of a run where the rest of them runs."""
 
-    def took(self, seconds: float) -> None:
-        """Add the time that tasks of this process took since the last call."""
+    def took(self, of: Vertex | Items, items: int, seconds: float) -> None:
+        """Take note of a task that ran in this process.
+
+        Args:
+            of: its vertex, or the inputs of one whose items the caller pulls.
+            items: how many it has read of sources.
+            seconds: how long it took.
+        """
         ...
 
     def is_crossed(self, splits: ListedSplits, each: Splits, piece: int) -> bool:

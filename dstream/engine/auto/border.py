@@ -1,0 +1,254 @@
+"""`SparkStart`: Spark as far as it has been started; `SparkBorder`: when a run of this process continues there."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from itertools import islice
+from typing import Any, Protocol
+
+from dstream.base.threads import RenewedLock
+from dstream.engine.auto.constants import Costs
+from dstream.engine.auto.measured import MeasuredCosts
+from dstream.engine.calls import Call, Cancellation
+from dstream.engine.physical.vertices import Items, SourceSplits, Splits, Vertex
+from dstream.engine.runs.moves import BegunRun, Remote
+from dstream.engine.runs.splits import ListedSplits
+from dstream.errors import DStreamError
+from dstream.plan.walk import inputs_first
+from dstream.spi import Engine
+from dstream.spi.runtime import SparkStatus
+from dstream.spi.source import input_size
+
+__all__ = ["RemoteEngine", "SparkBorder", "SparkStart", "StartBeside"]
+
+
+class RemoteEngine(Engine, Protocol):
+    """An engine that runs the rest of a run's tasks."""
+
+    def remote(self, begun: BegunRun, call: Call, cancellation: Cancellation) -> Remote:
+        """Return where the rest of the tasks of a run run."""
+        ...
+
+
+class StartBeside(Protocol):
+    """A start of Spark beside the caller."""
+
+    def __call__(self) -> Any:
+        """Return the engine once it is there, or raise what kept it from starting."""
+        ...
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the engine is there, or its start has failed."""
+        ...
+
+    def close(self) -> None:
+        """Close an engine that nobody has asked for."""
+        ...
+
+
+class SparkStart:
+    """Spark, as far as it has been started.
+
+    Args:
+        start: starts it, or finds one that runs.
+        beside: begins to start it in a thread; None: it runs already, or elsewhere, so that a start costs little.
+        tell: says a line to the user.
+        begun: a start that has begun before.
+
+    Attributes:
+        failure: why it did not start when that was offered to a run; empty if it was not, or did.
+    """
+
+    def __init__(
+        self,
+        start: Callable[[], Engine],
+        beside: Callable[[], StartBeside | None],
+        tell: Callable[[str], object],
+        begun: StartBeside | None = None,
+    ) -> None:
+        self.failure = ""
+        self._start = start
+        self._beside = beside
+        self._tell = tell
+        self._engine: Any = None
+        self._begun = begun
+        self._is_told = False
+        self._lock = RenewedLock()
+
+    @property
+    def running(self) -> Any:
+        """The engine; None if it was not started."""
+        return self._engine
+
+    def engine(self) -> Any:
+        """Return the engine, started if it was not."""
+        with self._lock:
+            if self._engine is None:
+                begun, self._begun = self._begun, None
+                self._engine = self._start() if begun is None else begun()
+                self.failure = ""
+            return self._engine
+
+    def status(self, *, start: bool) -> SparkStatus:
+        """Return its status.
+
+        Args:
+            start: it begins to start beside the caller if it is stopped.
+        """
+        with self._lock:
+            if self._engine is not None:
+                return "running"
+            if self.failure:
+                return "absent"
+            if self._begun is None and start:
+                self._begun = self._beside()
+                if self._begun is None:
+                    return self._started()
+            if self._begun is None:
+                return "stopped"
+            return self._started() if self._begun.has_ended else "starting"
+
+    def _started(self) -> SparkStatus:
+        try:
+            self.engine()
+        except Exception as error:  # Whatever kept it from starting: who needs it gets the error itself.
+            self.failure = str(error) or type(error).__name__
+            return "absent"
+        return "running"
+
+    def offer(self) -> Any:
+        """Return the engine, started if it was not; None if it cannot start, which the user is told once."""
+        if self._engine is None and not self.failure:
+            self._started()
+        if self._engine is None and not self._is_told:
+            self._is_told = True
+            self._tell(f"dstream: large plans run in this process, since Spark does not start: {self.failure}")
+        return self._engine
+
+    def close(self) -> None:
+        """Close the engine, or the start of one."""
+        with self._lock:
+            engine, begun, self._engine, self._begun = self._engine, self._begun, None, None
+        for each in (engine, begun):
+            if each is not None:
+                each.close()
+
+
+_PATIENCE = 1.0
+"""Seconds of a run before Spark starts beside it."""
+
+
+class SparkBorder:
+    """Decides when the rest of a run's tasks runs on Spark.
+
+    Tasks of which nobody knows how many will come are taken to be as much work again as those before: then a run that
+    moves has never taken more than twice the time of the better choice.
+
+    Args:
+        spark: where they run then.
+        cores: how many tasks run there at the same time.
+        limit: the seconds of work that stay here; None: as many as Spark's start takes.
+        costs: the constants of this machine.
+        measured: takes note of what functions cost.
+        call: the call of the run.
+        cancellation: that of the run.
+    """
+
+    def __init__(
+        self,
+        spark: SparkStart,
+        cores: int,
+        limit: float | None,
+        costs: Costs,
+        measured: MeasuredCosts,
+        call: Call,
+        cancellation: Cancellation,
+    ) -> None:
+        self._spark = spark
+        self._cores = cores
+        self._limit = limit
+        self._costs = costs
+        self._measured = measured
+        self._call = call
+        self._cancellation = cancellation
+        self._seconds = 0.0
+        self._input: Splits | None = None
+        self._before = 0.0
+        self._remotes: list[Remote] = []
+
+    def took(self, of: Vertex | Items, items: int, seconds: float) -> None:
+        """Take note of a task that ran in this process."""
+        self._seconds += seconds
+        self._measured.took(of, items, seconds)
+
+    def is_crossed(self, splits: ListedSplits, each: Splits, piece: int) -> bool:
+        """Say whether the pieces of an input are better read on Spark, from the number `piece` on."""
+        if each is not self._input:
+            self._input, self._before = each, self._seconds
+        if self._cores < 2 or self._seconds < self._least():
+            return False
+        rest = self._rest(splits, each, piece)
+        if self._limit is not None:
+            return self._seconds + rest > self._limit and self._is_there(rest)
+        saved = rest * (1 - 1 / self._cores)
+        return saved > 2 * self._costs.job and self._is_there(saved)
+
+    def _least(self) -> float:
+        if self._limit is not None:
+            return min(self._limit, _PATIENCE)
+        return self._costs.job if self._spark.running is not None else _PATIENCE
+
+    def _rest(self, splits: ListedSplits, each: Splits, piece: int) -> float:
+        """Return the seconds that the rest of an input is expected to take here."""
+        spent = self._seconds - self._before
+        left = _pieces_left(splits, each, piece)
+        if piece == 0 or left is None:
+            return max(spent, self._seconds)
+        return spent / piece * left
+
+    def _is_there(self, saved: float) -> bool:
+        """Say whether Spark is there; it starts beside the run if that saves more than it costs."""
+        if self._spark.running is None and saved < self._costs.start and self._limit is None:
+            return False
+        return self._spark.status(start=True) in ("running", "absent")
+
+    def remote(self, run: BegunRun) -> Remote | None:
+        """Return where the rest of the tasks run; None if Spark cannot take them."""
+        engine = self._spark.offer()
+        if engine is None:
+            self._cores = 1
+            return None
+        try:
+            remote: Remote = engine.remote(run, self._call, self._cancellation)
+        except DStreamError:
+            self._cores = 1
+            return None
+        self._remotes.append(remote)
+        return remote
+
+    def end(self, error: BaseException | None) -> None:
+        """End the tasks on Spark."""
+        remotes, self._remotes = self._remotes, []
+        for each in remotes:
+            each.end(error)
+
+
+_MOST_COUNTED = 10_000
+
+
+def _pieces_left(splits: ListedSplits, each: Splits, piece: int) -> int | None:
+    """Return how many pieces follow; None if only asking the source further can tell."""
+    for part in inputs_first(each, lambda part: [inner for inner in part.parts if isinstance(inner, Splits)]):
+        for source in part.parts:
+            if isinstance(source, SourceSplits) and _may_be_endless(source):
+                return None
+    return sum(1 for _ in islice(splits.pieces(each), piece, _MOST_COUNTED))
+
+
+def _may_be_endless(source: SourceSplits) -> bool:
+    """Say whether the splits of a source are made one after another, of items that nobody has counted."""
+    size = input_size(source.node.source)
+    is_unknown = size.items is None or size.items == math.inf
+    return is_unknown and (source.node.source.in_caller or not source.node.source.bounded or size.is_held)

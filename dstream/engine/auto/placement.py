@@ -1,0 +1,209 @@
+"""`Placement`: the engine on which a plan begins, and the estimate that says why.
+
+A pure function of the plan, of the sizes that its sources know, and of the machine, so that `explain()` gives the same
+answer as the terminal operation.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from itertools import chain
+from typing import Any, Literal
+from uuid import UUID
+
+from dstream.base.memory import DEFAULT_BROADCAST
+from dstream.engine.auto.estimates import Machine, MeasuredCosts, PlanEstimate, estimated
+from dstream.engine.compiler import ClusterFacts, ColumnMode, compiled
+from dstream.engine.compiler.inputs import parts_of
+from dstream.operators.rows.caches import read_here
+from dstream.plan.capture_checks import may_share
+from dstream.plan.operations.elementwise import Chain
+from dstream.plan.operations.ends import Columns, End, ForEachPartition, Partitions, Several
+from dstream.plan.operations.streams import Cache, Node, Read, ReadCache, Table
+from dstream.plan.properties import configuration, guards_of, parallelism, place
+from dstream.plan.walk import CacheLookup, recalled, topological
+from dstream.spi.source import input_size
+
+__all__ = ["FRAMES", "AutoSettings", "Placement", "placed"]
+
+
+@dataclass(frozen=True, slots=True)
+class AutoSettings:
+    """The settings of a context that bear on the place of its plans.
+
+    Attributes:
+        local_limit: the seconds of estimated work from which plans run on Spark; None: whatever is sooner.
+        broadcast_limit: how many bytes the right side of a hash join may have that does not say it itself.
+        columns: whether functions are read, so that their expressions run in their place.
+    """
+
+    local_limit: float | None = None
+    broadcast_limit: int = DEFAULT_BROADCAST
+    columns: ColumnMode = "auto"
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """The engine on which a plan begins.
+
+    Attributes:
+        engine: the interpreter of plans, the graphs of this process, or Spark.
+        reason: a line that says where, and why.
+        estimate: what the plan is expected to take; None: nothing had to be estimated.
+        must: only Spark runs such a plan.
+        facts: those of its graph in this process; None: it has none, or not there.
+    """
+
+    engine: Literal["local", "inprocess", "spark"]
+    reason: str
+    estimate: PlanEstimate | None = None
+    must: bool = False
+    facts: ClusterFacts | None = None
+
+
+def placed(
+    end: End | Several, found: CacheLookup, machine: Machine, costs: MeasuredCosts, settings: AutoSettings
+) -> Placement:
+    """Return where a plan begins to run.
+
+    Args:
+        end: the end of the plan, in core operations.
+        found: says what is kept of a `cache()`.
+        machine: where it may run.
+        costs: what functions have cost in earlier runs.
+        settings: those of the context.
+    """
+    plan = recalled(end, found)
+    only = _only_on_spark(plan)
+    if only:
+        return Placement("spark", f"runs on Spark: {only}", must=True)
+    few = None if isinstance(end, Partitions | ForEachPartition) else place(end, found)
+    if few is not None and few.is_here:
+        if _nobody_can_tell(plan):
+            return Placement("local", few.reason)
+        return Placement("inprocess", few.reason, facts=_facts(end, 1, settings))
+    facts = _facts(end, machine.cores, settings)
+    estimate = _estimate(plan, facts, machine, costs)
+    if not estimate.is_measured:
+        # A function may take a microsecond or a second: in small pieces it shows soon, and the rest can move.
+        facts = replace(facts, most_pieces=_MOST_PIECES)
+    return replace(_sooner(estimate, machine, settings.local_limit), facts=facts)
+
+
+FRAMES = "DataFrames are tables of Spark"
+
+
+def _only_on_spark(plan: Node) -> str:
+    """Return the part of a plan that only Spark runs, in words; empty if there is none."""
+    if configuration(plan):
+        return "its settings are those of Spark"
+    for each in topological(plan):
+        match each:
+            case Columns(is_frame=True):
+                return FRAMES
+            case Table():
+                return f"{each.label()} is there"
+            case ReadCache() if read_here(each) is None:
+                return f"{each.step.label or 'cache()'} keeps its items there"
+    return ""
+
+
+_IMMUTABLE = frozenset(
+    {bool, bytes, complex, date, datetime, Decimal, float, Fraction, int, str, time, timedelta, type(None), UUID}
+)
+
+
+def _nobody_can_tell(plan: Node) -> bool:
+    """Say whether the interpreter, which copies nothing, gives what tasks give that get copies of functions and items.
+
+    Items that are kept, seen on their way, or sent away when they fail are left to the tasks.
+    """
+    operations = topological(plan)
+    if any(isinstance(each, Cache | ReadCache) for each in operations) or any(guards_of(operations)):
+        return False
+    if any(isinstance(each, Chain) and any(op.action == "peek" for op in each.ops) for each in operations):
+        return False
+    sources = (each.source for each in operations if isinstance(each, Read))
+    return all(map(_gives_immutable, sources)) and may_share(plan)
+
+
+def _gives_immutable(source: Any) -> bool:
+    """Say whether nobody can change the items of a source, so that they need not be copied."""
+    return getattr(source, "is_free_to_read", False) or _are_immutable(getattr(source, "iterable", None))
+
+
+def _are_immutable(items: Any) -> bool:
+    kind = type(items)
+    if kind is range or kind is str:
+        return True
+    if kind not in (list, tuple, set, frozenset):
+        return False  # Such as an iterator, which would be asked for its items.
+    kinds = set(map(type, items))
+    if tuple in kinds:
+        kinds.discard(tuple)
+        kinds |= set(map(type, chain.from_iterable(each for each in items if type(each) is tuple)))
+    return kinds <= _IMMUTABLE
+
+
+def _estimate(plan: End | Several, facts: ClusterFacts, machine: Machine, costs: MeasuredCosts) -> PlanEstimate:
+    ends: Iterator[End | Several] = (
+        (each.end for each in parts_of(plan)) if isinstance(plan, Several) else iter((plan,))
+    )
+    found = [estimated(compiled(end, facts)[0], machine, costs) for end in ends]
+    most = max(found, key=lambda each: each.seconds_here)
+    return replace(
+        most,
+        seconds_here=sum(each.seconds_here for each in found),
+        seconds_there=sum(each.seconds_there for each in found),
+        items=sum(each.items for each in found),
+        is_sure=all(each.is_sure for each in found),
+        is_measured=all(each.is_measured for each in found),
+    )
+
+
+def _sooner(estimate: PlanEstimate, machine: Machine, limit: float | None) -> Placement:
+    here, there = estimate.seconds_here, machine.start_seconds() + estimate.seconds_there
+    if limit is not None:
+        border, allowed = here <= limit, f"local_limit={limit:g}"
+    else:
+        border = here <= there
+        allowed = "and Spark does not start" if there == math.inf else f"{_seconds(there)} on Spark"
+    about = f"{estimate.why}: about {_seconds(here)} here, {allowed}"
+    if border:
+        return Placement("inprocess", f"runs in this process: {about}", estimate)
+    return Placement("spark", f"runs on Spark: {about}", estimate)
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:.2g} s" if seconds >= 0.1 else f"{seconds * 1000:.2g} ms"
+
+
+_FEW_BYTES = 64 * 1024
+_MOST_PIECES = 32
+_LARGEST_SMALL_SIDE = 4 * 2**20
+
+
+def _facts(end: End | Several, cores: int, settings: AutoSettings) -> ClusterFacts:
+    """Return the facts of a graph that begins in this process: those of Spark, unless one task reads little."""
+    asked = parallelism(end) or (1 if _is_little(end) else cores)
+    return ClusterFacts(asked, cores, _LARGEST_SMALL_SIDE, None, settings.broadcast_limit, settings.columns)
+
+
+def _is_little(end: Node) -> bool:
+    """Say whether the sources of a plan surely have so little that dividing it costs more than it saves."""
+    if isinstance(end, Partitions | ForEachPartition):
+        return False
+    few: Callable[[Node], bool] = lambda node: isinstance(node, Read) and _has_little(node)  # noqa: E731
+    return all(few(each) for each in topological(end) if not each.inputs())
+
+
+def _has_little(read: Read) -> bool:
+    size = input_size(read.source)
+    if size.is_held:
+        return size.is_exact and size.items is not None and size.items <= 4096
+    return size.stored_bytes is not None and size.stored_bytes <= _FEW_BYTES
