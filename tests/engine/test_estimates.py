@@ -430,3 +430,14 @@ def test_estimates_run_nothing(facts):
 
     estimate(Stream.from_iterable(items).map(ran.append).sorted(key=ran.append), facts=facts)
     assert (next(items), ran) == ("a", [])
+
+
+def test_calls_that_columns_do_not_have_cost_more_than_operators(tmp_path, facts):
+    """An expression with a pattern is evaluated in a loop, where the search takes most of the time."""
+    lines = files(tmp_path, "text_files", 10**8)
+    searched, compared = (
+        estimate(lines.map(fn), counting(), facts).seconds_here
+        for fn in (lambda line: re.search("a+", line) is None, lambda line: line < "a")
+    )
+
+    assert searched > compared + COSTS.library_call * 10**6

@@ -126,6 +126,17 @@ def test_place_asks_the_storage_of_a_collection(tmp_path):
         assert placed(names.stream()).is_here
 
 
+def test_place_reads_the_first_records_of_local_files_here(tmp_path):
+    """They are read sooner than Spark starts; all of a file, and what a filter may look for, belong to workers."""
+    path = tmp_path / "words.txt"
+    path.write_text("call\nme\nIshmael\n")
+    lines = read(text_files(str(path)), "files", None)
+
+    assert placed(lines.map(str).limit(2)).reason == "runs in this process: 2 items from the caller"
+    assert not placed(lines).is_here
+    assert not placed(lines.filter(str).limit(2)).is_here
+
+
 def test_place_leaves_tables_to_spark():
     """A DataFrame is there."""
     assert place(rewrite(Table([]))).reason == "runs on Spark: from_df(list) is there"

@@ -60,6 +60,7 @@ class Costs:
         pickled_scalar: a number or a string pickled and loaded again.
         pickled_object: the same of another object.
         inlined: each operator of an expression in a loop over objects.
+        library_call: what an expression calls that columns do not have, such as `re.search`.
         columnar: each operator of an expression for an item in columns.
         text_columnar: each operator for a line of text in a column.
         text_key: an item of a column that is grouped by a word of a text.
@@ -79,6 +80,7 @@ class Costs:
     pickled_scalar: float
     pickled_object: float
     inlined: float
+    library_call: float
     columnar: float
     text_columnar: float
     text_key: float
@@ -108,6 +110,7 @@ COSTS = Costs(
     pickled_scalar=120 * _NS,
     pickled_object=900 * _NS,
     inlined=12 * _NS,
+    library_call=1_000 * _NS,
     columnar=1 * _NS,
     text_columnar=40 * _NS,
     text_key=200 * _NS,

@@ -416,9 +416,9 @@ _NO_NODE = Node()
 
 
 def _inlined(op: Op, costs: Costs) -> float:
-    """Return the cost of an expression in a loop; if columns do not have it, it calls something such as `re.search`."""
+    """Return the cost of an expression in a loop."""
     seconds = costs.inlined * (1 + op.evaluation.operators)
-    return seconds if op.evaluation.obstacle is None else seconds + costs.called / 2
+    return seconds + costs.library_call if (op.evaluation.obstacle or "").startswith("columns have no") else seconds
 
 
 def _levels_of(splits: Splits) -> Sequence[Splits]:
