@@ -405,6 +405,9 @@ def _is_cluster(master: str | None) -> bool:
 
 def _cores_of_spark(chosen: Configuration) -> int | None:
     """Return how many tasks Spark will run at the same time; None if that is known only when it runs."""
+    is_default = chosen["master"] is None and "spark.default.parallelism" not in chosen["config"]
+    if is_default and "pyspark" not in sys.modules and "PYSPARK_GATEWAY_PORT" not in os.environ:
+        return cores_here()  # No Spark runs here; to load what starts it would take longer than a small plan.
     from dstream.engine.spark.session import launch
 
     known = launch.known_cores(chosen["master"], chosen["config"])

@@ -93,7 +93,7 @@ class AutoEngine:
 
     def placement(self, end: End | Several) -> Placement:
         """Return where a plan begins, and why."""
-        return placed(end, self._found, self._machine(), self._costs, self._settings)
+        return placed(end, self._found, self._machine, self._costs, self._settings)
 
     def _of_spark(self, end: End | Several, why: str) -> Running:
         step = next((each.step for each in reversed(topological(end)) if each.step.label), None)

@@ -67,14 +67,18 @@ class Placement:
 
 
 def placed(
-    end: End | Several, found: CacheLookup, machine: Machine, costs: MeasuredCosts, settings: AutoSettings
+    end: End | Several,
+    found: CacheLookup,
+    machine: Callable[[], Machine],
+    costs: MeasuredCosts,
+    settings: AutoSettings,
 ) -> Placement:
     """Return where a plan begins to run.
 
     Args:
         end: the end of the plan, in core operations.
         found: says what is kept of a `cache()`.
-        machine: where it may run.
+        machine: says where it may run; asked for where an estimate is needed.
         costs: what functions have cost in earlier runs.
         settings: those of the context.
     """
@@ -87,12 +91,13 @@ def placed(
         if _nobody_can_tell(plan):
             return Placement("local", few.reason)
         return Placement("inprocess", few.reason, facts=_facts(end, 1, settings))
-    facts = _facts(end, machine.cores, settings)
-    estimate = _estimate(plan, facts, machine, costs)
+    known = machine()
+    facts = _facts(end, known.cores, settings)
+    estimate = _estimate(plan, facts, known, costs)
     if not estimate.is_measured:
         # A function may take a microsecond or a second: in small pieces it shows soon, and the rest can move.
         facts = replace(facts, most_pieces=_MOST_PIECES)
-    return replace(_sooner(estimate, machine, settings.local_limit), facts=facts)
+    return replace(_sooner(estimate, known, settings.local_limit), facts=facts)
 
 
 FRAMES = "DataFrames are tables of Spark"
