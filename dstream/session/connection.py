@@ -106,7 +106,11 @@ def auto_stages(
     into: Any,
 ) -> Stages:
     """Return the stages of a plan where it would begin, with a note that says why there."""
-    placed = placement(_plan(node, into))
+    core = _plan(node, into)
+    if _runs_in_epochs(core) and not _is_cluster(master):
+        stages = spark_stages(found, master, config, columns, node, into)
+        return replace(stages, notes=(_EPOCHS_MOVE, *stages.notes))
+    placed = placement(core)
     match placed.engine:
         case "local":
             stages = local_stages(found, node, into)
@@ -116,6 +120,20 @@ def auto_stages(
         case _:
             stages = spark_stages(found, master, config, columns, node, into)
     return replace(stages, notes=(placed.reason, *stages.notes))
+
+
+def _runs_in_epochs(core: Any) -> bool:
+    """Return whether a plan reads an unbounded source, or has operations that only epochs have."""
+    from dstream.plan.operations.streams import Read
+    from dstream.plan.properties import is_of_epoch
+    from dstream.plan.timestamps import StreamRead
+    from dstream.plan.walk import topological
+
+    reads = (each for each in topological(core) if isinstance(each, Read))
+    return is_of_epoch(core) or any(isinstance(each.source, StreamRead) for each in reads)
+
+
+_EPOCHS_MOVE = "each epoch runs in this process while that keeps up with the load, and on Spark while it does not"
 
 
 @hinting(

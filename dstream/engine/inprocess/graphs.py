@@ -111,11 +111,16 @@ class InProcessGraphRun(GraphRun):
                     yield functools.partial(_read, reader, operations, rows)
             case CachedInput(recall):
                 operations = self._shared.of_a_stage(operations_of(each.applied))
-                yield functools.partial(_recalled, recall.items, operations)
+                yield functools.partial(_recalled, self._recalled(recall.items), operations)
             case FromTable():
                 raise UnsupportedError("only Spark reads its DataFrames: connect() with the Spark engine")
             case _:
                 raise AssertionError("decisions are made before their items are read")
+
+    def _recalled(self, items: Any) -> Any:
+        """Return the content of a cache, or of a fork, in this process."""
+        is_here = isinstance(items, CachedItems | _ForkedItems)
+        return items if is_here else self._caches.fetched(items, Bound(self._shared.worker_memory))
 
     def _in_one_task(self, splits: Splits, task: InProcessTask) -> Iterator[Any]:
         """Give the items of all pieces, each of which is asked for when the one before it is used up."""

@@ -92,6 +92,10 @@ class EpochPlacement:
         """Whether epochs should run on Spark."""
         return self._load >= 1.0
 
+    def has_left(self, now: float) -> bool:
+        """Return whether the epochs have been on Spark for so long that they are not expected back soon."""
+        return self.engine == "spark" and now - self._moved > _SOON
+
     def after(self, load: EpochLoad) -> None:
         """Take the load of an epoch, which ran where `engine` says."""
         is_here = self.engine == "inprocess"
@@ -210,8 +214,12 @@ class EngineChoice:
 
     def after(self, load: EpochLoad) -> None:
         """Take the load of an epoch."""
-        if self._pinned is None:
-            self._placement.after(load)
+        if self._pinned is not None or self._engines is None:
+            return
+        self._placement.after(load)
+        if self._placement.has_left(load.began):
+            # Their states are older than those on Spark; a return loads the current ones from their files.
+            kept_shards.forget(self._job)
 
     def stay_on_spark(self) -> bool:
         """Let all further epochs run on Spark, unless that cannot be; return whether they do from now on."""

@@ -33,6 +33,7 @@ class Caches:
 
     def __init__(self) -> None:
         self._slots: WeakKeyDictionary[CacheIdentity, _Slot] = WeakKeyDictionary()
+        self._fetched: WeakKeyDictionary[Any, CachedItems] = WeakKeyDictionary()
 
     def found(self, node: Cache) -> CacheContent | None:
         """Return the cached content of a step; None if there is none, or its holder is gone."""
@@ -51,8 +52,21 @@ class Caches:
                 cached = slot.cached = compute()
         return cached
 
+    def fetched(self, items: Iterable[Any], bound: Bound) -> CachedItems:
+        """Return the content of a step that another engine has cached, as this process has it: fetched once.
+
+        Args:
+            items: the content; the copy goes with it.
+            bound: how much of the copy may be in memory.
+        """
+        copy = self._fetched.get(items)
+        if copy is None:
+            copy = self._fetched[items] = CachedItems(items, bound)
+        return copy
+
     def clear(self) -> None:
         """Let go of everything."""
+        self._fetched = WeakKeyDictionary()
         self._slots = WeakKeyDictionary()
 
 

@@ -7,8 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 import dstream as ds
+from dstream.engine.auto.border import SparkStart
+from dstream.engine.auto.engine import AutoEngine
+from dstream.engine.auto.placement import AutoSettings
 from dstream.engine.inprocess import InProcessEngine
-from dstream.engine.selection import AutoEngine
 from dstream.jobs.unbounded.placement import EpochPlacement
 from dstream.operators.rows.caches import Caches
 from dstream.operators.state.shards import kept_shards
@@ -38,7 +40,8 @@ def with_two_engines(context: ds.Context, start: Callable[[], Engine], caches: C
     """Return a context with the engines of `connect(engine="auto")`, of which `start` starts the one for Spark."""
     kept = Caches() if caches is None else caches
     here = InProcessEngine(512 * 2**20, caches=kept)
-    context._engine = AutoEngine(here, start, kept.found, here)
+    spark = SparkStart(start, lambda: None, print)
+    context._engine = AutoEngine(here, here, spark, lambda: 2, kept.found, AutoSettings())
     return context
 
 

@@ -13,10 +13,12 @@ import pytest
 
 import dstream as ds
 from collectors import counting
+from dstream.base.memory import Bound
 from dstream.core import AbstractProcessor
 from dstream.errors import SetupError, UnstableKeyError
 from dstream.jobs.unbounded.epoch_runner import EpochRunner
 from dstream.jobs.unbounded.placement import EpochLoad, EpochPlacement
+from dstream.operators.rows.caches import Caches
 from dstream.windows import tumbling
 from reducers import to_ilist
 from tests.jobs.unbounded.moving_epochs import ElsewhereEngine, with_two_engines
@@ -253,3 +255,31 @@ def test_epochs_of_a_cluster_stay_there(connect: Callable[..., ds.Context], engi
 
         assert (set(engines), context.get_list(name).copy()) == ({expected}, [1, 2])
         engines.clear()
+
+
+@pytest.mark.parametrize("through", [lambda stage: stage.map(str), running_counts])
+def test_explain_says_that_epochs_move(through: Callable[[Any], Any]) -> None:
+    """With steps that keep a state, and without."""
+    with ds.connect(engine="auto"):
+        pipeline = ds.Pipeline()
+        through(pipeline.read_from(Feed())).write_to(to_ilist("out"))
+
+        assert "each epoch runs in this process while that keeps up" in str(pipeline.explain("html"))
+
+
+def test_a_side_that_spark_has_cached_is_fetched_once() -> None:
+    """Epochs that return read it until it is due again."""
+
+    class Rows(list[int]):
+        __hash__ = object.__hash__
+        reads = 0
+
+        def __iter__(self) -> Any:
+            self.reads += 1
+            return super().__iter__()
+
+    caches, rows = Caches(), Rows([1, 2, 3])
+    for _ in range(3):
+        assert list(caches.fetched(rows, Bound(2**20))) == [1, 2, 3]
+
+    assert rows.reads == 1
