@@ -46,12 +46,14 @@ class ProgressFacts:
         items: how many items were read from sources; None if nobody counts.
         tasks: how many of all tasks are done, as (done, all); None where there are no tasks.
         stage: which of all stages runs, as (number, all).
+        place: where it runs, in words, if that was chosen; empty: on the only engine.
     """
 
     title: str
     items: int | None = None
     tasks: tuple[int, int] | None = None
     stage: tuple[int, int] | None = None
+    place: str = ""
 
 
 def written(facts: ProgressFacts, seconds: float, width: int | None = None, others: int = 0) -> str:
@@ -73,7 +75,7 @@ def written(facts: ProgressFacts, seconds: float, width: int | None = None, othe
 
 
 def _parts(facts: ProgressFacts, seconds: float, others: int) -> list[str]:
-    parts = []
+    parts = [facts.place] if facts.place else []
     if facts.stage is not None and facts.stage[1] > 1:
         parts.append(f"stage {facts.stage[0]} of {facts.stage[1]}")
     if facts.tasks is not None:

@@ -287,10 +287,10 @@ def test_local_gives_what_the_jdk_gives(judged: list[tuple[str, str]], local_con
 
 
 def test_graphs_in_this_process_give_what_the_jdk_gives(
-    judged: list[tuple[str, str]], inprocess_context: ds.Context
+    judged: list[tuple[str, str]], moving_context: ds.Context
 ) -> None:
     """Each of the pipelines gives, in one to eight partitions, what it gives in Java."""
-    answers = [(line, answer(line, inprocess_context, 1 + number % 8)) for number, (line, _) in enumerate(judged)]
+    answers = [(line, answer(line, moving_context, 1 + number % 8)) for number, (line, _) in enumerate(judged)]
 
     assert answers == judged
 

@@ -80,9 +80,9 @@ def test_gatherers_on_the_local_engine(local_context, source, case):
 
 @ON_LOCAL
 @given(source=parts(), case=st.sampled_from(CASES))
-def test_gatherers_in_graphs_in_this_process(inprocess_context, source, case):
+def test_gatherers_in_graphs_in_this_process(moving_context, source, case):
     """However the items are divided."""
-    check(inprocess_context, source, case)
+    check(moving_context, source, case)
 
 
 @ON_SPARK

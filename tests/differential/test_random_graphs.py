@@ -24,12 +24,12 @@ def test_the_local_engine_gives_what_plain_python_gives(local_context: ds.Contex
 
 
 @pytest.mark.parametrize("first", range(0, 40, 10))
-def test_graphs_in_this_process_give_what_plain_python_gives(inprocess_context: ds.Context, first: int) -> None:
+def test_graphs_in_this_process_give_what_plain_python_gives(moving_context: ds.Context, first: int) -> None:
     """For ten graphs each, by the tasks that run on Spark."""
     for seed in range(first, first + 10):
         made = random_graph(seed)
 
-        assert made.given_by(inprocess_context) == made.expected, f"seed {seed}"
+        assert made.given_by(moving_context) == made.expected, f"seed {seed}"
 
 
 @pytest.mark.parametrize("seed", [3, 8, 21])

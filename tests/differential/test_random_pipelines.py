@@ -204,26 +204,26 @@ def test_local_fails_as_plain_python(local_context: ds.Context, pipeline: Pipeli
 @ON_LOCAL
 @given(ordered_pipelines(most=10), st.sampled_from(list(TERMINALS)))
 def test_graphs_in_this_process_equal_plain_python(
-    inprocess_context: ds.Context, pipeline: Pipeline, terminal: str
+    moving_context: ds.Context, pipeline: Pipeline, terminal: str
 ) -> None:
-    """The graphs that run on Spark give what iterators give, in the same order, and `peek` sees the same items."""
-    _check(pipeline, terminal, inprocess_context)
+    """Graphs whose tasks move at random give what iterators give, in the same order; `peek` sees the same items."""
+    _check(pipeline, terminal, moving_context)
 
 
 @ON_LOCAL
 @given(unordered_pipelines(most=8))
 def test_graphs_in_this_process_equal_plain_python_without_order(
-    inprocess_context: ds.Context, pipeline: Pipeline
+    moving_context: ds.Context, pipeline: Pipeline
 ) -> None:
     """A stream released from its order has the same items."""
-    _check_without_order(pipeline, inprocess_context)
+    _check_without_order(pipeline, moving_context)
 
 
 @ON_LOCAL
 @given(failing_pipelines(most=6))
-def test_graphs_in_this_process_fail_as_plain_python(inprocess_context: ds.Context, pipeline: Pipeline) -> None:
+def test_graphs_in_this_process_fail_as_plain_python(moving_context: ds.Context, pipeline: Pipeline) -> None:
     """A function that fails for some items fails with its own type, or not at all if no such item comes."""
-    _check_failure(pipeline, inprocess_context)
+    _check_failure(pipeline, moving_context)
 
 
 @pytest.mark.parametrize("terminal", TERMINALS)
@@ -292,7 +292,7 @@ def _ways(
 def test_auto_equals_plain_python(spark_context: ds.Context, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whichever way a pipeline goes, it gives the same, in the same order, and fails in the same way."""
     monkeypatch.setattr(properties, "MOST_ITEMS", 5)
-    with ds.connect(MASTER, engine="auto", config=SETTINGS) as context:
+    with ds.connect(MASTER, engine="auto", config=SETTINGS, local_limit=0) as context:
         assert _ways(ordered_pipelines(most=3), TERMINALS, context, examples=10) == {True, False}
         # Who ends early may meet a failure on Spark that a lazy iterator does not come to.
         assert _ways(failing_pipelines(most=2), WHOLE, context, examples=6) == {True, False}

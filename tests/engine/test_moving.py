@@ -14,6 +14,7 @@ import dstream as ds
 import sources
 from collectors import counting, grouping_by, to_list
 from dstream import errors
+from dstream.gatherers import window_fixed
 from dstream.spi.runtime import Service
 from reducers import to_ilist
 from tests.engine.moving_here import MovingEngine
@@ -46,6 +47,11 @@ PLANS = {
     "groups": lambda stream: stream.collect(grouping_by(lambda n: n % 5, counting())),
     "lists of groups": lambda stream: stream.collect(grouping_by(lambda n: n % 3, to_list())),
     "loop": lambda stream: list(stream.filter(lambda n: n % 2)),
+    "prefix": lambda stream: stream.take_while(lambda n: n > 30).to_list(),
+    "rest": lambda stream: stream.drop_while(lambda n: n > 70).map(lambda n: -n).to_list(),
+    "windows": lambda stream: stream.gather(window_fixed(7)).to_list(),
+    "kept": lambda stream: stream.cache().map(lambda n: -n).to_list(),
+    "joined": lambda stream: sorted(stream.join(stream.filter(lambda n: n % 9 == 0), on=lambda n: n).to_list()),
     "limit": lambda stream: stream.skip(30).limit(40).to_list(),
     "table": lambda stream: stream.map(lambda n: {"n": n}).to_arrow().column("n").to_pylist(),
     "two parts": lambda stream: (stream.sorted() + stream.map(lambda n: -n)).to_list(),

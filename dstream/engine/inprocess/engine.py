@@ -27,6 +27,7 @@ __all__ = ["InProcessEngine"]
 
 
 _UNSEEN = Progress(asked=False)
+_PLACE = "in this process"
 _LARGEST_SMALL_SIDE = 4 * 2**20
 
 
@@ -98,7 +99,7 @@ class InProcessEngine:
             is_shared=may_share(end),
             reads_all=is_of_epoch(end),
         )
-        operation = self._progress.begin(lambda: ProgressFacts(call.title(), shared.items))
+        operation = self._progress.begin(lambda: ProgressFacts(call.title(), shared.items, place=_PLACE))
         shared.is_counting = operation is not None or how.border is not None
         border = None if how.border is None else how.border(call, cancellation)
         return InProcessRun(end, how.facts, self._caches, shared, ShuffleFiles(), recovered, border), operation
