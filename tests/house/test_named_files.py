@@ -11,6 +11,8 @@ PACKAGES = ("collectors", "dstream", "reducers", "sources")
 PATH = re.compile(r"`((?:[a-z_0-9]+/)+[a-z_0-9]+\.py)`")
 MODULE = re.compile(r"`([a-z][a-z_0-9]*[a-z0-9])`")
 DEFINED = re.compile(r"^ *(?:def|class) (\w+)", re.MULTILINE)
+IMPORT = re.compile(r"^ *from (dstream(?:\.\w+)*) import (\([^)]*\)|[^#\n]*)", re.MULTILINE)
+PATCHED = re.compile(r"setattr\(\s*\"(dstream(?:\.[a-z_]+)+)\.\w+\"")
 
 
 def missing_files(text: str) -> list[str]:
@@ -39,3 +41,38 @@ def test_modules_that_a_package_names_are_there():
         wrong[str(page.relative_to(ROOT))] = [name for name in named if name not in known]
 
     assert {page: names for page, names in wrong.items() if names} == {}
+
+
+def missing_imports(text: str) -> list[str]:
+    """Return what a test imports or replaces by name in our modules, and is not there."""
+    imported = [
+        (module, name.split()[0])
+        for module, names in IMPORT.findall(text)
+        for name in names.strip("()\n ").split(",")
+        if name.strip()
+    ]
+    patched = [module.rpartition(".")[::2] for module in PATCHED.findall(text)]
+    return [f"{module}.{name}" for module, name in [*imported, *patched] if not _is_there(module, name)]
+
+
+def _is_there(module: str, name: str) -> bool:
+    place = ROOT / module.replace(".", "/")
+    if (place / name).is_dir() or (place / f"{name}.py").exists():
+        return True
+    file = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
+    return file.exists() and re.search(rf"\b{name}\b", file.read_text("utf-8")) is not None
+
+
+def test_modules_that_tests_import_are_there():
+    """A test outside of the ones that are run after a move would fail at its import."""
+    texts = {path: path.read_text("utf-8") for path in (ROOT / "tests").rglob("*.py") if path != Path(__file__)}
+    wrong = {str(path.relative_to(ROOT)): missing_imports(text) for path, text in texts.items()}
+
+    assert {path: names for path, names in wrong.items() if names} == {}
+
+
+def test_a_module_that_is_gone_is_missed():
+    """Whether it is imported or replaced."""
+    assert missing_imports("from dstream.plan import (\n    rewrite,\n    gone,\n)") == ["dstream.plan.gone"]
+    assert missing_imports("from dstream.gone import rewrite as again  # why") == ["dstream.gone.rewrite"]
+    assert missing_imports('setattr("dstream.plan.gone.name", 1)') == ["dstream.plan.gone"]

@@ -56,7 +56,6 @@ class Failing(list):
         (Generate(str), held(math.inf)),
         (rows_of_table(pa.table({"x": [1, 2]})), held(2, is_exact=True)),
     ],
-    ids=repr,
 )
 def test_input_size_counts_items_of_this_process(source, size):
     """Exactly where nothing else can come of reading them; what must be read to be counted is unknown."""

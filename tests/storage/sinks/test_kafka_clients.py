@@ -11,7 +11,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from dstream.connectors.kafka import consumers, producers, sinks, topics
+from dstream.connectors.kafka import consumers, producers, sinks
+from dstream.connectors.kafka import sources as kafka_sources
 from dstream.connectors.kafka.producers import PRODUCING, ProducerClient
 from dstream.connectors.kafka.settings import OpenClients, kafka_settings
 from dstream.connectors.kafka.sinks import MessageMaker
@@ -92,16 +93,16 @@ def test_threads_take_and_keep_consumers_at_once(settings, monkeypatch):
 def test_threads_open_what_stays_open_at_once(monkeypatch):
     """One gets its own, though more are open than stay, and others close some meanwhile."""
     monkeypatch.setattr(producers, "_OPEN", OpenClients())
-    monkeypatch.setattr(topics, "_ASKING", OpenClients())
-    monkeypatch.setattr(topics, "ClusterClient", lambda settings: settings.bootstrap)
+    monkeypatch.setattr(kafka_sources, "_ASKING", OpenClients())
+    monkeypatch.setattr(kafka_sources, "ClusterClient", lambda settings: settings.bootstrap)
 
     def ask(job):
         for n in range(1_000):
             of_job = SettingsOfPython((n + job) % 11)
             assert producers.transactions(of_job, "t", "j", "to_kafka")._settings == of_job
-            assert topics._asking(of_job) == of_job.bootstrap
+            assert kafka_sources._asking(of_job) == of_job.bootstrap
             if n % 50 == 0:
-                topics._ASKING.clear()
+                kafka_sources._ASKING.clear()
 
     assert failures_of_threads(ask) == []
 
