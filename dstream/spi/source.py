@@ -9,8 +9,9 @@ results were lost, and must then give the same items.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
 
@@ -40,6 +41,7 @@ __all__ = [
     "TimedSplit",
     "Timestamped",
     "TimestampedBeside",
+    "asking_sizes_once",
     "input_size",
 ]
 
@@ -253,6 +255,31 @@ _UNKNOWN_SIZE = InputSize()
 
 def input_size(source: Any) -> InputSize:
     """Return the size of the input of a source; a size of which nothing is known if the source does not say it."""
+    known = getattr(_remembered, "sizes", None)
+    if known is None:
+        return _asked_for_size(source)
+    if id(source) not in known:
+        # With the source, so that no other object gets its `id`.
+        known[id(source)] = source, _asked_for_size(source)
+    size: InputSize = known[id(source)][1]
+    return size
+
+
+@contextmanager
+def asking_sizes_once() -> Iterator[None]:
+    """Ask each source at most once for its size within the block, in this thread: files are looked at for it."""
+    before = getattr(_remembered, "sizes", None)
+    _remembered.sizes = {} if before is None else before
+    try:
+        yield
+    finally:
+        _remembered.sizes = before
+
+
+_remembered = threading.local()
+
+
+def _asked_for_size(source: Any) -> InputSize:
     ask = getattr(source, "input_size", None)
     if ask is None:
         return _UNKNOWN_SIZE

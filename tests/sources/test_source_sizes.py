@@ -19,7 +19,7 @@ from dstream.connectors.dataframes import rows_of_table
 from dstream.connectors.memory import Generate, Items, Iterate, Range
 from dstream.plan import rewrite
 from dstream.spi import InputSize
-from dstream.spi.source import input_size
+from dstream.spi.source import asking_sizes_once, input_size
 
 HELD = InputSize(is_held=True, is_near=True)
 
@@ -205,6 +205,28 @@ def test_count_asks_for_sizes_only_where_no_function_stands(tmp_path):
     with ds.connect(engine="local") as ctx:
         assert (ctx.read(source).map(abs).filter(bool).count(), asked) == (2, [])
         assert (ctx.read(source).limit(2).count(), bool(asked)) == (2, True)
+
+
+def test_sizes_are_asked_for_once_where_several_parts_of_a_choice_need_them():
+    """Only inside of the block, also one within another: the next plan asks again."""
+    asked = []
+    source = Own(lambda: asked.append(1) or InputSize(len(asked)))
+
+    with asking_sizes_once():
+        with asking_sizes_once():
+            assert (input_size(source).items, input_size(source).items) == (1, 1)
+        assert (input_size(source).items, len(asked)) == (1, 1)
+    assert (input_size(source).items, len(asked)) == (2, 2)
+
+
+def test_a_choice_of_the_engine_asks_each_source_once(tmp_path):
+    """Many files take time to look at."""
+    asked = []
+    source = Own(lambda: asked.append(1) or InputSize(stored_bytes=10**6, is_near=True))
+
+    with ds.connect(engine="auto", storage="memory:") as ctx:
+        assert ctx.read(source).map(abs).filter(bool).to_list() == [1, 2]
+    assert len(asked) == 1
 
 
 def test_result_within_drops_answers_that_fail_or_come_late():

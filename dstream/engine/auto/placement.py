@@ -27,7 +27,7 @@ from dstream.plan.operations.ends import Columns, End, ForEachPartition, Partiti
 from dstream.plan.operations.streams import Cache, Node, Read, ReadCache, Table
 from dstream.plan.properties import configuration, guards_of, parallelism, place
 from dstream.plan.walk import CacheLookup, recalled, topological
-from dstream.spi.source import input_size
+from dstream.spi.source import asking_sizes_once, input_size
 
 __all__ = ["FRAMES", "AutoSettings", "Placement", "placed"]
 
@@ -66,6 +66,7 @@ class Placement:
     facts: ClusterFacts | None = None
 
 
+@asking_sizes_once()
 def placed(
     end: End | Several,
     found: CacheLookup,
