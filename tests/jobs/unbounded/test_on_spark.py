@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 import dstream as ds
@@ -9,11 +11,13 @@ from collectors import counting
 from dstream.core import DAG, Edge, processors, whole_item
 from dstream.errors import SourceUnavailableError
 from dstream.jobs import JobStatus
+from dstream.jobs.unbounded import placement
 from dstream.testing.unbounded import epochs
 from dstream.windows import limiting_lag, tumbling
 from reducers import to_ilist, to_imap
 from sources import text_files
 from tests.jobs.unbounded.counting_processors import Totals
+from tests.jobs.unbounded.moving_epochs import with_two_engines
 from tests.jobs.unbounded.restarted_graph import some_numbers_over_a_restart
 from tests.jobs.unbounded.streams import Feed, eventually, pipeline_of
 from tests.jobs.unbounded.summing import FrameSums, Lagging
@@ -188,3 +192,44 @@ def test_a_graph_with_a_source_of_its_own_goes_on_with_what_it_saved(spark_conte
 
     assert found == [[500 * n for n in range(len(each))] for each in found]
     assert all(len(each) > 2 for each in found)
+
+
+def test_a_burst_moves_to_the_workers_of_spark_and_back(spark_context, tmp_path, monkeypatch):
+    """Running totals of keys are right behind each move; metrics tell which epochs ran where."""
+    monkeypatch.setattr(placement, "_STAY", 0.5)
+    spark, feed = spark_context.running_engine(), Feed({"0": [], "1": []})
+    with ds.connect(engine="local", storage=tmp_path) as context:
+        with_two_engines(context, lambda: spark, spark._backend.caches)
+        context.running_engine().spark_status(start=True)
+        job = context.new_job(pipeline_of(feed, to_ilist("totals"), through=totals))
+        for number in range(5):
+            feed.give(number)
+            eventually(lambda number=number: job.epoch > number or job.status.has_ended)
+        for name in ("0", "1"):
+            feed.give(*range(50_000), to=name)
+        eventually(lambda: job.metrics().epochs_by_engine.get("spark", 0) > 0 or job.status.has_ended)
+        here = job.metrics().epochs_by_engine["inprocess"]
+        eventually(lambda: len(context.get_list("totals")) == 100_005 or job.status.has_ended)
+        eventually(lambda: _given(feed, job) > here or job.status.has_ended)
+        feed.end()
+        job.join(240)
+        found, engines = context.get_list("totals").copy(), job.metrics().epochs_by_engine
+        context._engine = None  # That of Spark is for other tests, too.
+
+    last = {key: max(count for each, count in found if each == key) for key in range(10)}
+    assert sorted(found) == sorted((key, count) for key, most in last.items() for count in range(1, most + 1))
+    assert sum(last.values()) == len(found) > 100_005
+    assert (engines["spark"] > 0, engines["inprocess"] > here) == (True, True)
+
+
+def _given(feed, job):
+    """Give an item, and return how many epochs have run in this process."""
+    feed.give(7)
+    time.sleep(0.05)
+    return job.metrics().epochs_by_engine["inprocess"]
+
+
+def totals(stage):
+    """Return the running counts of ten keys."""
+    weighed = stage.map(lambda number: (number + sum(range(300)) * 0) % 10)
+    return weighed.grouping_key(int).rolling_aggregate(counting()).map(tuple)
