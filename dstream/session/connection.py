@@ -115,7 +115,8 @@ def auto_stages(
         case "local":
             stages = local_stages(found, node, into)
         case "inprocess":
-            tasks = 1 if placed.facts is None else placed.facts.parallelism
+            assert placed.facts is not None, "graphs of this process have facts"
+            tasks, columns = placed.facts.parallelism, placed.facts.columns
             stages = replace(stages_on(tasks, node, into, found, columns), engine="this process")
         case _:
             stages = spark_stages(found, master, config, columns, node, into)

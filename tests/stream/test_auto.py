@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 import warnings
 from itertools import chain
@@ -286,3 +288,19 @@ def test_auto_says_why_spark_does_not_start(capsys):
     assert (engine.spark_failure, len(starts)) == ("no Java", 1)
     with pytest.raises(ds.errors.SetupError, match="no Java"):
         engine.spark  # noqa: B018 - the property starts it
+
+
+def test_a_small_plan_loads_no_package_of_columns(tmp_path):
+    """In a process that has none of them, they would take longer than the plan."""
+    (tmp_path / "text").write_text("the sea\nthe ship\n" * 5_000)
+    program = f"""
+import sys
+import dstream as ds
+from collectors import frequencies
+from sources import text_files
+with ds.connect(engine="auto", storage="memory:") as ctx:
+    words = ctx.read(text_files({str(tmp_path / "text")!r})).flat_map(str.split)
+    assert words.collect(frequencies())["the"] == 10_000
+print({{"pyspark", "pyarrow", "numpy", "pandas"}} & set(sys.modules))
+"""
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout == "set()\n"

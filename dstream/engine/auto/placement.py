@@ -7,6 +7,7 @@ answer as the terminal operation.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
@@ -98,6 +99,9 @@ def placed(
     if not estimate.is_measured:
         # A function may take a microsecond or a second: in small pieces it shows soon, and the rest can move.
         facts = replace(facts, most_pieces=_MOST_PIECES)
+    if estimate.seconds_here < _LOADING and facts.columns == "auto" and "pyarrow.compute" not in sys.modules:
+        # Calls give the same, and need none of the packages of columns, which take longer to load.
+        facts = replace(facts, columns="off")
     return replace(_sooner(estimate, known, settings.local_limit), facts=facts)
 
 
@@ -188,6 +192,9 @@ def _sooner(estimate: PlanEstimate, machine: Machine, limit: float | None) -> Pl
 def _seconds(seconds: float) -> str:
     return f"{seconds:.2g} s" if seconds >= 0.1 else f"{seconds * 1000:.2g} ms"
 
+
+_LOADING = 0.3
+"""Seconds that the packages of columns take to load for the first time in a process."""
 
 _FEW_BYTES = 64 * 1024
 _MOST_PIECES = 32

@@ -100,7 +100,8 @@ class InProcessEngine:
             reads_all=is_of_epoch(end),
         )
         operation = self._progress.begin(lambda: ProgressFacts(call.title(), shared.items, place=_PLACE))
-        shared.is_counting = operation is not None or how.border is not None
+        # Not without columns: to count blocks of items loads their packages.
+        shared.is_counting = operation is not None or (how.border is not None and how.facts.reads_functions)
         border = None if how.border is None else how.border(call, cancellation)
         return InProcessRun(end, how.facts, self._caches, shared, ShuffleFiles(), recovered, border), operation
 
