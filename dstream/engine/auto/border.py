@@ -97,18 +97,23 @@ class SparkStart:
         Args:
             start: it begins to start beside the caller if it is stopped.
         """
+        # Without the lock: whoever asks where a small plan runs does not wait for a start that another thread asked for.
+        begun = self._begun
+        if self._engine is not None:
+            return "running"
+        if self.failure:
+            return "absent"
+        if begun is not None:
+            return self._started() if begun.has_ended else "starting"
+        return self._starting() if start else "stopped"
+
+    def _starting(self) -> SparkStatus:
         with self._lock:
-            if self._engine is not None:
-                return "running"
-            if self.failure:
-                return "absent"
-            if self._begun is None and start:
+            if self._engine is None and self._begun is None:
                 self._begun = self._beside()
                 if self._begun is None:
                     return self._started()
-            if self._begun is None:
-                return "stopped"
-            return self._started() if self._begun.has_ended else "starting"
+        return self.status(start=False)
 
     def _started(self) -> SparkStatus:
         try:
