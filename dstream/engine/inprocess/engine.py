@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import operator
+from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,7 +21,8 @@ from dstream.engine.runs.rows import ShuffleFiles
 from dstream.errors import UnsupportedError
 from dstream.operators.rows.caches import Caches
 from dstream.plan.capture_checks import check_captures, may_share
-from dstream.plan.operations.ends import End, Loop, Partitions, Several, ToList
+from dstream.plan.operations.ends import End, Loop, Partitions, Several, ToList, Write
+from dstream.plan.operations.streams import Read
 from dstream.plan.properties import check, guards_of, is_of_epoch, parallelism
 from dstream.plan.walk import of_one_run, recalled, topological
 
@@ -56,6 +59,7 @@ class InProcessEngine:
         self._caches = Caches() if caches is None else caches
         self._broadcast_limit = broadcast_limit
         self._columns: ColumnMode = columns
+        self._verdicts: deque[tuple[list[Any], bool]] = deque(maxlen=_MOST_JOBS)
 
     def submit(self, end: End | Several, how: RunHere | None = None) -> Submitted:
         """Return a run of the plan in this process; one that may move runs its last tasks elsewhere."""
@@ -72,11 +76,11 @@ class InProcessEngine:
         )
 
     def _run(self, plan: End | Several, call: Call | None, how: RunHere, cancellation: Cancellation) -> Any:
-        check_captures(plan)
+        is_shared = self._judged(plan)
         if isinstance(plan, Several):
             check(plan, needs_end=True)
         end = recalled(of_one_run(plan), self._caches.found)
-        run, operation = self._begun(end, call or Call.of_step(end.step), how, cancellation)
+        run, operation = self._begun(end, call or Call.of_step(end.step), how, cancellation, is_shared)
         if isinstance(end, Loop | Partitions):
             return _lazily(end, run, operation)
         with run.supplied() as end:
@@ -85,8 +89,25 @@ class InProcessEngine:
             with operation:
                 return _result(end, run)
 
+    def _judged(self, plan: End | Several) -> bool:
+        """Refuse captures that cannot travel, and return whether the functions of a plan may run as they are.
+
+        An epoch has the functions of the one before, which are judged once: that takes as long as a small epoch itself.
+        """
+        if not (isinstance(plan, Several) and plan.is_epoch):
+            check_captures(plan)
+            return may_share(plan)
+        functions = _functions_over_epochs(plan)
+        for known, is_shared in list(self._verdicts):  # A list, since epochs of other jobs add theirs meanwhile.
+            if len(known) == len(functions) and all(map(operator.is_, known, functions)):
+                return is_shared
+        check_captures(plan)
+        is_shared = may_share(plan)
+        self._verdicts.append((functions, is_shared))
+        return is_shared
+
     def _begun(
-        self, end: End | Several, call: Call, how: RunHere, cancellation: Cancellation
+        self, end: End | Several, call: Call, how: RunHere, cancellation: Cancellation, is_shared: bool
     ) -> tuple[InProcessRun, Operation | None]:
         operations = topological(end)
         recovered = RecoveryReport(operations, self._progress) if any(guards_of(operations)) else None
@@ -96,7 +117,7 @@ class InProcessEngine:
             recovered,
             cancellation,
             is_counting=False,
-            is_shared=may_share(end),
+            is_shared=is_shared,
             reads_all=is_of_epoch(end),
         )
         operation = self._progress.begin(lambda: ProgressFacts(call.title(), shared.items, place=_PLACE))
@@ -124,6 +145,16 @@ class InProcessEngine:
     def close(self) -> None:
         """Release the contents of `cache()` steps."""
         self._caches.clear()
+
+
+def _functions_over_epochs(plan: Several) -> list[Any]:
+    """Return what the steps of an epoch run, without what it alone reads and writes."""
+    steps = (each for each in topological(plan) if not isinstance(each, Read | Write))
+    return [value for each in steps for _, value in each.shipped()]
+
+
+_MOST_JOBS = 16
+"""As many verdicts are remembered, each with the functions of a job."""
 
 
 def _result(end: End | Several, run: InProcessRun) -> Any:

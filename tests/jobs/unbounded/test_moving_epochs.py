@@ -15,10 +15,12 @@ import dstream as ds
 from collectors import counting
 from dstream.base.memory import Bound
 from dstream.core import AbstractProcessor
+from dstream.engine.inprocess import engine as engine_here
 from dstream.errors import SetupError, UnstableKeyError
 from dstream.jobs.unbounded.epoch_runner import EpochRunner
 from dstream.jobs.unbounded.placement import EpochLoad, EpochPlacement
 from dstream.operators.rows.caches import Caches
+from dstream.testing.unbounded import epochs
 from dstream.windows import tumbling
 from reducers import to_ilist
 from tests.jobs.unbounded.moving_epochs import ElsewhereEngine, with_two_engines
@@ -283,3 +285,21 @@ def test_a_side_that_spark_has_cached_is_fetched_once() -> None:
         assert list(caches.fetched(rows, Bound(2**20))) == [1, 2, 3]
 
     assert rows.reads == 1
+
+
+def test_functions_of_epochs_are_judged_once(inprocess_context: ds.Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of another job are others; a function that holds what may change gets a copy in each epoch all the same."""
+    judged: list[Any] = []
+    monkeypatch.setattr(engine_here, "check_captures", judged.append)
+    counts = []
+    for seen in ([0], [10]):
+        by_hand, pipeline = epochs(inprocess_context), ds.Pipeline()
+        numbers = by_hand.source("numbers")
+        pipeline.read_from(numbers).map(lambda number, seen=seen: seen.append(number) or len(seen)).write_to(
+            to_ilist("o")
+        )
+        by_hand.of(pipeline)
+        counts += [by_hand.cut({numbers: [number, number]})["write_to"] for number in range(3)]
+
+        assert len(seen) == 1
+    assert (counts, len(judged)) == ([[2, 3]] * 6, 2)
