@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import math
+from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -47,6 +48,10 @@ _SHARE, _LONG, _IN_A_ROW = 0.8, 0.1, 3
 """The share of the time, and the seconds, that an epoch takes which is heavy; *n* of them in a row are a high load."""
 _LONGEST_CONSTANT = 0.02
 """Seconds that the shortest epoch takes for itself at most, as far as nothing else is known: the rest is its items'."""
+_RECENT = 5
+"""Epochs of which the quickest says what an item costs: what holds up an epoch now and then is not its items."""
+_MANY = 1_000
+"""Items of which one epoch says what those behind it take; of fewer, two in a row do."""
 _RISING = 0.5
 """The part of a high load at which Spark begins to start."""
 _CALM = 0.4
@@ -74,8 +79,9 @@ class EpochPlacement:
         self.engine: EngineOfEpoch = "inprocess"
         self._costs = EpochCosts()
         self._shortest = _LONGEST_CONSTANT
+        self._recent: deque[EpochLoad] = deque(maxlen=_RECENT)
         self._of_each = self._share = 0.0
-        self._load = 0.0
+        self._load = self._left = 0.0
         self._ended = -math.inf
         self._heavy = self._slower = self._since_move = 0
         self._moved = self._returned = -math.inf
@@ -100,12 +106,13 @@ class EpochPlacement:
         """Take the load of an epoch, which ran where `engine` says."""
         is_here = self.engine == "inprocess"
         if is_here and load.items > 0:
-            self._costs = self._costs.after(load.items, load.seconds)
-            self._shortest = min(self._shortest, load.seconds)
-            self._of_each = self._costs.of_each(self._shortest)
+            self._learn(load)
         ended = load.began + load.seconds
         interval = max(load.seconds, ended - self._ended, 1e-3)
-        work, backlog = load.items * self._of_each, load.left * self._of_each
+        # Few items in a long epoch say little of a backlog: behind a pause of the machine, the next one reads it all.
+        left = load.left if load.items >= _MANY else min(load.left, self._left)
+        self._left = load.left
+        work, backlog = load.items * self._of_each, left * self._of_each
         weight = 1 - 0.5 ** (interval / _HALF_LIFE)
         self._share += weight * (work / interval - self._share)
         self._ended = ended
@@ -117,6 +124,18 @@ class EpochPlacement:
             self._since_move += 1
             is_slow = load.seconds > _SLOWER * (work + self._costs.of_itself) and max(work, backlog) >= _LONG / 2
             self._slower = self._slower + 1 if is_slow and self._since_move > _FIRST_EPOCHS else 0
+
+    def _learn(self, load: EpochLoad) -> None:
+        """Estimate what an item costs here, with an epoch that ran here."""
+        self._costs = self._costs.after(load.items, load.seconds)
+        self._shortest = min(self._shortest, load.seconds)
+        self._recent.append(load)
+        # A pause of the machine, charged to two items, would move a job that has no work; and keep it away, since
+        # nothing is learned of this process elsewhere. Epochs of few items say little beside those of many.
+        most = max(each.items for each in self._recent)
+        constant = min(self._shortest, self._costs.of_itself or self._shortest)
+        least = min((each.seconds - constant) / each.items for each in self._recent if 2 * each.items >= most)
+        self._of_each = min(self._costs.of_each(self._shortest), least)
 
     def choose(self, now: float, *, is_spark_running: bool) -> EngineOfEpoch:
         """Choose the engine of the epoch that begins now, and return it.
