@@ -18,7 +18,7 @@ from dstream.keys.hashing import has_seeded_keys
 from dstream.operators.state.shards import kept_shards
 from dstream.processors.graph_operator import GraphShard
 from dstream.spi.epochs import ShardState
-from dstream.spi.runtime import Engine, EngineOfEpoch, EnginesOfEpochs, SparkStatus
+from dstream.spi.runtime import Engine, EngineOfEpoch, EnginesOfEpochs
 
 __all__ = ["EngineChoice", "EpochLoad", "EpochPlacement", "obstacle_to_moving"]
 
@@ -179,20 +179,29 @@ class EngineChoice:
 
     Args:
         job: its id, for messages.
-        engine: that of the context.
+        engine: gives that of the context; another job may renew it.
         wants_small_here: small epochs run in this process although Spark is a cluster.
         obstacle: returns why epochs cannot move from this process to Spark; an empty string if they can.
     """
 
-    def __init__(self, job: str, engine: Engine, wants_small_here: bool, obstacle: Callable[[], str]) -> None:
+    def __init__(
+        self, job: str, engine: Callable[[], Engine], wants_small_here: bool, obstacle: Callable[[], str]
+    ) -> None:
         self._job = job
-        self._engines = engine if isinstance(engine, EnginesOfEpochs) else None
+        self._engine = engine
         self._placement = EpochPlacement()
         self._obstacle = obstacle
         self._pinned: EngineOfEpoch | None = None
         self._has_told_absence = False
-        if self._engines is not None and self._engines.keeps_epochs_on_spark and not wants_small_here:
+        engines = self._engines
+        if engines is not None and engines.keeps_epochs_on_spark and not wants_small_here:
             self._pinned = "spark"
+
+    @property
+    def _engines(self) -> EnginesOfEpochs | None:
+        """The engine of the context, if it is one of several; a context keeps its kind."""
+        engine = self._engine()
+        return engine if isinstance(engine, EnginesOfEpochs) else None
 
     def next(self, now: float) -> EngineOfEpoch | None:
         """Return the engine of the epoch that begins now; None: the context has one engine, which runs it.
@@ -200,10 +209,10 @@ class EngineChoice:
         Args:
             now: the reading of a monotonic clock.
         """
-        if self._engines is None or self._pinned is not None:
+        if self._pinned is not None or (engines := self._engines) is None:
             return self._pinned
         before = self._placement.engine
-        engine = self._placement.choose(now, is_spark_running=self._status(self._engines) == "running")
+        engine = self._placement.choose(now, is_spark_running=self._is_spark_running(engines))
         if engine == "spark" and before != "spark" and self._is_pinned_here():
             return self._pinned
         if engine != before:
@@ -213,17 +222,18 @@ class EngineChoice:
     def _has_moved(self, engine: EngineOfEpoch) -> None:
         _log.info("job %s: its epochs run %s from now on", self._job, _PLACES[engine])
 
-    def _status(self, engines: EnginesOfEpochs) -> SparkStatus:
-        """Return the status of Spark, which begins to start if the load rises."""
-        wants_it = self._placement.engine == "spark" or self._placement.is_rising
+    def _is_spark_running(self, engines: EnginesOfEpochs) -> bool:
+        """Return whether epochs can run on Spark, if they may have to; it begins to start if the load rises."""
+        if self._placement.engine == "inprocess" and not self._placement.is_rising:
+            return False  # Java, or a server, is not asked each time that sources are.
         status = engines.spark_status(start=False)
         # Asked before the start: a job that has to stay here needs no Spark.
-        if status == "stopped" and wants_it and not self._is_pinned_here():
+        if status == "stopped" and not self._is_pinned_here():
             status = engines.spark_status(start=True)
-        if status == "absent" and wants_it and not self._has_told_absence:
+        if status == "absent" and not self._has_told_absence:
             self._has_told_absence = True
             _log.warning("job %s: its epochs stay in this process: %s", self._job, engines.spark_failure or "no Spark")
-        return status
+        return status == "running"
 
     def _is_pinned_here(self) -> bool:
         if self._pinned is None and (why := self._obstacle()):
@@ -242,9 +252,10 @@ class EngineChoice:
 
     def stay_on_spark(self) -> bool:
         """Let all further epochs run on Spark, unless that cannot be; return whether they do from now on."""
-        if self._engines is None or self._pinned is not None or self._placement.engine == "spark":
+        if self._pinned is not None or self._engines is None or self._placement.engine == "spark":
             return False
         self._pinned = "spark"
+        kept_shards.forget(self._job)
         return True
 
 

@@ -234,10 +234,9 @@ class UnboundedRun:
         self._folding = LogCompaction(self._log, self._states.files, self._config.keep_seconds)
         self.record = mine
         epoch_length = self._config.epoch_length or _EPOCH
-        engine = self._context.running_engine()
-        wants_small_here = self._config.small_epochs == "here"
-        self._engines = EngineChoice(self._job, engine, wants_small_here, lambda: self._runner.obstacle(self._states))
-        self._looks = _looks(engine.name, self._config.epoch_length)
+        engine, small_here = self._context.running_engine, self._config.small_epochs == "here"
+        self._engines = EngineChoice(self._job, engine, small_here, lambda: self._runner.obstacle(self._states))
+        self._looks = _looks(engine().name, self._config.epoch_length)
         self._pace = PollInterval(*self._looks[None])
         sources, most = self._runner.open_plan.sources, self._config.max_items
         # Of each engine: what it takes for an item says nothing of the other one.

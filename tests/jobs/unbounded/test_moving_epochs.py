@@ -119,6 +119,38 @@ def test_a_state_goes_with_the_epochs(two: ds.Context, high: None, engines: list
     assert (engines[:2], set(engines[2:])) == (["inprocess"] * 2, {"spark"})
 
 
+def test_a_calm_job_does_not_ask_for_spark(
+    two: ds.Context, engines: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Java, or a server, would be asked as often as sources are."""
+    asked: list[bool] = []
+    monkeypatch.setattr(two.running_engine(), "is_lost", lambda: asked.append(True))
+    run_numbers(two, 1, 1, 2, through=running_counts)
+
+    assert (set(engines), asked) == ({"inprocess"}, [])
+
+
+def test_epochs_move_to_the_spark_that_another_job_has_started_again(
+    connect: Callable[..., ds.Context], high: None, engines: list[str]
+) -> None:
+    """The context has another engine then; the one before starts no Spark of its own."""
+    context = with_two_engines(connect(), ElsewhereEngine)
+    before: Any = context.running_engine()
+    feed = Feed()
+    job = context.new_job(pipeline_of(feed, to_ilist("out")))
+    eventually(lambda: job.status is ds.JobStatus.RUNNING)
+    after: Any = with_two_engines(context, ElsewhereEngine).running_engine()
+    before.close()
+    for number in range(4):
+        feed.give(number)
+        eventually(lambda number=number: job.epoch > number or job.status.has_ended)
+    feed.end()
+    job.join(60)
+
+    assert (engines[-1], context.get_list("out").copy()) == ("spark", [0, 1, 2, 3])
+    assert (before.spark_status(start=False), after.spark_status(start=False)) == ("stopped", "running")
+
+
 def test_a_state_in_memory_stays(
     connect: Callable[..., ds.Context], high: None, engines: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
