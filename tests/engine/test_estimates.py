@@ -19,9 +19,10 @@ from dstream import Stream
 from dstream.connectors.dataframes import rows_of_table
 from dstream.engine.auto.constants import COSTS, machine_scale
 from dstream.engine.auto.estimates import Machine, MeasuredCosts, estimated
+from dstream.engine.auto.placement import AutoSettings, placed
 from dstream.engine.compiler import ClusterFacts, compiled
 from dstream.engine.physical.graph import Last
-from dstream.plan import Collect, Table, ToList, rewrite
+from dstream.plan import Collect, Table, ToList, nothing_kept, rewrite
 from dstream.plan.operations.pairs import HashJoin
 from dstream.stream.objects import read
 
@@ -441,3 +442,29 @@ def test_calls_that_columns_do_not_have_cost_more_than_operators(tmp_path, facts
     )
 
     assert searched > compared + COSTS.library_call * 10**6
+
+
+def test_measured_functions_cost_in_plans_that_read_the_same_kind_of_source(tmp_path):
+    """A function is quick behind a range, and what reads rows before it is not."""
+    costs = MeasuredCosts()
+    _took(costs, graph_of(objects(1000).map(slow)), 1000, 1.0)
+
+    assert estimate(objects(1000).map(slow), costs=costs).is_measured
+    assert not estimate(numbers(1000).map(slow), costs=costs).is_measured
+    assert not estimate(files(tmp_path, "text_files", 10**5).map(slow), costs=costs).is_measured
+
+
+def test_plans_that_surely_end_soon_run_in_one_task():
+    """They need not move, and nothing is shuffled; what may take long, or nobody has measured, can move."""
+
+    def parallelism(stream, spark="running"):
+        end = rewrite(ToList(stream._node))
+        machine = Machine(cores=4, spark=spark)
+        facts = placed(end, nothing_kept, lambda: machine, MeasuredCosts(), AutoSettings()).facts
+        return facts.parallelism
+
+    assert parallelism(objects(20_000).sorted()) == 1
+    assert parallelism(objects(1_000_000).sorted()) == 4
+    assert parallelism(objects(300_000).sorted(), spark="startable") == 1
+    assert parallelism(objects(20_000).map(called).sorted()) == 4
+    assert parallelism(Stream.from_iterable(iter("abc")).sorted()) == 4

@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, Literal
 
 from dstream.engine.auto.constants import COSTS, Costs, StepCost
 from dstream.engine.auto.flows import Flow, flow_of_source, flows_together
-from dstream.engine.auto.measured import Codes, MeasuredCosts, codes_of, codes_of_node
+from dstream.engine.auto.measured import Calls, MeasuredCosts, calls_of
 from dstream.engine.physical.graph import Decision, Each, Ending, Graph, Last, Pulled
 from dstream.engine.physical.vertices import (
     Applied,
@@ -138,12 +139,12 @@ class _Estimate:
             case Last(vertex):
                 return self._of_sink(self._of_vertex_inputs(vertex), vertex)
             case Pulled(inputs, limit):
-                flow = self._with_measured(self._of_items(inputs), codes_of(inputs))
+                flow = self._with_measured(self._of_items(inputs), calls_of(inputs))
                 if limit is not None:
                     flow.limit(limit.count)
                 return self._returned(flow)
             case Each(inputs):
-                return self._returned(self._with_measured(self._of_items(inputs), codes_of(inputs)))
+                return self._returned(self._with_measured(self._of_items(inputs), calls_of(inputs)))
             case Pending():
                 return self._of_items((ending,))
 
@@ -178,12 +179,12 @@ class _Estimate:
     # ------------------------------------------------------------------------------------------------------- inputs
 
     def _of_vertex_inputs(self, vertex: Vertex) -> Flow:
-        return self._with_measured(self._of_items(vertex.inputs), codes_of(vertex))
+        return self._with_measured(self._of_items(vertex.inputs), calls_of(vertex))
 
-    def _with_measured(self, flow: Flow, codes: Codes) -> Flow:
+    def _with_measured(self, flow: Flow, calls: Calls) -> Flow:
         """Replace the cost of the items of a stage by what they took before."""
-        seconds = self._measured.seconds_per_item(codes)
-        self.is_measured &= seconds is not None or not codes
+        seconds = self._measured.seconds_per_item(calls)
+        self.is_measured &= seconds is not None or not calls.codes
         if seconds is not None and flow.ratio > 0:
             expected, flow.each_here = flow.each_here, seconds / flow.ratio
             flow.each_shared += flow.each_here - expected
@@ -362,30 +363,30 @@ class _Estimate:
         if len(decision.inputs) == 2:
             return self._of_pair(decision.inputs, node, decided)
         flow = flows_together([self._of_items(items) for items in decision.inputs])
-        codes = frozenset().union(*(codes_of(items) for items in decision.inputs), codes_of_node(node))
+        calls = calls_of(tuple(chain.from_iterable(decision.inputs)), node)
         if node is None:
-            return self._with_measured(flow, codes)
+            return self._with_measured(flow, calls)
         if isinstance(node, Aggregate | Collect | Write):
-            self._of_groups(flow, node, decided, codes)
+            self._of_groups(flow, node, decided, calls)
         elif isinstance(node, Limit | Skip | TakeWhile | DropWhile):
-            self._with_measured(flow, codes)
+            self._with_measured(flow, calls)
             self._apply(flow, node, decided)
             self.jobs += 1
         else:
-            self._with_measured(flow, codes)
+            self._with_measured(flow, calls)
             self._meet(flow, node, _results(node, flow.items), decided)
         return flow
 
     def _of_groups(
-        self, flow: Flow, node: Aggregate | Collect | Write, decided: Sequence[Evaluation | None], codes: Codes
+        self, flow: Flow, node: Aggregate | Collect | Write, decided: Sequence[Evaluation | None], calls: Calls
     ) -> None:
         """Let each task combine what it has of each key; what it has of a key meets in one place."""
         if isinstance(node, Aggregate):  # Its items are containers already.
-            self._with_measured(flow, codes)
+            self._with_measured(flow, calls)
         else:
             if node.collector is not None:
                 self._reduce(flow, node.collector, decided)
-            self._with_measured(flow, codes)
+            self._with_measured(flow, calls)
             flow.finish(_keys(flow.items), _ASSUMED)
         flow.is_columnar, flow.pickled = False, self._costs.pickled_object
         flow.spend(self._costs.written if isinstance(node, Write) else self._costs.item)
@@ -395,7 +396,7 @@ class _Estimate:
 
     def _of_pair(self, inputs: tuple[Items, ...], node: Node | None, decided: Sequence[Evaluation | None]) -> Flow:
         """Let the items of two streams meet."""
-        sides = [self._with_measured(self._of_items(items), codes_of(items)) for items in inputs]
+        sides = [self._with_measured(self._of_items(items), calls_of(items)) for items in inputs]
         left, right = sides
         if node is not None and node.broadcast_inputs():
             self._meet(right, node, right.items, is_wide=False)

@@ -5,34 +5,44 @@ from __future__ import annotations
 import functools
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields, is_dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from dstream.engine.physical.vertices import Items, Vertex
+from dstream.engine.physical.vertices import Items, SourceSplits, Splits, Vertex
 from dstream.failures import is_our_name
 from dstream.plan.operations.elementwise import Chain, ServiceFunction
 from dstream.plan.operations.streams import Node
 from dstream.plan.steps import Emitted
+from dstream.plan.walk import inputs_first
 from dstream.spi import Collector, Gatherer
 
-__all__ = ["MeasuredCosts", "codes_of"]
+__all__ = ["Calls", "MeasuredCosts", "calls_of"]
 
 
-Codes = frozenset[Any]
-"""The code of the functions that a vertex calls, by which it is recognized in a later plan."""
+class Calls(NamedTuple):
+    """The calls of a vertex, by which it is recognized in a later plan.
+
+    Attributes:
+        codes: the code of the functions that it calls.
+        origins: the kinds of the sources that it reads: a row of a file costs more than a number of a range.
+    """
+
+    codes: frozenset[Any]
+    origins: frozenset[Any]
+
 
 _MOST = 1_000
 
 
 class MeasuredCosts:
-    """Seconds for each item that a vertex reads, by the code of the functions that it calls.
+    """Seconds for each item that a vertex reads, by the functions that it calls and what it reads.
 
     A vertex that calls no function of the user's is not measured: its cost follows from the constants.
     """
 
     def __init__(self) -> None:
-        self._found: OrderedDict[Codes, tuple[float, float]] = OrderedDict()
+        self._found: OrderedDict[Calls, tuple[float, float]] = OrderedDict()
         self._lock = threading.Lock()
 
     def took(self, of: Vertex | Items, items: float, seconds: float) -> None:
@@ -43,35 +53,58 @@ class MeasuredCosts:
             items: how many its tasks have read from sources, or from other vertices.
             seconds: that this took, in one process.
         """
-        codes = codes_of(of)
-        if not codes or items <= 0 or seconds < 0:
+        calls = calls_of(of)
+        if not calls.codes or items <= 0 or seconds < 0:
             return
         with self._lock:
-            known = self._found.pop(codes, (0.0, 0.0))
+            known = self._found.pop(calls, (0.0, 0.0))
             # Half of what was known counts: data change, and the first calls of a function may import something.
-            self._found[codes] = (known[0] / 2 + items, known[1] / 2 + seconds)
+            self._found[calls] = (known[0] / 2 + items, known[1] / 2 + seconds)
             if len(self._found) > _MOST:
                 self._found.popitem(last=False)
 
-    def seconds_per_item(self, codes: Codes) -> float | None:
+    def seconds_per_item(self, calls: Calls) -> float | None:
         """Return what an item took where these functions were called; None if that was not measured."""
-        found = self._found.get(codes) if codes and self._found else None
+        found = self._found.get(calls) if calls.codes and self._found else None
         return None if found is None else found[1] / found[0]
 
     def __bool__(self) -> bool:
         return bool(self._found)
 
 
-def codes_of(of: Vertex | Items) -> Codes:
-    """Return the code of the functions of the user's that a vertex calls for items."""
+def calls_of(of: Vertex | Items, node: Node | None = None) -> Calls:
+    """Return the calls of functions of the user's by a vertex.
+
+    Args:
+        of: the vertex; its inputs, if it is not made yet.
+        node: the operation that its output belongs to.
+    """
     inputs: Items = of.inputs if isinstance(of, Vertex) else of
-    found = {code for each in inputs for applied in each.applied for code in codes_of_node(applied.node)}
+    found = {code for each in inputs for applied in each.applied for code in _codes_of_node(applied.node)}
     if isinstance(of, Vertex):
         found.update(_codes_in(of.output))
-    return frozenset(found)
+    found.update(_codes_of_node(node))
+    return Calls(frozenset(found), frozenset(_origins(inputs)))
 
 
-def codes_of_node(node: Node | None) -> Iterator[Any]:
+def _origins(inputs: Items) -> Iterator[Any]:
+    """Give the kinds of the sources that inputs read."""
+    splits = [each for each in inputs if isinstance(each, Splits)]
+    parts = (part for whole in splits for each in inputs_first(whole, _levels_of) for part in each.parts)
+    return (_kind_of(part.node.source) for part in parts if isinstance(part, SourceSplits))
+
+
+def _levels_of(splits: Splits) -> Sequence[Splits]:
+    return [part for part in splits.parts if isinstance(part, Splits)]
+
+
+def _kind_of(source: Any) -> Any:
+    items = getattr(source, "iterable", None)
+    first = type(items[0]) if type(items) in (list, tuple) and items else type(items)
+    return getattr(source, "maker", ""), type(source), first
+
+
+def _codes_of_node(node: Node | None) -> Iterator[Any]:
     """Give the code of each function that an operation calls, but for those that are read as expressions."""
     if isinstance(node, Chain):
         for op in node.ops:

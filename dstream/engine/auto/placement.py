@@ -99,6 +99,9 @@ def placed(
     if not estimate.is_measured:
         # A function may take a microsecond or a second: in small pieces it shows soon, and the rest can move.
         facts = replace(facts, most_pieces=_MOST_PIECES)
+    elif estimate.is_sure and _SURELY * estimate.seconds_here < known.start_seconds() + estimate.seconds_there:
+        # What surely ends before Spark could help need not move, and one task shuffles nothing.
+        facts = _facts(end, 1, settings)
     if estimate.seconds_here < _LOADING and facts.columns == "auto" and "pyarrow.compute" not in sys.modules:
         # Calls give the same, and need none of the packages of columns, which take longer to load.
         facts = replace(facts, columns="off")
@@ -190,12 +193,14 @@ def _sooner(estimate: PlanEstimate, machine: Machine, limit: float | None) -> Pl
 
 
 def _seconds(seconds: float) -> str:
-    return f"{seconds:.2g} s" if seconds >= 0.1 else f"{seconds * 1000:.2g} ms"
+    # Just below, two digits of milliseconds would be 1e+02.
+    return f"{seconds:.2g} s" if seconds >= 0.0995 else f"{seconds * 1000:.2g} ms"
 
 
 _LOADING = 0.3
 """Seconds that the packages of columns take to load for the first time in a process."""
 
+_SURELY = 4.0
 _FEW_BYTES = 64 * 1024
 _MOST_PIECES = 32
 _LARGEST_SMALL_SIDE = 4 * 2**20
