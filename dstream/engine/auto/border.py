@@ -97,7 +97,7 @@ class SparkStart:
         Args:
             start: it begins to start beside the caller if it is stopped.
         """
-        # Without the lock: whoever asks where a small plan runs does not wait for a start that another thread asked for.
+        # Without the lock: a question for the place of a small plan does not wait for a start in another thread.
         begun = self._begun
         if self._engine is not None:
             return "running"
