@@ -56,7 +56,7 @@ def moving(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 
     def run_somewhere(runner: EpochRunner, *args: Any) -> Any:
         chosen.append(of_epoch.choice(["inprocess", "inprocess", "spark"]))
-        return run(runner, *args, engine=chosen[-1])
+        return run(runner, *args[:5], engine=chosen[-1])
 
     monkeypatch.setattr(EpochRunner, "run", run_somewhere)
     yield chosen
