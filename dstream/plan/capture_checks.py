@@ -53,15 +53,20 @@ def check_captures(root: Node, *, travel: bool = True) -> None:
                 _judge(look(function, seen, _LARGE), step, travel)
 
 
-def may_share(root: Node) -> bool:
+def may_share(root: Node, kind: type[Node] = Node) -> bool:
     """Say whether the functions of a plan may run as they are in the caller's process, and nobody can tell.
 
     A function that holds what may change is copied, so that it changes a copy there as it does on a worker.
+
+    Args:
+        root: the last operation of the plan.
+        kind: that of the operations that are looked at.
     """
     # What a source holds travels in its splits, which are pickled anyway.
     return not any(
         holds_state(value)
         for each in topological(root)
+        if isinstance(each, kind)
         for _, value in each.shipped()
         if not (isinstance(each, Read) and value is each.source)
     )

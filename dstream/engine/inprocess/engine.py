@@ -100,7 +100,8 @@ class InProcessEngine:
         functions = _functions_over_epochs(plan)
         for known, is_shared in list(self._verdicts):  # A list, since epochs of other jobs add theirs meanwhile.
             if len(known) == len(functions) and all(map(operator.is_, known, functions)):
-                return is_shared
+                # Another job may have the same functions, or none, before writers of another kind.
+                return is_shared and may_share(plan, Write)
         check_captures(plan)
         is_shared = may_share(plan)
         self._verdicts.append((functions, is_shared))

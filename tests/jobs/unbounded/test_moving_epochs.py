@@ -7,6 +7,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -15,11 +16,15 @@ import dstream as ds
 from collectors import counting
 from dstream.base.memory import Bound
 from dstream.core import AbstractProcessor
+from dstream.engine.inprocess import InProcessEngine
 from dstream.engine.inprocess import engine as engine_here
 from dstream.errors import SetupError, UnstableKeyError
 from dstream.jobs.unbounded.epoch_runner import EpochRunner
 from dstream.jobs.unbounded.placement import EpochLoad, EpochPlacement
+from dstream.jobs.unbounded.ranges import no_items
 from dstream.operators.rows.caches import Caches
+from dstream.plan.operations.ends import Several, Write
+from dstream.plan.operations.streams import Read
 from dstream.testing.unbounded import epochs
 from dstream.windows import tumbling
 from reducers import to_ilist
@@ -335,3 +340,26 @@ def test_functions_of_epochs_are_judged_once(inprocess_context: ds.Context, monk
 
         assert len(seen) == 1
     assert (counts, len(judged)) == ([[2, 3]] * 6, 2)
+
+
+@dataclass(frozen=True)
+class Collecting:
+    """A writer that holds what may change."""
+
+    rows: list[Any]
+
+    def write(self, items: Any) -> Any:
+        """Give all items that it ever got."""
+        self.rows.extend(items)
+        yield list(self.rows)
+
+
+def test_writers_of_another_job_are_judged_for_themselves() -> None:
+    """Two jobs without a function between source and sink have the same functions."""
+
+    def epoch(writer: Any) -> Several:
+        return Several((Write(Read(no_items), writer=writer, collector=None),), is_epoch=True)
+
+    engine = InProcessEngine(2**20)
+
+    assert [engine._judged(epoch(each)) for each in (None, Collecting([]), None)] == [True, False, True]
