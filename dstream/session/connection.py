@@ -387,10 +387,12 @@ class _AutoStart:
 
         chosen, caches, progress = self._chosen, self._caches, Progress(self._chosen["progress"])
         memory, broadcast, columns = chosen["worker_memory"], chosen["broadcast_limit"], chosen["columns"]
+        # One that lost its Spark has used that start up: what comes behind it starts when a plan needs it.
+        begun = self._warm if self._engine is None else None
         return AutoEngine(
             _local_starter(chosen, caches)(),
             InProcessEngine(memory, progress, caches, broadcast, columns),
-            SparkStart(self._spark, self._beside, progress.tell, self._warm),
+            SparkStart(self._spark, self._beside, progress.tell, begun),
             functools.partial(_cores_of_spark, chosen),
             caches.found,
             AutoSettings(chosen["local_limit"], broadcast, columns),

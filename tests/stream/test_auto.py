@@ -18,9 +18,10 @@ from dstream.engine.auto.border import SparkStart
 from dstream.engine.auto.engine import AutoEngine
 from dstream.engine.auto.placement import AutoSettings
 from dstream.engine.local import LocalEngine
-from dstream.operators.rows.caches import CachedItems, CacheSource
+from dstream.operators.rows.caches import CachedItems, Caches, CacheSource
 from dstream.plan import Step, ToList, nothing_kept, properties, rewrite
 from dstream.plan.operations.ends import Several
+from dstream.session import connection
 from dstream.session.warmup import WarmStart
 from dstream.testing.engines import MASTER, SETTINGS
 from reducers import to_ilist, to_imap
@@ -271,6 +272,55 @@ def test_auto_starts_spark_in_the_background():
     eventually(lambda: engine.spark_status(start=True) == "running")
 
     assert (there.warmed, engine.spark is None) == (1, True)
+
+
+def test_auto_does_not_wait_for_a_start_that_another_thread_asked_for():
+    """Not if it wants one, too, as a job does whose load rises."""
+    begun, goes_on = threading.Event(), threading.Event()
+
+    def start():
+        begun.set()
+        goes_on.wait(60)
+        return Noted()
+
+    engine = auto(Noted(), start)
+    other = threading.Thread(target=lambda: engine.spark)
+    other.start()
+    begun.wait(60)
+    asked = threading.Timer(20, goes_on.set)
+    asked.start()
+    try:
+        assert engine.spark_status(start=True) == "starting"
+        assert not goes_on.is_set()
+    finally:
+        asked.cancel()
+        goes_on.set()
+        other.join()
+    assert engine.spark_status(start=False) == "running"
+
+
+def test_auto_goes_on_where_python_has_no_thread_for_a_start():
+    """It is tried again."""
+
+    def beside():
+        raise RuntimeError("can't start new thread")
+
+    assert auto(Noted(), Noted, beside).spark_status(start=True) == "stopped"
+
+
+def test_auto_that_lost_its_spark_starts_another_when_it_is_needed(monkeypatch):
+    """Not at once, though it was to be warm from the beginning: a small plan would wait for it."""
+    starts = []
+    monkeypatch.setattr(connection._AutoStart, "_spark", lambda start: starts.append(1) or Noted())
+    monkeypatch.setattr(connection._AutoStart, "_beside", lambda start: WarmStart(Noted, bool, bool))
+    settings = {"storage": "memory:", "progress": False, "warm": True}
+    start = connection._AutoStart(connection.configured(settings), Caches())
+    first = start()
+    eventually(lambda: first.spark_status(start=False) == "running")
+    monkeypatch.setattr(first, "is_lost", lambda: True)
+    second = start()
+
+    assert (second is first, second.spark_status(start=False), starts) == (False, "stopped", [])
 
 
 def test_auto_says_why_spark_does_not_start(capsys):

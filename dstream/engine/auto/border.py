@@ -74,7 +74,7 @@ class SparkStart:
         self._tell = tell
         self._engine: Any = None
         self._begun = begun
-        self._is_told = False
+        self._is_starting = self._is_told = False
         self._lock = RenewedLock()
 
     @property
@@ -86,8 +86,12 @@ class SparkStart:
         """Return the engine, started if it was not."""
         with self._lock:
             if self._engine is None:
+                self._is_starting = True
                 begun, self._begun = self._begun, None
-                self._engine = self._start() if begun is None else begun()
+                try:
+                    self._engine = self._start() if begun is None else begun()
+                finally:
+                    self._is_starting = False
                 self.failure = ""
             return self._engine
 
@@ -103,6 +107,8 @@ class SparkStart:
             return "running"
         if self.failure:
             return "absent"
+        if self._is_starting:
+            return "starting"  # Whoever wants a start, such as a job between two epochs, would wait for this one.
         if begun is not None:
             return self._started() if begun.has_ended else "starting"
         return self._starting() if start else "stopped"
@@ -110,7 +116,10 @@ class SparkStart:
     def _starting(self) -> SparkStatus:
         with self._lock:
             if self._engine is None and self._begun is None:
-                self._begun = self._beside()
+                try:
+                    self._begun = self._beside()
+                except RuntimeError:
+                    return "stopped"  # Python has no thread now: who asked goes on here, and asks again.
                 if self._begun is None:
                     return self._started()
         return self.status(start=False)
