@@ -20,8 +20,9 @@ import types
 import uuid
 from collections.abc import Callable, Iterator, Sequence, Set
 from decimal import Decimal
-from itertools import chain, repeat
-from typing import Any, TypeVar
+from itertools import chain, count, repeat
+from numbers import Number
+from typing import Any, TypeAlias, TypeVar
 from zlib import crc32
 
 from dstream.base.registry import stored_name
@@ -40,6 +41,8 @@ __all__ = [
     "canonical_keys",
     "check_hash_seed",
     "has_seeded_keys",
+    "hash_without_seed",
+    "keys_hashed_by_own",
     "keys_of",
     "shard_numbers",
     "stable_hash",
@@ -73,7 +76,7 @@ def stable_hash(key: Any) -> int:
     Raises:
         UnstableKeyError: the key's class hashes a None in a way that cannot be seen from outside.
     """
-    return hash((stand_in(key), *SPREADERS))
+    return hash((_stand_in_everywhere(key) if _is_without_seed else stand_in(key), *SPREADERS))
 
 
 def stand_in(key: Any) -> Any:
@@ -196,8 +199,48 @@ def are_canonical(keys: list[Any], kinds: Set[type] | None = None) -> bool:
 
 def stable_hashes(keys: list[Any]) -> list[int]:
     """Return `stable_hash` of each canonical key."""
+    found = _all_everywhere(keys) if _is_without_seed else _stand_ins(keys)
     # Not strict, since the spreaders repeat without an end.
-    return list(map(hash, zip(_stand_ins(keys), *map(repeat, SPREADERS), strict=False)))
+    return list(map(hash, zip(found, *map(repeat, SPREADERS), strict=False)))
+
+
+_is_without_seed = False
+_own_hashes = count(1)
+_last_own_hash = 0
+
+
+def hash_without_seed(is_wanted: bool) -> None:
+    """Choose for this process whether `stable_hash` does without Python's seed, which costs more for a text.
+
+    Processes whose seeds differ send a key to one target then, but for keys of classes with a hash of their own.
+    """
+    global _is_without_seed
+    _is_without_seed = is_wanted
+
+
+def keys_hashed_by_own() -> int:
+    """Return a number that grows with the keys whose classes have a hash of their own, which may differ elsewhere."""
+    return _last_own_hash
+
+
+def _all_everywhere(keys: list[Any]) -> Sequence[Any]:
+    return _all_unseeded(keys if set(map(type, keys)) <= _PLAIN else _stand_ins(keys), _note_own_hash)
+
+
+def _stand_in_everywhere(key: Any) -> Any:
+    # Of the stand-in, in which equal keys of several classes are alike.
+    return _unseeded(stand_in(key), _note_own_hash)
+
+
+def _note_own_hash(key: Any) -> Any:
+    global _last_own_hash
+    if type(key).__module__ == "numpy":
+        if isinstance(key, str | bytes):
+            return _unseeded(str(key) if isinstance(key, str) else bytes(key), _note_own_hash)
+        if isinstance(key, Number):
+            return key  # As the numbers of Python, which have no seed.
+    _last_own_hash = next(_own_hashes)
+    return key
 
 
 def _are_of_kind_canonical(kind: type, keys: list[Any]) -> bool:
@@ -265,44 +308,47 @@ def shard_numbers(keys: Sequence[Any], shards: int) -> list[int]:
     Raises:
         UnstableKeyError: a key's class has a hash of its own, which differs from process to process here.
     """
-    spread = zip(_all_unseeded(keys), *map(repeat, SPREADERS), strict=False)
+    spread = zip(_all_unseeded(keys, _check_fixed_seed), *map(repeat, SPREADERS), strict=False)
     return [number % shards for number in map(hash, spread)]
 
 
-def _all_unseeded(keys: Sequence[Any]) -> Sequence[Any]:
+OwnHash: TypeAlias = Callable[[Any], Any]
+"""Gives the value to hash for a key whose class has a hash of its own; it may refuse the key."""
+
+
+def _all_unseeded(keys: Sequence[Any], own: OwnHash) -> Sequence[Any]:
     kinds = set(map(type, keys))
     if kinds == {str}:
         # A string may contain half of a surrogate pair, such as one decoded with `surrogateescape`.
         return [crc32(key.encode("utf-8", "surrogatepass")) for key in keys]
-    return keys if kinds == {int} else list(map(_unseeded, keys))
+    return keys if kinds == {int} else list(map(_unseeded, keys, repeat(own)))
 
 
-def _unseeded(key: Any) -> Any:
+def _unseeded(key: Any, own: OwnHash) -> Any:
     """Return the value to hash for a key; it has the same hash in all processes."""
     kind = type(key)
     numbers = _NUMBERS.get(kind)
     if numbers is not None:
         return numbers(key)
     if kind is tuple:
-        return tuple(map(_unseeded, key))
-    return _of_another_class(key)
+        return tuple(map(_unseeded, key, repeat(own)))
+    return _of_another_class(key, own)
 
 
-def _of_another_class(key: Any) -> Any:
+def _of_another_class(key: Any, own: OwnHash) -> Any:
     """Return the same for an instance of a class that is not Python's own, or of one that holds others."""
     other = stand_in(key)
     hashes: Any = type(other).__hash__
     if hashes is tuple.__hash__:
-        return tuple(map(_unseeded, other))
+        return tuple(map(_unseeded, other, repeat(own)))
     if hashes is frozenset.__hash__:
-        return frozenset(map(_unseeded, other))
+        return frozenset(map(_unseeded, other, repeat(own)))
     if other is not key:
-        return _unseeded(other)
+        return _unseeded(other, own)
     for kind, numbers in _NUMBERS.items():
         if isinstance(key, kind) and hashes is kind.__hash__:
             return numbers(key)
-    _check_fixed_seed(key)
-    return key
+    return own(key)
 
 
 def _of_datetime(key: datetime.datetime) -> Any:
@@ -350,13 +396,13 @@ def has_seeded_keys() -> bool:
     return bool(_seeds)
 
 
-def _check_fixed_seed(key: Any) -> None:
-    """Refuse a hash of the user's own that may hold a text, unless the seed of texts is fixed."""
+def _check_fixed_seed(key: Any) -> Any:
+    """Return a key, or refuse a hash of the user's own that may hold a text, unless the seed of texts is fixed."""
     if not sys.flags.hash_randomization:
-        return
+        return key
     if os.environ.get("PYTHONHASHSEED", "random").isdigit():
         _seeds.add(os.environ["PYTHONHASHSEED"])
-        return
+        return key
     raise UnstableKeyError(
         f"{shown(key)} cannot be a key of a state that outlives this process: {type(key).__qualname__} has a __hash__ "
         "of its own, which Python seeds anew in each process; key by a tuple or a frozen dataclass, or set "

@@ -6,6 +6,7 @@ import os
 import tempfile
 import threading
 import uuid
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,36 @@ def test_results_are_the_same_wherever_a_run_moves(moving, local_context, name):
     assert sum(border.moves for border in engine.borders[before:]) > 0
 
 
+def test_texts_meet_at_one_target_wherever_they_are_sent_from(moving):
+    """The seed of the hashes of texts differs from process to process."""
+    context, engine = moving
+    words = [f"word {n % 50}" for n in range(500)]
+    for _ in range(4):
+        stream = context.stream(words, 5)
+        assert stream.collect(grouping_by(lambda word: word, counting())) == dict.fromkeys(words, 10)
+        assert stream.map(lambda word: (word, b"x", None)).distinct().count() == 50
+    assert any(border.moves for border in engine.borders)
+
+
+@dataclass(frozen=True)
+class Word:
+    """A key with a hash of its own."""
+
+    text: str
+
+    def __hash__(self):
+        return hash(self.text)
+
+
+def test_keys_with_a_hash_of_their_own_stay_where_they_were_sent_to(moving):
+    """Nobody else knows what a class makes of the seed of this process."""
+    context, _ = moving
+    words = [f"word {n % 50}" for n in range(500)]
+    for _ in range(4):
+        groups = context.stream(words, 5).collect(grouping_by(Word, counting()))
+        assert {word.text: count for word, count in groups.items()} == dict.fromkeys(words, 10)
+
+
 def test_no_function_is_called_twice_for_an_item(moving, tmp_path):
     """Each item leaves its mark once, in this process or in a worker."""
     context, engine = moving
@@ -119,6 +150,16 @@ def test_an_error_elsewhere_names_the_step_and_the_item(moving):
         with pytest.raises(ZeroDivisionError) as caught:
             context.stream(range(40), 5).map(lambda n: 1 // (39 - n)).sorted().to_list()
         assert "on the item 39" in "\n".join(caught.value.__notes__)
+
+
+def test_a_limit_holds_where_the_run_moves_to(moving):
+    """No task reads beyond it: what follows in its piece may fail, or have no end."""
+    context, engine = moving
+    for _ in range(4):
+        stream = context.stream(range(40), 5).map(lambda n: n) + ds.Stream.iterate(40, lambda n: n + 1)
+        assert stream.limit(60).to_list() == [*range(60)]
+        assert len([*context.stream(range(40), 2).map(lambda n: 1 // (19 - n)).limit(15)]) == 15
+    assert any(border.moves for border in engine.borders)
 
 
 def test_services_end_on_both_sides(moving, tmp_path):

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from dstream.errors import UnstableKeyError
 from dstream.keys import are_canonical, canonical, canonical_all, stable_hash, stable_hashes
+from dstream.keys.hashing import hash_without_seed
 from tests.keys.specimens import KEYS, NUMBERS, Pair, Place, Size, Spot, Text, Town
 
 NAN = float("nan")
@@ -141,3 +142,14 @@ def test_a_batch_with_a_key_that_is_none_is_refused(key, wrap):
     canonical_all([Decimal(1), Decimal(2)])
     with pytest.raises(UnstableKeyError, match="cannot be a key"):
         canonical_all([wrap(1), wrap(key)])
+
+
+def test_specimens_are_as_many_keys_without_the_seed():
+    """Equal keys have one hash there, too."""
+    hash_without_seed(True)
+    try:
+        found = canonical_all(KEYS)
+        assert len(set(zip(NUMBERS, stable_hashes(found), strict=True))) == len(set(NUMBERS))
+        assert stable_hashes(found) == list(map(stable_hash, found))
+    finally:
+        hash_without_seed(False)

@@ -177,3 +177,18 @@ def test_a_worker_with_a_fixed_seed_is_accepted(monkeypatch):
     monkeypatch.setenv("PYTHONHASHSEED", "42")
 
     assert check_hash_seed() is None
+
+
+@pytest.mark.parametrize("keys", ["['a', b'b', 3, None, 1.5]", "[('a', 'b', 1)]", "[frozenset('abc')]"])
+def test_hashes_without_seed_are_those_of_processes_with_another_seed(keys):
+    """So a key is sent to one target by processes that have nothing in common."""
+    code = (
+        "from dstream.keys.hashing import hash_without_seed, stable_hash, stable_hashes\n"
+        f"hash_without_seed(True); keys = {keys}\n"
+        "assert stable_hashes(keys) == list(map(stable_hash, keys)); print(stable_hashes(keys))"
+    )
+    found = {
+        subprocess.check_output([sys.executable, "-c", code], env=os.environ | {"PYTHONHASHSEED": seed})
+        for seed in ("0", "1", "random")
+    }
+    assert len(found) == 1

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import tempfile
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import Any
@@ -82,7 +82,7 @@ class InProcessGraphRun(GraphRun):
         for task, items in self.tasks(self.decided(inputs), 0):
             yield from self.items_of_task(task, items)
 
-    def items_of_task(self, task: InProcessTask, items: Iterator[Any]) -> Iterator[Any]:
+    def items_of_task(self, task: InProcessTask, items: Iterator[Any]) -> Generator[Any, None, None]:
         """Give the items of one task."""
         with task.ending():
             yield from items

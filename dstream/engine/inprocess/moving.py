@@ -7,6 +7,7 @@ and the rows that tasks have written here are read by those elsewhere. Decisions
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
+from contextlib import closing
 from dataclasses import replace
 from time import perf_counter
 from typing import Any, TypeVar
@@ -20,6 +21,7 @@ from dstream.engine.runs.moves import BegunRun, Border, Remote
 from dstream.engine.runs.rows import ShuffleFiles
 from dstream.engine.tasks.rows import Row
 from dstream.engine.tasks.stage import Sink, rows_of_task
+from dstream.keys.hashing import keys_hashed_by_own
 from dstream.operators.rows.caches import Caches
 
 __all__ = ["MovingGraphRun"]
@@ -49,6 +51,7 @@ class MovingGraphRun(InProcessGraphRun):
         self._border = border
         self._run = run
         self._remote: Remote | None = None
+        self._keys_before = keys_hashed_by_own()
 
     def rows(self, vertex: Vertex) -> Iterator[Row]:
         rest = yield from self._rows_here(vertex)
@@ -98,28 +101,35 @@ class MovingGraphRun(InProcessGraphRun):
 
     def _is_left(self, each: Input, piece: int) -> bool:
         """Say whether the partitions of an input are read elsewhere from the number `piece` on."""
-        if self._remote is None and isinstance(each, Splits) and self._border.is_crossed(self.splits, each, piece):
+        if self._remote is None and isinstance(each, Splits) and self._may_move(each, piece):
             self._remote = self._border.remote(self._run)
         if self._remote is None:
             return False
         return isinstance(each, Splits) or (isinstance(each, Rows) and piece == 0)
 
-    def _measured(self, of: Vertex | Items, found: Iterator[T]) -> Iterator[T]:
+    def _may_move(self, each: Splits, piece: int) -> bool:
+        # Rows are at targets by hashes then that only this process knows, such as those of texts in a class.
+        if keys_hashed_by_own() != self._keys_before:
+            return False
+        return self._border.is_crossed(self.splits, each, piece)
+
+    def _measured(self, of: Vertex | Items, found: Generator[T, None, None]) -> Iterator[T]:
         """Give what a task gives, and tell the border what it took, without the time that its reader takes."""
         before, seconds = self._shared.items, 0.0
-        while True:
-            began = perf_counter()
-            try:
-                each = next(found)
-            except StopIteration:
-                break
-            finally:
-                seconds += perf_counter() - began
-            yield each
+        with closing(found):  # So that a failure at its end is raised, also where the reader wants no more.
+            while True:
+                began = perf_counter()
+                try:
+                    each = next(found)
+                except StopIteration:
+                    break
+                finally:
+                    seconds += perf_counter() - began
+                yield each
         self._border.took(of, self._shared.items - before, seconds)
 
 
-def _ending(task: InProcessTask, rows: Iterator[Row]) -> Iterator[Row]:
+def _ending(task: InProcessTask, rows: Iterator[Row]) -> Generator[Row, None, None]:
     """Give the rows of a task, and end it."""
     with task.ending():
         yield from rows

@@ -15,6 +15,7 @@ from dstream.engine.tasks.rows import Row
 from dstream.engine.tasks.runtime import StageTask
 from dstream.errors import SerializationError
 from dstream.failures import blame
+from dstream.keys.hashing import hash_without_seed
 from dstream.operators.joins.lookup import LookupTable, table_of
 from dstream.operators.rows.blocks import Block, ColumnItems
 from dstream.operators.rows.guards import Action
@@ -113,7 +114,8 @@ class InProcessTask(StageTask):
         return self._of_run.services.get(served, step) if served.opened().shared else super().service(served, step)
 
     def check_can_route(self) -> None:
-        """Keys go to tasks of this process alone, where equal texts have one hash."""
+        """Hash keys as the tasks elsewhere do in which a run may continue; seeds of texts differ there."""
+        hash_without_seed(True)
 
     def table_of(self, sent: Payloads, step: Step) -> LookupTable:
         """Return the table of the right side of a hash join, made once for the run."""

@@ -33,6 +33,7 @@ from dstream.engine.tasks.rows import (
 from dstream.engine.tasks.runtime import StageTask
 from dstream.failures import naming
 from dstream.failures.transport import raise_to_driver
+from dstream.keys.hashing import hash_without_seed
 from dstream.operators.rows.batches import loads
 from dstream.operators.rows.blocks import one_after_another
 from dstream.operators.rows.guards import HandlerOfMisread, items_of
@@ -237,6 +238,7 @@ class Stage:
         storing: takes what is large of the rows, which come to the driver to be handed on; None: all come whole.
         largest: how many bytes of pickled items a row may have.
         step: the call that the rows are for.
+        hashes_without_seed: keys go to the targets that other processes choose, too, whatever their seeds.
     """
 
     input: Input
@@ -248,6 +250,7 @@ class Stage:
     storing: Storing | None = None
     largest: int = LARGEST
     step: Step | None = None
+    hashes_without_seed: bool = False
 
 
 def run(
@@ -275,6 +278,7 @@ def _run(pickled: bytes, batches: Iterator[pa.RecordBatch], secret: bytes) -> It
     stage: Stage | None = None
     try:
         stage = _loaded(pickled)
+        hash_without_seed(stage.hashes_without_seed)
         for task, items in stage.input.open(batches, stage.worker_memory):
             task.run, task.secret, task.reads_all = stage.run, secret, stage.hands_failures_on
             with task.ending():

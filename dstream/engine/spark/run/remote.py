@@ -12,13 +12,17 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any
 
+from dstream.engine.compiler.ends import FEW
+from dstream.engine.physical.graph import Pulled
 from dstream.engine.physical.vertices import Input, Items, Rows, Splits, Vertex, operations_of
 from dstream.engine.runs.moves import InputsOfTasks
+from dstream.engine.runs.splits import Pieces
 from dstream.engine.spark.run.execution import SparkRun, wave_items
 from dstream.engine.spark.run.segments import DriverRows, SplitSegment, last_rows
 from dstream.engine.tasks.rows import ITEMS, Row
 from dstream.engine.tasks.runtime import SideRows
 from dstream.engine.tasks.stage import Piece
+from dstream.operators.rows.operations import operation
 
 __all__ = ["RemoteTasks"]
 
@@ -38,7 +42,9 @@ class RemoteTasks:
     """
 
     def __init__(self, run: SparkRun) -> None:
-        self._run = run
+        runner = run.runner
+        # Tasks of this process have written rows for the same targets.
+        self._run = replace(run, runner=runner.with_options(replace(runner.options, hashes_without_seed=True)))
 
     def rows(self, run: InputsOfTasks, vertex: Vertex) -> Iterator[Row]:
         """Give the rows of the last vertex, without those beside the items, which are delivered."""
@@ -62,8 +68,20 @@ class RemoteTasks:
 
     def items(self, run: InputsOfTasks, inputs: Items) -> Iterator[Any]:
         """Give the items of inputs, as the caller asks for them."""
-        for segment, _ in self._segments(run, inputs, 0):
-            yield from wave_items(self._run, segment)
+        ending = self._run.graph.ending
+        last = ending.limit if isinstance(ending, Pulled) else None
+        for segment in chain.from_iterable(self._pulled(run, each) for each in inputs):
+            # No task reads beyond the limit: its piece may have no end, or a failure behind it.
+            wanted = segment if last is None else segment.pipe(operation(last))
+            is_short = last is not None and last.count <= FEW
+            yield from wave_items(self._run, wanted, is_short=is_short, has_limit=last is not None)
+
+    def _pulled(self, run: InputsOfTasks, each: Input) -> Iterator[SplitSegment | DriverRows]:
+        """Give the same as `_of_input`; of a source no more pieces are asked for than one wave reads."""
+        if isinstance(each, Splits):
+            yield SplitSegment(Pieces(run.splits.pieces(each)))
+        else:
+            yield from self._of_input(run, each)
 
     def end(self, error: BaseException | None) -> None:
         """End the services that workers share."""

@@ -173,6 +173,7 @@ class RunOptions:
         hands_failures_on: exceptions of stages are results, and Spark runs no task again; otherwise they fail the task.
         counts_rows: stages say how many rows they have sent to each target, as those of an epoch do.
         is_one_task: one task does all work, unless the plan says how many there are.
+        hashes_without_seed: tasks of this process, which has a seed of its own, write rows for the same targets.
     """
 
     work: OperationJobs | None = None
@@ -184,6 +185,7 @@ class RunOptions:
     hands_failures_on: bool = False
     counts_rows: bool = False
     is_one_task: bool = False
+    hashes_without_seed: bool = False
 
 
 @dataclass(frozen=True)
@@ -249,6 +251,7 @@ class StageRunner:
             options.storing,
             self.backend.largest_row(),
             options.step,
+            options.hashes_without_seed,
         )
         return packed(stage)
 
