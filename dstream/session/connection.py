@@ -417,18 +417,23 @@ class _AutoStart:
 
 
 def _is_cluster(master: str | None) -> bool:
-    if master is None:
+    if master is None and _runs_no_spark():
         return False
-    from dstream.engine.spark.session.settings import is_this_machine  # here: without one, most programs need none
+    from dstream.engine.spark.session import launch
 
-    return not is_this_machine(master)
+    return launch.is_cluster(master)
+
+
+def _runs_no_spark() -> bool:
+    """Return whether no Spark runs here; to load what starts it would take longer than a small plan."""
+    return "pyspark" not in sys.modules and "PYSPARK_GATEWAY_PORT" not in os.environ
 
 
 def _cores_of_spark(chosen: Configuration) -> int | None:
     """Return how many tasks Spark will run at the same time; None if that is known only when it runs."""
     is_default = chosen["master"] is None and "spark.default.parallelism" not in chosen["config"]
-    if is_default and "pyspark" not in sys.modules and "PYSPARK_GATEWAY_PORT" not in os.environ:
-        return cores_here()  # No Spark runs here; to load what starts it would take longer than a small plan.
+    if is_default and _runs_no_spark():
+        return cores_here()
     from dstream.engine.spark.session import launch
 
     known = launch.known_cores(chosen["master"], chosen["config"])

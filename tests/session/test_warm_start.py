@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -221,6 +221,24 @@ def test_a_notebook_is_a_prompt(monkeypatch):
     monkeypatch.setitem(sys.modules, "IPython", type("IPython", (), {"get_ipython": staticmethod(lambda: "shell")}))
 
     assert connection._is_at_a_prompt()
+
+
+@pytest.mark.parametrize("running", ["local[2]", "yarn"])
+def test_a_cluster_is_one_by_whatever_says_so(monkeypatch, running):
+    """The master, `spark-submit`, or the Spark that runs."""
+    monkeypatch.setattr(launch, "_session_of_the_user", lambda: None)
+    monkeypatch.setattr(launch, "_running", None)
+    monkeypatch.setattr(launch, "submitted", lambda name: None)
+    found = [launch.is_cluster(master) for master in (running, "spark://host:7077", "sc://host:15002", None)]
+    monkeypatch.setattr(launch, "submitted", lambda name: running)
+    found.append(launch.is_cluster(None))
+    monkeypatch.setattr(launch, "submitted", lambda name: None)
+    session = SimpleNamespace(sparkContext=SimpleNamespace(master=running))
+    monkeypatch.setattr(launch, "_session_of_the_user", lambda: session)
+    found.append(launch.is_cluster(None))
+
+    is_cluster = running == "yarn"
+    assert found == [is_cluster, True, True, False, is_cluster, is_cluster]
 
 
 def test_a_spark_that_runs_already_is_not_started(monkeypatch):

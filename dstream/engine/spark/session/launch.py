@@ -29,7 +29,7 @@ from dstream.engine.spark.run.backend import SparkBackend
 from dstream.engine.spark.run.engine import SparkEngine
 from dstream.engine.spark.session.java import ClassArchive, find_java
 from dstream.engine.spark.session.settings import Settings, check_master, is_this_machine, sql_settings, starting
-from dstream.engine.spark.session.startup import archive_for, forget_java, started
+from dstream.engine.spark.session.startup import archive_for, forget_java, started, submitted
 from dstream.engine.versions import Feature, check_connect, check_version, has
 from dstream.errors import IllegalStateError, SetupError
 from dstream.operators.rows.caches import Caches
@@ -42,6 +42,7 @@ __all__ = [
     "check_machine",
     "check_master_of",
     "connected_port",
+    "is_cluster",
     "is_connect",
     "is_server",
     "known_cores",
@@ -234,6 +235,15 @@ def known_cores(master: str | None, config: Mapping[str, Any]) -> int | None:
         return int(config["spark.default.parallelism"])
     local = re.fullmatch(r"local(?:\[(\d+)(?:, *\d+)?\])?", master or "")
     return None if local is None else int(local[1] or 1)
+
+
+def is_cluster(master: str | None) -> bool:
+    """Say whether workers are on other machines: those of a master, of the Spark that runs, or of `spark-submit`."""
+    session = _session_of_the_user() if _running is None or is_forked() else _running.spark
+    if master is None and is_connect(session):
+        return True
+    known = master or (submitted("spark.master") if session is None else session.sparkContext.master)
+    return known is not None and not is_this_machine(known)
 
 
 class _Release:
