@@ -25,7 +25,7 @@ help:  ## list the targets
 	@sed -nE 's/^([a-z]+):.*## (.*)/\1\t\2/p' Makefile | awk -F '\t' '{printf "make %-7s %s\n", $$1, $$2}'
 
 demo: export DSTREAM_STORAGE ?= build/demo
-demo: $(VENV)/.base  ## count words into a map, and read it in a second process; PATHS="a.txt b.txt" counts those files
+demo: $(VENV)/.base  ## count words at once, then on Spark, and read them in a second process; PATHS="a.txt b.txt" counts those files
 	@$(BIN)/python docs/samples/wordcount.py $(PATHS)
 	@$(BIN)/python docs/samples/look_up.py
 

@@ -113,7 +113,6 @@ def settings(configuration: Configuration) -> Iterator[Finding]:
     yield Finding("dstream.toml", "ok", configuration.file or "none in this folder or above")
     for name, setting in configuration.settings.items():
         if setting.origin != "default" or name == "engine":
-            place = "dstream.toml" if setting.origin == configuration.file else setting.origin
-            said = "the default" if place == "default" else f"from {place}"
             choice = configuration.engine_choice() if name == "engine" else ""
-            yield Finding(f"  {name}", "ok", f"{setting.shown}, {said}{choice and f': {choice}'}")
+            said = configuration.origin_of(name) + (choice and f": {choice}")
+            yield Finding(f"  {name}", "ok", f"{setting.shown}, {said}")

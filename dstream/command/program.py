@@ -91,7 +91,11 @@ def storage_option(command: F) -> F:
 
 def engine_options(command: F) -> F:
     """Add the options for the engine of streams, and for the storage of collections."""
-    engine = click.option("--engine", type=click.Choice(["spark", "local", "auto"]), help="What streams run on.")
+    engine = click.option(
+        "--engine",
+        type=click.Choice(["spark", "local", "auto"]),
+        help="What streams run on; by default auto, or with a master spark.",
+    )
     master = click.option("--master", metavar="MASTER", help="The Spark master, such as local[4] or spark://host:7077.")
     return engine(master(storage_option(command)))
 
@@ -107,7 +111,7 @@ def connected(
     engine: str | None = None, master: str | None = None, storage: str | None = None, *, is_for_a_prompt: bool = False
 ) -> Context:
     """Return a context; settings without an option are configured. Beside a prompt Spark, as engine, starts at once."""
-    chosen = configured({"engine": engine})
+    chosen = configured({"engine": engine, "master": master})
     is_unsaid = is_for_a_prompt and chosen["engine"] == "spark" and chosen["warm"] is None
     return connect(master, engine, storage=storage, warm=True if is_unsaid else None)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
@@ -105,14 +106,14 @@ def _check_owner(path: str, *states: os.stat_result) -> None:
 
 @dataclass(frozen=True)
 class Setting:
-    """A value, and where it was said: `"argument"`, the name of a variable, the path of a file, or `"default"`."""
+    """A value and its origin: `"argument"`, a variable, the path of a file, `"default"`, or a reason: `"since ..."`."""
 
     value: Any
     origin: str
 
     def __repr__(self) -> str:
         """Write a setting without its secrets: of Spark's settings the names, of a URL no password."""
-        return f"Setting({self.shown}, from {self.origin})"
+        return f"Setting({self.shown}, {'' if self.origin.startswith('since ') else 'from '}{self.origin})"
 
     @property
     def shown(self) -> str:
@@ -138,10 +139,18 @@ class Configuration:
     def engine_reason(self) -> str:
         """Return the origin of the engine, unless it is the caller's, and its choice; in parentheses, or ""."""
         setting = self.settings["engine"]
-        origin = "dstream.toml" if setting.origin == self.file else setting.origin
-        said = "" if origin in ("argument", "default") else f"from {origin}"
+        # The master is shown beside the engine.
+        said = "" if setting.origin in ("argument", "default", _OF_A_MASTER) else self.origin_of("engine")
         reasons = "; ".join(filter(None, (said, self.engine_choice())))
         return reasons and f" ({reasons})"
+
+    def origin_of(self, name: str) -> str:
+        """Return the origin of a setting in words, such as `"from DSTREAM_ENGINE"`."""
+        origin = self.settings[name].origin
+        if origin == "default":
+            return "the default"
+        place = "dstream.toml" if origin == self.file else origin
+        return place if place.startswith("since ") else f"from {place}"
 
     def engine_choice(self) -> str:
         """Return how the engine `"auto"` chooses for each plan; "" for others, which have no choice."""
@@ -171,7 +180,32 @@ def configured(arguments: Mapping[str, Any], file: str | os.PathLike[str] | None
     found = find_file(file)
     in_file = {} if found is None else _settings_of(found)
     settings = {name: _looked_up(name, arguments.get(name), in_file) for name in _KEYS}
+    if settings["engine"].value is None:
+        settings["engine"] = _default_engine(settings)
     return Configuration(settings, found.path if found else None)
+
+
+_OF_A_MASTER = "since a master is set"
+
+
+def _default_engine(settings: Mapping[str, Setting]) -> Setting:
+    """Return the engine of settings that name none: the one of each plan, unless something is Spark's."""
+    if settings["master"].value is not None:
+        return Setting("spark", _OF_A_MASTER)
+    if settings["config"].value:
+        return Setting("spark", "since settings of Spark are set")
+    if "PYSPARK_GATEWAY_PORT" in os.environ:
+        return Setting("spark", "since spark-submit started this process")
+    return Setting("spark", "since a session of Spark runs") if _has_session() else Setting("auto", "default")
+
+
+def _has_session() -> bool:
+    """Return whether a session of Spark runs in this process that dstream has not started."""
+    if "pyspark.sql" not in sys.modules:
+        return False
+    from dstream.engine.spark.session import launch  # here: without PySpark, nobody has a session
+
+    return launch.has_session_of_the_user()
 
 
 def _looked_up(name: str, argument: Any, in_file: Mapping[str, Setting]) -> Setting:
@@ -354,7 +388,7 @@ def _spark_text(place: str, value: Any) -> str:
 
 _KEYS = {
     "master": _Key(_text, "DSTREAM_MASTER"),
-    "engine": _Key(_one_of("spark", "local", "auto"), "DSTREAM_ENGINE", "spark"),
+    "engine": _Key(_one_of("spark", "local", "auto"), "DSTREAM_ENGINE"),
     "local_limit": _Key(_limit, "DSTREAM_LOCAL_LIMIT"),
     "columns": _Key(_one_of("auto", "off", "verify"), "DSTREAM_COLUMNS", "auto"),
     "config": _Key(_config, None),

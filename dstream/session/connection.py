@@ -178,9 +178,10 @@ def connect(
         master: the Spark master, such as `"local[4]"` or `"spark://host:7077"`, or a server of Spark Connect, such as
             `"sc://host:15002"`. Without one: a Spark session that runs in this process already, or all cores of this
             machine.
-        engine: `"spark"`, the default, `"local"` for plain Python in this process, or `"auto"`: streams of at
-            most 4,096 items that this process holds run here, all others on Spark, which starts when the
-            first of them does. `dstream docs engines` says what decides.
+        engine: `"auto"`, the default: each plan runs in this process or on Spark, where it is estimated to end sooner;
+            Spark starts when the first plan needs it. `"spark"` runs every plan there, and is the default with a
+            `master` or a `config`, and where a session of Spark runs in this process that dstream has not started.
+            `"local"` is plain Python in this process, one item after another. `dstream docs engines` says more.
         config: settings of Spark by name, such as `{"spark.executor.memory": "4g"}`. They stand over those of
             the table `[config]` of the file, one by one.
         storage: where collections live: a folder, `"file:///..."`, `"s3://..."`, `"sqlite:data.db"`,

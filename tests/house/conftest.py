@@ -69,14 +69,14 @@ def page() -> Callable[[str], Page]:
 def run_blocks(tmp_path: Path, java: JavaOfPrograms) -> Callable[..., str]:
     """Run blocks of one page as one script, in an empty folder; return what it printed."""
 
-    def run(blocks: list[Block], has_own_java: bool = False) -> str:
+    def run(blocks: list[Block], has_own_java: bool = False, **variables: str) -> str:
         script, folder = tmp_path / "page.py", tmp_path / "empty"
         script.write_text(script_of(blocks), encoding="utf-8")
         folder.mkdir()
         done = subprocess.run(
             [sys.executable, script],
             cwd=folder,
-            env={**os.environ, "PYTHONPATH": str(ROOT), **({} if has_own_java else java())},
+            env={**os.environ, "PYTHONPATH": str(ROOT), **({} if has_own_java else java()), **variables},
             capture_output=True,
             text=True,
             check=False,

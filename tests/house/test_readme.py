@@ -5,15 +5,31 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 
 
-def test_readme_example_prints_what_the_readme_says(page, run_blocks):
-    """The first Python block runs as it stands, and prints the text block below it."""
+@pytest.fixture
+def example(page):
+    """The first Python block, and the text block below it."""
     blocks = page("README.md").blocks
     first = next(position for position, block in enumerate(blocks) if block.language == "python")
+    return blocks[first], blocks[first + 1].code
 
-    assert run_blocks([blocks[first]]) == blocks[first + 1].code
+
+def test_readme_example_prints_what_the_readme_says(example, run_blocks):
+    """It runs as it stands on Spark, as `spark-submit` would run it."""
+    code, output = example
+
+    assert run_blocks([code]) == output
+
+
+def test_readme_example_needs_no_java(example, run_blocks):
+    """By default it runs in its own process."""
+    code, output = example
+
+    assert run_blocks([code], has_own_java=True, PATH="", JAVA_HOME="") == output
 
 
 def test_readme_example_is_short(page):

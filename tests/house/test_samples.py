@@ -79,13 +79,24 @@ def test_samples_log_lines_reads_the_files_that_it_is_given(tmp_path):
     assert "2 requests, 0 lines" in output_of("log_lines.py", "*.jsonl", folder=tmp_path)
 
 
-def test_samples_wordcount_counts_on_spark(tmp_path, java):
-    """The one sample that always runs on Spark counts the words of a file."""
+def test_samples_wordcount_counts_at_once_and_on_spark(tmp_path, java):
+    """The first megabyte of the files where that ends sooner, then all files on Spark."""
     (tmp_path / "sea.txt").write_text("The whale and the sea.\nThe sea.\n")
-    output = output_of("wordcount.py", "sea.txt", folder=tmp_path, **java())
+    (tmp_path / "ship.txt").write_text(f"{' ' * 2**20}sea")
+    output = output_of("wordcount.py", "*.txt", folder=tmp_path, **java())
 
     assert output.split()[:4] == ["3", "the", "2", "sea"]
-    assert "7 words, 4 of them different" in output
+    assert "7 words, 4 of them different, in 1 files\nconnect() took" in output
+    assert "8 words, 4 of them different, in 2 files\nSpark " in output
+
+
+def test_samples_wordcount_counts_without_java(tmp_path):
+    """At once what it can, and it says what Spark needs; another process finds the map."""
+    (tmp_path / "sea.txt").write_text("The whale and the sea.\nThe sea.\n")
+    output = output_of("wordcount.py", "sea.txt", folder=tmp_path, DSTREAM_MASTER="", PATH="", JAVA_HOME="")
+
+    assert "7 words, 4 of them different, in 1 files\nconnect() took" in output
+    assert "All 1 files were not counted on Spark: Spark needs Java 17 or newer" in output
 
     looked_up = output_of("look_up.py", "whale", "ship", folder=tmp_path)
     assert "opens the map 'counts': 4 words" in looked_up

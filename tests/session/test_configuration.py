@@ -6,11 +6,14 @@ import inspect
 import math
 import os
 import re
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 import dstream as ds
+from dstream.engine.spark.session import launch
 from dstream.errors import ConfigurationError
 from dstream.session import configuration
 from dstream.session.configuration import Setting, configured
@@ -33,7 +36,68 @@ def test_without_a_word_the_defaults_hold(folder):
 
     assert found.file is None
     assert {setting.origin for setting in found.settings.values()} == {"default"}
-    assert (found["engine"], found["storage"], found["log_level"]) == ("spark", "dstream-data", "OFF")
+    assert (found["engine"], found["storage"], found["log_level"]) == ("auto", "dstream-data", "OFF")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text", "variables", "engine", "origin"),
+    [
+        ({}, "", {}, "auto", "default"),
+        ({"storage": "memory:", "worker_memory": "1g", "config": {}}, "", {}, "auto", "default"),
+        ({"master": "local[2]"}, "", {}, "spark", "since a master is set"),
+        ({"master": "sc://host:15002"}, "", {}, "spark", "since a master is set"),
+        ({}, 'master = "yarn"', {}, "spark", "since a master is set"),
+        ({}, "", {"DSTREAM_MASTER": "local"}, "spark", "since a master is set"),
+        ({"config": {"spark.a": "b"}}, "", {}, "spark", "since settings of Spark are set"),
+        ({}, "[config]\nspark.a = 1", {}, "spark", "since settings of Spark are set"),
+        ({}, "", {"PYSPARK_GATEWAY_PORT": "1"}, "spark", "since spark-submit started this process"),
+        ({"engine": "auto", "master": "local[2]"}, "", {}, "auto", "argument"),
+        ({"master": "local[2]"}, "", {"DSTREAM_ENGINE": "local"}, "local", "DSTREAM_ENGINE"),
+    ],
+)
+def test_the_engine_is_spark_where_something_is_of_spark(
+    folder, monkeypatch, arguments, text, variables, engine, origin
+):
+    """A master, settings of Spark, or a process of spark-submit; what is said of the engine stands over all of them."""
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+    written(folder, text)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+
+    assert configured(arguments).settings["engine"] == Setting(engine, origin)
+
+
+@pytest.mark.parametrize(("is_ours", "engine"), [(False, "spark"), (True, "auto")])
+def test_a_session_of_the_user_makes_the_engine_spark(folder, monkeypatch, is_ours, engine):
+    """One that another context has started is no reason: that context may have a plan that needs it."""
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+    monkeypatch.setattr(launch, "_session_of_the_user", object)
+    monkeypatch.setattr(launch, "_running", object() if is_ours else None)
+    monkeypatch.setitem(sys.modules, "pyspark.sql", ModuleType("pyspark.sql"))
+
+    assert configured({})["engine"] == engine
+
+
+def test_a_session_on_a_server_is_the_users(monkeypatch):
+    """This process starts none there, also if it has started Spark here."""
+    theirs = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})
+    monkeypatch.setattr(launch, "_session_of_the_user", theirs)
+    monkeypatch.setattr(launch, "_running", object())
+
+    assert launch.has_session_of_the_user()
+
+
+def test_a_reason_of_the_engine_reads_as_one(folder, monkeypatch):
+    """In the settings, and where a context shows them; a master is shown beside the engine anyway."""
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+    of_config = configured({"config": {"spark.a": "b"}})
+    assert repr(of_config.settings["engine"]) == "Setting(spark, since settings of Spark are set)"
+    assert of_config.engine_reason() == " (since settings of Spark are set)"
+    assert configured({"master": "local"}).engine_reason() == ""
+
+    monkeypatch.setenv("DSTREAM_ENGINE", "auto")
+    reason = " (from DSTREAM_ENGINE; small plans in this process, others on Spark)"
+    assert configured({}).engine_reason() == reason
 
 
 def test_arguments_stand_over_variables_and_these_over_the_file(folder, monkeypatch):

@@ -42,6 +42,7 @@ __all__ = [
     "check_machine",
     "check_master_of",
     "connected_port",
+    "has_session_of_the_user",
     "is_cluster",
     "is_connect",
     "is_server",
@@ -212,6 +213,13 @@ def starts_here(master: str | None) -> bool:
     """Say whether a context would start Spark on this machine, rather than use one that runs, or a server."""
     is_elsewhere = is_server(master) or "PYSPARK_GATEWAY_PORT" in os.environ
     return not is_elsewhere and _running is None and _session_of_the_user() is None
+
+
+def has_session_of_the_user() -> bool:
+    """Say whether a session runs in this process that this module has not started."""
+    theirs = _session_of_the_user()
+    # Where this module has started Spark, the active session is its own, unless it is one of a server.
+    return theirs is not None and (_running is None or is_connect(theirs))
 
 
 def activate(engine: SparkEngine) -> None:
