@@ -88,7 +88,8 @@ def placed(
     only = _only_on_spark(plan)
     if only:
         return Placement("spark", f"runs on Spark: {only}", must=True)
-    few = None if isinstance(end, Partitions | ForEachPartition) else place(end, found)
+    shows_partitions = isinstance(end, Partitions | ForEachPartition)
+    few = None if shows_partitions else place(end, found)
     if few is not None and few.is_here:
         if _nobody_can_tell(plan):
             return Placement("local", few.reason)
@@ -99,13 +100,18 @@ def placed(
     if not estimate.is_measured:
         # A function may take a microsecond or a second: in small pieces it shows soon, and the rest can move.
         facts = replace(facts, most_pieces=_MOST_PIECES)
-    elif estimate.is_sure and _SURELY * estimate.seconds_here < known.start_seconds() + estimate.seconds_there:
+    elif not shows_partitions and _surely_ends_here(estimate, known):
         # What surely ends before Spark could help need not move, and one task shuffles nothing.
         facts = _facts(end, 1, settings)
     if estimate.seconds_here < _LOADING and facts.columns == "auto" and "pyarrow.compute" not in sys.modules:
         # Calls give the same, and need none of the packages of columns, which take longer to load.
         facts = replace(facts, columns="off")
     return replace(_sooner(estimate, known, settings.local_limit), facts=facts)
+
+
+def _surely_ends_here(estimate: PlanEstimate, machine: Machine) -> bool:
+    there = machine.start_seconds() + estimate.seconds_there
+    return estimate.is_sure and _SURELY * estimate.seconds_here < there
 
 
 FRAMES = "DataFrames are tables of Spark"
