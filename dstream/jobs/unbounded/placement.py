@@ -33,13 +33,15 @@ class EpochLoad(NamedTuple):
         began: the reading of a monotonic clock at its start.
         seconds: how long it took.
         items: how many it read.
-        left: the backlog behind them that the next epoch may read.
+        left: the backlog behind them that the next epoch may read, as far as it is known.
+        has_more: a source that does not know its backlog gave as many items as the epoch could take.
     """
 
     began: float
     seconds: float
     items: int
     left: float = 0.0
+    has_more: bool = False
 
 
 _BACKLOG = 0.3
@@ -120,7 +122,7 @@ class EpochPlacement:
             self._heavy = self._heavy + 1 if _is_heavy(load.seconds, interval, work) else 0
             self._load = max(backlog / _BACKLOG, self._heavy / _IN_A_ROW, self._share * _RISING / _CALM)
         else:
-            self._load = backlog / _BACKLOG
+            self._load = 1.0 if load.has_more else backlog / _BACKLOG
             self._since_move += 1
             is_slow = load.seconds > _SLOWER * (work + self._costs.of_itself) and max(work, backlog) >= _LONG / 2
             self._slower = self._slower + 1 if is_slow and self._since_move > _FIRST_EPOCHS else 0

@@ -393,15 +393,16 @@ class UnboundedRun:
     def _learn(self, ran: Ran, began: float, seconds: float, news: Mapping[str, EpochInput]) -> None:
         """Take the load of an epoch, for the batch sizes and the engines of those behind it."""
         admissions, most = self._admissions[ran.engine], self._config.max_items or math.inf
-        left = 0.0
+        left, has_more = 0.0, False
         for stage, admission in admissions.items():
             items, partitions = ran.items.get(stage, 0), max(1, len(news[stage].mark.offsets))
-            # Where a source does not know its backlog, a full epoch has as much again behind it.
-            full = items if items >= partitions * admission.of_each(partitions) else 0
             known = news[stage].left
-            left += min(full if known is None else known, most * partitions)
+            is_full = known is None and items >= partitions * admission.of_each(partitions)
+            has_more = has_more or is_full
+            # Behind a full epoch there is expected to be as much again.
+            left += min(items * is_full if known is None else known, most * partitions)
             admissions[stage] = admission.after(items, seconds)
-        self._engines.after(EpochLoad(began, seconds, sum(ran.items.values()), left))
+        self._engines.after(EpochLoad(began, seconds, sum(ran.items.values()), left, has_more))
 
     def _commit(self, ran: Ran) -> None:
         with self._lock:

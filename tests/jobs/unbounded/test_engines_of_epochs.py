@@ -173,6 +173,20 @@ def test_spark_begins_to_start_before_it_is_needed() -> None:
     assert rising.moves() == []
 
 
+@pytest.mark.parametrize(("has_more", "engine"), [(True, "spark"), (False, "inprocess")])
+def test_epochs_do_not_return_before_a_backlog_of_unknown_size(has_more: bool, engine: str) -> None:
+    """Full epochs on Spark may be small, where the batch size was found while it was slow."""
+    placement = EpochPlacement()
+    for number in range(5):
+        placement.after(EpochLoad(number * 0.3, 0.3, 30_000, 30_000))
+    assert placement.choose(2.0, is_spark_running=True) == "spark"
+    for number in range(2, 30):
+        placement.after(EpochLoad(number, 0.3, 100, 100 * has_more, has_more))
+        found = placement.choose(number + 0.5, is_spark_running=True)
+
+    assert found == engine
+
+
 def test_one_epoch_that_is_held_up_is_no_reason_to_start_spark() -> None:
     """A machine does other things, too, now and then."""
     placement = EpochPlacement()
