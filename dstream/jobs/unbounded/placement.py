@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from dstream.base.by_value import dumps_by_value
+from dstream.errors import CancelledError, DStreamError, JobTakenOverError
 from dstream.jobs.unbounded.rate_control import EpochCosts
 from dstream.keys.hashing import has_seeded_keys
 from dstream.operators.state.shards import kept_shards
@@ -194,7 +195,7 @@ class EngineChoice:
         self._placement = EpochPlacement()
         self._obstacle = obstacle
         self._pinned: EngineOfEpoch | None = None
-        self._has_told_absence = False
+        self._has_told_absence = self._has_run_there = False
         engines = self._engines
         if engines is not None and engines.keeps_epochs_on_spark and not wants_small_here:
             self._pinned = "spark"
@@ -248,6 +249,7 @@ class EngineChoice:
         if self._pinned is not None or self._engines is None:
             return
         self._placement.after(load)
+        self._has_run_there = self._has_run_there or self._placement.engine == "spark"
         if self._placement.has_left(load.began):
             # Their states are older than those on Spark; a return loads the current ones from their files.
             kept_shards.forget(self._job)
@@ -260,7 +262,27 @@ class EngineChoice:
         kept_shards.forget(self._job)
         return True
 
+    def return_here(self, error: Exception) -> bool:
+        """Let all further epochs run in this process if the first one on Spark failed by its place.
 
+        Args:
+            error: the failure, such as a file of the state that workers do not see; one of a user's function is none
+                of the place.
+
+        Returns:
+            Whether they run here from now on, with the one that failed.
+        """
+        if self._pinned is not None or self._has_run_there or self._placement.engine != "spark":
+            return False
+        if not isinstance(error, _OF_THE_PLACE) or isinstance(error, CancelledError | JobTakenOverError):
+            return False
+        self._pinned = "inprocess"
+        _log.warning("job %s: its epochs stay in this process: the first one on Spark failed: %s", self._job, error)
+        return True
+
+
+_OF_THE_PLACE = (DStreamError, ImportError, OSError)
+"""Kinds of errors of an epoch that may run where another one has failed."""
 _PLACES = {"inprocess": "in this process", "spark": "on Spark"}
 
 

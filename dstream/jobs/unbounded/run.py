@@ -376,6 +376,8 @@ class UnboundedRun:
                 return  # Workers have one seed for the hashes of such keys; the epoch runs again there.
             # A driver that took the job over removes files that this one still reads: not a failure of the job.
             self._log.check_is_last(before, error)
+            if self._engines.return_here(error):
+                return  # A job that runs here does not fail by a move that it did not ask for.
             raise
         self._commit(ran)
         self._retained.note(now, time.of_stamps(ran.record.times))

@@ -212,6 +212,63 @@ def test_a_job_without_spark_goes_on_here(
     assert said.endswith("its epochs stay in this process: there is no Java")
 
 
+class WithoutFiles(ElsewhereEngine):
+    """An engine whose workers do not see a file, after so many runs."""
+
+    runs_before: int = 0
+
+    def _run(self, *args: Any) -> Any:
+        if self.runs >= self.runs_before:
+            raise FileNotFoundError("the state of the job")
+        return super()._run(*args)
+
+
+class WithoutFilesLater(WithoutFiles):
+    """One whose workers see them at first."""
+
+    runs_before = 1
+
+
+def test_a_job_that_only_fails_on_spark_goes_on_here(
+    connect: Callable[..., ds.Context], high: None, engines: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """The epoch that failed there runs again here; the reason is logged."""
+    context = with_two_engines(connect(), WithoutFiles)
+    with caplog.at_level(logging.WARNING, "dstream.jobs"):
+        run_numbers(context, 1, 1, 2, 1, through=running_counts)
+
+    assert context.get_list("out").copy() == [(1, 1), (1, 2), (2, 1), (1, 3)]
+    assert (engines.count("spark"), engines[-1]) == (1, "inprocess")
+    (said,) = [each.getMessage() for each in caplog.records if "the first one on Spark failed" in each.getMessage()]
+    assert said.endswith("the state of the job")
+
+
+def test_a_job_that_has_run_on_spark_fails_there(
+    connect: Callable[..., ds.Context], high: None, engines: list[str]
+) -> None:
+    """Its failure is no obstacle to moving."""
+    with pytest.raises(FileNotFoundError):
+        run_numbers(with_two_engines(connect(), WithoutFilesLater), *range(8))
+
+    assert engines[-2:] == ["spark", "spark"]
+
+
+def test_a_function_that_fails_on_spark_is_not_called_again_here(
+    two: ds.Context, high: None, engines: list[str]
+) -> None:
+    """It would fail here, too."""
+
+    def failing(number: int) -> int:
+        if number == 2:
+            raise ValueError("two")
+        return number
+
+    with pytest.raises(ValueError, match="two"):
+        run_numbers(two, *range(8), through=lambda stage: stage.map(failing))
+
+    assert engines == ["inprocess", "inprocess", "spark"]
+
+
 class OwnKey:
     """A key with a hash of its own, which Python seeds anew in each process."""
 
