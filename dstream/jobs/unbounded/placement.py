@@ -125,7 +125,8 @@ class EpochPlacement:
         else:
             self._load = 1.0 if load.has_more else backlog / _BACKLOG
             self._since_move += 1
-            is_slow = load.seconds > _SLOWER * (work + self._costs.of_itself) and max(work, backlog) >= _LONG / 2
+            # Of few items without a backlog, an epoch on Spark is always slower; the load is low then.
+            is_slow = load.seconds > _SLOWER * (work + self._costs.of_itself) and (load.left > 0 or work >= _LONG / 2)
             self._slower = self._slower + 1 if is_slow and self._since_move > _FIRST_EPOCHS else 0
 
     def _learn(self, load: EpochLoad) -> None:

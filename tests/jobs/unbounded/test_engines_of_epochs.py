@@ -155,6 +155,24 @@ def test_epochs_return_from_a_spark_that_is_not_faster() -> None:
     assert [engine for _, engine in made.moves()] == ["spark", "inprocess"]
 
 
+def test_epochs_return_from_a_spark_that_works_off_a_backlog_more_slowly() -> None:
+    """Its epochs became small, since they took long: what each of them does would be nothing here."""
+    placement = EpochPlacement()
+    for number in range(5):
+        placement.after(EpochLoad(number * 0.3, 0.3, 30_000, 90_000))
+    assert placement.choose(2.0, is_spark_running=True) == "spark"
+    for number in range(2, 10):
+        assert placement.engine == "spark"
+        placement.after(EpochLoad(number, 0.9, 2_000, 80_000))
+        placement.choose(number + 0.95, is_spark_running=True)
+
+    assert placement.engine == "inprocess"
+    placement.after(EpochLoad(12.0, 0.3, 30_000, 90_000))
+    assert placement.choose(13.0, is_spark_running=True) == "inprocess"
+    placement.after(EpochLoad(80.0, 0.3, 30_000, 90_000))
+    assert placement.choose(81.0, is_spark_running=True) == "spark"
+
+
 def test_epochs_move_when_spark_runs() -> None:
     """Until then they go on here; and they return when it is gone."""
     made = Simulation(lambda now: 150_000, is_spark_running=lambda now: 10 < now < 20).run(40)
@@ -175,13 +193,13 @@ def test_spark_begins_to_start_before_it_is_needed() -> None:
 
 @pytest.mark.parametrize(("has_more", "engine"), [(True, "spark"), (False, "inprocess")])
 def test_epochs_do_not_return_before_a_backlog_of_unknown_size(has_more: bool, engine: str) -> None:
-    """Full epochs on Spark may be small, where the batch size was found while it was slow."""
+    """Full epochs may be small, where the batch size was found while Spark was slow."""
     placement = EpochPlacement()
     for number in range(5):
         placement.after(EpochLoad(number * 0.3, 0.3, 30_000, 30_000))
     assert placement.choose(2.0, is_spark_running=True) == "spark"
     for number in range(2, 30):
-        placement.after(EpochLoad(number, 0.3, 100, 100 * has_more, has_more))
+        placement.after(EpochLoad(number, 0.01, 1_000, 1_000 * has_more, has_more))
         found = placement.choose(number + 0.5, is_spark_running=True)
 
     assert found == engine
