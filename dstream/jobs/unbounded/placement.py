@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import math
+import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
@@ -257,8 +258,13 @@ class EngineChoice:
 
     def stay_on_spark(self) -> bool:
         """Let all further epochs run on Spark, unless that cannot be; return whether they do from now on."""
-        if self._pinned is not None or self._engines is None or self._placement.engine == "spark":
+        engines = self._engines
+        if self._pinned is not None or engines is None or self._placement.engine == "spark":
             return False
+        while (status := engines.spark_status(start=True)) == "starting":
+            time.sleep(_PAUSE)  # Nothing runs here meanwhile.
+        if status == "absent":
+            return False  # What is wrong with the keys says more than a Spark that nobody asked for.
         self._pinned = "spark"
         kept_shards.forget(self._job)
         return True
@@ -284,6 +290,8 @@ class EngineChoice:
 
 _OF_THE_PLACE = (DStreamError, ImportError, OSError)
 """Kinds of errors of an epoch that may run where another one has failed."""
+_PAUSE = 0.05
+"""Seconds between two looks at a start of Spark that epochs wait for."""
 _PLACES = {"inprocess": "in this process", "spark": "on Spark"}
 
 

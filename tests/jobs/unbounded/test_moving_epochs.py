@@ -336,6 +336,19 @@ def test_such_keys_fail_where_there_is_no_other_engine(connect: Callable[..., ds
         run_numbers(connect(), 1, through=by_own_key)
 
 
+@pytest.mark.skipif(not sys.flags.hash_randomization, reason="this Python has no seed of its own")
+def test_such_keys_fail_by_themselves_where_spark_does_not_start(
+    connect: Callable[..., ds.Context], without_seed: None
+) -> None:
+    """The user asked for no Spark, and learns what is wrong with the keys."""
+
+    def start() -> Any:
+        raise SetupError("there is no Java")
+
+    with pytest.raises(UnstableKeyError, match="PYTHONHASHSEED"):
+        run_numbers(with_two_engines(connect(), start), 1, through=by_own_key)
+
+
 def test_epochs_of_a_cluster_stay_there(connect: Callable[..., ds.Context], engines: list[str]) -> None:
     """Unless the job asks for small ones here."""
     context = with_two_engines(connect(), ElsewhereEngine)
