@@ -111,7 +111,7 @@ def placed(
 
 def _surely_ends_here(estimate: PlanEstimate, machine: Machine) -> bool:
     there = machine.start_seconds() + estimate.seconds_there
-    return estimate.is_sure and _SURELY * estimate.seconds_here < there
+    return estimate.is_sure and estimate.seconds_here < min(_SHORT, there / _DOUBT)
 
 
 FRAMES = "DataFrames are tables of Spark"
@@ -206,7 +206,10 @@ def _seconds(seconds: float) -> str:
 _LOADING = 0.3
 """Seconds that the packages of columns take to load for the first time in a process."""
 
-_SURELY = 4.0
+_SHORT = 1.0
+"""Seconds up to which a plan may run in one task: a longer one may move, should its estimate be wrong."""
+_DOUBT = 1.5
+"""An estimate may be too low by so much."""
 _FEW_BYTES = 64 * 1024
 _MOST_PIECES = 32
 _LARGEST_SMALL_SIDE = 4 * 2**20
