@@ -190,6 +190,7 @@ class SparkBorder:
         self._seconds = 0.0
         self._input: Splits | None = None
         self._before = 0.0
+        self._pieces: int | None = None
         self._remotes: list[Remote] = []
 
     def took(self, of: Vertex | Items, items: int, seconds: float) -> None:
@@ -200,7 +201,7 @@ class SparkBorder:
     def is_crossed(self, splits: ListedSplits, each: Splits, piece: int) -> bool:
         """Say whether the pieces of an input are better read on Spark, from the number `piece` on."""
         if each is not self._input:
-            self._input, self._before = each, self._seconds
+            self._input, self._before, self._pieces = each, self._seconds, None
         if self._cores < 2 or self._seconds < self._least():
             return False
         rest = self._rest(splits, each, piece)
@@ -217,10 +218,12 @@ class SparkBorder:
     def _rest(self, splits: ListedSplits, each: Splits, piece: int) -> float:
         """Return the seconds that the rest of an input is expected to take here."""
         spent = self._seconds - self._before
-        left = _pieces_left(splits, each, piece)
-        if piece == 0 or left is None:
+        if self._pieces is None:
+            # Once for an input: to count its pieces again before each would take longer than to read many small ones.
+            self._pieces = _count_pieces(splits, each)
+        if piece == 0 or self._pieces == _UNKNOWN:
             return max(spent, self._seconds)
-        return spent / piece * left
+        return spent / piece * (self._pieces - piece)
 
     def _is_there(self, saved: float) -> bool:
         """Say whether Spark is there; it starts beside the run if that saves more than it costs."""
@@ -250,15 +253,17 @@ class SparkBorder:
 
 
 _MOST_COUNTED = 10_000
+_UNKNOWN = -1
 
 
-def _pieces_left(splits: ListedSplits, each: Splits, piece: int) -> int | None:
-    """Return how many pieces follow; None if only asking the source further can tell."""
+def _count_pieces(splits: ListedSplits, each: Splits) -> int:
+    """Return how many pieces there are; `_UNKNOWN` if only asking the source further can tell, or to count them all."""
     for part in inputs_first(each, lambda part: [inner for inner in part.parts if isinstance(inner, Splits)]):
         for source in part.parts:
             if isinstance(source, SourceSplits) and _may_be_endless(source):
-                return None
-    return sum(1 for _ in islice(splits.pieces(each), piece, _MOST_COUNTED))
+                return _UNKNOWN
+    found = sum(1 for _ in islice(splits.pieces(each), _MOST_COUNTED))
+    return found if found < _MOST_COUNTED else _UNKNOWN
 
 
 def _may_be_endless(source: SourceSplits) -> bool:
