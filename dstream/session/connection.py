@@ -478,7 +478,8 @@ def _default_stages(node: Any, into: Any) -> Any:
         return local_stages(nothing_kept, node, into)
     from dstream.operators.rows.caches import Caches
 
-    chosen = configured({})
+    # Nothing starts beside the caller, who only wants to read.
+    chosen = configured({"warm": False})
     start = _AutoStart(chosen, Caches()) if chosen["engine"] == "auto" else None
     return _stages(chosen, start, nothing_kept)(node, into)
 

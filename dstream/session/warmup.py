@@ -85,5 +85,6 @@ class WarmStart(Generic[E]):
             return
         self._started.set_result(engine)
         with suppress(Exception):  # The first job meets it, too, or the engine is closed.
-            if not self._is_closed:
+            # A program that has come to its end waits for this thread, and has no job left to warm up for.
+            if not self._is_closed and threading.main_thread().is_alive():
                 self._warm_up(engine)

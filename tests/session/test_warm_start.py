@@ -299,3 +299,23 @@ def test_what_a_thread_has_half_imported_is_not_asked(monkeypatch):
 
     assert (launch.starts_here("local[2]"), launch.known_cores("local[2]", {})) == (True, 2)
     assert not inside_a_worker()
+
+
+def test_the_end_of_a_program_waits_for_no_warm_up():
+    """There is no job left that it would help; the start itself ends, so that nothing of it is left."""
+    code = (
+        "import time\n"
+        "from dstream.session.warmup import WarmStart\n"
+        "start = lambda: time.sleep(0.5) or print('started', flush=True)\n"
+        "WarmStart(start, print, lambda engine: print('warm', flush=True))\n"
+    )
+    assert subprocess.check_output([sys.executable, "-c", code], cwd=ROOT, text=True) == "started\n"
+
+
+def test_explain_without_a_context_starts_nothing(monkeypatch):
+    """Also where contexts begin to start Spark when they are made."""
+    monkeypatch.setenv("DSTREAM_WARM", "1")
+    monkeypatch.setenv("DSTREAM_ENGINE", "auto")
+    monkeypatch.setattr(connection, "_started_beside", lambda *_: pytest.fail("Spark begins to start"))
+    monkeypatch.setattr(connection.contexts, "default", lambda: None)
+    connection._default_stages(ds.Stream.of(1, 2, 3)._node, None)
