@@ -8,6 +8,7 @@ import threading
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 
@@ -15,7 +16,10 @@ import dstream as ds
 import sources
 from collectors import counting, grouping_by, to_list
 from dstream import errors
+from dstream.engine.inprocess import InProcessEngine
 from dstream.gatherers import window_fixed
+from dstream.keys import stable_hash
+from dstream.keys.hashing import SPREADERS, hash_without_seed
 from dstream.spi.runtime import Service
 from reducers import to_ilist
 from tests.engine.moving_here import MovingEngine
@@ -80,6 +84,13 @@ def test_texts_meet_at_one_target_wherever_they_are_sent_from(moving):
         assert stream.collect(grouping_by(lambda word: word, counting())) == dict.fromkeys(words, 10)
         assert stream.map(lambda word: (word, b"x", None)).distinct().count() == 50
     assert any(border.moves for border in engine.borders)
+
+
+def test_the_hashes_of_this_process_change_before_the_first_task():
+    """A task that puts groups into files finds each key where it was put."""
+    hash_without_seed(False)
+    InProcessEngine(2**20)
+    assert stable_hash("a") == hash((crc32(b"a"), *SPREADERS))
 
 
 @dataclass(frozen=True)

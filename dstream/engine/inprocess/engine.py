@@ -19,6 +19,7 @@ from dstream.engine.physical.graph import Each, Pulled
 from dstream.engine.runs.moves import RunHere
 from dstream.engine.runs.rows import ShuffleFiles
 from dstream.errors import UnsupportedError
+from dstream.keys.hashing import hash_without_seed
 from dstream.operators.rows.caches import Caches
 from dstream.plan.capture_checks import check_captures, may_share
 from dstream.plan.operations.ends import End, Loop, Partitions, Several, ToList, Write
@@ -59,6 +60,8 @@ class InProcessEngine:
         self._caches = Caches() if caches is None else caches
         self._broadcast_limit = broadcast_limit
         self._columns: ColumnMode = columns
+        # Before the first task: one that is putting keys into files by their hashes must not see that change.
+        hash_without_seed(True)
         self._verdicts: deque[tuple[list[Any], bool]] = deque(maxlen=_MOST_JOBS)
 
     def submit(self, end: End | Several, how: RunHere | None = None) -> Submitted:
