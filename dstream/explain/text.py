@@ -117,7 +117,9 @@ def summary(stages: Stages) -> str:
 
 def heading(stages: Stages) -> str:
     """Return the end of the plan and its engine."""
-    return f"{stages.end.label} on {stages.engine}" if stages.engine else stages.end.label
+    if not stages.engine:
+        return stages.end.label
+    return f"{stages.end.label} {'in' if stages.engine == 'this process' else 'on'} {stages.engine}"
 
 
 def cost(stages: Stages) -> str:

@@ -98,7 +98,8 @@ def _parts_of_stateless(value: Any) -> Iterable[Any] | None:
         case types.FunctionType():
             if is_importable(value):
                 return ()
-            if _assigns_to(value.__code__.co_freevars, value.__code__):
+            # Attributes of a function, such as a count of its calls, are its own on a worker.
+            if vars(value) or _assigns_to(value.__code__.co_freevars, value.__code__):
                 return None
             return [held for _, held in captures_of(value)]
         case types.BuiltinFunctionType():

@@ -393,7 +393,7 @@ class _AutoStart:
         return AutoEngine(
             _local_starter(chosen, caches)(),
             InProcessEngine(memory, progress, caches, broadcast, columns),
-            SparkStart(self._spark, self._beside, progress.tell, begun),
+            SparkStart(self._spark, self._beside, progress.tell, begun, chosen["warm"] is not False),
             functools.partial(_cores_of_spark, chosen),
             caches.found,
             AutoSettings(chosen["local_limit"], broadcast, columns),

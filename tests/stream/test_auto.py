@@ -73,6 +73,14 @@ def test_auto_copies_what_a_function_may_change(context):
         assert context.stream(seen).map(lambda held: held.append(0) or held).to_list() == [[n, 0] for n in items]
         assert (changed, seen) == ([], [[n] for n in items])
 
+        def counted(n):
+            counted.calls += 1
+            return n
+
+        counted.calls = 0
+        assert context.stream(items).map(counted).to_list() == [*items]
+        assert counted.calls == 0
+
 
 def test_auto_ends_streams_alike_on_both_sides(context):
     """Each way to end a stream goes through the same choice."""
@@ -321,6 +329,14 @@ def test_auto_that_lost_its_spark_starts_another_when_it_is_needed(monkeypatch):
     second = start()
 
     assert (second is first, second.spark_status(start=False), starts) == (False, "stopped", [])
+
+
+def test_auto_starts_nothing_beside_a_run_that_must_not_wait_for_it(tmp_path):
+    """With `warm=False` Spark starts where a plan needs it, and nowhere else."""
+    with ds.connect(MASTER, engine="auto", storage=tmp_path, warm=False) as context:
+        engine = context.running_engine()
+        assert {engine.spark_status(start=True) for _ in range(2)} == {"stopped"}
+        assert engine._spark.running is None
 
 
 def test_auto_says_why_spark_does_not_start(capsys):

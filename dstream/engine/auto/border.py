@@ -56,6 +56,7 @@ class SparkStart:
         beside: begins to start it in a thread; None: it runs already, or elsewhere, so that a start costs little.
         tell: says a line to the user.
         begun: a start that has begun before.
+        may_begin: it may start beside a run that needs it later; otherwise it starts where a plan needs it.
 
     Attributes:
         failure: why it did not start when that was offered to a run; empty if it was not, or did.
@@ -67,6 +68,7 @@ class SparkStart:
         beside: Callable[[], StartBeside | None],
         tell: Callable[[str], object],
         begun: StartBeside | None = None,
+        may_begin: bool = True,
     ) -> None:
         self.failure = ""
         self._start = start
@@ -74,6 +76,7 @@ class SparkStart:
         self._tell = tell
         self._engine: Any = None
         self._begun = begun
+        self._may_begin = may_begin
         self._is_starting = self._is_told = False
         self._lock = RenewedLock()
 
@@ -111,7 +114,7 @@ class SparkStart:
             return "starting"  # Whoever wants a start, such as a job between two epochs, would wait for this one.
         if begun is not None:
             return self._started() if begun.has_ended else "starting"
-        return self._starting() if start else "stopped"
+        return self._starting() if start and self._may_begin else "stopped"
 
     def _starting(self) -> SparkStatus:
         with self._lock:

@@ -99,7 +99,7 @@ def placed(
     estimate = _estimate(plan, facts, known, costs)
     if not estimate.is_measured:
         # A function may take a microsecond or a second: in small pieces it shows soon, and the rest can move.
-        facts = replace(facts, most_pieces=_MOST_PIECES)
+        facts = replace(facts, most_pieces=_PIECES_OF_A_CORE * known.cores)
     elif not shows_partitions and _surely_ends_here(estimate, known):
         # What surely ends before Spark could help need not move, and one task shuffles nothing.
         facts = _facts(end, 1, settings)
@@ -211,7 +211,8 @@ _SHORT = 1.0
 _DOUBT = 1.5
 """An estimate may be too low by so much."""
 _FEW_BYTES = 64 * 1024
-_MOST_PIECES = 32
+_PIECES_OF_A_CORE = 4
+"""Few: where each task has the whole right side of a join, each makes the table of it."""
 _LARGEST_SMALL_SIDE = 4 * 2**20
 
 
