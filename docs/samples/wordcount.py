@@ -70,8 +70,7 @@ def main(paths: list[str]) -> None:
     try:
         with ds.connect(engine="spark") as ctx:
             seconds = count_words(ctx, files)
-            master = ctx.spark.conf.get("spark.master")
-            print(f"Spark {ctx.spark.version} on {master} took {seconds:.2f} s for them, with its start")
+            print(f"Spark {ctx.spark.version} took {seconds:.2f} s for them, with its start")
     except ds.errors.SetupError as error:
         print(f"All {len(files):,} files were not counted on Spark: {error}")
 

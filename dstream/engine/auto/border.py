@@ -139,10 +139,15 @@ class SparkStart:
         """Return the engine, started if it was not; None if it cannot start, which the user is told once."""
         if self._engine is None and not self.failure:
             self._started()
-        if self._engine is None and not self._is_told:
-            self._is_told = True
-            self._tell(f"dstream: large plans run in this process, since Spark does not start: {self.failure}")
+        if self._engine is None:
+            self.tell_once(f"large plans run in this process, since Spark does not start: {self.failure}")
         return self._engine
+
+    def tell_once(self, line: str) -> None:
+        """Write the first reason why a plan does not run on Spark to stderr, and no later one."""
+        if not self._is_told:
+            self._is_told = True
+            self._tell(f"dstream: {line}")
 
     def close(self) -> None:
         """Close the engine, or the start of one."""
@@ -242,7 +247,8 @@ class SparkBorder:
             return None
         try:
             remote: Remote = engine.remote(run, self._call, self._cancellation)
-        except DStreamError:
+        except DStreamError as error:
+            self._spark.tell_once(f"this run goes on in this process: {error}")
             self._cores = 1
             return None
         self._remotes.append(remote)

@@ -89,10 +89,12 @@ class MovingGraphRun(InProcessGraphRun):
 
     def _tasks_here(self, inputs: Items, first: int) -> Iterator[tuple[InProcessTask | None, Iterator[Any], Items]]:
         """Give the tasks that run in this process with their items; at last None with the inputs of the others."""
+        # What a `cache()` of another engine keeps, as found by chance meanwhile, is read here.
+        can_be_left = all(isinstance(each, Splits | Rows) for each in inputs)
         for index, each in enumerate(inputs):
             # A partition is known before it is asked whether its task runs here: nothing moves for none.
             for piece, opened in enumerate(self._partitions_of(each)):
-                if self._is_left(each, piece):
+                if can_be_left and self._is_left(each, piece):
                     yield None, iter(()), (each if piece == 0 else _after(each, piece), *inputs[index + 1 :])
                     return
                 task = InProcessTask(first, self._shared)

@@ -70,8 +70,8 @@ def high(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def weighed(number: int) -> int:
-    """Return the number, after some microseconds of work."""
-    return number + sum(range(300)) * 0
+    """Return the number, after ten or twenty microseconds of work: less, and the burst is done here sooner."""
+    return number + sum(range(1_500)) * 0
 
 
 def test_a_burst_moves_to_spark_and_every_window_is_right(two: ds.Context, engines: list[str]) -> None:
@@ -85,15 +85,16 @@ def test_a_burst_moves_to_spark_and_every_window_is_right(two: ds.Context, engin
     for number in range(20):
         feed.give(number, to=str(number % 2))
         eventually(lambda number=number: job.epoch > number or job.status.has_ended)
-    calm = len(engines)
+    assert "spark" not in engines
     for name in ("0", "1"):
         feed.give(*range(20 + int(name), EVENTS, 2), to=name)
+    calm = len(engines)  # The last of these may have begun before the burst was there.
     eventually(lambda: "spark" in engines or job.status.has_ended)
     feed.end()
     job.join(120)
 
-    assert engines[:calm].count("spark") == 0
-    assert engines[calm:].index("spark") <= 3
+    assert [*engines[calm:], "spark"].index("spark") <= 3
+    assert "spark" in engines
     expected = Counter((number // 1_000 * 1_000, number % 10) for number in range(EVENTS))
     assert Counter(two.get_list("windows").copy()) == Counter((*place, count) for place, count in expected.items())
     assert job.metrics().epochs_by_engine == Counter(engines)
@@ -369,11 +370,15 @@ def test_epochs_of_a_cluster_stay_there(connect: Callable[..., ds.Context], engi
 @pytest.mark.parametrize("through", [lambda stage: stage.map(str), running_counts])
 def test_explain_says_that_epochs_move(through: Callable[[Any], Any]) -> None:
     """With steps that keep a state, and without."""
-    with ds.connect(engine="auto"):
-        pipeline = ds.Pipeline()
-        through(pipeline.read_from(Feed())).write_to(to_ilist("out"))
+    with ds.connect(engine="auto") as context:
+        ds.set_default_context(context)
+        try:
+            pipeline = ds.Pipeline()
+            through(pipeline.read_from(Feed())).write_to(to_ilist("out"))
 
-        assert "each epoch runs in this process while that keeps up" in str(pipeline.explain("html"))
+            assert "each epoch runs in this process while that keeps up" in str(pipeline.explain("html"))
+        finally:
+            ds.set_default_context(None)
 
 
 def test_a_side_that_spark_has_cached_is_fetched_once() -> None:

@@ -17,8 +17,10 @@ from dstream.engine.physical.graph import Pulled
 from dstream.engine.physical.vertices import Input, Items, Rows, Splits, Vertex, operations_of
 from dstream.engine.runs.moves import InputsOfTasks
 from dstream.engine.runs.splits import Pieces
+from dstream.engine.spark.port.errors import translating
 from dstream.engine.spark.run.execution import SparkRun, wave_items
 from dstream.engine.spark.run.segments import DriverRows, SplitSegment, last_rows
+from dstream.engine.spark.run.stage_runner import LastRows, StageRunner
 from dstream.engine.tasks.rows import ITEMS, Row
 from dstream.engine.tasks.runtime import SideRows
 from dstream.engine.tasks.stage import Piece
@@ -50,7 +52,7 @@ class RemoteTasks:
         """Give the rows of the last vertex, without those beside the items, which are delivered."""
         runner = self._run.runner.doing(vertex.step, "")
         for segment, first in self._segments(run, vertex.inputs, vertex.first):
-            yield from self._run.rows(last_rows(segment, vertex.output, first, runner))
+            yield from self._run.rows(_job(segment, vertex, first, runner))
 
     def rows_to_hand_on(self, run: InputsOfTasks, vertex: Vertex) -> Iterator[Row]:
         """Give the same for other tasks; what is large of the rows stays in files."""
@@ -59,7 +61,7 @@ class RemoteTasks:
         runner = runner.with_options(replace(runner.options, storing=storing))
         beside = SideRows()
         for segment, first in self._segments(run, vertex.inputs, vertex.first):
-            for row in runner.rows_to_hand_on(last_rows(segment, vertex.output, first, runner)):
+            for row in runner.rows_to_hand_on(_job(segment, vertex, first, runner)):
                 if row.channel > ITEMS:
                     beside.add(row)
                 else:
@@ -107,6 +109,11 @@ class RemoteTasks:
                     yield DriverRows(rows, each.reader, operations_of(each.applied))
             case _:
                 raise AssertionError("only splits, and rows of this run, are read by tasks elsewhere")
+
+
+@translating
+def _job(segment: SplitSegment | DriverRows, vertex: Vertex, first: int, runner: StageRunner) -> LastRows:
+    return last_rows(segment, vertex.output, first, runner)
 
 
 def _waves(pieces: Iterable[Piece]) -> Iterator[tuple[Piece, ...]]:
