@@ -76,7 +76,7 @@ def _all(folder: Path, *, with_spark: bool) -> Measured:
 
 Clock = Callable[[], float]
 _CPU: Clock = time.process_time
-"""What runs in this process waits for nothing, so that other programs on the machine need not count."""
+"""The clock of measurements in this process: CPU time, which other programs on the machine do not change."""
 
 
 def _best(run: Callable[[], Any], clock: Clock = _CPU) -> float:

@@ -252,7 +252,7 @@ def _bytes(size: str) -> int:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one plan took for one size: in this process, on Spark, and by the choice."""
+    """The seconds of one plan over data of one size: in this process, on Spark, and by the choice."""
 
     name: str
     size: int

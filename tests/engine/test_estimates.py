@@ -187,7 +187,7 @@ def _took(costs, graph, items, seconds):
 
 
 def test_measured_functions_are_shared_by_the_cores_of_spark():
-    """What takes long is the work that Spark is for."""
+    """A function that takes long costs less on Spark, where several tasks call it at the same time."""
     costs, stream = MeasuredCosts(), objects(100_000).map(slow)
     _took(costs, graph_of(stream), 1000, 1.0)
 
@@ -225,7 +225,7 @@ def test_measured_costs_follow_what_changes():
 
 
 def test_measured_costs_are_of_functions_that_are_called():
-    """What columns do has its constants, so nothing is recorded; nor is a run that read nothing."""
+    """Nothing is recorded of expressions in columns, which have constants, nor of a run that read no item."""
     costs = MeasuredCosts()
     _took(costs, graph_of(numbers().map(lambda n: n + 1)), 10, 5.0)
     _took(costs, graph_of(objects().map(slow)), 0, 5.0)

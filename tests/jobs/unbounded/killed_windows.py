@@ -38,7 +38,7 @@ __all__ = ["NAME", "POINTS", "TAKEN_OVER", "Terms", "connected", "pipeline_of"]
 NAME = "windows"
 TAKEN_OVER = 3
 POINTS = ("claimed", "staged", "committed", "between", "published", "removing", "moved")
-"""What a driver is at, in the order of an epoch; the last two only now and then."""
+"""The moments of an epoch at which a driver is killed, in order; the last two come only now and then."""
 _RHYTHM = Rhythm(look=0.1, beat=0.3, lost_after=2.0, patience=1.0)
 _KEEP = 3.0
 _ITEMS = {"local": 60, "moving": 60, "spark": 1000}

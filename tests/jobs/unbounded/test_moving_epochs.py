@@ -189,7 +189,7 @@ class Remembering(AbstractProcessor):
 
 
 def test_processors_that_do_not_save_stay(two: ds.Context, high: None, engines: list[str]) -> None:
-    """What they hold would be lost."""
+    """A move would lose the state that they keep in memory."""
     run_numbers(two, 5, 5, 5, through=lambda stage: stage.custom_transform("counts", Remembering).map(int))
 
     assert set(engines) == {"inprocess"}
