@@ -209,32 +209,32 @@ class Obstacle:
     """Something that cannot travel.
 
     Attributes:
-        holder: the function that takes it along.
+        holder: the function that takes it along, which is named only when this is shown.
         path: how it is reached: `("lock",)`, or `("self", ".client")`.
         value: what it is.
         reason: why it cannot, and what to do instead.
     """
 
-    holder: str
+    holder: Any
     path: tuple[str, ...]
     value: Any
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.holder} captures {_variable(self.path)}{_kind(self.value)}, {self.reason}"
+        return f"{_place(self.holder)} captures {_variable(self.path)}{_kind(self.value)}, {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)
 class Large:
     """Something that travels, and is large."""
 
-    holder: str
+    holder: Any
     path: tuple[str, ...]
     size: int
 
     def __str__(self) -> str:
         name = f"the variable {self.path[0]!r}" if self.path else "an object"
-        return f"{self.holder} captures {name}, of {self.size / 2**20:,.0f} MB"
+        return f"{_place(self.holder)} captures {name}, of {self.size / 2**20:,.0f} MB"
 
 
 def look(function: Any, seen: dict[int, Any], large: int) -> Iterator[Obstacle | Large]:
@@ -246,7 +246,7 @@ def look(function: Any, seen: dict[int, Any], large: int) -> Iterator[Obstacle |
         large: from how many bytes on.
     """
     walk = _Walk(seen, large)
-    walk.enter(function, _place(function), ())
+    walk.enter(function, function, ())
     yield from walk.found
 
 
@@ -291,7 +291,7 @@ class _Walk:
         self._searched: dict[int, Any] = {}
         self._large = large
 
-    def enter(self, value: Any, holder: str, path: tuple[str, ...]) -> int:
+    def enter(self, value: Any, holder: Any, path: tuple[str, ...]) -> int:
         """Look at `value`; return about how many bytes it takes."""
         kind = type(value)
         if kind in SCALARS:
@@ -308,7 +308,7 @@ class _Walk:
             return 0
         return self._size(value, holder, path)
 
-    def _size(self, value: Any, holder: str, path: tuple[str, ...]) -> int:
+    def _size(self, value: Any, holder: Any, path: tuple[str, ...]) -> int:
         match value:
             case types.FunctionType():
                 return 0 if is_importable(value) else self._function(value, path)
@@ -335,7 +335,7 @@ class _Walk:
             self._pickled(value, holder, path) if attributes is None else self._object(value, attributes, holder, path)
         )
 
-    def _captured(self, value: Any, holder: str, path: tuple[str, ...]) -> int:
+    def _captured(self, value: Any, holder: Any, path: tuple[str, ...]) -> int:
         """Look at a variable; tell if it is large."""
         size = self.enter(value, holder, path)
         if size >= self._large:
@@ -344,31 +344,30 @@ class _Walk:
         return size
 
     def _function(self, function: types.FunctionType, path: tuple[str, ...]) -> int:
-        holder = _place(function)
         for name, value in captures_of(function):
-            self._captured(value, holder, (name,))
+            self._captured(value, function, (name,))
         return 0
 
     def _class(self, kind: type, path: tuple[str, ...]) -> int:
         for value in vars(kind).values():
             function = next((found for name in _WRAPPING if (found := getattr(value, name, None)) is not None), value)
             if isinstance(function, types.FunctionType | _Cached):
-                self.enter(function, _place(function), ())
+                self.enter(function, function, ())
         return 0
 
-    def _partial(self, value: functools.partial[Any], holder: str, path: tuple[str, ...]) -> int:
+    def _partial(self, value: functools.partial[Any], holder: Any, path: tuple[str, ...]) -> int:
         self.enter(value.func, holder, path)
         if is_our_name(getattr(value.func, "__module__", None) or ""):
             self._functions_in((*value.args, *value.keywords.values()))
         named = dict(zip(_parameters(value.func), value.args, strict=False)) | value.keywords
         for name, argument in named.items():
             if callable(argument):
-                self.enter(argument, _place(argument), ())
+                self.enter(argument, argument, ())
             else:
                 self._captured(argument, holder, path or (name,))
         return 0
 
-    def _container(self, value: Any, holder: str, path: tuple[str, ...]) -> int:
+    def _container(self, value: Any, holder: Any, path: tuple[str, ...]) -> int:
         size = plain_size(value)
         if size is not None:
             return size
@@ -384,7 +383,7 @@ class _Walk:
                 self.enter(key, holder, (*path, " key"))
         return sum(self.enter(item, holder, (*path, f"[{_short(key)}]")) for key, item in pairs)
 
-    def _object(self, value: Any, attributes: Mapping[str, Any], holder: str, path: tuple[str, ...]) -> int:
+    def _object(self, value: Any, attributes: Mapping[str, Any], holder: Any, path: tuple[str, ...]) -> int:
         if is_our_name(type(value).__module__):
             self._functions_in(attributes.values())
         if path:
@@ -401,13 +400,13 @@ class _Walk:
         while pending:
             value = pending.pop()
             if callable(value):
-                self.enter(value, _place(value), ())
+                self.enter(value, value, ())
             elif type(value) in CONTAINERS and id(value) not in self._searched:
                 # Not `_seen`, since `enter` comes to the container later. One may contain itself, or a thousand others.
                 self._searched[id(value)] = value
                 pending += [*(value.values() if isinstance(value, dict) else value)][::-1]
 
-    def _pickled(self, value: Any, holder: str, path: tuple[str, ...]) -> int:
+    def _pickled(self, value: Any, holder: Any, path: tuple[str, ...]) -> int:
         problem, size = pickled(value)
         if problem is not None:
             self.found.append(Obstacle(holder, path, value, f"which cannot be pickled: {problem}"))

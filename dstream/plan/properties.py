@@ -1,31 +1,18 @@
-"""Properties of a plan: order, bounds, size, parallelism; `place`: Spark or the caller's process.
-
-A plan runs in the caller's process if `place` is certain that it reads few items; all others run on Spark. The answer
-depends on the plan and on the content of its `cache()` steps, so `explain()` gives the same as the terminal operation.
-"""
+"""Properties of a plan: order, bounds, size, parallelism, settings, guards."""
 
 from __future__ import annotations
 
-import functools
-import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
-from typing import NamedTuple
 
 from dstream.errors import IllegalStateError
 from dstream.plan.operations.elementwise import Chain, Gather, ServiceFunction, UsingBatches
 from dstream.plan.operations.ends import Several
-from dstream.plan.operations.sort_limit import Limit
-from dstream.plan.operations.streams import Cache, Configure, Fork, Node, Parallel, Read, Table
-from dstream.plan.operations.unbounded import ProcessorGraph
+from dstream.plan.operations.streams import Configure, Fork, Node, Parallel, Read
 from dstream.plan.steps import Guard
-from dstream.plan.walk import CacheContent, CacheLookup, each, fold, nothing_kept, topological
-from dstream.spi.source import input_size
+from dstream.plan.walk import each, fold, topological
 
 __all__ = [
-    "MOST_ITEMS",
-    "Placement",
     "bounded_operations",
     "check",
     "configuration",
@@ -36,7 +23,6 @@ __all__ = [
     "known_size",
     "ordered_operations",
     "parallelism",
-    "place",
     "served_steps",
 ]
 
@@ -125,116 +111,6 @@ def known_size(root: Node) -> int | None:
 def _item_count(operation: Node, counts: Sequence[int | None]) -> int | None:
     known = [count for count in counts if count is not None]
     return operation.item_count(known) if len(known) == len(counts) else None
-
-
-MOST_ITEMS = 4096
-"""The most items that the sources of a plan have together if it is to run in the caller's process."""
-
-
-@dataclass(frozen=True, slots=True)
-class Placement:
-    """The placement of a plan.
-
-    Attributes:
-        is_here: in the caller's process; if not, on Spark.
-        reason: a line that says where, and why.
-    """
-
-    is_here: bool
-    reason: str
-
-
-class _Items(NamedTuple):
-    """The number of items that come out of a node if none is added or left out on the way.
-
-    Attributes:
-        on_spark: why they belong there whatever their number; "" if they do not.
-        is_sure: none is added or left out, so that a `limit` here says how many are read.
-    """
-
-    number: float
-    on_spark: str = ""
-    is_sure: bool = False
-
-
-def place(root: Node, found: CacheLookup = nothing_kept) -> Placement:
-    """Say where a plan runs.
-
-    A source counts with its items, twice if two steps read it. A `limit` counts instead of the source
-    before it, if only `map` and `peek` stand between. What steps add or leave out does not count: that is
-    known only once they ran.
-
-    Args:
-        root: the last operation of the plan.
-        found: says what is kept of a `cache()`, which counts instead of what stands before.
-    """
-    asked = _asked_of_spark(root)
-    if asked:
-        return _there(asked)
-    kept = functools.cache(found)  # so that all of this sees one state of what is kept
-
-    def reads(node: Node) -> Sequence[Node]:
-        return () if isinstance(node, Cache) and kept(node) is not None else node.inputs()
-
-    return _placed(fold(root, lambda node, inputs: _items(node, inputs, kept), reads))
-
-
-def _asked_of_spark(root: Node) -> str:
-    """Return the part of the plan that only Spark supports."""
-    partitions = parallelism(root)
-    if partitions is not None and partitions > 1:
-        return f".parallel({partitions}) asks for {partitions} partitions"
-    return "its settings are those of Spark" if configuration(root) else ""
-
-
-def _items(operation: Node, inputs: Sequence[_Items], kept: CacheLookup) -> _Items:
-    match operation:
-        case Read():
-            return _of_source(operation)
-        case Table():
-            return _Items(math.inf, f"{operation.label()} is there")
-        case Cache() if (cached := kept(operation)) is not None:
-            return _of_cached(operation, cached)
-        # These steps add and leave out nothing, so a limit behind them bounds what is read.
-        case Chain(ops=ops) if all(op.action in ("map", "peek", "count") and not op.guards for op in ops):
-            return inputs[0]
-        case ProcessorGraph(upstreams=()):
-            return _Items(math.inf, f"{operation.label()} runs its processors on workers")
-        case Limit(count=most) if inputs[0].is_sure:
-            return _Items(min(inputs[0].number, most), is_sure=True)
-    # Ever doubled, the exact number would be too long to write.
-    number = min(sum(each.number for each in inputs), MOST_ITEMS + 1)
-    return _Items(number, next((each.on_spark for each in inputs if each.on_spark), ""))
-
-
-def _of_cached(cache: Cache, cached: CacheContent) -> _Items:
-    there = f"{cache.label()} keeps its items there"
-    return _Items(math.inf, there) if cached.count is None else _Items(cached.count)
-
-
-def _of_source(read: Read) -> _Items:
-    source = read.source
-    size = input_size(source)
-    if not size.is_held:
-        # A few items of a collection are read sooner here than Spark starts.
-        return _Items(math.inf, f"{read.label()} is read by workers", is_sure=size.is_near)
-    if size.items is not None and size.items < math.inf:
-        return _Items(size.items, is_sure=True)
-    unknown = f"nobody knows how many items {read.label()} has"
-    return _Items(math.inf, unknown if source.bounded else f"{read.label()} has no end", is_sure=True)
-
-
-def _placed(items: _Items) -> Placement:
-    if items.on_spark:
-        return _there(items.on_spark)
-    if items.number > MOST_ITEMS:
-        return _there(f"more than {MOST_ITEMS:,} items from the caller")
-    number = int(items.number)
-    return Placement(is_here=True, reason=f"runs in this process: {number:,} item{'s' * (number != 1)} from the caller")
-
-
-def _there(why: str) -> Placement:
-    return Placement(is_here=False, reason=f"runs on Spark: {why}")
 
 
 def served_steps(operations: Iterable[Node]) -> Iterator[ServiceFunction]:

@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 
 import dstream as ds
 from collectors import averaging_int, counting, grouping_by, joining, partitioning_by, to_list, to_map
-from dstream.plan import properties, rewrite
+from dstream.engine.auto import placement
+from dstream.plan import rewrite
+from dstream.plan.walk import topological
 from dstream.testing import assert_items_in_any_order
 from dstream.testing.engines import MASTER, SETTINGS
 from tests.differential.pipelines import (
@@ -282,7 +284,8 @@ def _ways(
     @settings(ON_SPARK, max_examples=examples)
     @given(pipelines, st.sampled_from(list(terminals)))
     def drawn(pipeline: Pipeline, terminal: str) -> None:
-        ways.add(properties.place(rewrite(pipeline.on(context)[0]._node)).is_here)
+        plan = rewrite(pipeline.on(context)[0]._node)
+        ways.add(placement.held_items(topological(plan)) <= placement.MOST_ITEMS)
         _check(pipeline, terminal, context)
 
     drawn()
@@ -291,7 +294,7 @@ def _ways(
 
 def test_auto_equals_plain_python(spark_context: ds.Context, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whichever way a pipeline goes, it gives the same, in the same order, and fails in the same way."""
-    monkeypatch.setattr(properties, "MOST_ITEMS", 5)
+    monkeypatch.setattr(placement, "MOST_ITEMS", 5)
     with ds.connect(MASTER, engine="auto", config=SETTINGS, local_limit=0) as context:
         assert _ways(ordered_pipelines(most=3), TERMINALS, context, examples=10) == {True, False}
         # Who ends early may meet a failure on Spark that a lazy iterator does not come to.

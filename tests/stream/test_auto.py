@@ -14,12 +14,13 @@ import pytest
 import dstream as ds
 from collectors import counting, grouping_by
 from dstream.base.memory import Bound
+from dstream.engine.auto import placement
 from dstream.engine.auto.border import SparkStart
 from dstream.engine.auto.engine import AutoEngine
 from dstream.engine.auto.placement import AutoSettings
 from dstream.engine.local import LocalEngine
 from dstream.operators.rows.caches import CachedItems, Caches, CacheSource
-from dstream.plan import Step, ToList, nothing_kept, properties, rewrite
+from dstream.plan import Step, ToList, nothing_kept, rewrite
 from dstream.plan.operations.ends import Several
 from dstream.session import connection
 from dstream.session.warmup import WarmStart
@@ -40,7 +41,7 @@ def context(spark_context):
 @pytest.fixture(autouse=True)
 def few(monkeypatch):
     """Draw the line between small and large at four items."""
-    monkeypatch.setattr(properties, "MOST_ITEMS", len(SMALL))
+    monkeypatch.setattr(placement, "MOST_ITEMS", len(SMALL))
 
 
 def places(stream):

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from itertools import chain
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
 from dstream.base.memory import DEFAULT_BROADCAST
@@ -25,12 +25,14 @@ from dstream.operators.rows.caches import read_here
 from dstream.plan.capture_checks import may_share
 from dstream.plan.operations.elementwise import Chain
 from dstream.plan.operations.ends import Columns, End, ForEachPartition, Partitions, Several
-from dstream.plan.operations.streams import Cache, Node, Read, ReadCache, Table
-from dstream.plan.properties import configuration, guards_of, parallelism, place
+from dstream.plan.operations.sort_limit import Limit
+from dstream.plan.operations.streams import Cache, Configure, Node, Parallel, Read, ReadCache, Table
+from dstream.plan.operations.unbounded import ProcessorGraph
+from dstream.plan.properties import guards_of, parallelism
 from dstream.plan.walk import CacheLookup, recalled, topological
 from dstream.spi.source import asking_sizes_once, input_size
 
-__all__ = ["FRAMES", "AutoSettings", "Placement", "placed"]
+__all__ = ["FRAMES", "MOST_ITEMS", "AutoSettings", "Placement", "held_items", "placed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,15 +87,17 @@ def placed(
         settings: those of the context.
     """
     plan = recalled(end, found)
-    only = _only_on_spark(plan)
+    operations = topological(plan)
+    only = _only_on_spark(operations)
     if only:
         return Placement("spark", f"runs on Spark: {only}", must=True)
     shows_partitions = isinstance(end, Partitions | ForEachPartition)
-    few = None if shows_partitions else place(end, found)
-    if few is not None and few.is_here:
-        if _nobody_can_tell(plan):
-            return Placement("local", few.reason)
-        return Placement("inprocess", few.reason, facts=_facts(end, 1, settings))
+    number = math.inf if shows_partitions else held_items(operations)
+    if number <= MOST_ITEMS:
+        reason = f"runs in this process: {number:,} item{'s' * (number != 1)} from the caller"
+        if _nobody_can_tell(operations) and may_share(plan):
+            return Placement("local", reason)
+        return Placement("inprocess", reason, facts=_facts(end, 1, settings))
     known = machine()
     facts = _facts(end, known.cores, settings)
     estimate = _estimate(plan, facts, known, costs)
@@ -117,12 +121,12 @@ def _surely_ends_here(estimate: PlanEstimate, machine: Machine) -> bool:
 FRAMES = "DataFrames are tables of Spark"
 
 
-def _only_on_spark(plan: Node) -> str:
+def _only_on_spark(operations: Sequence[Node]) -> str:
     """Return the part of a plan that only Spark runs, in words; empty if there is none."""
-    if configuration(plan):
-        return "its settings are those of Spark"
-    for each in topological(plan):
+    for each in operations:
         match each:
+            case Configure(settings=settings) if settings:
+                return "its settings are those of Spark"
             case Columns(is_frame=True):
                 return FRAMES
             case Table():
@@ -132,23 +136,77 @@ def _only_on_spark(plan: Node) -> str:
     return ""
 
 
+MOST_ITEMS = 4096
+"""The most items of the caller's that a plan may read for it to run here without an estimate."""
+
+
+class _Held(NamedTuple):
+    """The number of items of the caller's that a part of a plan reads.
+
+    Attributes:
+        number: at most so many; infinite if nobody knows, or if others are read too.
+        is_exact: none is added or left out behind the source, so that a `limit` bounds how many are read.
+    """
+
+    number: float
+    is_exact: bool = False
+
+
+def held_items(operations: Sequence[Node]) -> float:
+    """Return how many items of the caller's a plan reads at most; infinite if nobody knows, or if others are read too.
+
+    A source counts with its items, twice if two steps read it. A `limit` counts instead of the source before it, if
+    only `map` and `peek` are between. What steps add or leave out does not count: that is known only once they ran.
+
+    Args:
+        operations: those of the plan, each after its inputs; what is kept of a `cache()` instead of what stands before.
+    """
+    partitions = [each.partitions for each in operations if isinstance(each, Parallel)]
+    if partitions and (partitions[-1] or 1) > 1:
+        return math.inf
+    found: dict[int, _Held] = {}
+    for each in operations:
+        found[id(each)] = _held(each, [found[id(above)] for above in each.inputs()])
+    return found[id(operations[-1])].number
+
+
+def _held(operation: Node, inputs: Sequence[_Held]) -> _Held:
+    match operation:
+        case Read(source=source):
+            size = input_size(source)
+            if not size.is_held:
+                # A few items of a collection are read sooner here than Spark starts.
+                return _Held(math.inf, size.is_near)
+            return _Held(math.inf if size.items is None else size.items, is_exact=True)
+        case ReadCache(items=items):
+            return _Held(len(items))
+        case Table() | ProcessorGraph(upstreams=()):
+            return _Held(math.inf)
+        # These steps add and leave out nothing, so a limit behind them bounds what is read.
+        case Chain(ops=ops) if all(op.action in ("map", "peek", "count") and not op.guards for op in ops):
+            return inputs[0]
+        case Limit(count=most) if inputs[0].is_exact:
+            return _Held(min(inputs[0].number, most), is_exact=True)
+    # Ever doubled, the exact number would be too long to add.
+    return _Held(min(sum(each.number for each in inputs), MOST_ITEMS + 1))
+
+
 _IMMUTABLE = frozenset(
     {bool, bytes, complex, date, datetime, Decimal, float, Fraction, int, str, time, timedelta, type(None), UUID}
 )
 
 
-def _nobody_can_tell(plan: Node) -> bool:
-    """Say whether the interpreter, which copies nothing, gives what tasks give that get copies of functions and items.
+def _nobody_can_tell(operations: Sequence[Node]) -> bool:
+    """Say whether the interpreter, which copies no items, gives what tasks give that get copies of them.
 
     Items that are kept, seen on their way, or sent away when they fail are left to the tasks.
     """
-    operations = topological(plan)
     if any(isinstance(each, Cache | ReadCache) for each in operations) or any(guards_of(operations)):
         return False
     if any(isinstance(each, Chain) and any(op.action == "peek" for op in each.ops) for each in operations):
         return False
     sources = (each.source for each in operations if isinstance(each, Read))
-    return all(map(_gives_immutable, sources)) and may_share(plan)
+    return all(map(_gives_immutable, sources))
 
 
 def _gives_immutable(source: Any) -> bool:
