@@ -338,9 +338,11 @@ def _started_beside(start: Callable[[], Any], master: str | None) -> Callable[[]
 
     if not launch.starts_here(master):
         return start
+    from dstream.engine.spark.session.startup import StoppableStart
     from dstream.session.warmup import WarmStart
 
-    return WarmStart(start, launch.activate, lambda engine: engine.warm_up())
+    spark = StoppableStart()
+    return WarmStart(functools.partial(spark.run, start), launch.activate, lambda engine: engine.warm_up(), spark.stop)
 
 
 def _is_at_a_prompt() -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import threading
 from collections.abc import Callable
@@ -25,18 +26,27 @@ class WarmStart(Generic[E]):
         start: starts an engine.
         activate: makes it known to the thread that asks for it first.
         warm_up: lets it do once what its first job would wait for; the engine may be used meanwhile.
+        stop: ends a start that nobody needs any more, so that its thread ends, too.
     """
 
-    def __init__(self, start: Callable[[], E], activate: Callable[[E], object], warm_up: Callable[[E], object]) -> None:
+    def __init__(
+        self,
+        start: Callable[[], E],
+        activate: Callable[[E], object],
+        warm_up: Callable[[E], object],
+        stop: Callable[[], object] = bool,
+    ) -> None:
         self._start = start
         self._activate = activate
         self._warm_up = warm_up
+        self._stop = stop
         self._started: Future[E] = Future()
         self._is_given = self._is_closed = False
         self._process = os.getpid()
-        # The end of a program waits for it, so that nothing of a half started engine is left.
-        self._thread = threading.Thread(target=self._run, name="dstream-warm-start")
+        # The end of a program closes it, so that nothing of a half started engine is left, and does not wait before.
+        self._thread = threading.Thread(target=self._run, name="dstream-warm-start", daemon=True)
         self._thread.start()
+        atexit.register(self.close)
 
     def __call__(self) -> E:
         """Return the engine once it is there; an error of its start is raised here, and the next call tries again.
@@ -59,10 +69,13 @@ class WarmStart(Generic[E]):
         return not self._thread.is_alive()
 
     def close(self) -> None:
-        """Wait for the end of the warm-up, and close an engine that nobody has asked for."""
+        """Stop a start that has not ended, wait for a warm-up, and close an engine that nobody has asked for."""
+        atexit.unregister(self.close)
         if os.getpid() != self._process:
             return
         self._is_closed = True
+        if not self._started.done():
+            self._stop()
         self._thread.join()  # A Spark that stops while a job begins says so on stderr (4.3).
         if not self._is_given:
             with suppress(Exception):  # Nobody has asked for it, and so for its error.
@@ -85,6 +98,5 @@ class WarmStart(Generic[E]):
             return
         self._started.set_result(engine)
         with suppress(Exception):  # The first job meets it, too, or the engine is closed.
-            # A program that has come to its end waits for this thread, and has no job left to warm up for.
-            if not self._is_closed and threading.main_thread().is_alive():
+            if not self._is_closed:
                 self._warm_up(engine)

@@ -312,6 +312,54 @@ def test_the_end_of_a_program_waits_for_no_warm_up():
     assert subprocess.check_output([sys.executable, "-c", code], cwd=ROOT, text=True) == "started\n"
 
 
+def test_a_start_that_has_not_ended_is_stopped():
+    """Whoever closes it does not wait for Spark; one that has ended is left alone."""
+    starts = Starts(SetupError("stopped"))
+    starts.may_end.clear()
+    start = WarmStart(starts, bool, bool, starts.may_end.set)
+    start.close()
+    assert (starts.engines, threads()) == ([], 0)
+
+    ended = WarmStart(starts, bool, bool, lambda: pytest.fail("it was stopped"))
+    ended._thread.join(10)
+    ended.close()
+    assert starts.engines[0].noted == ["closed"]
+
+
+_JAVA = """#!/bin/sh
+case "$*" in
+*-version*) echo 'openjdk version "17.0.1"' >&2 ;;
+*launcher.Main*) printf '\\0\\n' && printf 'sh\\0' && printf -- '-c\\0' && printf 'echo > {begun}; exec sleep 60\\0' ;;
+esac
+"""
+_ENDS = """
+import sys, time
+from pathlib import Path
+import dstream as ds
+ctx = ds.connect(warm=True)
+print(ctx.stream([1, 2]).map(lambda n: n * n).to_list())
+while sys.argv[1] and not Path(sys.argv[1]).exists():
+    time.sleep(0.01)
+"""
+
+
+@pytest.mark.parametrize("has_begun", [True, False])
+def test_the_end_of_a_program_stops_the_start_of_java(tmp_path, has_begun):
+    """It waits for no Java that starts, and leaves no folder."""
+    begun, home, temporary = tmp_path / "begun", tmp_path / "home", tmp_path / "t"
+    (home / "bin").mkdir(parents=True)
+    temporary.mkdir()
+    java = home / "bin" / "java"
+    java.write_text(_JAVA.format(begun=begun))
+    java.chmod(0o700)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "JAVA_HOME": str(home), "TMPDIR": str(temporary)}
+    command = [sys.executable, "-c", _ENDS, str(begun) if has_begun else ""]
+    ran = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=50, cwd=tmp_path)
+
+    assert (ran.stdout, ran.stderr, ran.returncode) == ("[1, 4]\n", "", 0)
+    assert list(temporary.iterdir()) == []
+
+
 def test_explain_without_a_context_starts_nothing(monkeypatch):
     """Also where contexts begin to start Spark when they are made."""
     monkeypatch.setenv("DSTREAM_WARM", "1")

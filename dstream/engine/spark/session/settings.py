@@ -10,7 +10,7 @@ import shutil
 import socket
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -147,8 +147,21 @@ def _folder_of_blocks() -> str:
 def _private_folder(parent: str | None) -> str:
     """Make a folder that only this user may enter, and that goes when this process ends."""
     folder = tempfile.mkdtemp(prefix="dstream-", dir=parent)
-    atexit.register(in_this_process(shutil.rmtree, folder, ignore_errors=True))
+    _removals.append(in_this_process(shutil.rmtree, folder, ignore_errors=True))
     return folder
+
+
+_removals: list[Callable[[], None]] = []
+
+
+@atexit.register
+def _remove_folders() -> None:
+    """Remove the folders, also those of a start that the end of the program stops.
+
+    An exit handler that is registered while others run is not called (3.11), so each folder has none of its own.
+    """
+    for remove in _removals:
+        remove()
 
 
 _ANSWERS_WITHIN = 5.0

@@ -11,13 +11,14 @@ from __future__ import annotations
 import logging
 import os
 import re
+import subprocess
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext, suppress
 from importlib import import_module
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from dstream.engine.spark.session.java import ClassArchive, class_archive, find_java, has_java_options
 from dstream.engine.spark.session.settings import Settings, defaults, starting
@@ -27,7 +28,20 @@ from dstream.errors import SetupError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["JVM_OPTIONS", "Pump", "archive_for", "end_java", "forget_java", "quiet_py4j", "started", "submitted"]
+__all__ = [
+    "JVM_OPTIONS",
+    "Pump",
+    "StoppableStart",
+    "archive_for",
+    "end_java",
+    "forget_java",
+    "quiet_py4j",
+    "started",
+    "submitted",
+]
+
+
+E = TypeVar("E")
 
 
 _CHATTER = (
@@ -220,11 +234,89 @@ def started(archive: ClassArchive | None, settings: Settings) -> SparkSession:
     try:
         return _started(settings, options)
     except SetupError:
+        if _is_stopped():
+            forget_java()
+            raise
         # With a gateway Java has started, so the archive is not to blame.
         if archive is None or not options or SparkContext._gateway is not None:
             raise
     archive.discard()
     return _started(settings)
+
+
+class StoppableStart:
+    """A start of Spark in a thread, which another thread may stop: it ends the Java process that is waited for.
+
+    Java removes its folders when it is asked to end. Once `started` has returned, nothing is stopped: the session may
+    have other users.
+    """
+
+    def __init__(self) -> None:
+        self.is_stopped = False
+        self._java: subprocess.Popen[Any] | None = None
+        self._lock = threading.Lock()
+
+    def run(self, start: Callable[[], E]) -> E:
+        """Start Spark in this thread by a function."""
+        _of_thread.start = self
+        try:
+            return start()
+        finally:
+            _of_thread.start = None
+
+    def stop(self) -> None:
+        """End the Java process, also one that will be started; the thread of the start gets a SetupError."""
+        with self._lock:
+            self.is_stopped = True
+            java = self._java
+        if java is not None:
+            _end(java)
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Note the Java process that PySpark starts, until the end of the block."""
+        from pyspark import java_gateway
+
+        gateway: Any = java_gateway
+        original = gateway.Popen
+        gateway.Popen = lambda *args, **options: self._noted(original(*args, **options))
+        try:
+            yield
+        finally:
+            gateway.Popen = original
+            with self._lock:
+                self._java = None
+
+    def _noted(self, java: subprocess.Popen[Any]) -> subprocess.Popen[Any]:
+        with self._lock:
+            self._java = java
+        if self.is_stopped:
+            _end(java)
+        return java
+
+
+_of_thread = threading.local()
+
+
+def _end(java: subprocess.Popen[Any]) -> None:
+    java.terminate()
+    try:
+        java.wait(timeout=10)
+    except subprocess.TimeoutExpired:
+        java.kill()
+    if java.stdin is not None:
+        java.stdin.close()
+
+
+def _stoppable() -> StoppableStart | None:
+    """Return the start that runs in this thread; None if no other thread may stop it."""
+    found: StoppableStart | None = getattr(_of_thread, "start", None)
+    return found
+
+
+def _is_stopped() -> bool:
+    start = _stoppable()
+    return start is not None and start.is_stopped
 
 
 def _started(settings: Settings, java_options: str = "") -> SparkSession:
@@ -245,6 +337,7 @@ def _started(settings: Settings, java_options: str = "") -> SparkSession:
         starting(master),
         _environment(master, settings.config, java_options),
         _loading_beside(),
+        nullcontext() if (start := _stoppable()) is None else start.watching(),
         _quiet_jvm(conf, settings.log_level),
     ):
         spark: SparkSession = SparkSession.builder.master(master).config(conf=conf).getOrCreate()
@@ -297,7 +390,7 @@ _NEEDED_SINCE_4 = ("pyspark.testing.utils", "pyspark.sql.classic.dataframe")
 @contextmanager
 def _loading_beside() -> Iterator[None]:
     """Load the packages of the first job while Java starts, which has a core of its own."""
-    thread = threading.Thread(target=_load, name="dstream-loading", daemon=True)
+    thread = threading.Thread(target=_load, args=(_stoppable(),), name="dstream-loading", daemon=True)
     thread.start()
     try:
         yield
@@ -305,8 +398,10 @@ def _loading_beside() -> Iterator[None]:
         thread.join()
 
 
-def _load() -> None:
+def _load(start: StoppableStart | None) -> None:
     for name in (*_NEEDED, *(_NEEDED_SINCE_4 if has(Feature.CLASSIC_MODULES) else ())):
+        if start is not None and start.is_stopped:
+            return
         with suppress(Exception):  # What cannot be loaded fails where it is needed.
             import_module(name)
 
