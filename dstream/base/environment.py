@@ -1,4 +1,4 @@
-"""The installed distribution with its version, and the check for a running Spark task.
+"""The installed distribution with its version, the check for a running Spark task, and temporary folders.
 
 The project on PyPI whose name is `dstream` is another one. What is imported is `dstream`, what is installed is
 `dstream-spark`, and every message that names a line for pip takes it from here. `pyproject.toml` says the same;
@@ -7,11 +7,14 @@ The project on PyPI whose name is `dstream` is another one. What is imported is 
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 import sys
+import time
+from contextlib import suppress
 
-__all__ = ["DISTRIBUTION", "VERSION", "__version__", "cores_here", "inside_a_worker", "pip_install"]
+__all__ = ["DISTRIBUTION", "VERSION", "TemporaryFolder", "__version__", "cores_here", "inside_a_worker", "pip_install"]
 
 
 def inside_a_worker() -> bool:
@@ -55,3 +58,94 @@ def pip_install(extra: str) -> str:
         "pip install 'dstream-spark[sql]'"
     """
     return f"pip install '{DISTRIBUTION}[{extra}]'"
+
+
+class TemporaryFolder:
+    """A new folder that only this user may enter, with a lock of the kernel that ends with this process.
+
+    A process that is killed cannot remove its folder: the next one that makes one beside it does.
+
+    Args:
+        parent: the folder in which it is made, with those above if they are gone.
+        purpose: the beginning of its name, behind `dstream.`; nothing where paths have to be short, as of sockets.
+
+    Attributes:
+        path: its location.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+
+    def __init__(self, parent: str, purpose: str = "") -> None:
+        import tempfile  # here: most processes that load this module make no folder
+
+        os.makedirs(parent, exist_ok=True)  # Whoever cleans temporary folders may have removed it.
+        _remove_abandoned(parent)
+        self.path = tempfile.mkdtemp(prefix=_LOCKED + purpose, dir=parent)
+        self._lock = _opened_folder(self.path)
+        _lock(self._lock)
+
+    def remove(self) -> None:
+        """Remove it with its files.
+
+        Others may still write, as tasks of a run that was cancelled do. They do not find the folder under its name,
+        so none of them adds a file while it is removed.
+        """
+        import shutil
+
+        ended = f"{self.path}-ended"
+        with suppress(OSError):
+            os.rename(self.path, ended)
+        shutil.rmtree(ended, ignore_errors=True)
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+
+_LOCKED = "dstream."
+"""Folders without a lock have other names, such as those of earlier versions."""
+_YOUNG = 60.0
+"""Seconds in which a folder is left alone: it may not be locked yet, and Java outlives a killed driver for a while."""
+
+
+@functools.cache
+def _remove_abandoned(parent: str) -> None:
+    """Remove the folders of processes that were killed, once for this process."""
+    with suppress(OSError), os.scandir(parent) as entries:
+        for entry in entries:
+            if entry.name.startswith(_LOCKED):
+                _remove_if_abandoned(entry.path)
+
+
+def _remove_if_abandoned(path: str) -> None:
+    import shutil
+
+    folder = _opened_folder(path)
+    if folder is None:
+        return
+    try:
+        found = os.fstat(folder)
+        is_old = time.time() - found.st_mtime > _YOUNG
+        if is_old and found.st_uid == os.getuid() and _lock(folder):
+            shutil.rmtree(path, ignore_errors=True)
+    finally:
+        os.close(folder)
+
+
+def _opened_folder(path: str) -> int | None:
+    with suppress(OSError):
+        return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    return None
+
+
+def _lock(folder: int | None) -> bool:
+    """Take the lock of a folder, if its file system has locks and no other process has it."""
+    import fcntl
+
+    if folder is None:
+        return False
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True

@@ -201,7 +201,7 @@ def test_nothing_is_left_of_the_rows_between_tasks(moving, monkeypatch, tmp_path
         assert context.stream(["x" * 100_000] * 40, 5).sorted().count() == 40
         with pytest.raises(ZeroDivisionError):
             context.stream(["x" * 100_000] * 40, 5).sorted().map(lambda _: 1 // 0).to_list()
-    assert not [*Path(tmp_path).glob("dstream-rows-*")]
+    assert not [*Path(tmp_path).glob("dstream.rows-*")]
 
 
 def test_what_cannot_travel_is_refused_before_it_runs(moving):

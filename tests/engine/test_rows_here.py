@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import random
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -71,7 +73,7 @@ def test_a_folder_that_cannot_be_written_to_is_named(tmp_path: Path) -> None:
     (tmp_path / "rows").write_text("no folder")
     with pytest.raises(EngineError, match=r"between two tasks cannot be written into .*rows: .*Not a directory"):
         list(Storing(str(tmp_path / "rows"), 0).stored(iter(rows_with(SMALL))))
-    with pytest.raises(EngineError, match=r"between two tasks cannot be written into .*rows/dstream-.*: .*Not a dir"):
+    with pytest.raises(EngineError, match=r"between two tasks cannot be written into .*rows: .*File exists"):
         ShuffleFiles().storing(str(tmp_path / "rows"), 1)
 
 
@@ -107,6 +109,37 @@ def test_files_of_a_run_go_with_it(tmp_path: Path) -> None:
     files.remove()
 
     assert list((tmp_path / "made").iterdir()) == []
+
+
+_KILLED = """
+import os, signal, sys
+from dstream.engine.runs.rows import ShuffleFiles
+storing = ShuffleFiles().storing(sys.argv[1], 0)
+print(storing.folder, flush=True)
+open(os.path.join(storing.folder, "file"), "w").close()
+os.kill(os.getpid(), signal.SIGKILL) if sys.argv[2] == "killed" else sys.stdin.read()
+"""
+
+
+def test_files_of_a_killed_process_go_when_another_one_stores_rows(tmp_path: Path) -> None:
+    """Not those of a process that runs, nor folders so young that their lock may not be there yet."""
+    python = [sys.executable, "-c", _KILLED, str(tmp_path)]
+    folders = []
+    with subprocess.Popen([*python, "runs"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdin is not None
+        assert running.stdout is not None
+        folders = [running.stdout.readline().strip()]
+        for _ in range(2):
+            killed = subprocess.run([*python, "killed"], capture_output=True, text=True, check=False)
+            folders.append(killed.stdout.strip())
+        for each in folders[:2]:
+            os.utime(each, (0, 0))
+        files = ShuffleFiles()
+        own = files.storing(str(tmp_path), 0).folder
+        assert sorted(map(str, tmp_path.iterdir())) == sorted([folders[0], folders[2], own])
+        running.stdin.close()
+    files.remove()
+    assert sorted(map(str, tmp_path.iterdir())) == sorted([folders[0], folders[2]])
 
 
 def test_a_task_that_goes_on_behind_the_end_of_its_run_leaves_no_file(tmp_path: Path) -> None:

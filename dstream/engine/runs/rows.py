@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import uuid
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from operator import attrgetter
 from types import MappingProxyType
 from typing import Any
 
+from dstream.base.environment import TemporaryFolder
 from dstream.base.functions import refuse_awaitable
 from dstream.engine.physical.vertices import OutputPort, Taken
 from dstream.engine.tasks.rows import COUNTS, ITEMS, Row, Storing, handed_on, is_stored, not_written
@@ -27,7 +24,7 @@ class ShuffleFiles:
     """The place for large parts of the rows of one run's tasks, until the run ends."""
 
     def __init__(self) -> None:
-        self._folder: str | None = None
+        self._folder: TemporaryFolder | None = None
 
     def storing(self, parent: str, most: int) -> Storing:
         """Return how a task stores its rows.
@@ -40,8 +37,12 @@ class ShuffleFiles:
             EngineError: that folder cannot be written to.
         """
         if self._folder is None:
-            self._folder = _made(os.path.join(parent, f"dstream-rows-{uuid.uuid4().hex}"))
-        return Storing(self._folder, most)
+            # Tasks make none, which might come behind the end of their run.
+            try:
+                self._folder = TemporaryFolder(parent, "rows-")
+            except OSError as error:
+                raise not_written(parent, error) from error
+        return Storing(self._folder.path, most)
 
     def moved(self, rows: Sequence[Row], parent: str, most: int) -> tuple[Row, ...]:
         """Return rows that were handed on, of which so many bytes at most are in memory."""
@@ -51,25 +52,9 @@ class ShuffleFiles:
         return moved
 
     def remove(self) -> None:
-        """Remove all of them, after their last reader.
-
-        Tasks may still write: those of a run that was cancelled, or that others have overtaken. They find the folder no
-        more under its name, so none of them puts a file into it while it goes.
-        """
+        """Remove all of them, after their last reader; tasks that still write find the folder no more."""
         if self._folder is not None:
-            ended = f"{self._folder}-ended"
-            with suppress(OSError):
-                os.rename(self._folder, ended)
-            shutil.rmtree(ended, ignore_errors=True)
-
-
-def _made(folder: str) -> str:
-    """Make a folder that only this user may enter; tasks make none, which might come behind the end of their run."""
-    try:
-        os.makedirs(folder, mode=0o700)  # Whoever cleans temporary folders may have removed those above.
-    except OSError as error:
-        raise not_written(folder, error) from error
-    return folder
+            self._folder.remove()
 
 
 def rows_taken(rows: Iterable[Row], taken: Taken, port: OutputPort) -> Iterator[Row]:

@@ -6,7 +6,6 @@ import atexit
 import functools
 import os
 import re
-import shutil
 import socket
 import sys
 import tempfile
@@ -15,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from dstream.base.environment import TemporaryFolder
 from dstream.base.memory import DEFAULT_BROADCAST
 from dstream.base.threads import contextmanager, in_this_process
 from dstream.engine.compiler import ColumnMode
@@ -141,14 +141,14 @@ def _blocks(config: Mapping[str, str]) -> dict[str, str]:
 @functools.cache
 def _folder_of_blocks() -> str:
     """Make a folder that only this user may enter, for all sessions: a JVM remembers that of the first (4.3)."""
-    return _private_folder(None)
+    return _private_folder(tempfile.gettempdir())
 
 
-def _private_folder(parent: str | None) -> str:
+def _private_folder(parent: str) -> str:
     """Make a folder that only this user may enter, and that goes when this process ends."""
-    folder = tempfile.mkdtemp(prefix="dstream-", dir=parent)
-    _removals.append(in_this_process(shutil.rmtree, folder, ignore_errors=True))
-    return folder
+    folder = TemporaryFolder(parent)
+    _removals.append(in_this_process(folder.remove))
+    return folder.path
 
 
 _removals: list[Callable[[], None]] = []
