@@ -236,7 +236,38 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.fixture(params=["local", "spark"])
+@pytest.fixture(
+    params=[
+        "local",
+        pytest.param("inprocess", marks=pytest.mark.beside_spark("engine", is_spark=False)),
+        pytest.param("spark", marks=pytest.mark.beside_spark("engine", is_spark=True)),
+    ]
+)
 def engine(request: pytest.FixtureRequest) -> EngineUnderTest:
-    """Each engine in turn."""
+    """Each engine in turn: the last case of a test runs on Spark, and the others run Spark's graphs in this process.
+
+    A test that is marked with `on_spark("how")` has one case on Spark for each value of its parameter `how`.
+    """
     return EngineUnderTest(request.getfixturevalue(f"{request.param}_context"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give each case of a test that asks for `engine` one of two: Spark, or the engine that runs Spark's graphs here.
+
+    The last case is that of Spark, since lists of cases begin with what is small.
+    """
+    case_of: dict[object, object] = {}
+    items[:] = reversed([item for item in reversed(items) if _is_wanted(item, case_of)])
+
+
+def _is_wanted(item: pytest.Item, case_of: dict[object, object]) -> bool:
+    """Say whether the case of an item runs on the engine of the item; remember the cases that run on Spark."""
+    beside, chosen = item.get_closest_marker("beside_spark"), item.get_closest_marker("on_spark")
+    if beside is None or not isinstance(item, pytest.Function):
+        return True
+    # By identity: not every value has a hash, and the indices that pytest 9 has of them differ from engine to engine.
+    given = {name: id(value) for name, value in item.callspec.params.items()}
+    case = {name: value for name, value in given.items() if name != beside.args[0]}
+    values = [given[name] for name in chosen.args] if chosen else []
+    runs_on_spark = case_of.setdefault((item.parent, item.originalname, *values), case) == case
+    return runs_on_spark is beside.kwargs["is_spark"]

@@ -149,6 +149,7 @@ def test_what_stands_behind_an_aggregate_goes_on(engine):
     assert counts.join(numbers.filter(lambda n: n < 3), on=(lambda e: e.key, lambda n: n)).count() == 3
 
 
+@pytest.mark.on_spark("part")
 @pytest.mark.parametrize("part", ["accumulate", "combine", "finish", "to", "key"])
 def test_a_failure_names_the_step_and_what_it_was_given(engine, part):
     """The item, or the key of the group. One partition alone combines nothing."""

@@ -21,6 +21,7 @@ BEFORE = {
 }
 
 
+@pytest.mark.on_spark("name")
 @pytest.mark.parametrize("name", BEFORE)
 def test_partitions_by_key_behind_a_decision(engine, name):
     """Whatever has to be found out before the items can be sent."""

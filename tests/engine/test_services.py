@@ -80,6 +80,7 @@ def doubled(service: Any, item: int) -> int:
     return item * 2
 
 
+@pytest.mark.on_spark("shared")
 @pytest.mark.parametrize("shared", [True, False])
 def test_a_step_with_a_service_gives_what_its_function_gives(engine, noted, shared):
     """Map, filter and flat_map, fused with other steps; None is an item."""
@@ -114,6 +115,7 @@ def test_a_shared_service_is_one_for_each_process(engine, noted):
     assert noted.processes() <= 2
 
 
+@pytest.mark.on_spark("shared")
 @pytest.mark.parametrize("shared", [True, False])
 def test_services_are_destroyed_after_a_failure(engine, noted, shared):
     """The failure names the step and the item, and can be replayed with a service of its own."""
@@ -173,6 +175,7 @@ def test_partitions_that_are_read_in_an_except_block_tell_that_services_failed()
             list(bad)
 
 
+@pytest.mark.on_spark("shared")
 @pytest.mark.parametrize("shared", [True, False])
 def test_a_loop_destroys_services_when_it_ends_or_is_closed(engine, noted, shared):
     """Not before."""

@@ -104,6 +104,7 @@ def test_each_end_gets_its_items_in_order(engine):
     ]
 
 
+@pytest.mark.on_spark("wide")
 @pytest.mark.parametrize("wide", [False, True])
 def test_a_fork_is_computed_once(engine, tmp_path, wide):
     """Whether its readers are fed by the tasks that compute it, or read what was kept of it."""

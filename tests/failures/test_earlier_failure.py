@@ -66,6 +66,7 @@ ENDS: dict[str, Callable[[ds.Stream[int], EngineUnderTest], Any]] = {
 }
 
 
+@pytest.mark.on_spark("name")
 @pytest.mark.parametrize("numbers", [range(COUNT), range(COUNT, MANY + COUNT)], ids=["few", "many"])
 @pytest.mark.parametrize("name", ENDS)
 def test_the_first_wrong_item_is_blamed(name: str, numbers: range, engine: EngineUnderTest) -> None:

@@ -60,6 +60,7 @@ def files(error):
     return [frame.filename for each in chain for frame in traceback.extract_tb(each.__traceback__)]
 
 
+@pytest.mark.on_spark("operation")
 @pytest.mark.parametrize("operation", RUNS)
 def test_a_traceback_shows_the_users_lines(engine, operation):
     """And no more of dstream than the method that was called."""

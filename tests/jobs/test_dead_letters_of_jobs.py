@@ -38,6 +38,7 @@ def items_of(context, name="letters"):
     return [letter.item for letter in context.get_list(name)]
 
 
+@pytest.mark.on_spark("is_before")
 @pytest.mark.parametrize("is_before", [True, False])
 def test_letters_of_a_run_that_is_not_decided_are_thrown_away(engine, monkeypatch, capsys, is_before):
     """The record of the receipts cannot be put, or the answer is lost: the job runs again, or goes on."""

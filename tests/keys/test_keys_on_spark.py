@@ -34,6 +34,7 @@ def test_every_kind_of_key_meets_its_equals_from_other_partitions(engine):
     assert (list(groups.values()), repr([key for (key,) in groups])) == ([4] * len(KEYS), repr(KEYS))
 
 
+@pytest.mark.on_spark("key")
 @pytest.mark.parametrize(
     "key", [str, lambda text: (None, text), lambda text: Place(text)], ids=["str", "tuple", "dataclass"]
 )

@@ -122,6 +122,7 @@ def test_spark_forgets_the_items_with_the_streams(spark_context):
     assert ours not in set(java.getPersistentRDDs())
 
 
+@pytest.mark.on_spark("make")
 @pytest.mark.parametrize("make", [lambda stream: stream, lambda stream: stream.unordered()])
 def test_what_is_kept_is_as_ordered_as_the_stream(engine, make):
     """Also for the plans that read it later."""

@@ -192,6 +192,7 @@ TABLES = {
 }
 
 
+@pytest.mark.on_spark("name")
 @pytest.mark.parametrize("name", TABLES)
 def test_from_df_takes_tables_of_this_process(engine, name):
     """In order, as dictionaries or as a class, with None for what is missing."""

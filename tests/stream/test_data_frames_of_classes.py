@@ -203,6 +203,7 @@ def _outcome(stream: ds.Stream[Any]) -> list[str]:
         return [said[said.index(": ") + 2 :]]
 
 
+@pytest.mark.on_spark("kind", "table")
 @pytest.mark.parametrize(("kind", "table"), GOOD)
 def test_rows_of_tables_become_what_those_of_parquet_become(engine, local_context, kind, table, tmp_path):
     """On both engines, from tables of this process and from DataFrames of Spark."""

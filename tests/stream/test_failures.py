@@ -142,6 +142,7 @@ def test_long_items_are_cut_in_notes(engine):
     assert where.endswith("on the item '" + "x" * 199 + "...")
 
 
+@pytest.mark.on_spark("make")
 @pytest.mark.parametrize(
     "make",
     [
@@ -164,6 +165,7 @@ def test_exceptions_with_a_strange_init_arrive_whole(engine, make):
     assert {**vars(arrived), **vars(expected)} == vars(arrived)
 
 
+@pytest.mark.on_spark("kind")
 @pytest.mark.parametrize("kind", [HoldsALock, HoldsALockInArgs])
 def test_exceptions_that_cannot_be_pickled_keep_their_type(engine, kind):
     """What cannot travel is left out; type, text and notes arrive."""
@@ -214,6 +216,7 @@ def test_a_failure_leaves_the_context_usable(engine):
     assert numbers.map(str).to_list() == ["1", "0"]
 
 
+@pytest.mark.on_spark("make")
 @pytest.mark.parametrize(
     "make", [lambda s: s.map(lambda _: next(iter(()))), lambda s: s.sorted(key=lambda _: next(iter(())))]
 )

@@ -46,6 +46,7 @@ LEFTS = [(1, "a"), (2, "b"), (None, "n"), (1.0, "c"), (NAN, "x"), (9, "l"), (Tru
 RIGHTS = [(1, "A"), (True, "B"), (None, "N"), (float("nan"), "X"), (7, "r"), (7, "s"), (7.0, "t")]
 
 
+@pytest.mark.on_spark("how", "name")
 @pytest.mark.parametrize("name", WAYS)
 @pytest.mark.parametrize("how", HOW)
 def test_join_gives_what_a_textbook_gives(engine, how, name):
@@ -85,6 +86,7 @@ def test_join_of_nothing_and_of_one_item(engine, lefts, rights, how):
     assert counted(joined.to_list()) == by_hand(lefts, rights, how)
 
 
+@pytest.mark.on_spark("name")
 @pytest.mark.parametrize("name", WAYS)
 @pytest.mark.parametrize("how", HOW)
 def test_join_keeps_the_order_of_the_matches_of_one_item(engine, how, name):
@@ -95,6 +97,7 @@ def test_join_keeps_the_order_of_the_matches_of_one_item(engine, how, name):
     assert joined.map(lambda entry: entry.value[1]).to_list() == list(range(40))
 
 
+@pytest.mark.on_spark("name")
 @pytest.mark.parametrize("name", WAYS)
 def test_join_keeps_the_order_of_matches_behind_a_shuffle_and_a_source(engine, name):
     """Also where the right side is made of a shuffle, a source and another shuffle."""
@@ -146,6 +149,7 @@ def test_join_runs_no_function_twice(spark_context):
         assert (left.items_read, right.items_read) == (12, 20)
 
 
+@pytest.mark.on_spark("name")
 @pytest.mark.parametrize("name", WAYS)
 @pytest.mark.parametrize("how", HOW)
 def test_peek_sees_each_item_of_both_sides_once(engine, how, name):

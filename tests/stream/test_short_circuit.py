@@ -18,6 +18,7 @@ def failing(n):
     return 1 // n
 
 
+@pytest.mark.on_spark("find")
 @pytest.mark.parametrize(
     "find",
     [

@@ -56,6 +56,7 @@ def test_items_are_counted(engine, seen):
     assert seen.facts[-1].title.rpartition(" ")[2].startswith("test_progress_on_engines.py:")
 
 
+@pytest.mark.on_spark("title")
 @pytest.mark.parametrize(
     ("run", "title"),
     [

@@ -53,6 +53,7 @@ class TestKafkaSink(SinkContract):
         return SinkCase(sink, lambda: storage, [1, 2, 3], [44, 55], content, left)
 
 
+@pytest.mark.on_spark("guarantee")
 @pytest.mark.parametrize("guarantee", ["exactly-once", "at-least-once"])
 def test_to_kafka_sends_key_value_and_headers(engine, broker, guarantee):
     """In the order of a partition; texts are UTF-8, None stays None."""
