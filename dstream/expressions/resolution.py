@@ -325,7 +325,20 @@ def _operated(fn: Any, arguments: tuple[Expression, ...]) -> Expression | None:
 
 def _named(fn: Any, arguments: tuple[Expression, ...]) -> Expression | None:
     name = name_of(fn)
-    return None if name is None else Called(name, arguments)
+    return None if name is None else _of_pattern(name, arguments) or Called(name, arguments)
+
+
+def _of_pattern(name: str, arguments: tuple[Expression, ...]) -> Expression | None:
+    """Return a function of `re` as the method of its constant pattern; None if it is no such function."""
+    match arguments:
+        case (Constant(str() as pattern), *others) if name in _OF_PATTERNS and len(others) == _OF_PATTERNS[name]:
+            with contextlib.suppress(Exception):  # Python says what is wrong with a pattern when it is used.
+                return Method(Constant(re.compile(pattern)), name.removeprefix("re."), tuple(others))
+    return None
+
+
+_OF_PATTERNS = {"re.findall": 1, "re.fullmatch": 1, "re.match": 1, "re.search": 1, "re.sub": 2}
+"""Functions of `re`, with the number of their arguments behind the pattern; further ones are flags and bounds."""
 
 
 def _built(kind: type, written: str, arguments: tuple[Expression, ...], keywords: tuple[str, ...]) -> Expression:

@@ -194,6 +194,7 @@ _NAMED = {
     "IN_ASCII": re.compile(r"\w+", re.ASCII),
     "LETTERS": re.compile("[a-z]+"),
     "NO_COMMAS": re.compile("[^,]+"),
+    "NO_WORDS": re.compile(r"\W+"),
     "SOME_BEYOND": re.compile("[a-é]+"),
     "WORDS_AND_SIGNS": re.compile(r"[\w'-]+"),
     "WORDS": re.compile(r"\w+"),
@@ -224,6 +225,7 @@ class _Writer:
             c=_Constant(self._random),
             k=_Small(self._random),
             P=_Named(self._random),
+            R=_Literal(self._random),
         )
 
     def _leaf(self, gives: str) -> str:
@@ -266,6 +268,11 @@ class _Named(_Part):
         return self.random.choice(list(_PATTERNS))
 
 
+class _Literal(_Part):
+    def written(self) -> str:
+        return repr(self.random.choice([each.pattern for each in _PATTERNS.values()]))
+
+
 class _Lazy(_Part):
     def __init__(self, writer: _Writer, gives: str, depth: int) -> None:
         super().__init__(writer._random)
@@ -296,7 +303,10 @@ _FORMS = {
         *("{t} == {c}", "{t} != {t}", "{t} < {c}", "{t} >= {t}", "{i} > {k}", "not {t}", "bool({l})", "{t} <= {t}"),
         *("({b} and {b})", "({b} or {b})", "{t} not in ({c}, {c})", "{t} in {t}", "{t} > {k}"),
     ],
-    "l": ["{t}.split()", "{t}.split({c})", "str.split({t})", "{P}.findall({t})", "{P}.findall({t}.lower())"],
+    "l": [
+        *("{t}.split()", "{t}.split({c})", "str.split({t})", "{P}.findall({t})", "{P}.findall({t}.lower())"),
+        *("re.findall({R}, {t})", "re.findall({R}, {t}.lower())"),
+    ],
     "p": ["({t}, {i})", "({t}, {t})", "({i}, {t}, {l})"],
 }
 
@@ -307,7 +317,7 @@ def function_of(source: str) -> Callable[[Any], Any]:
     name = f"<text program {source}>"
     linecache.cache[name] = len(source), None, [f"{source}\n"], name
     made: Callable[[Any], Any] = eval(
-        compile(source, name, "eval"), {"__name__": "texts", "Entry": Entry, "ds": ds, **_PATTERNS, **_NAMED}
+        compile(source, name, "eval"), {"__name__": "texts", "Entry": Entry, "ds": ds, "re": re, **_PATTERNS, **_NAMED}
     )
     return made
 

@@ -32,9 +32,18 @@ from tests.differential.text_programs import function_of
 _ASCII = ["", "the sea", " The\tSea ", "a,b,,c", "\x1cx\x1f", "12", "-7", "x_y z9", "\x0b\x0c", "aaa", "don't", "\0a\0"]
 _ALL = [*_ASCII, "é", "İé ß", "a\u2019b", "日本 x", "🐳🐳", "straße"]
 
+_OF_ONE_SIZE = ["É", "é", "Straße", "", "a\u2019b ÀÇ", "Жук жил", "日本 x", "\u212a", "x"]
+"""Letters whose other case has as many bytes, but of the last but one."""
+_BLANKS = ["a\u2028b", "\xa0a\x85", "\u3000", "\u200bx ", "\u2003 é\x1c", "ΑΣ", "ΑΣ ΣΑ", "Σ", "İ"]
+
 SAME: list[tuple[str, list[str]]] = [
-    *[(f"x.{name}()", _ASCII) for name in ("lower", "upper", "strip", "lstrip", "rstrip", "split")],
-    *[(f"x.{name}()", _ALL) for name in ("strip", "split")],
+    *[
+        (f"x.{name}()", items)
+        for name in ("lower", "upper", "strip", "lstrip", "rstrip", "split")
+        for items in (_ASCII, _ALL, _OF_ONE_SIZE, _BLANKS)
+    ],
+    ("x.strip('é')", _ALL),
+    ("(x.replace('a', 'é') + 'É').lower()", _ALL),
     *[(f"x.{name}('a ')", _ALL) for name in ("strip", "lstrip", "rstrip")],
     ("x.strip('')", _ALL),
     ("x.split(',')", _ALL),
@@ -77,10 +86,13 @@ SAME: list[tuple[str, list[str]]] = [
     ("int(x)", ["1", " 12 ", "1_000", "-7"]),
     ("float(x)", ["1", "inf", "1e3"]),
     ("LETTERS.findall(x)", _ALL),
-    ("WORDS.findall(x)", _ASCII),
-    ("NO_COMMAS.findall(x)", _ALL),
-    ("IN_ASCII.findall(x)", _ASCII),
-    ("ANY_CASE.findall(x)", _ASCII),
+    *[
+        (f"{pattern}.findall(x)", items)
+        for pattern in ("WORDS", "NO_COMMAS", "IN_ASCII", "ANY_CASE", "WORDS_AND_SIGNS", "SOME_BEYOND", "NO_WORDS")
+        for items in (_ASCII, _ALL, _OF_ONE_SIZE, _BLANKS)
+    ],
+    ("re.findall(r'\\w+', x.lower())", _ALL),
+    ("len(re.findall('[a-zé]+', x))", _ALL),
     ("(x, len(x), 1)", _ALL),
 ]
 
@@ -105,15 +117,6 @@ def _expression(source: str) -> Expression:
 
 
 WITHHELD: list[tuple[str, list[str], str]] = [
-    *[(f"x.{name}()", ["é"], "beyond ASCII") for name in ("lower", "upper")],
-    *[(f"x.{name}()", ["a\u2028b"], "blank beyond") for name in ("strip", "lstrip", "rstrip", "split")],
-    ("x.strip('é')", ["é"], "beyond ASCII"),
-    *[(f"({x}).lower()", ["a"], "beyond ASCII") for x in ("x.replace('a', 'é')", "x + 'é'", "'é' + x")],
-    ("(x if x > 'b' else x + 'é').lower()", ["a", "c"], "beyond ASCII"),
-    ("WORDS.findall(x)", ["é"], "beyond ASCII"),
-    ("ANY_CASE.findall(x)", ["\u212a"], "beyond ASCII"),
-    ("WORDS_AND_SIGNS.findall(x)", ["é"], "beyond ASCII"),
-    ("SOME_BEYOND.findall(x)", ["é"], "beyond ASCII"),
     ("x.split()", ["a\nb"], "newline"),
     ("LETTERS.findall(x)", ["a\nb"], "newline"),
     ("x.replace('', '-')", ["a"], "between"),

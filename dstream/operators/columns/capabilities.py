@@ -30,7 +30,6 @@ __all__ = [
     "STRING_METHODS",
     "gives_lists",
     "is_run_of_one_class",
-    "is_same_beyond_ascii",
     "obstacle_to_step",
     "operators_of",
     "unsupported",
@@ -50,21 +49,6 @@ def is_run_of_one_class(pattern: object) -> bool:
     if type(pattern) is not re.Pattern or type(pattern.pattern) is not str or pattern.flags & ~_FLAGS:
         return False
     return _ONE_CLASS.fullmatch(pattern.pattern) is not None
-
-
-def is_same_beyond_ascii(pattern: re.Pattern[str]) -> bool | None:
-    """Say whether a class has all characters beyond ASCII, or none; None if it has some of them."""
-    found = _ONE_CLASS.fullmatch(pattern.pattern)
-    assert found is not None, "only such patterns are asked for"
-    # These contain some characters beyond ASCII, and not others: `(?i)k` matches the sign for kelvin, too.
-    if (
-        found[2] is None
-        or re.search(r"\\[wWdDsS]", found[2])
-        or not found[2].isascii()
-        or pattern.flags & re.IGNORECASE
-    ):
-        return None
-    return found[1] == "^"
 
 
 EACH_BY_PYTHON = frozenset(

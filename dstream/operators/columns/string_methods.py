@@ -1,7 +1,7 @@
 """Methods and operators of `str` on columns of strings, exactly as in Python. Loads pyarrow.
 
-Which characters of ASCII are inside of a run, Python itself is asked. What lies beyond ASCII has bytes of 128 and more,
-and all of them are inside, or all outside; where that does not hold for a function, such texts are not columnar.
+Python itself is asked what it does with a character, once for each distinct character beyond ASCII in a column. Where
+the result of one character depends on others, or has another size, Python is called for each text.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ import functools
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 from numpy.typing import NDArray
 
-from dstream.operators.columns.capabilities import is_run_of_one_class, is_same_beyond_ascii
+from dstream.operators.columns.capabilities import is_run_of_one_class
 from dstream.operators.columns.strings import StringLists, Strings, array_of, offsets_and_bytes
 from dstream.operators.columns.values import Bools, Column, ConstantColumn, Ints, NotColumnar, size_of_column
 
@@ -47,35 +47,35 @@ _NEWLINE = 10
 
 
 @dataclass(frozen=True, slots=True)
-class _Outside:
-    """The bytes that are in no run.
+class _CharacterClass:
+    """The characters of which runs consist.
 
     Attributes:
-        table: for each byte 1 if it is in none.
-        bytes: those.
+        has: says whether a character is one of them.
+        table: for each byte 1 if it is a character of ASCII that is in no run.
+        outside: those bytes.
     """
 
+    has: Callable[[str], Any]
     table: bytes
-    bytes: bytes
+    outside: bytes
 
 
-def _outside(inside: Any, beyond_ascii: bool) -> _Outside:
-    # No text that is joined holds a newline: there it ends a text, and every run.
-    found = [not (inside(chr(code)) if code < 128 else beyond_ascii) or code == _NEWLINE for code in range(256)]
-    return _Outside(bytes(found), bytes(code for code in range(256) if found[code]))
+def _class_of(has: Callable[[str], Any]) -> _CharacterClass:
+    # No string that is joined contains a newline: there it ends a string, and every run.
+    outside = bytes(code for code in range(128) if code == _NEWLINE or not has(chr(code)))
+    return _CharacterClass(has, bytes(code in outside for code in range(256)), outside)
 
 
-_NOT_BLANK = _outside(lambda character: character not in BLANKS, beyond_ascii=True)
+_NOT_BLANK = _class_of(lambda character: not character.isspace())
 
 
 def words_of(texts: Strings) -> StringLists:
     """Return the words of `str.split` without arguments for each string.
 
     Raises:
-        NotColumnar: one of them holds a newline, or a blank beyond ASCII.
+        NotColumnar: one of them holds a newline.
     """
-    if not texts.is_ascii and has_other_blanks(texts):
-        raise NotColumnar("a blank beyond ASCII")
     return _runs(texts, _NOT_BLANK)
 
 
@@ -114,35 +114,91 @@ def found_by_pattern(pattern: re.Pattern[str], texts: Strings) -> StringLists:
     """Return the matches of `findall` of a pattern for each string.
 
     Raises:
-        NotColumnar: it is no run of characters of one class; or a text holds a newline, or is not ASCII where a class
-            has some characters beyond that.
+        NotColumnar: it is no run of characters of one class; or a text holds a newline.
     """
     if not is_run_of_one_class(pattern):
         raise NotColumnar("a pattern that only Python reads")
-    beyond = is_same_beyond_ascii(pattern)
-    if beyond is None and not texts.is_ascii:
-        raise NotColumnar("a text beyond ASCII")
-    return _runs(texts, _of_pattern(pattern, bool(beyond)))
+    return _runs(texts, _of_pattern(pattern))
 
 
 @functools.lru_cache(maxsize=64)
-def _of_pattern(pattern: re.Pattern[str], beyond_ascii: bool) -> _Outside:
-    return _outside(pattern.fullmatch, beyond_ascii)
+def _of_pattern(pattern: re.Pattern[str]) -> _CharacterClass:
+    return _class_of(pattern.fullmatch)
 
 
-def _runs(texts: Strings, outside: _Outside) -> StringLists:
+def _runs(texts: Strings, of: _CharacterClass) -> StringLists:
     joined = texts.joined
     if joined is None:
         raise NotColumnar("a text that holds a newline")
-    places = np.flatnonzero(np.frombuffer(joined.translate(outside.table), np.bool_))
+    is_outside = np.frombuffer(joined.translate(of.table), np.bool_)
+    is_ascii, inside = True, joined.translate(None, of.outside)
+    if not texts.is_ascii:
+        data = np.frombuffer(joined, np.uint8)
+        is_outside, is_ascii = _also_outside(is_outside, data, of)
+        inside = data[~is_outside].tobytes()
+    places = np.flatnonzero(is_outside)
     # The number of bytes in runs before each byte that is in none.
     before = np.zeros(len(places) + 1, np.int32)
     np.subtract(places, np.arange(len(places)), out=before[1:], casting="unsafe")
     is_end = before[1:] != before[:-1]
     offsets = before if is_end.all() else before[np.concatenate((_YES, is_end))]
-    members = Strings(array_of(offsets, joined.translate(None, outside.bytes)), is_ascii=texts.is_ascii)
+    members = Strings(array_of(offsets, inside), is_ascii=is_ascii)
     # The ends are found on demand: a `flat_map` to all words does not ask for them.
     return StringLists(members, lambda: _ends(joined, places, is_end), len(texts))
+
+
+def _also_outside(
+    of_ascii: NDArray[np.bool_], data: NDArray[np.uint8], of: _CharacterClass
+) -> tuple[NDArray[np.bool_], bool]:
+    """Return which bytes are in no run, given those of ASCII; and whether all others are ASCII."""
+    beyond = _beyond_ascii(data)
+    of_code = np.zeros(beyond.greatest() + 1, np.bool_)
+    distinct = beyond.distinct()
+    of_code[distinct] = [not of.has(chr(code)) for code in distinct.tolist()]
+    is_outside = of_code[beyond.codes]
+    found = of_ascii.copy()
+    for byte in range(_MOST_OF_CHARACTER):
+        found[beyond.places[is_outside & (beyond.sizes > byte)] + byte] = True
+    return found, bool(is_outside.all())
+
+
+class _Beyond(NamedTuple):
+    """The characters beyond ASCII of UTF-8.
+
+    Attributes:
+        places: the place of the first byte of each.
+        codes: their code points.
+        sizes: the number of bytes of each.
+    """
+
+    places: NDArray[np.intp]
+    codes: NDArray[np.int32]
+    sizes: NDArray[np.int32]
+
+    def greatest(self) -> int:
+        return int(self.codes.max(initial=0))
+
+    def distinct(self) -> NDArray[np.intp]:
+        """Return each code point once."""
+        occurs = np.zeros(self.greatest() + 1, np.bool_)
+        occurs[self.codes] = True
+        return np.flatnonzero(occurs)
+
+
+def _beyond_ascii(data: NDArray[np.uint8]) -> _Beyond:
+    places = np.flatnonzero(data >= _FIRST_OF_SEVERAL)
+    first = data[places].astype(np.int32)
+    sizes = 2 + (first >= 0xE0) + (first >= 0xF0).astype(np.int32)
+    codes = first & (0x7F >> sizes)
+    for byte in range(1, _MOST_OF_CHARACTER):
+        has_it = sizes > byte
+        codes[has_it] = codes[has_it] << 6 | data[places[has_it] + byte] & 0x3F
+    return _Beyond(places, codes, sizes)
+
+
+_FIRST_OF_SEVERAL = 0xC0
+"""The least byte with which a character of several bytes begins in UTF-8."""
+_MOST_OF_CHARACTER = 4
 
 
 _YES = np.array([True])
@@ -217,33 +273,63 @@ def _check_size(size: int) -> None:
 _MOST_MADE = 2**27
 
 
-def _only_ascii(texts: Strings) -> None:
-    if not texts.is_ascii:
-        raise NotColumnar("a text beyond ASCII")
+def _changed(change: Callable[[bytes], bytes], method: Callable[[str], str]) -> Callable[[Strings], Strings]:
+    """Return a method that replaces each character by one that depends on it alone, as far as it does.
 
-
-def _changed(change: Callable[[bytes], bytes]) -> Callable[[Strings], Strings]:
-    """Return a function that replaces each byte by one other byte."""
+    Args:
+        change: replaces the characters of ASCII.
+        method: replaces all.
+    """
 
     def apply(texts: Strings) -> Strings:
-        _only_ascii(texts)
-        if texts.is_joined and texts.joined is not None:
-            # Newlines between the strings are not letters, so that all bytes can be changed at once.
-            return Strings(None, is_ascii=True, joined=change(texts.joined))
-        offsets, data = offsets_and_bytes(texts.values)
-        return Strings(array_of(offsets, change(data.tobytes())), is_ascii=True)
+        joined = texts.joined if texts.is_joined else None
+        # Newlines between the strings are not letters, so that all bytes can be changed at once.
+        before = offsets_and_bytes(texts.values)[1].tobytes() if joined is None else joined
+        changed = change(before) if texts.is_ascii else _also_changed(change(before), method)
+        if changed is None:
+            return _by_python(texts, method)
+        if joined is not None:
+            return Strings(None, is_ascii=texts.is_ascii, joined=changed)
+        return Strings(array_of(offsets_and_bytes(texts.values)[0], changed), is_ascii=texts.is_ascii)
 
     return apply
 
 
-def _stripped(trim: Callable[..., Any]) -> Callable[..., Strings]:
+def _also_changed(changed: bytes, method: Callable[[str], str]) -> bytes | None:
+    """Return UTF-8 with the characters beyond ASCII replaced; None if one changes its size, or depends on others."""
+    data = np.frombuffer(bytearray(changed), np.uint8)
+    beyond = _beyond_ascii(data)
+    for code in beyond.distinct().tolist():
+        before, after = chr(code).encode(), method(chr(code)).encode()
+        if len(before) != len(after) or code == _SIGMA:
+            return None
+        if before != after:
+            places = beyond.places[beyond.codes == code]
+            for place, byte in enumerate(after):
+                data[places + place] = byte
+    return data.tobytes()
+
+
+_SIGMA = 0x3A3
+"""In lower case it is another letter at the end of a word, the only character that depends on its neighbours."""
+
+
+def _by_python(texts: Strings, method: Callable[..., str], *arguments: Any) -> Strings:
+    """Return what a method returns for each text."""
+    array = pa.array([method(each, *arguments) for each in texts.tolist()], pa.string())
+    if not isinstance(array, pa.StringArray):  # It is cut into several where it is large.
+        raise NotColumnar("texts of many bytes")
+    return Strings(array, is_ascii=False)
+
+
+def _stripped(trim: Callable[..., Any], method: Callable[..., str]) -> Callable[..., Strings]:
     def apply(texts: Strings, characters: Any = None) -> Strings:
         if characters is None:
-            characters = BLANKS
             if not texts.is_ascii and has_other_blanks(texts):
-                raise NotColumnar("a blank beyond ASCII")
+                return _by_python(texts, method)
+            characters = BLANKS
         elif not _encoded(characters).isascii():
-            raise NotColumnar("characters beyond ASCII")
+            return _by_python(texts, method, characters)
         return Strings(trim(texts.values, characters), is_ascii=texts.is_ascii) if characters else texts
 
     return apply
@@ -466,13 +552,13 @@ def _spread(column: Column) -> Strings:
 
 METHODS: dict[str, Callable[..., Column]] = {
     "endswith": _begins(pc.ends_with),
-    "lower": _changed(bytes.lower),
-    "lstrip": _stripped(pc.ascii_ltrim),
+    "lower": _changed(bytes.lower, str.lower),
+    "lstrip": _stripped(pc.ascii_ltrim, str.lstrip),
     "replace": _replaced,
-    "rstrip": _stripped(pc.ascii_rtrim),
+    "rstrip": _stripped(pc.ascii_rtrim, str.rstrip),
     "split": _split,
     "startswith": _begins(pc.starts_with),
-    "strip": _stripped(pc.ascii_trim),
-    "upper": _changed(bytes.upper),
+    "strip": _stripped(pc.ascii_trim, str.strip),
+    "upper": _changed(bytes.upper, str.upper),
 }
 """The functions of `capabilities.STRING_METHODS`, all but `findall`, whose pattern comes before the texts."""
