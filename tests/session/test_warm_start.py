@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -10,11 +12,13 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import pytest
+from pyspark import java_gateway
 
 import dstream as ds
 from dstream.base.environment import inside_a_worker
 from dstream.command.program import connected
-from dstream.engine.spark.session import launch
+from dstream.engine.spark.port.errors import cancelling, keeping_cancellation
+from dstream.engine.spark.session import launch, startup
 from dstream.errors import EngineError, SetupError
 from dstream.session import connection
 from dstream.session.warmup import WarmStart
@@ -358,6 +362,70 @@ def test_the_end_of_a_program_stops_the_start_of_java(tmp_path, has_begun):
 
     assert (ran.stdout, ran.stderr, ran.returncode) == ("[1, 4]\n", "", 0)
     assert list(temporary.iterdir()) == []
+
+
+def test_ctrl_c_ends_the_java_that_starts():
+    """Where the main thread waits for it, as a plan does that needs Spark."""
+    javas = []
+
+    def start():
+        with startup._stoppable().watching():
+            javas.append(java_gateway.Popen(["sleep", "60"], stdin=subprocess.PIPE))
+            raise KeyboardInterrupt
+
+    begun = startup.StoppableStart()
+    with pytest.raises(KeyboardInterrupt):
+        begun.run(start)
+
+    assert (javas[0].wait(10), begun.has_ended_java) == (-signal.SIGTERM, True)
+    assert java_gateway.Popen is subprocess.Popen
+
+
+def test_a_start_that_has_ended_is_not_stopped():
+    """Its Java may have other users."""
+    javas = []
+
+    def start():
+        with startup._stoppable().watching():
+            javas.append(java_gateway.Popen(["sleep", "60"]))
+
+    begun = startup.StoppableStart()
+    begun.run(start)
+    begun.stop()
+    assert (javas[0].poll(), begun.has_ended_java) == (None, False)
+    javas[0].kill()
+    javas[0].wait()
+
+
+@pytest.mark.parametrize(
+    ("path", "error", "is_shown"),
+    [
+        ("/lib/py4j/java_gateway.py", KeyboardInterrupt, False),
+        ("/lib/py4j/java_gateway.py", ValueError, True),
+        ("/home/mine.py", KeyboardInterrupt, True),
+    ],
+)
+def test_py4j_logs_no_interrupt(path, error, is_shown):
+    """It is raised anyway; other records are as they were."""
+    record = logging.LogRecord("root", logging.ERROR, path, 1, "Exception", (), (error, error(), None))
+
+    assert startup._is_news(record) == is_shown
+    stopped = startup.StoppableStart()
+    stopped.stop()
+    assert stopped.run(lambda: startup._is_news(record)) == ("py4j" not in path)
+
+
+def test_a_plan_keeps_its_handler_of_ctrl_c_while_spark_starts():
+    """PySpark's own cancels through a connection that may be waiting, and logs what comes of that."""
+    with cancelling(), keeping_cancellation():
+        ours = signal.getsignal(signal.SIGINT)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    assert ours is not signal.default_int_handler
+    with cancelling():
+        with keeping_cancellation():
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+        assert signal.getsignal(signal.SIGINT) is ours
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_explain_without_a_context_starts_nothing(monkeypatch):

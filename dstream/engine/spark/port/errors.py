@@ -35,6 +35,7 @@ __all__ = [
     "innermost",
     "interruptible",
     "is_forked",
+    "keeping_cancellation",
     "lacking_on_workers",
     "left_to_parent",
     "seen_by_a_task",
@@ -79,6 +80,17 @@ def cancelling() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def keeping_cancellation() -> Iterator[None]:
+    """Keep the handler of `cancelling` while Spark starts: a SparkContext of the main thread sets its own (4.3)."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if before is _cancel_and_interrupt and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)
 
 
 def _is_replaced(handler: Any) -> bool:

@@ -15,11 +15,12 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
+from dstream.engine.spark.port.errors import keeping_cancellation
 from dstream.engine.spark.session.java import ClassArchive, class_archive, find_java, has_java_options
 from dstream.engine.spark.session.settings import Settings, defaults, starting
 from dstream.engine.versions import Feature, has
@@ -227,15 +228,25 @@ def _chooses_java_options(master: str, config: Mapping[str, str]) -> bool:
 
 
 def started(archive: ClassArchive | None, settings: Settings) -> SparkSession:
-    """Start Spark; if Java does not start with an archive, once more without it."""
+    """Start Spark; if Java does not start with an archive, once more without it. Ctrl-C ends the Java process."""
+    start = _stoppable()
+    logging.getLogger().addFilter(_is_news)  # py4j logs as the root logger.
+    try:
+        return start.run(lambda: _tried_twice(archive, settings, start))
+    except BaseException:
+        if start.has_ended_java:
+            forget_java()
+        raise
+
+
+def _tried_twice(archive: ClassArchive | None, settings: Settings, start: StoppableStart) -> SparkSession:
     from pyspark import SparkContext
 
     options = "" if archive is None else archive.options()
     try:
         return _started(settings, options)
     except SetupError:
-        if _is_stopped():
-            forget_java()
+        if start.is_stopped:
             raise
         # With a gateway Java has started, so the archive is not to blame.
         if archive is None or not options or SparkContext._gateway is not None:
@@ -252,29 +263,30 @@ class StoppableStart:
     """
 
     def __init__(self) -> None:
-        self.is_stopped = False
+        self.is_stopped = self.has_ended_java = False
         self._java: subprocess.Popen[Any] | None = None
         self._lock = threading.Lock()
 
     def run(self, start: Callable[[], E]) -> E:
         """Start Spark in this thread by a function."""
-        _of_thread.start = self
+        before, _of_thread.start = getattr(_of_thread, "start", None), self
         try:
             return start()
         finally:
-            _of_thread.start = None
+            _of_thread.start = before
 
     def stop(self) -> None:
         """End the Java process, also one that will be started; the thread of the start gets a SetupError."""
         with self._lock:
             self.is_stopped = True
-            java = self._java
+            java, self._java = self._java, None
+            self.has_ended_java |= java is not None
         if java is not None:
             _end(java)
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Note the Java process that PySpark starts, until the end of the block."""
+        """Note the Java process that PySpark starts, until the end of the block; end it after Ctrl-C."""
         from pyspark import java_gateway
 
         gateway: Any = java_gateway
@@ -282,6 +294,11 @@ class StoppableStart:
         gateway.Popen = lambda *args, **options: self._noted(original(*args, **options))
         try:
             yield
+        except Exception:
+            raise
+        except BaseException:
+            self.stop()
+            raise
         finally:
             gateway.Popen = original
             with self._lock:
@@ -291,7 +308,7 @@ class StoppableStart:
         with self._lock:
             self._java = java
         if self.is_stopped:
-            _end(java)
+            self.stop()
         return java
 
 
@@ -308,15 +325,9 @@ def _end(java: subprocess.Popen[Any]) -> None:
         java.stdin.close()
 
 
-def _stoppable() -> StoppableStart | None:
-    """Return the start that runs in this thread; None if no other thread may stop it."""
-    found: StoppableStart | None = getattr(_of_thread, "start", None)
-    return found
-
-
-def _is_stopped() -> bool:
-    start = _stoppable()
-    return start is not None and start.is_stopped
+def _stoppable() -> StoppableStart:
+    """Return the start in this thread, which another thread may stop, or a new one, which only Ctrl-C stops."""
+    return getattr(_of_thread, "start", None) or StoppableStart()
 
 
 def _started(settings: Settings, java_options: str = "") -> SparkSession:
@@ -337,7 +348,8 @@ def _started(settings: Settings, java_options: str = "") -> SparkSession:
         starting(master),
         _environment(master, settings.config, java_options),
         _loading_beside(),
-        nullcontext() if (start := _stoppable()) is None else start.watching(),
+        keeping_cancellation(),
+        _stoppable().watching(),
         _quiet_jvm(conf, settings.log_level),
     ):
         spark: SparkSession = SparkSession.builder.master(master).config(conf=conf).getOrCreate()
@@ -398,9 +410,9 @@ def _loading_beside() -> Iterator[None]:
         thread.join()
 
 
-def _load(start: StoppableStart | None) -> None:
+def _load(start: StoppableStart) -> None:
     for name in (*_NEEDED, *(_NEEDED_SINCE_4 if has(Feature.CLASSIC_MODULES) else ())):
-        if start is not None and start.is_stopped:
+        if start.is_stopped:
             return
         with suppress(Exception):  # What cannot be loaded fails where it is needed.
             import_module(name)
@@ -423,6 +435,9 @@ def _quiet_jvm(conf: Any, log_level: str) -> Iterator[None]:
     except Exception:
         os.close(writing)
         raise SetupError(f"the Java virtual machine did not start: {pump.held_back()}") from None
+    except BaseException:
+        os.close(writing)
+        raise
     # Java alone holds the writing end from here on, so the pump ends with it.
     os.close(writing)
     SparkContext._ensure_initialized(gateway=gateway)
@@ -441,6 +456,14 @@ def quiet_py4j() -> None:
     logger = logging.getLogger("py4j")
     if logger.level == logging.NOTSET:
         logger.setLevel(logging.WARNING)
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Return whether a record is not py4j's of a call that was interrupted on purpose: it has a traceback (0.10.9)."""
+    if "py4j" not in Path(record.pathname).parts:
+        return True
+    kind = record.exc_info[0] if record.exc_info else None
+    return kind is not KeyboardInterrupt and not _stoppable().is_stopped
 
 
 def end_java() -> str:
