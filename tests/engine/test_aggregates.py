@@ -202,7 +202,7 @@ def test_an_aggregate_is_explained(spark_context):
 def test_more_groups_than_memory_holds(full, task, op):
     """They go to disk and come back, once each, in the order in which their keys were first seen."""
     task.bound = full
-    numbers = [n * 7919 % 1000 for n in range(4000)]
+    numbers = [n * 7919 % 400 for n in range(1600)]
     node = rewrite(aggregate(Stream.of(0), op=op, keys=[lambda n: n])._node)
     results = list(operation(node)(partial(node, 0)(iter(numbers), task), task))
 
@@ -238,7 +238,7 @@ def test_the_classifier_is_called_once_for_each_item(task):
 def test_pairs_of_one_value_travel_and_spill_as_others(task, full, op, bounded):
     """Their keys are taken in lists, and put together with the value where the pairs themselves travel."""
     task.bound = full if bounded else task.bound
-    numbers = [*range(-2_000 if bounded else -20_000, 0), *[1, 2] * 500]
+    numbers = [*range(-600 if bounded else -20_000, 0), *[1, 2] * (100 if bounded else 500)]
     pairs = Stream.of((0, "a"))
     for node in map(rewrite, (pairs.group_by_key()._node, pairs.aggregate_by_key(to_list())._node)):
         given = run_chain([op("map", lambda n: (n, "a"))], iter(numbers))

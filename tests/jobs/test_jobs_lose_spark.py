@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 TEXT = """
-import os, signal, sys, pathlib
+import os, signal, sys, pathlib, time
 import dstream as ds
 from reducers import to_ilist
 from tests.jobs.planned import plan_of
@@ -11,7 +11,6 @@ from tests.jobs.planned import plan_of
 started = pathlib.Path(sys.argv[1], "started")
 
 def wait_once(n):
-    import time
     if not started.exists():
         started.touch()
         time.sleep(4)
@@ -22,6 +21,7 @@ with ds.connect("local[1]", storage=sys.argv[1], progress=False) as ctx:
     job = ctx.new_job(plan, config=ds.JobConfig(auto_restart=(1, 0.1)))
     while not started.exists():
         assert job.status is not ds.JobStatus.FAILED
+        time.sleep(0.05)
     from pyspark import SparkContext
     os.kill(SparkContext._gateway.proc.pid, signal.SIGKILL)
     job.join(240)

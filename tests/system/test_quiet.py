@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
+from tests.servers.java_of_programs import JavaOfPrograms
 from tests.system.conftest import LONGEST, Script, environment
 
 JOBS = """
@@ -31,13 +32,13 @@ def test_a_script_on_spark_says_what_it_says(script: Script, tmp_path) -> None:
     assert (ended.stdout, ended.stderr, ended.returncode) == (SAID, "", 0)
 
 
-def test_a_line_of_python_says_what_it_says(tmp_path) -> None:
-    """`python -c` too, with every warning shown."""
+def test_a_line_of_python_says_what_it_says(java: JavaOfPrograms, tmp_path) -> None:
+    """`python -c` too, where a warning would be an error; Java's own words are those of the test above."""
     code = "import dstream as ds; print(ds.Stream.of(1, 2).map(lambda n: n + 1).to_list())"
     ended = subprocess.run(
         [sys.executable, "-W", "error", "-c", code],
         cwd=tmp_path,
-        env=environment(DSTREAM_MASTER="local[1]"),
+        env=environment(DSTREAM_MASTER="local[1]", **java()),
         capture_output=True,
         text=True,
         timeout=LONGEST,
@@ -47,8 +48,8 @@ def test_a_line_of_python_says_what_it_says(tmp_path) -> None:
     assert (ended.stdout, ended.stderr, ended.returncode) == ("[2, 3]\n", "", 0)
 
 
-def test_the_argument_brings_messages_back(script: Script) -> None:
-    """`log_level="INFO"` shows what Spark does, on stderr."""
+def test_a_setting_brings_messages_back(script: Script) -> None:
+    """`log_level="INFO"` shows what Spark does, on stderr; its variable too, as those of all settings do."""
     ended = script('import dstream as ds\nprint(ds.connect("local[1]", log_level="info").stream([1]).to_list())')
 
     assert ended.stdout == "[1]\n"

@@ -165,14 +165,6 @@ def test_a_session_of_the_user_is_used_and_left_running(script: Script, java: Ja
     assert said == {"same": True, "distinct": ["b", None, 1], "left running": 3, "settings": "7"}
 
 
-def test_messages_of_spark_come_back_when_asked_for(script: Script) -> None:
-    """`DSTREAM_LOG=WARN` shows what Spark has to say."""
-    ended = script(ONE_JOB, env=environment(DSTREAM_LOG="WARN"))
-
-    assert ended.stdout == "[1, 2]\n"
-    assert "WARN" in ended.stderr
-
-
 def _only_on_path(folder: Path, **programs: str) -> dict[str, str]:
     """Return an environment whose PATH has these programs and bash, and no other."""
     for name, text in programs.items():
