@@ -9,7 +9,7 @@ import pytest
 
 from dstream.errors import IllegalStateError
 from dstream.failures.attribution import given_to
-from dstream.operators.state import backend, keys
+from dstream.operators.state import backend, keys, stateful_steps
 from dstream.operators.state.disk import StatesOnDisk
 from dstream.operators.state.keyed_operators import StatefulMapping
 from tests.state.counting import Counting, moment
@@ -264,3 +264,21 @@ def test_relieving_moves_all_shards_of_the_process_to_disk(epochs, monkeypatch):
     assert [type(state._states) for state in kept] == [StatesOnDisk, StatesOnDisk]
     epochs.run([(0, 3)])
     assert epochs.counts() == {str(number): [number, number] if number == 3 else [number] for number in range(20)}
+
+
+def test_state_moves_once_in_a_process_that_has_much_else(monkeypatch):
+    """And again when the process has grown, or was small meanwhile; not for each look."""
+    sizes, pressure = [], stateful_steps._MemoryPressure()
+    monkeypatch.setattr(stateful_steps, "resident_bytes", lambda: sizes[-1])
+
+    def moves(megabytes, left):
+        sizes.append(megabytes * 2**20)
+        is_high = pressure.is_high(512 * 2**20)
+        if is_high:
+            sizes.append(left * 2**20)
+            pressure.relieved(512 * 2**20)
+        return is_high
+
+    assert [moves(500, 500), moves(700, 690), moves(695, 695), moves(720, 720)] == [False, True, False, False]
+    assert [moves(723, 600), moves(630, 630), moves(633, 400)] == [True, False, True]
+    assert [moves(513, 513), moves(500, 500), moves(513, 500), moves(513, 500)] == [True, False, True, True]

@@ -175,6 +175,32 @@ _SOON = 0.001
 """Seconds in which no process grows by many megabytes, and the shards of a small epoch all take their turns."""
 
 
+class _MemoryPressure:
+    """Whether state has to move to disk, since this process occupies more than it may.
+
+    A process may have much else, as that of a driver with data of its own: there state moves once, and again when the
+    process has grown since.
+    """
+
+    def __init__(self) -> None:
+        self._left = 0
+
+    def is_high(self, bound: int) -> bool:
+        """Return whether the process occupies more than so many bytes, and more than state has left behind lately."""
+        occupied = resident_bytes()
+        self._left = 0 if occupied <= bound else min(self._left, occupied)
+        return occupied > bound and (not self._left or occupied > self._left + _GROWTH)
+
+    def relieved(self, bound: int) -> None:
+        """Take note of what the process occupies after its state has moved."""
+        occupied = resident_bytes()
+        self._left = occupied if occupied > bound else 0
+
+
+_GROWTH = 32 * 2**20
+_pressure = _MemoryPressure()
+
+
 class _Run:
     """The shards of one task in one epoch."""
 
@@ -227,8 +253,10 @@ class _Run:
         if now - self._looked_at < _SOON:
             return
         self._looked_at = now
-        if resident_bytes() > self._bound and self._state.relieve():
-            give_back()
+        if _pressure.is_high(self._bound):
+            if self._state.relieve():
+                give_back()
+            _pressure.relieved(self._bound)
 
     def receipt(self, stage: str, gathered: Gathered) -> StepReceipt:
         """Write the changes, and return their receipt."""
