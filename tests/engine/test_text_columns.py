@@ -32,9 +32,9 @@ from tests.differential.text_programs import function_of
 _ASCII = ["", "the sea", " The\tSea ", "a,b,,c", "\x1cx\x1f", "12", "-7", "x_y z9", "\x0b\x0c", "aaa", "don't", "\0a\0"]
 _ALL = [*_ASCII, "é", "İé ß", "a\u2019b", "日本 x", "🐳🐳", "straße"]
 
-_OF_ONE_SIZE = ["É", "é", "Straße", "", "a\u2019b ÀÇ", "Жук жил", "日本 x", "\u212a", "x"]
-"""Letters whose other case has as many bytes, but of the last but one."""
-_BLANKS = ["a\u2028b", "\xa0a\x85", "\u3000", "\u200bx ", "\u2003 é\x1c", "ΑΣ", "ΑΣ ΣΑ", "Σ", "İ"]
+_OF_ONE_SIZE = ["É", "é", "Straße", "", "a\u2019b ÀÇ", "Жук жил", "日本 x", "x"]
+"""Letters whose other case has as many bytes."""
+_BLANKS = ["\u212a", "a\u2028b", "\xa0a\x85", "\u3000", "\u200bx ", "\u2003 é\x1c", "ΑΣ", "ΑΣ ΣΑ", "Σ", "İ"]
 
 SAME: list[tuple[str, list[str]]] = [
     *[
@@ -42,8 +42,11 @@ SAME: list[tuple[str, list[str]]] = [
         for name in ("lower", "upper", "strip", "lstrip", "rstrip", "split")
         for items in (_ASCII, _ALL, _OF_ONE_SIZE, _BLANKS)
     ],
-    ("x.strip('é')", _ALL),
+    ("x.strip('é')", [*_ALL, "ê", "éxè"]),
+    *[(f"len(x.{name}())", items) for name in ("lower", "upper") for items in (_ALL, _OF_ONE_SIZE)],
+    *[(f"len({pattern}.findall(x + 'é')[-1])", _ALL) for pattern in ("WORDS", "SOME_BEYOND")],
     ("(x.replace('a', 'é') + 'É').lower()", _ALL),
+    ("x.lower()", ["ΟΔΟΣ ΣΑ", "É"]),
     *[(f"x.{name}('a ')", _ALL) for name in ("strip", "lstrip", "rstrip")],
     ("x.strip('')", _ALL),
     ("x.split(',')", _ALL),
