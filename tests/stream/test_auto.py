@@ -357,6 +357,26 @@ def test_auto_says_why_spark_does_not_start(capsys):
         engine.spark  # noqa: B018 - the property starts it
 
 
+def test_auto_tries_a_start_again_that_has_failed():
+    """A minute later, and then after twice as long: in the background for a job, and where a large plan begins."""
+    now, starts, there = [0.0], [], Noted()
+
+    def start():
+        starts.append(now[0])
+        if len(starts) < 4:
+            raise ds.errors.SetupError("no memory")
+        return there
+
+    spark = SparkStart(start, lambda: WarmStart(start, bool, bool), bool, clock=lambda: now[0])
+    for moment, begun in ((0, [0]), (59, [0]), (61, [0, 61]), (180, [0, 61]), (182, [0, 61, 182])):
+        now[0] = moment
+        spark.status(start=True)
+        eventually(lambda: spark.status(start=False) == "absent")
+        assert (starts, spark.failure, spark.offer()) == (begun, "no memory", None)
+    now[0] = 423
+    assert (spark.status(start=False), spark.offer(), spark.failure) == ("stopped", there, "")
+
+
 def test_a_small_plan_loads_no_package_of_columns(tmp_path):
     """In a process that has none of them, they would take longer than the plan."""
     (tmp_path / "text").write_text("the sea\nthe ship\n" * 5_000)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from itertools import islice
+from time import monotonic
 from typing import Any, Protocol
 
 from dstream.base.threads import RenewedLock
@@ -57,9 +58,11 @@ class SparkStart:
         tell: says a line to the user.
         begun: a start that has begun before.
         may_begin: it may start beside a run that needs it later; otherwise it starts where a plan needs it.
+        clock: reads a monotonic clock.
 
     Attributes:
-        failure: why it did not start when that was offered to a run; empty if it was not, or did.
+        failure: why the last start failed that was offered to a run; empty if none was, or did. Another one is tried
+            after a minute, and then after twice as long each time.
     """
 
     def __init__(
@@ -69,8 +72,11 @@ class SparkStart:
         tell: Callable[[str], object],
         begun: StartBeside | None = None,
         may_begin: bool = True,
+        clock: Callable[[], float] = monotonic,
     ) -> None:
         self.failure = ""
+        self._pause, self._next_trial = _FIRST_PAUSE, -math.inf
+        self._clock = clock
         self._start = start
         self._beside = beside
         self._tell = tell
@@ -108,7 +114,7 @@ class SparkStart:
         begun = self._begun
         if self._engine is not None:
             return "running"
-        if self.failure:
+        if begun is None and self._has_failed_lately():
             return "absent"
         if self._is_starting:
             return "starting"  # Whoever wants a start, such as a job between two epochs, would wait for this one.
@@ -132,12 +138,18 @@ class SparkStart:
             self.engine()
         except Exception as error:  # Whatever kept it from starting: who needs it gets the error itself.
             self.failure = str(error) or type(error).__name__
+            self._next_trial = self._clock() + self._pause
+            self._pause = min(2 * self._pause, _LONGEST_PAUSE)
             return "absent"
         return "running"
 
+    def _has_failed_lately(self) -> bool:
+        """Return whether the last start failed, and it is too soon for another one."""
+        return bool(self.failure) and self._clock() < self._next_trial
+
     def offer(self) -> Any:
         """Return the engine, started if it was not; None if it cannot start, which the user is told once."""
-        if self._engine is None and not self.failure:
+        if self._engine is None and not self._has_failed_lately():
             self._started()
         if self._engine is None:
             self.tell_once(f"large plans run in this process, since Spark does not start: {self.failure}")
@@ -157,6 +169,9 @@ class SparkStart:
             if each is not None:
                 each.close()
 
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 60.0, 3600.0
+"""Seconds between two starts that fail: a machine may lack memory or a port for a while, or Java for good."""
 
 _PATIENCE = 1.0
 """Seconds of a run before Spark starts beside it."""
