@@ -218,6 +218,8 @@ MUTATIONS = of_columns([
     ("dstream.operators.joins.columns", "np.flatnonzero(~self._is_matched)", "np.flatnonzero(self._is_matched)"),
     ("distinct", "np.where(column.values == column.values, column.values, np.nan)", "column.values + 1"),
     ("distinct", "stable_hashes_of_ints(whole(column).values)", "whole(column).values"),
+    ("distinct", "np.array(stable_hashes(column.tolist()), np.int64)", "np.zeros(len(column), np.int64)"),
+    ("distinct", "places.take(chosen[start : start + size])", "places.take(chosen[:size])"),
     ("distinct", "firsts + before", "firsts"),
     ("distinct", "np.lexsort((places, sources))", "np.lexsort((sources, places))"),
     ("windows", "rows_at(column, np.arange(rows - size + 1, rows)), _is_not_first", "rows_at(column, np.arange(rows - size + 1, rows)), is_first"),

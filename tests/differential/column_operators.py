@@ -115,6 +115,8 @@ def program(seed: int) -> Program:
         return Program(parts, operator, None, columns, False, targets, f"{parts} {operator}, {targets} in each")
     if choice < 0.55:
         operator = random.choice(("distinct ordered", "distinct unordered"))
+        if random.random() < 0.4:
+            parts = [[[*map(_second_of, _numbered_texts(random))] for _ in part] for part in parts]
         return Program(parts, operator, None, columns, False, targets, f"{parts} {operator}, targets={targets}")
     if choice < 0.65:
         parts = [[_numbered_texts(random) for _ in range(random.randrange(4))] for _ in range(random.randrange(1, 4))]
@@ -137,6 +139,10 @@ def _numbered_texts(random: Random) -> list[Any]:
     if random.random() < 0.1:
         items.append((random.choice(numbers), random.choice([None, 1, "\ud800"])))
     return items
+
+
+def _second_of(item: Any) -> Any:
+    return item[1]
 
 
 def _join(random: Random, targets: int) -> Program:
@@ -212,7 +218,10 @@ def outcomes(made: Program, seed: int) -> tuple[Outcome, Outcome]:
         patch.multiple(column_sorting, **limits),
         patch.multiple(column_joining, **join),
         patch.object(routing, "_MOST_JOINED", short),
-        patch.multiple(distinct_routing, _MOST_ROWS=random.choice((1, 2**20))),
+        patch.multiple(
+            distinct_routing, _MOST_ROWS=random.choice((1, 2**20)), _MOST_BYTES=random.choice((1, 9, 2**26))
+        ),
+        patch.multiple(column_distinct, _ROWS_OF_PART=random.choice((1, 2, 2**20))),
         patch.multiple(column_groups, _FEW_KEYS=random.choice((1, 2**16))),
     ):
         found = _outcome(made, in_columns=True)

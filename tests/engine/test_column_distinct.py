@@ -1,4 +1,4 @@
-"""Distinct numbers in columns: the first of equal ones, where they meet, and back in their places."""
+"""Distinct numbers and strings in columns: the first of equal ones, where they meet, and back in their places."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ def columns(*blocks):
         ([3, -1, 3, -(2**63), 2**61 - 2, -1], [3, -1, -(2**63), 2**61 - 2]),
         ([0.5, -0.0, math.nan, 0.0, -math.nan, 1e300], [0.5, -0.0, math.nan, 1e300]),
         ([True, False, True], [True, False]),
+        (["b", "", "\u00e9", "b", "e\u0301", "a\0", "a", ""], ["b", "", "\u00e9", "e\u0301", "a\0", "a"]),
     ],
 )
 def test_first_ones_go_where_equal_keys_go(task, step, items, firsts):
@@ -68,6 +69,27 @@ def test_ordered_numbers_stay_columns(step):
     (block,) = found.blocks()
 
     assert block.values.tolist() == [7, 0, 1]
+
+
+def test_strings_stay_columns_and_long_ones_are_sent_in_parts(step, monkeypatch):
+    """Each part has the places of its own rows."""
+    monkeypatch.setattr("dstream.operators.columns.distinct._ROWS_OF_PART", 2)
+    items = [columns(["a", "b", "a", "c", "d"]), columns(["e", "c"])]
+    rows = [row for number, each in enumerate(items) for row in RouteFirsts(1, step, True)(each, StageTask(number, 1))]
+    firsts = first_of_each(step, read_placed(iter(rows)), StageTask(0, 1))
+    back = list(RouteBack(2, 1)(firsts, StageTask(0, 1)))
+    (block,) = back_in_order(read_batches(iter(back)), StageTask(0, 1)).blocks()
+
+    assert ([row.size for row in rows], [row.size for row in back]) == ([2, 2, 2], [2, 2, 1])
+    assert block.tolist() == ["a", "b", "c", "d", "e"]
+
+
+def test_few_bytes_of_strings_are_looked_at_together(step, task, monkeypatch):
+    """A column of many would not fit into memory beside the others."""
+    monkeypatch.setattr("dstream.engine.tasks.distinct._MOST_BYTES", 1)
+    rows = list(RouteFirsts(1, step, True)(columns(["a"], ["a", "b"]), task))
+
+    assert [loads(row.payload).places.tolist() for row in rows] == [[0], [1, 2]]
 
 
 def test_numbers_of_several_types_are_one_item(task, step):

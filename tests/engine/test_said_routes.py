@@ -163,7 +163,7 @@ def test_columns_go_on_behind_distinct(watched: Watched, is_ordered: bool) -> No
     stream = numbers().map(_triple) if is_ordered else numbers().map(_triple).unordered()
 
     notes = check(stream.distinct().map(_add_one), watched)
-    assert notes[".map(_add_one)"] == ["columns if all items are numbers of one type"]
+    assert notes[".map(_add_one)"] == ["columns if all items are numbers of one type, or strings"]
     notes = check(stream.distinct(key=_remainder).map(_add_one), watched)
     assert notes[".distinct(_remainder)"] == ["key: Python: distinct() takes items one by one"]
     assert notes[".map(_add_one)"] == ["inlined"]

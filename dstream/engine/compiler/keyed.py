@@ -95,7 +95,7 @@ class OneOfEachKey(Wide):
         routed = Taken(Vertex(inputs, RouteFirsts(targets, step, self.is_ordered), step))
         met = Rows((routed,), targets, reader, is_ordered=False, why=_FIRSTS_MEET)
         find = functools.partial(first_of_each if self.is_ordered else one_of_each, step)
-        firsts = piped((met,), node, find, _FIRSTS, gives=only_if("all items are numbers of one type"))
+        firsts = piped((met,), node, find, _FIRSTS, gives=only_if("all items are numbers of one type, or strings"))
         if not self.is_ordered:
             return firsts
         back = Taken(Vertex(firsts, RouteBack(partitions, targets), step))

@@ -37,7 +37,7 @@ _MOST_ROWS = 2**20
 
 @dataclass(frozen=True)
 class RouteFirsts:
-    """Send the first ones of equal items to their target, as `FirstRows` where they stand in columns of numbers.
+    """Send the first ones of equal items to their target, as `FirstRows` where they are columns of numbers or strings.
 
     Attributes:
         is_ordered: others are sent as (position, item); otherwise as items alone.
@@ -86,15 +86,16 @@ class RouteFirsts:
 def _gathered(blocks: Iterator[Block]) -> Iterator[Block]:
     """Give neighbouring columns of one type together."""
     held: list[Any] = []
-    rows = 0
+    rows = size = 0
     for block in blocks:
         is_column = not isinstance(block, Sequence | Iterator)
-        if held and (not is_column or rows >= _MOST_ROWS or type(block) is not type(held[0])):
+        is_full = rows >= _MOST_ROWS or size >= _MOST_BYTES
+        if held and (not is_column or is_full or type(block) is not type(held[0])):
             yield _stacked(held)
-            held, rows = [], 0
+            held, rows, size = [], 0, 0
         if is_column:
             held.append(block)
-            rows += _ROWS
+            rows, size = rows + _ROWS, size + _bytes_of_texts(block)
         else:
             yield block
     if held:
@@ -103,6 +104,14 @@ def _gathered(blocks: Iterator[Block]) -> Iterator[Block]:
 
 _ROWS = 32_768
 """A block has no more of them."""
+_MOST_BYTES = 2**26
+"""The number of bytes of strings from which on no more blocks are put together."""
+
+
+def _bytes_of_texts(column: Any) -> int:
+    from dstream.operators.columns.values import bytes_of_texts  # loads NumPy, which made the column
+
+    return bytes_of_texts(column)
 
 
 def _stacked(columns: list[Any]) -> Block:

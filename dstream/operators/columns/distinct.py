@@ -1,4 +1,4 @@
-"""The first row of each value: in a task, after the shuffle, and in the order of the input."""
+"""The first row of each number or string: in a task, after the shuffle, and in the order of the input."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from dstream.base.pickling import dumps
 from dstream.keys import stable_hashes
 from dstream.operators.columns.groups import numbered, stable_hashes_of_ints
 from dstream.operators.columns.ranks import ranks_of_column
+from dstream.operators.columns.strings import Strings
 from dstream.operators.columns.values import (
     GREATEST,
     Column,
@@ -22,6 +23,7 @@ from dstream.operators.columns.values import (
     Tuples,
     items_of,
     numbers,
+    parts_of,
     rows_at,
     size_of_column,
     spread,
@@ -64,11 +66,12 @@ def firsts_of_task(column: Column, before: int, targets: int) -> tuple[int, Iter
         targets: how many there are.
 
     Returns:
-        None if the values are no numbers.
+        None if the values are neither numbers nor strings.
     """
     try:
-        firsts = _first_places(ranks_of_column(column, False).values)
-        found = numbers(spread(rows_at(column, firsts)))
+        firsts = _first_places(column)
+        found = rows_at(column, firsts)
+        found = found if isinstance(found, Strings) else numbers(spread(found))
     except NotColumnar:
         return None
     return size_of_column(column), _sent(found, firsts + before, targets)
@@ -78,11 +81,20 @@ def _sent(column: Column, places: Int64s, targets: int) -> Iterator[tuple[int, i
     targets_of_rows = _hashes(column) % targets
     for target in range(targets):
         chosen = np.flatnonzero(targets_of_rows == target)
-        if len(chosen):
-            yield target, len(chosen), dumps(FirstRows(rows_at(column, chosen), places.take(chosen)))
+        start = 0
+        for part, size in parts_of(rows_at(column, chosen), _ROWS_OF_PART):
+            if size:
+                yield target, size, dumps(FirstRows(part, places.take(chosen[start : start + size])))
+            start += size
+
+
+_ROWS_OF_PART = 2**20
+"""A batch has at most as many rows, and fewer with long strings."""
 
 
 def _hashes(column: Any) -> Int64s:
+    if isinstance(column, Strings):
+        return np.array(stable_hashes(column.tolist()), np.int64)
     if isinstance(column, Floats):
         # All NaN are one value and meet at one target, whatever their bits.
         values = np.where(column.values == column.values, column.values, np.nan)
@@ -90,12 +102,23 @@ def _hashes(column: Any) -> Int64s:
     return stable_hashes_of_ints(whole(column).values)
 
 
-def _first_places(values: Int64s) -> Int64s:
-    """Return where each value stands for the first time, in order."""
-    if not len(values):
+def _first_places(column: Column) -> Int64s:
+    """Return the place of the first one of each value, in order.
+
+    Raises:
+        NotColumnar: the values are neither numbers nor strings.
+    """
+    if not size_of_column(column):
         return np.empty(0, np.int64)
-    _, first = numbered(Ints(values, int(values.min()), int(values.max())))
-    return np.sort(first[first < len(values)]).astype(np.int64, copy=False)
+    if isinstance(column, Strings):
+        # Strings of a column have no surrogates, so equal ones, and no others, have equal bytes.
+        codes = column.values.dictionary_encode().indices.to_numpy()
+        found = Ints(codes, 0, int(codes.max()))
+    else:
+        values = ranks_of_column(column, False).values
+        found = Ints(values, int(values.min()), int(values.max()))
+    _, first = numbered(found)
+    return np.sort(first[first < len(found.values)]).astype(np.int64, copy=False)
 
 
 def firsts_met(sources: Sequence[int], batches: Sequence[FirstRows]) -> Tuples | None:
@@ -110,9 +133,9 @@ def firsts_met(sources: Sequence[int], batches: Sequence[FirstRows]) -> Tuples |
     """
     try:
         column = stacked([batch.column for batch in batches])
+        firsts = _first_places(column)
     except NotColumnar:
         return None
-    firsts = _first_places(ranks_of_column(column, False).values)
     places = np.concatenate([batch.places for batch in batches]).take(firsts)
     source = np.repeat(np.array(sources, np.int64), [len(batch) for batch in batches]).take(firsts)
     where = Tuples((Ints(source, 0, GREATEST), Ints(places, 0, GREATEST)), len(firsts))
@@ -125,8 +148,9 @@ def sent_back(column: Column, sources: int, targets: int) -> Iterator[tuple[int,
     targets_of_rows = _where(column)[0] * targets // sources
     for target in range(targets):
         rows = np.flatnonzero(targets_of_rows == target)
-        if len(rows):
-            yield target, len(rows), dumps(rows_at(column, rows))
+        for part, size in parts_of(rows_at(column, rows), _ROWS_OF_PART):
+            if size:
+                yield target, size, dumps(part)
 
 
 def _where(column: Column) -> tuple[Int64s, Int64s]:
