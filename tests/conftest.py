@@ -23,6 +23,7 @@ from dstream.testing.engines import MASTER, SETTINGS
 if TYPE_CHECKING:
     from tests.servers.java_of_programs import JavaOfPrograms
     from tests.servers.kafka_broker import Broker
+    from tests.servers.loaded_python import LoadedPython
 
 # A machine that does other work meanwhile is no failure; a test that hangs says where (`faulthandler_timeout`).
 # No folder of examples that failed: the checkout may be read-only, and cases of one test would read each other's.
@@ -199,6 +200,15 @@ def java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaOfPrograms]:
 
     with running_java(tmp_path_factory.mktemp("java")) as java:
         yield java
+
+
+@pytest.fixture(scope="session")
+def loaded_python() -> Iterator[LoadedPython]:
+    """The one Python of the test run from which processes of scripts are forked, with dstream in it."""
+    from tests.servers.loaded_python import running_python
+
+    with running_python() as python:
+        yield python
 
 
 @pytest.fixture(scope="session")

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.servers.java_of_programs import JavaOfPrograms
+from tests.servers.loaded_python import LoadedPython
 
 ROOT = Path(__file__).parents[2]
 
@@ -66,22 +67,24 @@ def page() -> Callable[[str], Page]:
 
 
 @pytest.fixture
-def run_blocks(tmp_path: Path, java: JavaOfPrograms) -> Callable[..., str]:
-    """Run blocks of one page as one script, in an empty folder; return what it printed."""
+def run_blocks(tmp_path: Path, java: JavaOfPrograms, loaded_python: LoadedPython) -> Callable[..., str]:
+    """Run blocks of one page as one script, in an empty folder; return what it printed.
+
+    With a Java of its own a page has a Python of its own, too.
+    """
 
     def run(blocks: list[Block], has_own_java: bool = False, **variables: str) -> str:
         script, folder = tmp_path / "page.py", tmp_path / "empty"
         script.write_text(script_of(blocks), encoding="utf-8")
         folder.mkdir()
-        done = subprocess.run(
-            [sys.executable, script],
-            cwd=folder,
-            env={**os.environ, "PYTHONPATH": str(ROOT), **({} if has_own_java else java()), **variables},
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=300,
-        )
+        env = {**os.environ, "PYTHONPATH": str(ROOT), **({} if has_own_java else java()), **variables}
+        if has_own_java:
+            command = [sys.executable, script]
+            done = subprocess.run(
+                command, cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=300
+            )
+        else:
+            done = loaded_python.run(script, cwd=folder, env=env)
         assert done.returncode == 0, f"the page's code failed; its lines are those of the page:\n{done.stderr}"
         return done.stdout
 
