@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.servers.loaded_python import running_python
+
 ROOT = Path(__file__).parents[2]
 
 LEGAL = {
@@ -147,13 +149,23 @@ ILLEGAL = [
 ]
 
 
-def broken_contracts(tree: Path) -> set[str]:
-    """Run the contracts of this repository on `tree` and return the names of those that do not hold."""
-    command = "import importlinter.cli as cli, sys; sys.exit(cli.lint_imports(no_cache=True, no_logo=True))"
-    run = subprocess.run([sys.executable, "-c", command], cwd=tree, capture_output=True, text=True, check=False)
-    broken = set(re.findall(r"^(.+) BROKEN(?: \(.*\))?$", run.stdout, re.MULTILINE))
-    assert bool(broken) == bool(run.returncode), f"the contracts could not be checked:\n{run.stdout}{run.stderr}"
-    return broken
+LINT = "import importlinter.cli as cli, sys; sys.exit(cli.lint_imports(no_cache=True, no_logo=True))"
+
+
+@pytest.fixture(scope="module")
+def broken_contracts(tmp_path_factory):
+    """Run the contracts of this repository on a tree and return the names of those that do not hold."""
+    script = tmp_path_factory.mktemp("lint") / "lint.py"
+    script.write_text(LINT)
+
+    def broken_contracts(tree: Path) -> set[str]:
+        run = python.run(script, cwd=tree, env=os.environ)
+        broken = set(re.findall(r"^(.+) BROKEN(?: \(.*\))?$", run.stdout, re.MULTILINE))
+        assert bool(broken) == bool(run.returncode), f"the contracts could not be checked:\n{run.stdout}{run.stderr}"
+        return broken
+
+    with running_python(["importlinter.cli"]) as python:  # Without dstream, which is that of the tree.
+        yield broken_contracts
 
 
 @pytest.fixture
@@ -166,17 +178,17 @@ def tree(tmp_path):
     return tmp_path
 
 
-def test_imports_of_this_repository_keep_every_contract():
+def test_imports_of_this_repository_keep_every_contract(broken_contracts):
     """No module imports what its contract forbids."""
     assert broken_contracts(ROOT) == set()
 
 
-def test_imports_that_the_design_allows_break_no_contract(tree):
+def test_imports_that_the_design_allows_break_no_contract(broken_contracts, tree):
     """The contracts forbid no more than they should."""
     assert broken_contracts(tree) == set()
 
 
-def test_imports_for_type_checking_do_not_count(tree):
+def test_imports_for_type_checking_do_not_count(broken_contracts, tree):
     """An import that only a type checker sees loads nothing, so it may point anywhere."""
     text = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import dstream.stream, pyspark\n"
     (tree / "dstream/values/__init__.py").write_text(text)
@@ -185,7 +197,7 @@ def test_imports_for_type_checking_do_not_count(tree):
 
 
 @pytest.mark.parametrize(("contract", "path", "text"), ILLEGAL, ids=[f"{path}: {text}" for _, path, text in ILLEGAL])
-def test_imports_that_point_the_wrong_way_break_their_contract(tree, contract, path, text):
+def test_imports_that_point_the_wrong_way_break_their_contract(broken_contracts, tree, contract, path, text):
     """One forbidden import is enough for the contract against it to fail."""
     (tree / path).write_text(LEGAL.get(path, "") + "\n" + text + "\n")
 

@@ -1,4 +1,4 @@
-"""One Python that has loaded dstream: each script runs in a process that is forked from it.
+"""One Python that has loaded what scripts need, as dstream: each script runs in a process that is forked from it.
 
 Nine tenths of the CPU of a short script are the start of Python and imports. What a script imports itself it has to
 name all the same; tests of what imports load, and of how processes start and end, start a Python of their own.
@@ -14,6 +14,7 @@ import select
 import signal
 import subprocess
 import sys
+import tempfile
 import types
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -28,6 +29,7 @@ _LOADED = [
     *("dstream.connectors.collections", "dstream.plan.failure_messages", "dstream.filesystem.discovery"),
     *("dstream.schema.decoders", "fastavro", "msgpack", "pandas", "pyarrow.compute", "pyarrow.parquet"),
 ]
+"""What most scripts come to."""
 _PROGRAM = """
 from tests.servers.loaded_python import next_script
 
@@ -45,19 +47,20 @@ class LoadedPython:
         self, script: Path, *arguments: str, cwd: Path, env: Mapping[str, str], timeout: float = 300.0
     ) -> subprocess.CompletedProcess[str]:
         """Run a script to its end, as `subprocess.run` does that captures its output as text."""
-        out, said = cwd.parent / f"{cwd.name}.out", cwd.parent / f"{cwd.name}.err"
         command = [str(script), *arguments]
         assert self._process.stdin is not None
-        request = {"command": command, "cwd": str(cwd), "env": dict(env), "out": str(out), "said": str(said)}
-        print(json.dumps(request), file=self._process.stdin, flush=True)
-        child = int(self._answer(timeout))
-        try:
-            status = int(self._answer(timeout))
-        except TimeoutError:
-            os.kill(child, signal.SIGKILL)
-            self._answer(timeout)
-            raise
-        return subprocess.CompletedProcess(command, status, out.read_text(), said.read_text())
+        with tempfile.TemporaryDirectory() as folder:
+            out, said = Path(folder, "out"), Path(folder, "said")
+            request = {"command": command, "cwd": str(cwd), "env": dict(env), "out": str(out), "said": str(said)}
+            print(json.dumps(request), file=self._process.stdin, flush=True)
+            child = int(self._answer(timeout))
+            try:
+                status = int(self._answer(timeout))
+            except TimeoutError:
+                os.kill(child, signal.SIGKILL)
+                self._answer(timeout)
+                raise
+            return subprocess.CompletedProcess(command, status, out.read_text(), said.read_text())
 
     def _answer(self, timeout: float) -> str:
         assert self._process.stdout is not None
@@ -67,12 +70,12 @@ class LoadedPython:
 
 
 @contextmanager
-def running_python() -> Iterator[LoadedPython]:
-    """Start Python without what steers dstream and Spark; end it at the end."""
+def running_python(modules: Sequence[str] = _LOADED) -> Iterator[LoadedPython]:
+    """Start Python with some modules, and without what steers dstream and Spark; end it at the end."""
     known = {name: value for name, value in os.environ.items() if not name.startswith(("DSTREAM_", "PYSPARK_"))}
     pipe = subprocess.PIPE
     with subprocess.Popen(
-        [sys.executable, "-c", _PROGRAM],
+        [sys.executable, "-c", _PROGRAM, *modules],
         env={**known, "PYTHONPATH": str(_REPOSITORY)},
         stdin=pipe,
         stdout=pipe,
@@ -86,7 +89,7 @@ def running_python() -> Iterator[LoadedPython]:
 
 def next_script() -> tuple[types.CodeType, dict[str, object]]:
     """Serve requests, and return in each forked process: its code, and the namespace of its own `__main__`."""
-    _load()
+    _load(sys.argv[1:])
     for line in iter(sys.stdin.readline, ""):
         request = json.loads(line)
         child = os.fork()
@@ -97,9 +100,9 @@ def next_script() -> tuple[types.CodeType, dict[str, object]]:
     os._exit(0)  # The interpreter of the server itself has nothing to run.
 
 
-def _load() -> None:
-    """Load what most scripts come to, and freeze it: a look for garbage would copy it in each process."""
-    for name in _LOADED:
+def _load(modules: Sequence[str]) -> None:
+    """Load modules, and freeze them: a look for garbage would copy them in each process."""
+    for name in modules:
         importlib.import_module(name)
     gc.collect()
     gc.freeze()
