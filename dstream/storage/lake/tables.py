@@ -31,7 +31,7 @@ from dstream.errors import DStreamError, IllegalStateError
 from dstream.filesystem.checksums import MismatchError, SummingSink, checked, sums_of
 from dstream.filesystem.folders import StorageFolder
 from dstream.schema.scalar_types import LARGE_VALUE
-from dstream.schema.types import ColumnTooLargeError, ColumnType
+from dstream.schema.types import ColumnTooLargeError, ColumnType, array_of
 from dstream.storage.base.encoded_entries import PORTION_BYTES, Portions
 from dstream.storage.base.named_folders import failed
 from dstream.storage.codec.collection import Codec
@@ -146,7 +146,7 @@ class Layout:
         """Return entries as stored; a value of None removes the entry."""
         columns: dict[str, Any] = dict(zip(("key", "_pk"), self.codec.key_columns(keys), strict=True))
         columns.update(zip(("value", "_pv"), self.codec.value_columns(values), strict=True))
-        columns["_del"] = pa.array([value is None for value in values], pa.bool_())
+        columns["_del"] = array_of([value is None for value in values], pa.bool_())
         if self.journal:
             known = olds if olds is not None else [None] * len(keys)
             columns.update(zip(("_old", "_old_pv"), self.codec.value_columns(known), strict=True))
