@@ -332,11 +332,17 @@ def _started_spark(chosen: Configuration, caches: Caches) -> Engine:
     return launch.start(settings, caches)
 
 
-def _started_beside(start: Callable[[], Any], master: str | None) -> Callable[[], Engine]:
-    """Begin to start Spark, if this process starts it, and return a function that waits for it."""
+def _started_beside(start: Callable[[], Any], master: str | None, elsewhere: bool = False) -> Callable[[], Engine]:
+    """Begin to start Spark, if this process starts it, and return a function that waits for it.
+
+    Args:
+        start: starts it.
+        master: that of the context.
+        elsewhere: also one that a server, or the Java of `spark-submit`, starts.
+    """
     from dstream.engine.spark.session import launch
 
-    if not launch.starts_here(master):
+    if not launch.starts_here(master) and not (elsewhere and not launch.is_running(master)):
         return start
     from dstream.engine.spark.session.startup import StoppableStart
     from dstream.session.warmup import WarmStart
@@ -395,7 +401,7 @@ class _AutoStart:
         return AutoEngine(
             _local_starter(chosen, caches)(),
             InProcessEngine(memory, progress, caches, broadcast, columns),
-            SparkStart(self._spark, self._beside, progress.tell, begun, chosen["warm"] is not False),
+            SparkStart(self._spark, self._beside_a_run, progress.tell, begun, chosen["warm"] is not False),
             functools.partial(_cores_of_spark, chosen),
             caches.found,
             AutoSettings(chosen["local_limit"], broadcast, columns),
@@ -411,6 +417,11 @@ class _AutoStart:
     def _beside(self) -> WarmStart[Any] | None:
         """Begin to start Spark beside the caller; None if it runs already, or elsewhere."""
         started: Any = _started_beside(self._spark, self._chosen["master"])
+        return None if started == self._spark else started
+
+    def _beside_a_run(self) -> WarmStart[Any] | None:
+        """Begin to start Spark beside a run or a job, also elsewhere: epochs wait for no server. None if it runs."""
+        started: Any = _started_beside(self._spark, self._chosen["master"], elsewhere=True)
         return None if started == self._spark else started
 
     def close(self) -> None:

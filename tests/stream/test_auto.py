@@ -19,6 +19,7 @@ from dstream.engine.auto.border import SparkStart
 from dstream.engine.auto.engine import AutoEngine
 from dstream.engine.auto.placement import AutoSettings
 from dstream.engine.local import LocalEngine
+from dstream.engine.spark.session import launch
 from dstream.operators.rows.caches import CachedItems, Caches, CacheSource
 from dstream.plan import Step, ToList, nothing_kept, rewrite
 from dstream.plan.operations.ends import Several
@@ -330,6 +331,26 @@ def test_auto_that_lost_its_spark_starts_another_when_it_is_needed(monkeypatch):
     second = start()
 
     assert (second is first, second.spark_status(start=False), starts) == (False, "stopped", [])
+
+
+@pytest.mark.parametrize("gateway", [None, "1"], ids=["server", "spark-submit"])
+def test_auto_does_not_wait_for_a_spark_that_starts_elsewhere(monkeypatch, gateway):
+    """A server, or the Java of `spark-submit`, may take seconds: epochs of a job go on meanwhile."""
+    goes_on, there = threading.Event(), Noted()
+    monkeypatch.setattr(connection._AutoStart, "_spark", lambda start: goes_on.wait(20) and there)
+    monkeypatch.setattr(launch, "activate", lambda engine: None)
+    monkeypatch.setattr(launch, "is_cluster", lambda master: True)
+    monkeypatch.setattr(launch, "is_running", lambda master: False)
+    if gateway is not None:
+        monkeypatch.setenv("PYSPARK_GATEWAY_PORT", gateway)
+    master = "sc://host" if gateway is None else "local[2]"
+    settings = {"storage": "memory:", "progress": False, "master": master}
+    engine = connection._AutoStart(connection.configured(settings), Caches())()
+    assert engine.spark_status(start=True) == "starting"
+
+    goes_on.set()
+    eventually(lambda: engine.spark_status(start=False) == "running")
+    assert (engine.spark_status(start=True), there.warmed) == ("running", 1)
 
 
 def test_auto_starts_nothing_beside_a_run_that_must_not_wait_for_it(tmp_path):

@@ -45,6 +45,7 @@ __all__ = [
     "has_session_of_the_user",
     "is_cluster",
     "is_connect",
+    "is_running",
     "is_server",
     "known_cores",
     "leave",
@@ -215,6 +216,11 @@ def starts_here(master: str | None) -> bool:
     return not is_elsewhere and _running is None and _session_of_the_user() is None
 
 
+def is_running(master: str | None) -> bool:
+    """Say whether a context uses a Spark that runs in this process already."""
+    return not is_server(master) and (_running is not None or _session_of_the_user() is not None)
+
+
 def has_session_of_the_user() -> bool:
     """Say whether a session runs in this process that this module has not started."""
     theirs = _session_of_the_user()
@@ -225,6 +231,8 @@ def has_session_of_the_user() -> bool:
 def activate(engine: SparkEngine) -> None:
     """Make the session of an engine the active one of this thread, as if Spark had been started here."""
     spark: Any = engine.spark
+    if is_connect(spark):
+        return  # It has no Java here, and functions reach it by its port.
     java = spark._get_j_spark_session_class(spark._jvm) if has(Feature.SESSION_CLASS) else spark._jvm.SparkSession
     java.setActiveSession(spark._jsparkSession)
 
