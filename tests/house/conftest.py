@@ -91,6 +91,21 @@ def run_blocks(tmp_path: Path, java: JavaOfPrograms, loaded_python: LoadedPython
     return run
 
 
+@pytest.fixture
+def output_of(loaded_python: LoadedPython) -> Callable[..., str]:
+    """Run a sample in a folder, on the local engine if it lets its user choose; return what it printed."""
+
+    def run(sample: str, *arguments: str, folder: Path, **variables: str) -> str:
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "DSTREAM_MASTER": "local[1]", **variables}
+        for name in ("DSTREAM_ENGINE", "DSTREAM_STORAGE"):
+            environment.pop(name, None)
+        done = loaded_python.run(ROOT / "docs" / "samples" / sample, *arguments, cwd=folder, env=environment)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return run
+
+
 def script_of(blocks: list[Block]) -> str:
     """Put each block on the lines where the page has it, so that a traceback points into the page."""
     lines: list[str] = []

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from tests.house.test_samples import output_of, sample, stored
+from tests.house.test_samples import sample, stored
 
 
-def test_samples_core_word_count_counts_as_plain_python_does(tmp_path):
+def test_samples_core_word_count_counts_as_plain_python_does(output_of, tmp_path):
     """The map has what a `Counter` has; what was counted first is less than the words."""
     texts = ["The whale and the sea.", "The sea; and a ship, a ship!"]
     for number, text in enumerate(texts):
@@ -23,7 +23,7 @@ def test_samples_core_word_count_counts_as_plain_python_does(tmp_path):
     assert different <= counted < words
 
 
-def test_samples_core_primes_finds_all_of_them(tmp_path):
+def test_samples_core_primes_finds_all_of_them(output_of, tmp_path):
     """Three processors of the source leave no number out, and share none."""
     output = output_of("core_primes.py", "1000", folder=tmp_path)
 
@@ -33,7 +33,7 @@ def test_samples_core_primes_finds_all_of_them(tmp_path):
     assert "numbers:    1,000 items out" in output
 
 
-def test_samples_core_stock_exchange_sums_each_second(tmp_path):
+def test_samples_core_stock_exchange_sums_each_second(output_of, tmp_path):
     """A trade counts for the five windows that hold its time, also those that are half over when the trades end."""
     volumes = Counter()
     for time, ticker, shares in sample("core_stock_exchange.py")["generated"]():

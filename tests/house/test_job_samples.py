@@ -7,12 +7,12 @@ from collections import Counter
 
 import pytest
 
-from tests.house.test_samples import SAMPLES, output_of, sample, stored
+from tests.house.test_samples import SAMPLES, sample, stored
 
 MOST_LINES = 80
 
 
-def test_samples_words_of_map_counts_as_plain_python_does(tmp_path):
+def test_samples_words_of_map_counts_as_plain_python_does(output_of, tmp_path):
     """The map of lines is replaced by another text, and the map of counts with it."""
     for text in ("The ship.\nA ship\nand more lines\n", "The whale's way\nand the sea, the SEA\n"):
         (tmp_path / "text").write_text(text)
@@ -24,7 +24,7 @@ def test_samples_words_of_map_counts_as_plain_python_does(tmp_path):
         assert ctx.get_map("counts").copy() == counts
 
 
-def test_samples_sort_and_filter_keeps_the_order(tmp_path):
+def test_samples_sort_and_filter_keeps_the_order(output_of, tmp_path):
     """Both lists are sorted, and one is the cold part of the other."""
     output = output_of("sort_and_filter.py", folder=tmp_path)
 
@@ -37,7 +37,7 @@ def test_samples_sort_and_filter_keeps_the_order(tmp_path):
         assert ctx.get_list("frost").copy() == [tenths for tenths in in_order if tenths < 0]
 
 
-def test_samples_fault_tolerance_tells_the_guarantees_apart(tmp_path):
+def test_samples_fault_tolerance_tells_the_guarantees_apart(output_of, tmp_path):
     """No job loses a measurement; without a guarantee it publishes again what it had published before it was killed."""
     said = re.findall(r"(\S+): +(\d+) lost, +(\d+) twice", output_of("fault_tolerance.py", folder=tmp_path))
 
@@ -47,7 +47,7 @@ def test_samples_fault_tolerance_tells_the_guarantees_apart(tmp_path):
     assert twice["exactly-once"] == 0 < sample("fault_tolerance.py")["COUNT"] // 3 <= twice["none"]
 
 
-def test_samples_manage_jobs_shows_a_life(tmp_path):
+def test_samples_manage_jobs_shows_a_life(output_of, tmp_path):
     """Sums are those of the orders that came before each line."""
     said = output_of("manage_jobs.py", folder=tmp_path).splitlines()
 
@@ -63,7 +63,7 @@ def test_samples_manage_jobs_shows_a_life(tmp_path):
     assert said[7:] == ["of all jobs: [('orders', 'CANCELLED')]"]
 
 
-def test_samples_kafka_to_map_keeps_the_last_prices(tmp_path):
+def test_samples_kafka_to_map_keeps_the_last_prices(output_of, tmp_path):
     """Of each share, whatever topic it is in."""
     output = output_of("kafka_to_map.py", folder=tmp_path)
 
@@ -73,7 +73,7 @@ def test_samples_kafka_to_map_keeps_the_last_prices(tmp_path):
         assert ctx.get_map("prices").copy() == last
 
 
-def test_samples_sockets_answer_each_word(tmp_path):
+def test_samples_sockets_answer_each_word(output_of, tmp_path):
     """With its number among those of its kind, and again the same in a second run."""
     counts, expected = Counter(), []
     for word in " ".join(sample("sockets.py")["LINES"]).split():

@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from sources import parquet_rows
-from tests.house.test_samples import output_of, sample, stored
+from tests.house.test_samples import sample, stored
 
 CUSTOMERS = {"A1": "Ada", "B2": "Zoë O'Hara", "D4": 'Grace "G" Hopper'}
 BAD = {17: "12 EUR", 18: "", 60: "1,5"}
@@ -40,7 +40,7 @@ def orders():
         yield [number, customer, amount, day, note]
 
 
-def test_the_sample_of_orders_finds_what_plain_python_does(shop, tmp_path, monkeypatch):
+def test_the_sample_of_orders_finds_what_plain_python_does(output_of, shop, tmp_path, monkeypatch):
     """Two files with a mark of UTF-8, bad lines, customers that are unknown; sums in Parquet, the best in a map."""
     rows = list(orders())
     for name, some in ("a", rows[:90]), ("b", rows[90:]):

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import math
-import os
 import re
 import runpy
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -45,33 +42,15 @@ SAID = {
 """What each script says about its own data."""
 
 
-def output_of(sample, *arguments, folder, **variables):
-    """Run a sample in `folder`, on the local engine if it lets its user choose; return what it printed."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "DSTREAM_MASTER": "local[1]", **variables}
-    for name in ("DSTREAM_ENGINE", "DSTREAM_STORAGE"):
-        environment.pop(name, None)
-    done = subprocess.run(
-        [sys.executable, SAMPLES / sample, *arguments],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 @pytest.mark.parametrize("sample", sorted(SAID))
-def test_samples_say_what_they_found(sample, tmp_path):
+def test_samples_say_what_they_found(output_of, sample, tmp_path):
     """Each sample runs without arguments, on its own small data."""
     output = output_of(sample, folder=tmp_path)
 
     assert [line for line in SAID[sample] if line not in output] == []
 
 
-def test_samples_log_lines_reads_the_files_that_it_is_given(tmp_path):
+def test_samples_log_lines_reads_the_files_that_it_is_given(output_of, tmp_path):
     """A glob is for the sample to resolve, not for the shell."""
     (tmp_path / "a.jsonl").write_text('{"path": "/a", "status": 503, "ms": 5}\n')
     (tmp_path / "b.jsonl").write_text('{"path": "/b", "status": 200, "ms": 7}\n')
@@ -79,7 +58,7 @@ def test_samples_log_lines_reads_the_files_that_it_is_given(tmp_path):
     assert "2 requests, 0 lines" in output_of("log_lines.py", "*.jsonl", folder=tmp_path)
 
 
-def test_samples_wordcount_counts_at_once_and_on_spark(tmp_path, java):
+def test_samples_wordcount_counts_at_once_and_on_spark(output_of, tmp_path, java):
     """The first megabyte of the files where that ends sooner, then all files on Spark."""
     (tmp_path / "sea.txt").write_text("The whale and the sea.\nThe sea.\n")
     (tmp_path / "ship.txt").write_text(f"{' ' * 2**20}sea")
@@ -90,7 +69,7 @@ def test_samples_wordcount_counts_at_once_and_on_spark(tmp_path, java):
     assert "8 words, 4 of them different, in 2 files\nSpark " in output
 
 
-def test_samples_wordcount_counts_without_java(tmp_path):
+def test_samples_wordcount_counts_without_java(output_of, tmp_path):
     """At once what it can, and it says what Spark needs; another process finds the map."""
     (tmp_path / "sea.txt").write_text("The whale and the sea.\nThe sea.\n")
     output = output_of("wordcount.py", "sea.txt", folder=tmp_path, DSTREAM_MASTER="", PATH="", JAVA_HOME="")
@@ -103,7 +82,7 @@ def test_samples_wordcount_counts_without_java(tmp_path):
     assert [line.split()[:2] for line in looked_up.splitlines()[-2:]] == [["1", "whale"], ["0", "ship"]]
 
 
-def test_samples_pipeline_words_counts_as_plain_python_does(tmp_path):
+def test_samples_pipeline_words_counts_as_plain_python_does(output_of, tmp_path):
     """Both sinks of the pipeline have what a `Counter` has of the same words."""
     texts = ["The whale and the sea.", "The sea; and a ship, a ship!"]
     for number, text in enumerate(texts):
@@ -117,7 +96,7 @@ def test_samples_pipeline_words_counts_as_plain_python_does(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["tf_idf.py", "core_tf_idf.py"])
-def test_samples_tf_idf_scores_as_plain_python_does(tmp_path, name):
+def test_samples_tf_idf_scores_as_plain_python_does(output_of, tmp_path, name):
     """Each word that some documents have and others have not leads to its documents, the best one first."""
     texts = {"a.txt": "whale whale sea", "b.txt": "whale ship sea", "c.txt": "if ship: sea"}
     for file, text in texts.items():
@@ -130,7 +109,7 @@ def test_samples_tf_idf_scores_as_plain_python_does(tmp_path, name):
     assert found == {"whale": [(2 * half, "a.txt"), (half, "b.txt")], "ship": [(half, "c.txt"), (half, "b.txt")]}
 
 
-def test_samples_access_log_analyses_as_plain_python_does(tmp_path):
+def test_samples_access_log_analyses_as_plain_python_does(output_of, tmp_path):
     """Visits count for each folder above a page, failures are files of JSON, what is no request stands in a list."""
     requests = [("/", 200), ("/a/b.html?x=1", 200), ("/a/c.html", 304), ("/a/d.html", 404), ("/e", 500)]
     lines = [f'1.2.3.4 - - [today] "GET {path} HTTP/1.1" {status} 10\n' for path, status in requests]
