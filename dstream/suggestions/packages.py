@@ -57,19 +57,37 @@ def _names_of(place: str) -> list[str]:
 
 
 _OF_JET: Mapping[str, Mapping[str, str]] = {
+    "collectors": {
+        "average": "averaging",
+        "avg": "averaging",
+        "count": "counting",
+        "groupby": "grouping_by",
+        "sum": "summing",
+        "todict": "to_map",
+    },
     "sources": {
         "avro": "avro_records",
+        "avrofiles": "avro_records",
         "cache": "icache",
         "cachejournal": "icache_journal",
         "csv": "csv_rows",
+        "csvfile": "csv_rows",
+        "csvfiles": "csv_rows",
         "filewatcher": "watch_files",
         "jdbc": "sql_rows",
         "json": "json_lines",
+        "jsonfile": "json_lines",
+        "jsonfiles": "json_lines",
         "list": "ilist",
         "map": "imap",
         "mapjournal": "imap_journal",
         "parquet": "parquet_rows",
+        "parquetfile": "parquet_rows",
+        "parquetfiles": "parquet_rows",
         "readcsv": "csv_rows",
+        "readjson": "json_lines",
+        "readparquet": "parquet_rows",
+        "readtext": "text_files",
         "socket": "socket_lines",
         "textfile": "text_files",
     },
@@ -84,6 +102,10 @@ _OF_JET: Mapping[str, Mapping[str, str]] = {
         "mapwithupdating": "updating_imap",
         "noop": "to_nothing",
         "socket": "to_socket",
+        "tocsv": 'to_files(folder, format="csv")',
+        "todict": "to_imap",
+        "tojson": 'to_files(folder, format="json")',
+        "toparquet": 'to_files(folder, format="parquet")',
     },
 }
 """Names in Jet's `Sources` and `Sinks`, and in other libraries, in lower case without underscores."""

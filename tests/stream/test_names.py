@@ -140,3 +140,23 @@ def test_a_name_like_no_other_is_refused(name):
     """Nothing is guessed, and nothing is said about names that tools probe for."""
     with pytest.raises(AttributeError, match=f"^an? IntStream has no '{name}'$"):
         getattr(IntStream.of(1), name)
+
+
+@pytest.mark.parametrize(
+    ("package", "name", "meant"),
+    [
+        ("sources", "csv_files", "csv_rows"),
+        ("sources", "json_files", "json_lines"),
+        ("sources", "read_parquet", "parquet_rows"),
+        ("reducers", "to_dict", "to_imap"),
+        ("reducers", "to_parquet", 'to_files(folder, format="parquet")'),
+        ("collectors", "count", "counting"),
+        ("collectors", "to_dict", "to_map"),
+    ],
+)
+def test_a_name_that_a_package_might_have_leads_to_its_own(package, name, meant):
+    """Where one is guessed from another of ours, or known from another library."""
+    with pytest.raises(
+        ImportError, match=f"^{re.escape(f'cannot import name {name!r} from {package!r}; write {meant}')}$"
+    ):
+        exec(f"from {package} import {name}")
