@@ -141,7 +141,7 @@ class Items(NamesOfStreams, Generic[T]):
         if self._tape is not None:
             return _chunks(self._tape)
         if not isinstance(self.iterable, Sized):
-            return _chunks(_Tape(iter(self.iterable)))
+            return _chunks(_Tape(iter(self.iterable)), keeps=False)
         # A copy, since the caller may change the iterable while tasks read their splits.
         return cut(list(self.iterable), self.partitions, parallelism)
 
@@ -282,13 +282,23 @@ class _Tape(Generic[T]):
         return _Tape, (self.iterator, self.pulled)  # A lock cannot be pickled.
 
 
-def _chunks(tape: _Tape[T]) -> Iterator[ItemsSplit[T]]:
-    """Yield the items of the tape as lazy splits, the first of them small."""
-    start, size = 0, FIRST_CHUNK
+def _chunks(tape: _Tape[T], keeps: bool = True) -> Iterator[ItemsSplit[T]]:
+    """Yield the items of the tape as lazy splits, the first of them small.
+
+    Args:
+        tape: what is read.
+        keeps: the tape keeps its items, since its iterator cannot be made again.
+    """
+    start, size, is_empty = 0, FIRST_CHUNK, True
     while chunk := tape.chunk(start, size):
         yield ItemsSplit(chunk)
-        start, size = start + len(chunk), min(size * 4, LARGEST_CHUNK)
-    if not start:
+        is_empty, size = False, min(size * 4, LARGEST_CHUNK)
+        if keeps:
+            start += len(chunk)
+        else:
+            tape.pulled.clear()
+        del chunk  # The next one is read while nobody needs it any more.
+    if is_empty:
         yield ItemsSplit([])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+import weakref
 
 import cloudpickle
 import pytest
@@ -221,3 +222,33 @@ def test_items_shows_itself_in_short():
     """A long list does not flood the terminal."""
     assert repr(Items(list(range(1_000)), 2)) == "Items([0, 1, 2, 3, 4, 5, ...], partitions=2)"
     assert repr(ItemsSplit(list(range(1_000)))) == "ItemsSplit([0, 1, 2, 3, 4, 5, ...])"
+
+
+class Made:
+    """An iterable without a length, whose items can be seen to go."""
+
+    def __init__(self, count):
+        self.count = count
+        self.items = weakref.WeakSet()
+
+    def __iter__(self):
+        for _ in range(self.count):
+            item = Made(0)
+            self.items.add(item)
+            yield item
+
+
+def test_items_that_can_be_made_again_are_not_kept():
+    """Of an iterable without a length no more are in memory than a split has; of an iterator all are."""
+    made, count = Made(200), 0
+    for split in Items(made).splits(4):
+        count += sum(1 for _ in split.read())
+        del split
+        assert len(made.items) < 150
+    assert count == 200
+    assert [len(list(split.read())) for split in Items(Made(0)).splits(4)] == [0]
+    once = Made(200)
+    source = Items(iter(once))
+    for _ in range(2):
+        assert sum(len(list(split.read())) for split in source.splits(4)) == 200
+    assert len(once.items) == 200
