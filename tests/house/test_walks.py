@@ -6,7 +6,7 @@ import runpy
 import sys
 from pathlib import Path
 
-from tests.house.figures import Source, circles, figures, sources
+from tests.house.figures import Source, circles
 from tests.house.walks import Walk
 
 FILES = {
@@ -35,14 +35,6 @@ def test_a_walk_counts_calls_between_modules(tmp_path, monkeypatch):
         sys.setprofile(before)
 
     assert ({Path(file).name for file in walk.modules}, walk.calls) == ({"a.py", "b.py"}, 3)
-
-
-def test_the_figures_of_the_house():
-    """Modules and lines of the four packages."""
-    printed = dict(figures(sources()))
-
-    assert int(printed["modules"].replace(",", "")) > 200
-    assert "dstream.stream.base" in printed["modules above 500 lines"]
 
 
 def test_the_figures_of_a_module():
