@@ -41,6 +41,7 @@ from tests.benchmarks import (
     start,
     storage,
     unbounded,
+    usual,
     windows,
     word_count,
 )
@@ -93,6 +94,7 @@ _CASES: dict[str, tuple[str, Rows]] = {
     "U6": ("recovery", keeping.recovery),
     "U7": ("beyondmemory", keeping.beyond_memory),
     "memory": ("memory", memory.rows),
+    **{code: (code.lower(), _compared(usual.cases(code))) for code in usual.CODES},
 }
 _CONFIG = {"spark.driver.memory": "4g", "spark.python.daemon.module": "tests.benchmarks.worker_daemon"}
 
@@ -107,7 +109,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     folder.mkdir(exist_ok=True)
     rows: list[Row] = []
     with ds.connect(options.master, config=_CONFIG, class_archive=False) as ctx, ds.connect(engine="local") as local:
-        bench = Bench(ctx, local, _session_of_rivals(ctx), folder, options.quick)
+        bench = Bench(ctx, local, _session_of_rivals(ctx), folder, options.quick, options.scale)
         for code in options.cases:
             rows += _CASES[code][1](bench, options.runs)
         least, worker = check_worker_accounts(ctx)
@@ -132,6 +134,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("cases", nargs="*", type=_case, help=f"of {', '.join(_CASES)}; all of them by default")
     parser.add_argument("--runs", type=int, default=5, help="how often each contestant is measured")
     parser.add_argument("--quick", action="store_true", help="little data, to see that everything runs")
+    parser.add_argument("--scale", type=int, default=1, help="how many times as much data; of W1 to W10")
     parser.add_argument("--master", default="local[2]", help="the Spark master")
     options = parser.parse_args(arguments)
     options.cases = options.cases or list(_CASES)

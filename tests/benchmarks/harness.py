@@ -43,6 +43,7 @@ class Bench:
         spark: a session of the same Spark for the rivals, with Spark's own SQL settings.
         folder: where generated data are kept.
         quick: small data, to see that everything runs.
+        scale: how many times as much data cases take that can.
     """
 
     ctx: ds.Context
@@ -50,6 +51,7 @@ class Bench:
     spark: Any
     folder: Path
     quick: bool
+    scale: int = 1
 
     def size(self, full: int, quick: int) -> int:
         """Return how many items a case takes."""
