@@ -284,7 +284,15 @@ class _Lazy(_Part):
 
 _FORMS = {
     "t": [
-        *("{t}.lower()", "{t}.upper()", "{t}.strip()", "{t}.lstrip()", "{t}.rstrip()", "{t}.strip({c})"),
+        *("{t}.lower()", "{t}.upper()", "{t}.title()", "{t}.casefold()", "{t}.swapcase()", "{t}.capitalize()"),
+        *(
+            "{t}.removeprefix({c})",
+            "{t}.removesuffix({c})",
+            "{t}.strip()",
+            "{t}.lstrip()",
+            "{t}.rstrip()",
+            "{t}.strip({c})",
+        ),
         *("{t}.lstrip({c})", "{t}.rstrip({c})", "{t}.replace({c}, {c})", "{t}[{k}:]", "{t}[:{k}]", "{t}[{k}:{k}]"),
         *("{t} + {c}", "{c} + {t}", "({t} + {t})", "({t} if {b} else {t})", "({t} or {c})", "({t} and {t})"),
         *("{l}[{k}]", "str({i})", "f'{{{t}}}-{{{i}}}'", "f'{{{t}!s}}'", "str({t})", "str.lower({t})", "{t}[{k}:{k}:2]"),
@@ -297,11 +305,15 @@ _FORMS = {
         "int({t})",
         "({i} if {b} else {i})",
         "len({t}.lower())",
+        "{t}.count({c})",
+        "{t}.find({c})",
     ],
     "b": [
         *("{t}.startswith({c})", "{t}.endswith({c})", "{c} in {t}", "{c} not in {t}", "{t} in ({c}, {c}, 1)"),
         *("{t} == {c}", "{t} != {t}", "{t} < {c}", "{t} >= {t}", "{i} > {k}", "not {t}", "bool({l})", "{t} <= {t}"),
         *("({b} and {b})", "({b} or {b})", "{t} not in ({c}, {c})", "{t} in {t}", "{t} > {k}"),
+        *("{t}.isalnum()", "{t}.isalpha()", "{t}.isascii()", "{t}.isdecimal()", "{t}.isdigit()", "{t}.isnumeric()"),
+        *("{t}.isprintable()", "{t}.isspace()"),
     ],
     "l": [
         *("{t}.split()", "{t}.split({c})", "str.split({t})", "{P}.findall({t})", "{P}.findall({t}.lower())"),

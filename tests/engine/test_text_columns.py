@@ -22,7 +22,8 @@ from dstream.keys import stable_hash
 from dstream.operators.columns.capabilities import STRING_METHODS, unsupported, unsupported_in_flat_map
 from dstream.operators.columns.evaluation import evaluated
 from dstream.operators.columns.groups import groups_of_texts, merged_text_tables, parts_by_target, with_texts_together
-from dstream.operators.columns.string_methods import _OTHER_BLANKS, BLANKS, METHODS, has_other_blanks
+from dstream.operators.columns.string_methods import METHODS
+from dstream.operators.columns.string_runs import _OTHER_BLANKS, BLANKS, has_other_blanks
 from dstream.operators.columns.strings import StringLists, Strings
 from dstream.operators.columns.values import NotColumnar, TooFewRows, Tuples, column_of, items_of, rows_at, rows_of
 from dstream.operators.rows.batches import loads, packed_columns
@@ -48,6 +49,24 @@ SAME: list[tuple[str, list[str]]] = [
     ("(x.replace('a', 'é') + 'É').lower()", _ALL),
     ("x.lower()", ["ΟΔΟΣ ΣΑ", "É"]),
     *[(f"x.{name}('a ')", _ALL) for name in ("strip", "lstrip", "rstrip")],
+    *[
+        (f"x.{name}()", items)
+        for name in (
+            *("capitalize", "casefold", "isalnum", "isalpha", "isascii", "isdecimal", "isdigit", "isnumeric"),
+            *("isprintable", "isspace", "swapcase", "title"),
+        )
+        for items in (_ASCII, _ALL, _OF_ONE_SIZE, _BLANKS, ["²", "٣", "½", "12"])
+    ],
+    *[
+        (f"x.{name}('{part}')", items)
+        for name in ("count", "find", "removeprefix", "removesuffix")
+        for part in ("a", "aa", "é", "the sea", " ")
+        for items in (_ASCII, _ALL, ["aaaa", "aéaé", "éé"])
+    ],
+    ("len(x.swapcase())", _ALL),
+    ("len(x.title())", _ALL),
+    ("len(x.removeprefix('a'))", _ALL),
+    ("x.find('a') + x.count('a')", _ALL),
     ("x.strip('')", _ALL),
     ("x.split(',')", _ALL),
     ("x.split('aa')", _ALL),
@@ -113,6 +132,16 @@ def test_a_column_of_texts_gives_what_python_gives(source: str, items: list[str]
         assert [(type(each), each) for each in items_of(found)] == expected
 
 
+@pytest.mark.parametrize("name", ["isspace", "isprintable", "isascii", "isalpha", "title", "swapcase", "capitalize"])
+def test_newlines_in_texts_are_characters_like_others(name: str) -> None:
+    """Only joined texts are divided by them."""
+    items = ["\n", "a\nb", " \n", "é\n", ""]
+
+    found = evaluated(_expression(f"x.{name}()"), [column_of(items)])
+
+    assert items_of(found) == [getattr(each, name)() for each in items]
+
+
 def _expression(source: str) -> Expression:
     found = read(function_of(f"lambda x: {source}"))
     assert isinstance(found, Expression)
@@ -129,6 +158,8 @@ WITHHELD: list[tuple[str, list[str], str]] = [
     ("x[1:2:True]", ["é"], "step"),
     ("x[len(x):]", ["abc"], "not the same"),
     *[(f"x[{bounds}]", [item], "no int") for bounds in (":2**70", "-2**70:", "1.5:") for item in ("abc", "éa")],
+    *[(f"x.{name}('')", ["a"], "an empty part") for name in ("count", "find")],
+    *[(f"x.{name}('\\ud800')", ["a"], "surrogate") for name in ("count", "find", "removeprefix", "removesuffix")],
     ("x.split(',')[1.0]", ["a,b"], "no int"),
     ("x in 'abc'", ["ab"], "no tuple"),
     ("x + len(x)", ["abc"], "beside something else|no \\+"),
@@ -292,7 +323,7 @@ def test_patterns_with_other_flags_and_of_bytes_are_left_to_python(pattern: Any)
 
 
 @pytest.mark.parametrize(
-    "source", ["x.title()", "x.split(',', 1)", "x.startswith(('a', 'b'))", "f'{x:>5}'", "f'{x!r}'"]
+    "source", ["x.zfill(3)", "x.split(',', 1)", "x.startswith(('a', 'b'))", "f'{x:>5}'", "f'{x!r}'"]
 )
 def test_what_columns_of_texts_cannot_do_is_known_before(source: str) -> None:
     """The drawing of a plan says it."""

@@ -63,16 +63,12 @@ EACH_BY_PYTHON = frozenset(
 """Functions whose digits differ elsewhere: Python calls them for each row, between steps that stay columns."""
 
 STRING_METHODS: dict[str, tuple[int, int]] = {
-    "endswith": (1, 1),
-    "findall": (1, 1),
-    "lower": (0, 0),
-    "lstrip": (0, 1),
+    **dict.fromkeys(("capitalize", "casefold", "lower", "swapcase", "title", "upper"), (0, 0)),
+    **dict.fromkeys(("isalnum", "isalpha", "isascii", "isdecimal", "isdigit", "isnumeric"), (0, 0)),
+    **dict.fromkeys(("isprintable", "isspace"), (0, 0)),
+    **dict.fromkeys(("lstrip", "rstrip", "split", "strip"), (0, 1)),
+    **dict.fromkeys(("count", "endswith", "find", "findall", "removeprefix", "removesuffix", "startswith"), (1, 1)),
     "replace": (2, 2),
-    "rstrip": (0, 1),
-    "split": (0, 1),
-    "startswith": (1, 1),
-    "strip": (0, 1),
-    "upper": (0, 0),
 }
 """Methods that take columns of texts, with the least and the most of their arguments: constants, but of `findall`.
 

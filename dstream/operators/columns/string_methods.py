@@ -6,28 +6,29 @@ the result of one character depends on others, or has another size, Python is ca
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute
-from numpy.typing import NDArray
 
-from dstream.operators.columns.capabilities import is_run_of_one_class
+from dstream.operators.columns.string_runs import (
+    BLANKS,
+    are_of_class,
+    beyond_ascii,
+    found_by_pattern,
+    has_other_blanks,
+    words_of,
+)
 from dstream.operators.columns.strings import StringLists, Strings, array_of, offsets_and_bytes
 from dstream.operators.columns.values import Bools, Column, ConstantColumn, Ints, NotColumnar, size_of_column
 
 __all__ = [
-    "BLANKS",
     "METHODS",
     "compared_texts",
     "contained_in_texts",
-    "found_by_pattern",
-    "has_other_blanks",
     "index_of_lists",
     "joined_texts",
     "length_of_texts",
@@ -36,179 +37,7 @@ __all__ = [
     "sliced_texts",
     "texts_among",
     "texts_of_ints",
-    "words_of",
 ]
-
-
-BLANKS = "".join(chr(code) for code in range(128) if chr(code).isspace())
-r"""The blanks of `str.split` and `str.strip` in ASCII: "\x1c" to "\x1f" among them."""
-
-_NEWLINE = 10
-
-
-@dataclass(frozen=True, slots=True)
-class _CharacterClass:
-    """The characters of which runs consist.
-
-    Attributes:
-        has: says whether a character is one of them.
-        table: for each byte 1 if it is a character of ASCII that is in no run.
-        outside: those bytes.
-    """
-
-    has: Callable[[str], Any]
-    table: bytes
-    outside: bytes
-
-
-def _class_of(has: Callable[[str], Any]) -> _CharacterClass:
-    # No string that is joined contains a newline: there it ends a string, and every run.
-    outside = bytes(code for code in range(128) if code == _NEWLINE or not has(chr(code)))
-    return _CharacterClass(has, bytes(code in outside for code in range(256)), outside)
-
-
-_NOT_BLANK = _class_of(lambda character: not character.isspace())
-
-
-def words_of(texts: Strings) -> StringLists:
-    """Return the words of `str.split` without arguments for each string.
-
-    Raises:
-        NotColumnar: one of them holds a newline.
-    """
-    return _runs(texts, _NOT_BLANK)
-
-
-_OTHER_BLANKS = [
-    code.encode()
-    for code in (
-        *("\x85", "\xa0", "\u1680", "\u2028", "\u2029", "\u202f", "\u205f", "\u3000"),
-        *map(chr, range(0x2000, 0x200B)),
-    )
-]
-
-
-def has_other_blanks(texts: Strings) -> bool:
-    """Say whether there is a blank beyond ASCII."""
-    joined = texts.joined if texts.is_joined else None
-    data = offsets_and_bytes(texts.values)[1] if joined is None else np.frombuffer(joined, np.uint8)
-    places = np.flatnonzero(_BEGINS_BLANK[data])
-    first, second = data[places], data[places + 1]
-    third = np.where(first == _OF_TWO_BYTES, 0, data[np.minimum(places + 2, len(data) - 1)])
-    return bool(np.isin(_number(first, second, third), _NUMBERS_OF_BLANKS).any())
-
-
-_OF_TWO_BYTES = 0xC2
-"""The first byte of blanks that have two bytes; all others have three."""
-
-
-def _number(first: Any, second: Any, third: Any) -> Any:
-    return np.asarray(first, np.int64) << 16 | np.asarray(second, np.int64) << 8 | third
-
-
-_NUMBERS_OF_BLANKS = np.array([_number(*blank, *[0] * (3 - len(blank))) for blank in _OTHER_BLANKS])
-_BEGINS_BLANK = np.isin(np.arange(256), [blank[0] for blank in _OTHER_BLANKS])
-
-
-def found_by_pattern(pattern: re.Pattern[str], texts: Strings) -> StringLists:
-    """Return the matches of `findall` of a pattern for each string.
-
-    Raises:
-        NotColumnar: it is no run of characters of one class; or a text holds a newline.
-    """
-    if not is_run_of_one_class(pattern):
-        raise NotColumnar("a pattern that only Python reads")
-    return _runs(texts, _of_pattern(pattern))
-
-
-@functools.lru_cache(maxsize=64)
-def _of_pattern(pattern: re.Pattern[str]) -> _CharacterClass:
-    return _class_of(pattern.fullmatch)
-
-
-def _runs(texts: Strings, of: _CharacterClass) -> StringLists:
-    joined = texts.joined
-    if joined is None:
-        raise NotColumnar("a text that holds a newline")
-    is_outside = np.frombuffer(joined.translate(of.table), np.bool_)
-    is_ascii, inside = True, joined.translate(None, of.outside)
-    if not texts.is_ascii:
-        data = np.frombuffer(joined, np.uint8)
-        is_outside, is_ascii = _also_outside(is_outside, data, of)
-        inside = data[~is_outside].tobytes()
-    places = np.flatnonzero(is_outside)
-    # The number of bytes in runs before each byte that is in none.
-    before = np.zeros(len(places) + 1, np.int32)
-    np.subtract(places, np.arange(len(places)), out=before[1:], casting="unsafe")
-    is_end = before[1:] != before[:-1]
-    offsets = before if is_end.all() else before[np.concatenate((_YES, is_end))]
-    members = Strings(array_of(offsets, inside), is_ascii=is_ascii)
-    # The ends are found on demand: a `flat_map` to all words does not ask for them.
-    return StringLists(members, lambda: _ends(joined, places, is_end), len(texts))
-
-
-def _also_outside(
-    of_ascii: NDArray[np.bool_], data: NDArray[np.uint8], of: _CharacterClass
-) -> tuple[NDArray[np.bool_], bool]:
-    """Return which bytes are in no run, given those of ASCII; and whether all others are ASCII."""
-    beyond = _beyond_ascii(data)
-    of_code = np.zeros(beyond.greatest() + 1, np.bool_)
-    distinct = beyond.distinct()
-    of_code[distinct] = [not of.has(chr(code)) for code in distinct.tolist()]
-    is_outside = of_code[beyond.codes]
-    found = of_ascii.copy()
-    for byte in range(_MOST_OF_CHARACTER):
-        found[beyond.places[is_outside & (beyond.sizes > byte)] + byte] = True
-    return found, bool(is_outside.all())
-
-
-class _Beyond(NamedTuple):
-    """The characters beyond ASCII of UTF-8.
-
-    Attributes:
-        places: the place of the first byte of each.
-        codes: their code points.
-        sizes: the number of bytes of each.
-    """
-
-    places: NDArray[np.intp]
-    codes: NDArray[np.int32]
-    sizes: NDArray[np.int32]
-
-    def greatest(self) -> int:
-        return int(self.codes.max(initial=0))
-
-    def distinct(self) -> NDArray[np.intp]:
-        """Return each code point once."""
-        occurs = np.zeros(self.greatest() + 1, np.bool_)
-        occurs[self.codes] = True
-        return np.flatnonzero(occurs)
-
-
-def _beyond_ascii(data: NDArray[np.uint8]) -> _Beyond:
-    places = np.flatnonzero(data >= _FIRST_OF_SEVERAL)
-    first = data[places].astype(np.int32)
-    sizes = 2 + (first >= 0xE0) + (first >= 0xF0).astype(np.int32)
-    codes = first & (0x7F >> sizes)
-    for byte in range(1, _MOST_OF_CHARACTER):
-        has_it = sizes > byte
-        codes[has_it] = codes[has_it] << 6 | data[places[has_it] + byte] & 0x3F
-    return _Beyond(places, codes, sizes)
-
-
-_FIRST_OF_SEVERAL = 0xC0
-"""The least byte with which a character of several bytes begins in UTF-8."""
-_MOST_OF_CHARACTER = 4
-
-
-_YES = np.array([True])
-
-
-def _ends(joined: bytes, places: NDArray[np.intp], is_end: NDArray[np.bool_]) -> NDArray[Any]:
-    """Return how many runs have ended when each text does."""
-    ended: NDArray[Any] = np.cumsum(is_end)
-    of_texts: NDArray[Any] = ended[np.frombuffer(joined, np.uint8)[places] == _NEWLINE]
-    return of_texts
 
 
 Given: TypeAlias = "Sequence[Column]"
@@ -298,7 +127,7 @@ def _changed(change: Callable[[bytes], bytes], method: Callable[[str], str]) -> 
 def _also_changed(changed: bytes, method: Callable[[str], str]) -> bytes | None:
     """Return UTF-8 with the characters beyond ASCII replaced; None if one changes its size, or depends on others."""
     data = np.frombuffer(bytearray(changed), np.uint8)
-    beyond = _beyond_ascii(data)
+    beyond = beyond_ascii(data)
     for code in beyond.distinct().tolist():
         before, after = chr(code).encode(), method(chr(code)).encode()
         if len(before) != len(after) or code == _SIGMA:
@@ -320,6 +149,56 @@ def _by_python(texts: Strings, method: Callable[..., str], *arguments: Any) -> S
     if not isinstance(array, pa.StringArray):  # It is cut into several where it is large.
         raise NotColumnar("texts of many bytes")
     return Strings(array, is_ascii=False)
+
+
+def _titled(texts: Strings) -> Strings:
+    # A letter behind another one begins no word, so that strings have to be divided by newlines.
+    joined = texts.joined if texts.is_ascii else None
+    return _by_python(texts, str.title) if joined is None else Strings(None, is_ascii=True, joined=joined.title())
+
+
+def _without(start: bool) -> Callable[[Strings, Any], Strings]:
+    """Return `removeprefix` or `removesuffix`."""
+    has = pc.starts_with if start else pc.ends_with
+
+    def apply(texts: Strings, affix: Any) -> Strings:
+        if not _encoded(affix):
+            return texts
+        values, size = texts.values, len(affix)
+        shorter = sliced_texts(texts, size, None, None) if start else sliced_texts(texts, None, -size, None)
+        return Strings(pc.if_else(has(values, affix), shorter.values, values), is_ascii=texts.is_ascii)
+
+    return apply
+
+
+def _consists_of(method: Callable[[str], bool]) -> Callable[[Strings], Bools]:
+    """Return a method that is true of a string if it is of each of its characters."""
+    of_none = method("")
+
+    def apply(texts: Strings) -> Bools:
+        found = are_of_class(texts, method)
+        return Bools(found if of_none else found & texts.are_filled())
+
+    return apply
+
+
+def _counted(texts: Strings, part: Any) -> Ints:
+    if not _encoded(part):
+        raise NotColumnar("an empty part")
+    return _ints(pc.count_substring(texts.values, part))
+
+
+def _found_at(texts: Strings, part: Any) -> Ints:
+    if not _encoded(part):
+        raise NotColumnar("an empty part")
+    if texts.is_ascii:
+        return _ints(pc.find_substring(texts.values, part))
+    return _ints(pa.array([each.find(part) for each in texts.tolist()], pa.int64()))
+
+
+def _ints(array: Any) -> Ints:
+    values = array.to_numpy().astype(np.int64)
+    return Ints(values, int(values.min(initial=0)), int(values.max(initial=0)))
 
 
 def _stripped(trim: Callable[..., Any], method: Callable[..., str]) -> Callable[..., Strings]:
@@ -551,14 +430,26 @@ def _spread(column: Column) -> Strings:
 
 
 METHODS: dict[str, Callable[..., Column]] = {
+    **{
+        name: _consists_of(getattr(str, name))
+        for name in ("isalnum", "isalpha", "isascii", "isdecimal", "isdigit", "isnumeric", "isprintable", "isspace")
+    },
+    "capitalize": lambda texts: _by_python(texts, str.capitalize),
+    "casefold": _changed(bytes.lower, str.casefold),
+    "count": _counted,
     "endswith": _begins(pc.ends_with),
+    "find": _found_at,
     "lower": _changed(bytes.lower, str.lower),
     "lstrip": _stripped(pc.ascii_ltrim, str.lstrip),
+    "removeprefix": _without(start=True),
+    "removesuffix": _without(start=False),
     "replace": _replaced,
     "rstrip": _stripped(pc.ascii_rtrim, str.rstrip),
     "split": _split,
     "startswith": _begins(pc.starts_with),
     "strip": _stripped(pc.ascii_trim, str.strip),
+    "swapcase": _changed(bytes.swapcase, str.swapcase),
+    "title": _titled,
     "upper": _changed(bytes.upper, str.upper),
 }
 """The functions of `capabilities.STRING_METHODS`, all but `findall`, whose pattern comes before the texts."""
