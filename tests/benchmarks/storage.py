@@ -28,6 +28,7 @@ __all__ = ["cases"]
 _ENTRIES = 1_000_000
 _POINTS = 2_000
 _READS = 100_000
+_IN_PAGES = 3_000_000
 _REPEATED = 10
 _BATCH = 10_000
 _TASKS = 4
@@ -41,7 +42,7 @@ def cases(bench: Bench) -> list[Case]:
     count = bench.size(_ENTRIES, 2_000)
     world = _World(bench, folder, count)
     atexit.register(world.close)
-    points = [_puts(world), _increments(world), _gets(world), *_points_in_a_file(world)]
+    points = [_puts(world), _increments(world), _gets(world), _gets_in_pages(world), *_points_in_a_file(world)]
     return [*points, _put_all(world), _bulk_write(world), _bulk_read(world)]
 
 
@@ -174,6 +175,24 @@ def _gets(world: _World) -> Case:
 
     rivals = [("SQLite, WAL, NORMAL", in_sqlite, 1.0), ("Redis, AOF", lambda key: client.hget("m", key), None)]
     return _point_case("get, cached", world.bench.size(_READS, 200), lambda key: entries[key], rivals, world)
+
+
+def _gets_in_pages(world: _World) -> Case:
+    """Read a map that is too large for the cache of buckets, beside one that is in it."""
+    count = world.bench.size(_IN_PAGES, 4_000)
+
+    @functools.cache
+    def large() -> IStreamMap[str, int]:
+        world.on_local.stream(range(count)).collect(to_imap("large", _key, lambda n: n))
+        return world.on_local.get_map("large")
+
+    def in_a_dict(key: str) -> Any:
+        return world.map[key]
+
+    reads = world.bench.size(_READS, 200)
+    return _point_case(
+        f"get, of {count:,}", reads, lambda key: large()[key], [("of the cached map", in_a_dict, 2.0)], world
+    )
 
 
 def _points_in_a_file(world: _World) -> list[Case]:

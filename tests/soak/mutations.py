@@ -135,7 +135,7 @@ class Lake:
     def _looked_up(self, name: str, keys: list[str]) -> list[Any]:
         """Read single keys as of a bucket that is too large for the memory."""
         store: Any = open_storage(str(self.root), Settings()).create("map", name, Options())
-        store._cache = BucketCache(store._folder, rows_kept=0)
+        store._cache = BucketCache(store._folder, 1, rows_kept=0)
         return list(store.get_many(keys))
 
 

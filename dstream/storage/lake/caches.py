@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -18,16 +18,39 @@ from dstream.delta.actions import DataFile
 from dstream.filesystem.folders import StorageFolder
 from dstream.schema.scalar_types import LARGE_VALUE
 from dstream.storage.codec.collection import Codec
+from dstream.storage.lake.pages import MISSING, PageCache
 from dstream.storage.lake.tables import Layout, Read, batches, identities, newest_rows, opened, takes_more
 
-__all__ = ["SHARED", "BucketCache", "FileCache", "Positions", "RecentRows", "own_copy", "rows_between", "same_value"]
+__all__ = [
+    "SHARED",
+    "BucketCache",
+    "FileCache",
+    "Positions",
+    "RecentRows",
+    "Values",
+    "own_copy",
+    "rows_between",
+    "same_value",
+]
 
 
 _ROWS_KEPT = 2_000_000
 _FILES_KEPT = 1 << 30
 """Bytes of the files whose buckets are kept: rows alone bound no memory, as one of them may have any size."""
+_NEW_ROWS = 8192
+"""The most rows of new files of a bucket that are in a dict, above the pages of its older files."""
+_NEW_BYTES = 16 << 20
+"""The most bytes of these files."""
 _BYTES_KEPT = 64 << 20
 """Bytes above which the files of a bucket are not kept if their entries are large as well."""
+
+
+class Values(Protocol):
+    """The values of a bucket by the identity of their keys: a dict of all, or what looks them up."""
+
+    def get(self, key: Any, /) -> Any:
+        """Return the value of a key, None if there is none."""
+        ...
 
 
 @dataclass(slots=True)
@@ -36,57 +59,92 @@ class _Bucket:
 
     Attributes:
         files: the live files when it was last brought up to date, which makes it as new as `version`.
+        older: the first of them, if they are read page by page and are not among the entries.
         version: the commit up to which it is complete.
-        entries: the values by the identity of their keys.
-        size: the bytes of the files.
+        entries: the values by the identity of their keys; None if the entry was removed and older files may have it.
+        values: the values of all files.
+        size: the bytes of the files of `entries`.
     """
 
     files: tuple[DataFile, ...]
+    older: tuple[DataFile, ...]
     version: int
     entries: dict[Any, Any]
+    values: Values
     size: int
+
+    def change(self, key: Any, value: Any) -> None:
+        """Set the value of a key; None says that the entry was removed."""
+        if value is None and not self.older:
+            self.entries.pop(key, None)
+        else:
+            self.entries[key] = value
+
+
+@dataclass(frozen=True, slots=True)
+class _Layers:
+    """The values of a large bucket: those of new files in a dict, those of older ones in pages."""
+
+    entries: dict[Any, Any]
+    pages: PageCache
+    older: tuple[DataFile, ...]
+    layout: Layout
+
+    def get(self, key: Any, /) -> Any:
+        value = self.entries.get(key, MISSING)
+        if value is MISSING:
+            value = self.pages.get(self.older, self.layout, key)
+        return None if value is MISSING else value
 
 
 class BucketCache:
-    """Buckets by number, those used last; bounded by the rows in all of them and the bytes of their files."""
+    """Buckets by number, those used last; bounded by the rows in all of them and the bytes of their files.
 
-    def __init__(self, folder: StorageFolder, rows_kept: int = _ROWS_KEPT, files_kept: int = _FILES_KEPT) -> None:
+    Of a map that is larger than that, older files are read page by page.
+    """
+
+    def __init__(
+        self, folder: StorageFolder, buckets: int, rows_kept: int = _ROWS_KEPT, files_kept: int = _FILES_KEPT
+    ) -> None:
         self._folder = folder
+        # Keys are spread over buckets by a hash, so one bucket shows how large the map is.
+        self._parts = max(2, buckets)
         self._rows_kept = rows_kept
         self._files_kept = files_kept
+        self._new_rows = min(_NEW_ROWS, rows_kept // (4 * self._parts))
         self._buckets: OrderedDict[int, _Bucket] = OrderedDict()
+        self._pages = PageCache(folder)
         self._rows = 0
         self._size = 0
 
-    def entries(self, bucket: int, files: tuple[DataFile, ...], version: int, layout: Layout) -> dict[Any, Any] | None:
-        """Return the values of a bucket by the identity of their keys, None if it is too large to be kept.
+    def entries(self, bucket: int, files: tuple[DataFile, ...], version: int, layout: Layout) -> Values | None:
+        """Return the values of a bucket by the identity of their keys, None if its values are too large to be kept.
 
-        The dict and what it holds stay the cache's own. `files` are the live ones as of the commit `version`.
+        What it holds stays the cache's own. `files` are the live ones as of the commit `version`.
         """
-        known = self.up_to_date(bucket, files)
+        known = self.up_to_date(bucket, files, layout)
         if known is not None:
             return known
         cached = self._buckets.get(bucket)
-        if cached is None and (
-            2 * sum(file.rows for file in files) > self._rows_kept
-            or _size(files) > self._files_kept
-            or _has_large_values(files)
-        ):
+        if cached is None and _has_large_values(files):
             return None
         return self._brought_up_to_date(bucket, cached, files, version, layout)
 
-    def up_to_date(self, bucket: int, files: tuple[DataFile, ...] | None) -> dict[Any, Any] | None:
+    def up_to_date(self, bucket: int, files: tuple[DataFile, ...] | None, layout: Layout) -> Values | None:
         """Return the values of a bucket that is known as of these live files, None if it is not."""
         cached = self._buckets.get(bucket)
         # The log makes a new tuple for each change of a bucket, so its identity is the whole comparison.
         if cached is None or cached.files is not files:
             return None
+        values = cached.values
+        if type(values) is _Layers and values.layout is not layout:
+            return None
         self._buckets.move_to_end(bucket)
-        return cached.entries
+        return values
 
     def _brought_up_to_date(
         self, bucket: int, cached: _Bucket | None, files: tuple[DataFile, ...], version: int, layout: Layout
-    ) -> dict[Any, Any] | None:
+    ) -> Values:
         """Read the new rows, or all of them.
 
         Files newer than the cached version hold all that was changed since, also when they were folded
@@ -95,28 +153,52 @@ class BucketCache:
         """
         # It leaves the cache first, since its dict is changed in place, and a file that is gone may stop this halfway.
         self._drop(bucket)
+        older = self._older(cached, files)
         entries: dict[Any, Any] = {}
-        if cached is not None and files and files[0].version <= cached.version:
+        if cached is not None and cached.older == older and files and files[0].version <= cached.version:
             entries, files_to_read = cached.entries, [file for file in files if file.version > cached.version]
         else:
-            files_to_read = list(files)
+            files_to_read = list(files[len(older) :])
+        values: Values = _Layers(entries, self._pages, older, layout) if older else entries
+        made = _Bucket(files, older, version, entries, values, _size(files[len(older) :]))
         for file in files_to_read:
-            self._read_into(entries, file, layout)
-        self._keep(bucket, _Bucket(files, version, entries, _size(files)))
-        return entries
+            self._read_into(made, file, layout)
+        self._keep(bucket, made)
+        return values
 
-    def _read_into(self, entries: dict[Any, Any], file: DataFile, layout: Layout) -> None:
+    def _older(self, cached: _Bucket | None, files: tuple[DataFile, ...]) -> tuple[DataFile, ...]:
+        """Return the first files of a bucket as far as they are to be read page by page."""
+        # A bucket that is a dict stays one until others need its room.
+        if cached is not None and not cached.older:
+            return ()
+        if self._parts * sum(file.rows for file in files) <= self._rows_kept and _size(files) <= self._files_kept:
+            return ()
+        layered = 0 if cached is None else len(cached.older)
+        # Files do not change their layer with each commit, or all new ones would be read again.
+        if cached is not None and files[:layered] == cached.older and self._is_new(files[layered:], 2):
+            return cached.older
+        count = len(files)
+        while count > 1 and self._is_new(files[count - 1 :]):
+            count -= 1
+        return files[:count]
+
+    def _is_new(self, files: tuple[DataFile, ...], factor: int = 1) -> bool:
+        """Return whether the entries of the newest files are few enough for a dict."""
+        rows = sum(file.rows for file in files)
+        return rows <= factor * self._new_rows and _size(files) <= factor * _NEW_BYTES
+
+    def _read_into(self, bucket: _Bucket, file: DataFile, layout: Layout) -> None:
         columns = ("key", "_pk", "_del", "value", "_pv")
         # Rows of removed entries are read as well: they remove what older files have put into the dict.
         for keys, batch in newest_rows(self._folder, [file], layout, columns, keep_removed=True):
             values = layout.values(batch)
             known = identities(layout, keys)
-            entries.update(zip(known, values, strict=True))
+            bucket.entries.update(zip(known, values, strict=True))
             gone = layout.removed(batch)
             if gone.true_count:
                 for key, removed in zip(known, gone.to_pylist(), strict=True):
                     if removed:
-                        entries.pop(key, None)
+                        bucket.change(key, None)
 
     def committed(
         self, bucket: int, files: tuple[DataFile, ...], version: int, changes: Iterable[tuple[Any, Any]]
@@ -133,21 +215,23 @@ class BucketCache:
             return
         self._drop(bucket)
         for key, value in changes:
-            if value is None:
-                cached.entries.pop(key, None)
-            else:
-                cached.entries[key] = value
-        cached.files, cached.version, cached.size = files, version, _size(files)
-        self._keep(bucket, cached)
+            cached.change(key, value)
+        cached.files, cached.version, cached.size = files, version, _size(files[len(cached.older) :])
+        # Otherwise a process that changes more than it reads would have all its changes in the dict.
+        if not cached.older or self._is_new(files[len(cached.older) :], 2):
+            self._keep(bucket, cached)
 
     def size(self, bucket: int, files: tuple[DataFile, ...]) -> int | None:
         """Return the number of entries of a bucket, None if it is not known."""
         cached = self._buckets.get(bucket)
-        return len(cached.entries) if cached is not None and cached.files is files else None
+        if cached is None or cached.files is not files or cached.older:
+            return None
+        return len(cached.entries)
 
     def clear(self) -> None:
         """Forget everything."""
         self._buckets.clear()
+        self._pages.clear()
         self._rows = self._size = 0
 
     def _drop(self, bucket: int) -> None:

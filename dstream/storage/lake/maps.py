@@ -21,7 +21,7 @@ from dstream.spi.sink import MapWriter, WriteJob
 from dstream.spi.store import UNCHANGED, EntrySplit, Merge, Options
 from dstream.storage.base.named_folders import FileGoneError
 from dstream.storage.codec.keys import bucket_of, identity
-from dstream.storage.lake.caches import SHARED, BucketCache, RecentRows, own_copy, same_value
+from dstream.storage.lake.caches import SHARED, BucketCache, RecentRows, Values, own_copy, same_value
 from dstream.storage.lake.catalog import Description, LakeCatalog
 from dstream.storage.lake.collection import LakeCollection
 from dstream.storage.lake.merge import MAX_FILES, Fold, fold_all, fold_small, has_removed_rows
@@ -162,7 +162,7 @@ class LakeMap(LakeCollection):
     def __init__(self, catalog: LakeCatalog, description: Description) -> None:
         super().__init__(catalog, description)
         self._buckets = description.shape.buckets or 1
-        self._cache = BucketCache(self._folder)
+        self._cache = BucketCache(self._folder, self._buckets)
         self._sizes: dict[int, tuple[Any, int]] = {}
         self._recent = RecentRows()
         self._singles = SingleEntries()
@@ -195,8 +195,11 @@ class LakeMap(LakeCollection):
             # The conditions of `_take_codec`, which stand here to spare its call.
             if log.metadata is not self._codec_of or not self._is_judged:
                 self._take_codec()
-            entries = self._cache.up_to_date(bucket, log.groups.get(bucket))
-            value = None if entries is None else entries.get(known)
+            entries = self._cache.up_to_date(bucket, log.groups.get(bucket), self._layout)
+            try:
+                value = None if entries is None else entries.get(known)
+            except FileGoneError:  # `get_many` finds out why.
+                return None
             return value if type(value) in SHARED else own_copy(self._codec, value)
 
     def _places(self, keys: Sequence[Any]) -> list[tuple[int, Any]]:
@@ -207,7 +210,7 @@ class LakeMap(LakeCollection):
     def _values(self, places: Sequence[tuple[int, Any]]) -> list[Any]:
         """Return the values of keys as the cache holds them, or as they are looked up in a huge bucket."""
         groups, version, layout = self._log.groups, self._log.version, self._layout
-        known: dict[int, dict[Any, Any]] = {}
+        known: dict[int, Values] = {}
         for bucket in {bucket for bucket, _ in places}:
             files = groups.get(bucket, ())
             entries = self._cache.entries(bucket, files, version, layout) if files else {}

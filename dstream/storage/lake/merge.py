@@ -8,17 +8,16 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
-import pyarrow.compute as compute
 
 from dstream.base.pickling import dumps
 from dstream.delta.actions import DataFile
 from dstream.errors import NullElementError, UnstableKeyError
 from dstream.filesystem.folders import StorageFolder
 from dstream.spi.store import UNCHANGED, Merge, Revision, Update
-from dstream.storage.base.encoded_entries import Portions
+from dstream.storage.base.encoded_entries import PORTION_BYTES, Portions
 from dstream.storage.base.named_folders import FileGoneError
 from dstream.storage.codec.keys import bucket_of, encode_key
 from dstream.storage.lake.caches import own_copy
@@ -30,9 +29,10 @@ from dstream.storage.lake.tables import (
     Read,
     batches,
     identities,
+    in_parts,
     newest_rows,
+    sorted_by_key,
     write_parts,
-    write_portions,
 )
 
 __all__ = [
@@ -47,6 +47,7 @@ __all__ = [
     "rewritten",
     "update_bucket",
     "without_values",
+    "write_portions",
 ]
 
 
@@ -234,6 +235,67 @@ def rewritten(folder: StorageFolder, layout: Layout, file: DataFile, written_by:
     return writer.file
 
 
+T = TypeVar("T")
+
+_RUN_BYTES = 32 << 20
+"""Bytes of rows that a writer sorts at a time: a reader of one key reads a row group of each run."""
+
+
+def write_portions(
+    folder: StorageFolder,
+    layout: Layout,
+    encode: Callable[[Sequence[T]], pa.RecordBatch],
+    portions: Portions[T],
+    some: list[T],
+    bucket: int,
+    prefix: str,
+) -> DataFile:
+    """Write `some` rows, at least one, and those of later portions into a new file that no reader sees yet."""
+    if not portions.has_more():
+        return write_parts(folder, in_parts(encode, some), bucket, prefix)
+    with DataWriter(folder, layout.schema, bucket, prefix) as writer:
+        rows = _SortedRuns(writer) if layout.is_sorted else writer
+        while some:
+            for batch in in_parts(encode, some):
+                rows.write(batch)
+                portions.learn(batch.num_rows, batch.nbytes)
+                # Released before the next portion is made, or two of them would be in memory at once.
+                del batch
+            some.clear()  # The caller has this list, too.
+            some = portions.take()
+        if isinstance(rows, _SortedRuns):
+            rows.end()
+    return writer.file
+
+
+class _SortedRuns:
+    """Writes rows in runs that are sorted by key."""
+
+    def __init__(self, writer: DataWriter) -> None:
+        self._writer = writer
+        self._run: list[pa.RecordBatch] = []
+        self._size = 0
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Take rows; large ones are written as they are, since sorting copies them."""
+        size = batch.nbytes
+        if self._size + size > _RUN_BYTES:
+            self.end()
+        if size > 2 * PORTION_BYTES:
+            self._writer.write(batch)
+        else:
+            self._run.append(batch)
+            self._size += size
+
+    def end(self) -> None:
+        """Write the rows that were taken."""
+        if self._run:
+            table = sorted_by_key(pa.Table.from_batches(self._run))
+            self._run, self._size = [], 0
+            for batch in table.combine_chunks().to_batches():
+                self._writer.write(batch)
+
+
 @dataclass(frozen=True, slots=True)
 class LakeEntryWriter:
     """Writes the entries of a task into one new file per bucket, which no reader sees before the commit.
@@ -376,8 +438,8 @@ def _one_file(
         return ()
     # Sorting makes lookups faster, no more; pyarrow 26 cannot take rows from more than 2 GiB of one column.
     can_sort = "key" in schema.names and not pa.types.is_nested(schema.field("key").type)
-    if sort and can_sort and table.nbytes <= _SORTED_BYTES:
-        table = table.take(compute.sort_indices(table, [("key", "ascending")]))  # pyright: ignore[reportAttributeAccessIssue]
+    if can_sort and (sort or table.num_rows > ROWS_IN_GROUP) and table.nbytes <= _SORTED_BYTES:
+        table = sorted_by_key(table)
     written = write_parts(folder, table.combine_chunks().to_batches(), files[-1].bucket)
     # With the version of the newest input it stays older than what others have committed meanwhile, which then wins.
     return (written._replace(version=files[-1].version),)

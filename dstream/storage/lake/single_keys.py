@@ -33,7 +33,7 @@ from dstream.storage.lake.tables import (
     write_parts,
 )
 
-__all__ = ["Change", "Changed", "SingleEntries", "look_up"]
+__all__ = ["Change", "Changed", "SingleEntries", "look_up", "matches"]
 
 
 _MOST_FORMS = 1024
@@ -234,7 +234,7 @@ def look_up(folder: StorageFolder, files: Sequence[DataFile], layout: Layout, ke
     for file in reversed(files):
         if not missing:
             break
-        for key, value, removed in _matches(folder, file, layout, list(missing)):
+        for key, value, removed in matches(folder, file, layout, list(missing)):
             missing.discard(key)
             if not removed:
                 found[key] = value
@@ -244,11 +244,12 @@ def look_up(folder: StorageFolder, files: Sequence[DataFile], layout: Layout, ke
     return found
 
 
-def _matches(folder: StorageFolder, file: DataFile, layout: Layout, keys: list[Any]) -> list[tuple[Any, Any, bool]]:
+def matches(folder: StorageFolder, file: DataFile, layout: Layout, keys: list[Any]) -> list[tuple[Any, Any, bool]]:
+    """Return the rows of a file with one of some keys: the key, the value, and whether the entry was removed."""
     codec = layout.codec
     named = [codec.decode_key(known[0]) if type(known) is tuple else known for known in keys]
     typed, escaped = (physical(column).drop_null() for column in codec.key_columns(named))
-    matches: list[tuple[Any, Any, bool]] = []
+    found: list[tuple[Any, Any, bool]] = []
     with opened(folder, file) as reader:
         there = reader.schema_arrow.names
         for group in range(reader.num_row_groups):
@@ -263,8 +264,8 @@ def _matches(folder: StorageFolder, file: DataFile, layout: Layout, keys: list[A
                     table = table.take(rows)
                 table = table.combine_chunks()
                 for batch in table.to_batches():
-                    matches.extend(_decoded(batch, layout, set(keys)))
-    return matches
+                    found.extend(_decoded(batch, layout, set(keys)))
+    return found
 
 
 def _are_elsewhere(group: Any, keys: pa.Array) -> bool:

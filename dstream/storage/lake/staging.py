@@ -26,6 +26,7 @@ from dstream.storage.lake.merge import (
     rewritten,
     update_bucket,
     without_values,
+    write_portions,
 )
 from dstream.storage.lake.tables import (
     ROWS_IN_GROUP,
@@ -33,7 +34,6 @@ from dstream.storage.lake.tables import (
     Layout,
     batches,
     remove_quietly,
-    write_portions,
 )
 
 __all__ = ["JOB", "LakeItemWriter", "LakeListJob", "LakeMapJob", "StagedRows"]

@@ -32,13 +32,14 @@ from dstream.filesystem.checksums import MismatchError, SummingSink, checked, su
 from dstream.filesystem.folders import StorageFolder
 from dstream.schema.scalar_types import LARGE_VALUE
 from dstream.schema.types import ColumnTooLargeError, ColumnType, array_of
-from dstream.storage.base.encoded_entries import PORTION_BYTES, Portions
+from dstream.storage.base.encoded_entries import PORTION_BYTES
 from dstream.storage.base.named_folders import failed
 from dstream.storage.codec.collection import Codec
 from dstream.storage.codec.keys import identity
 
 __all__ = [
     "KEY_COLUMNS",
+    "ORDERED",
     "ROWS_IN_GROUP",
     "DataWriter",
     "Layout",
@@ -54,10 +55,10 @@ __all__ = [
     "release_memory",
     "remove_quietly",
     "small_file",
+    "sorted_by_key",
     "takes_more",
     "write_file",
     "write_parts",
-    "write_portions",
 ]
 
 
@@ -100,6 +101,9 @@ T = TypeVar("T")
 Read = Callable[[StorageFolder, DataFile, Sequence[str] | None], Iterator[pa.RecordBatch]]
 """Reads some columns of a file, or all of them, as `batches` does."""
 
+ORDERED = {int: pa.int64(), str: pa.string(), bytes: pa.binary()}
+"""The types of keys whose order is that of their column, and the type of that."""
+
 ROWS_IN_GROUP = 8192
 """Rows that are written, and later read, at a time."""
 NOT_COMMITTED = -1
@@ -135,6 +139,12 @@ class Layout:
         if self.journal:
             fields.extend(pa.field(_OLD[field.name], field.type) for field in self._value_fields())
         return pa.schema(fields)
+
+    @property
+    def is_sorted(self) -> bool:
+        """Whether large files are sorted by key; a journal has the order of its events."""
+        key = self.codec.key
+        return self.has_keys and not self.journal and key is not None and key.hint in tuple(ORDERED)
 
     def _key_fields(self) -> list[pa.Field]:
         return _stored(self.codec.key, self.codec.key_schema()) if self.has_keys else []
@@ -272,28 +282,13 @@ def in_parts(encode: Callable[[Sequence[T]], pa.RecordBatch], rows: Sequence[T])
     return [*in_parts(encode, rows[:middle]), *in_parts(encode, rows[middle:])]
 
 
-def write_portions(
-    folder: StorageFolder,
-    layout: Layout,
-    encode: Callable[[Sequence[T]], pa.RecordBatch],
-    portions: Portions[T],
-    some: list[T],
-    bucket: int,
-    prefix: str,
-) -> DataFile:
-    """Write `some` rows, at least one, and those of later portions into a new file that no reader sees yet."""
-    if not portions.has_more():
-        return write_parts(folder, in_parts(encode, some), bucket, prefix)
-    with DataWriter(folder, layout.schema, bucket, prefix) as writer:
-        while some:
-            for batch in in_parts(encode, some):
-                writer.write(batch)
-                portions.learn(batch.num_rows, batch.nbytes)
-                # Released before the next portion is made, or two of them would be in memory at once.
-                del batch
-            some.clear()  # The caller has this list, too.
-            some = portions.take()
-    return writer.file
+def sorted_by_key(rows: pa.Table) -> pa.Table:
+    """Return rows sorted by their keys."""
+    keys = rows.column("key")
+    pairs = keys.slice(0, max(0, len(keys) - 1)), keys.slice(1)
+    if not keys.null_count and compute.all(compute.less(*pairs), min_count=0).as_py():  # pyright: ignore[reportAttributeAccessIssue]
+        return rows
+    return rows.take(compute.sort_indices(rows, [("key", "ascending")]))  # pyright: ignore[reportAttributeAccessIssue]
 
 
 class DataWriter:
@@ -383,8 +378,13 @@ def remove_quietly(folder: StorageFolder, paths: Iterable[str]) -> None:
 
 
 @contextmanager
-def opened(folder: StorageFolder, file: DataFile) -> Iterator[parquet.ParquetFile]:
+def opened(folder: StorageFolder, file: DataFile, metadata: Any = None) -> Iterator[parquet.ParquetFile]:
     """Open a file to read rows from it; they are compared with their checksums.
+
+    Args:
+        folder: where it is.
+        file: as the log names it.
+        metadata: its footer if that was read before.
 
     Raises:
         FileGoneError: a vacuum has removed the file.
@@ -393,7 +393,7 @@ def opened(folder: StorageFolder, file: DataFile) -> Iterator[parquet.ParquetFil
     """
     with folder.open(file.path) as handle:
         try:
-            reader = parquet.ParquetFile(checked(handle, file.size, file.sums))
+            reader = parquet.ParquetFile(checked(handle, file.size, file.sums), metadata=metadata)
             if reader.metadata.num_rows != file.rows:
                 raise MismatchError(f"it has {reader.metadata.num_rows} rows, and its log says {file.rows}")
             yield reader

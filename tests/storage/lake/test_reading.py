@@ -9,7 +9,7 @@ import pytest
 
 from dstream.spi.store import UNCHANGED, Options
 from dstream.storage import Settings, open_storage
-from dstream.storage.lake import caches, maps, single_keys
+from dstream.storage.lake import caches, maps
 from dstream.storage.lake.caches import BucketCache
 from tests.storage.lake.writing import written
 
@@ -19,12 +19,12 @@ KEYS = [1, 2.5, "text", b"bytes", ("a", 1), True, float("nan"), -0.0]
 @pytest.fixture
 def small_cache(monkeypatch):
     """Keep next to no rows in memory."""
-    monkeypatch.setattr(maps, "BucketCache", lambda folder: BucketCache(folder, rows_kept=10))
+    monkeypatch.setattr(maps, "BucketCache", lambda folder, buckets: BucketCache(folder, buckets, rows_kept=10))
 
 
 @pytest.mark.parametrize("first", ["text", 1, 2.5, ("a", 1)], ids=repr)
 def test_large_bucket_is_looked_up_in_its_files(lake, small_cache, first):
-    """Keys of any type are found, newest first, removed ones are not; the map is not kept."""
+    """Keys of any type are found, newest first, removed ones are not; newer rows alone are kept."""
     store = lake.map(buckets=1)
     store.update([first], lambda old: ["first"])
     job = store.begin(None)
@@ -37,27 +37,12 @@ def test_large_bucket_is_looked_up_in_its_files(lake, small_cache, first):
     assert store.get_many([("n", 19_999), 1, 2.5, "text", b"bytes", ("a", 1), float("nan"), 0, "absent"]) == [
         19_999, "new", [3], None, "old", "first" if first == ("a", 1) else "old", "old", "old", None,
     ]  # fmt: skip
-    assert store._cache._rows == 0
-
-
-def test_large_bucket_is_read_where_its_keys_are(lake, small_cache, monkeypatch):
-    """Only rows of the keys are decoded."""
-    decoded = []
-    original = single_keys._decoded
-    monkeypatch.setattr(
-        single_keys, "_decoded", lambda batch, *rest: decoded.append(batch.num_rows) or original(batch, *rest)
-    )
-    store = lake.map(buckets=1)
-    job = store.begin(None)
-    job.commit(written(job.writer, ((n, n) for n in range(20_000))))
-
-    assert store.get_many([5, 19_999]) == [5, 19_999]
-    assert sum(decoded) == 2
+    assert store._cache._rows == 1
 
 
 def test_cache_gives_up_buckets_that_were_not_used_lately(lake, monkeypatch):
     """The rows of all buckets are bounded; what was given up is read again."""
-    monkeypatch.setattr(maps, "BucketCache", lambda folder: BucketCache(folder, rows_kept=100))
+    monkeypatch.setattr(maps, "BucketCache", lambda folder, buckets: BucketCache(folder, buckets, rows_kept=100))
     store = lake.map(buckets=8)
     lake.put(store, **{f"k{n}": n for n in range(200)})
     for n in range(200):
@@ -67,7 +52,7 @@ def test_cache_gives_up_buckets_that_were_not_used_lately(lake, monkeypatch):
 
 def test_cache_gives_up_buckets_of_many_bytes(lake, monkeypatch):
     """The bytes of the files of all buckets are bounded, however few rows there are."""
-    monkeypatch.setattr(maps, "BucketCache", lambda folder: BucketCache(folder, files_kept=200_000))
+    monkeypatch.setattr(maps, "BucketCache", lambda folder, buckets: BucketCache(folder, buckets, files_kept=200_000))
     store = lake.map(buckets=8)
     lake.put(store, **{f"k{n}": os.urandom(10_000) for n in range(60)})
     for n in range(60):
@@ -78,7 +63,7 @@ def test_cache_gives_up_buckets_of_many_bytes(lake, monkeypatch):
 
 def test_cache_gives_up_what_a_process_has_written_itself(lake, monkeypatch):
     """A process that writes without reading holds no more than one that reads."""
-    monkeypatch.setattr(maps, "BucketCache", lambda folder: BucketCache(folder, rows_kept=100))
+    monkeypatch.setattr(maps, "BucketCache", lambda folder, buckets: BucketCache(folder, buckets, rows_kept=100))
     store = lake.map(buckets=2)
     for n in range(120):
         assert store.get_many([f"k{n}"]) == [None]
