@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import islice, pairwise
+from itertools import compress, islice, pairwise
 from typing import Any, TypeVar, overload
 
 from dstream.arguments import checked_function
 from dstream.base.functions import checked_result, closed_at_end, refuse_awaitable
 from dstream.collectors.arguments import OfItems, checked_collector, checked_predicate, named, shown
 from dstream.collectors.batches import Prepared, batches, prepared
-from dstream.failures.attribution import chosen, each, failed_on, stopped, traced
-from dstream.spi import Characteristics, Collector, Keyed
+from dstream.failures.attribution import each, failed_on, stopped, traced
+from dstream.spi import Characteristics, Collector, InColumns, Keyed
+from dstream.spi.columns import Before
 from dstream.values import Optional
 
 __all__ = ["collecting_and_then", "filtering", "flat_mapping", "mapping"]
@@ -64,10 +65,23 @@ def mapping(fn: Callable[[Any], Any], downstream: Any) -> Collector[Any, Any, An
     downstream = checked_collector(downstream)
     map_all = _mapped(fn, downstream)
     collector = _before(downstream, partial(_map_one, fn, downstream), map_all)
+    return replace(collector, in_columns=_behind(downstream, ("map", fn), map_all))
+
+
+def _behind(downstream: Collector[Any, Any, Any], before: Before, same_as: Callable[..., Any]) -> InColumns | None:
+    """Return how columns take the items of `downstream` behind a map or a filter; None if they cannot."""
     known = downstream.on_columns()
-    if known is None or known.finds == "groups":
-        return collector
-    return replace(collector, in_columns=replace(known, before=(fn, *known.before), same_as=map_all))
+    if known is None or not _may_stand_behind(known, before):
+        return None
+    return replace(known.behind(before), same_as=same_as)
+
+
+def _may_stand_behind(known: InColumns, before: Before) -> bool:
+    if before[0] == "map":
+        return known.finds != "groups" or known.makes_containers
+    # Columns find the first ones of all rows, not of those that pass, and groups of all rows.
+    is_known = known.finds not in ("groups", "first")
+    return is_known and all(_may_stand_behind(part, before) for part in known.parts)
 
 
 def _map_one(fn: Callable[[Any], Any], downstream: Collector[Any, Any, Any], container: Any, item: Any) -> Any:
@@ -76,13 +90,18 @@ def _map_one(fn: Callable[[Any], Any], downstream: Collector[Any, Any, Any], con
 
 def _mapped(fn: Callable[[Any], Any], downstream: Collector[Any, Any, Any]) -> Prepared:
     inner = prepared(downstream)
-    return _Mapped(
-        partial(_map_and_prepare, fn, inner.prepare), inner.add, inner.add_all, inner.add_each, inner.add_known
+    return _Traced(
+        partial(_map_and_prepare, fn, inner.prepare),
+        inner.add,
+        inner.add_all,
+        inner.add_each,
+        inner.add_known,
+        inner.changes,
     )
 
 
-class _Mapped(Prepared):
-    """The two steps of `mapping`: a failure of the second names the item that its value was made from."""
+class _Traced(Prepared):
+    """The two steps of `mapping` and `filtering`: a failure of the second names the item that its value is made of."""
 
     def __call__(self, container: Any, items: Iterable[Any]) -> Any:
         for batch in batches(items):
@@ -120,7 +139,9 @@ def filtering(predicate: Callable[[T], object], downstream: Collector[T, Any, R]
     """
     checked_predicate(predicate)
     downstream = checked_collector(downstream)
-    return _before(downstream, partial(_filter_one, predicate, downstream), partial(_filter_all, predicate, downstream))
+    filter_all = _filtered(predicate, downstream)
+    collector = _before(downstream, partial(_filter_one, predicate, downstream), filter_all)
+    return replace(collector, in_columns=_behind(downstream, ("filter", predicate), filter_all))
 
 
 def _filter_one(
@@ -129,12 +150,56 @@ def _filter_one(
     return downstream.accumulator(container, item) if predicate(item) else container
 
 
-def _filter_all(
-    predicate: Callable[[Any], object], downstream: Collector[Any, Any, Any], container: Any, items: Iterable[Any]
-) -> Any:
-    for batch in batches(items):
-        container = downstream.accumulated(container, chosen(predicate, batch))
-    return container
+def _filtered(predicate: Callable[[Any], object], downstream: Collector[Any, Any, Any]) -> Prepared:
+    inner = prepared(downstream)
+    return _Traced(
+        partial(_filter_and_prepare, predicate, inner.prepare),
+        partial(_add_unless_left_out, inner.add),
+        partial(_add_those_that_pass, inner.add_all),
+        changes=None if inner.changes is None else partial(_changes_of_those_that_pass, inner.changes),
+    )
+
+
+_LEFT_OUT: Any = object()
+"""The value of an item that does not pass, which no container takes."""
+
+
+def _filter_and_prepare(
+    predicate: Callable[[Any], object], prepare: Callable[[list[Any]], list[Any]], batch: list[Any]
+) -> list[Any]:
+    passes = _truths(each(predicate, batch), batch)
+    values = iter(prepare(list(compress(batch, passes))))
+    return [next(values) if is_passing else _LEFT_OUT for is_passing in passes]
+
+
+def _truths(results: list[Any], batch: list[Any]) -> list[bool]:
+    try:
+        return each(bool, results)
+    except Exception as error:  # The truth of an array is none.
+        traced(error, results, batch)
+        raise
+
+
+def _passing(values: Iterable[Any]) -> list[Any]:
+    return [value for value in values if value is not _LEFT_OUT]
+
+
+def _add_unless_left_out(add: Callable[[Any, Any], Any], container: Any, value: Any) -> Any:
+    return container if value is _LEFT_OUT else add(container, value)
+
+
+def _add_those_that_pass(add_all: Callable[[Any, list[Any]], Any], container: Any, values: list[Any]) -> Any:
+    return add_all(container, _passing(values))
+
+
+def _changes_of_those_that_pass(
+    changes_of: Callable[[Sequence[Any]], Sequence[int] | None], values: Sequence[Any]
+) -> Sequence[int] | None:
+    changes = changes_of(_passing(values))
+    if changes is None:
+        return None
+    rest = iter(changes)
+    return [0 if value is _LEFT_OUT else next(rest) for value in values]
 
 
 @overload

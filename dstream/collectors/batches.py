@@ -8,16 +8,18 @@ for which taking one number at a time would be dear.
 
 from __future__ import annotations
 
+import operator
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from dstream.base.memory import pieces
-from dstream.failures.attribution import each
+from dstream.failures.attribution import each, traced
 from dstream.spi import Collector, identity
 
-__all__ = ["Batched", "Prepared", "Waiting", "applied", "batches", "kinds", "prepared"]
+__all__ = ["Batched", "Prepared", "Waiting", "applied", "batches", "kinds", "prepared", "steps_together"]
 
 T = TypeVar("T")
 
@@ -56,6 +58,8 @@ class Prepared:
             for these values faster than `add`; says whether it did.
         add_known: takes each value into the container of its key, which nobody has checked yet, if all keys have one;
             says whether it did. What equals a checked key needs no check.
+        changes: gives for each value the int that it adds to a container that is an int, as it is at first; None if
+            these values do not.
     """
 
     prepare: Callable[[list[Any]], list[Any]]
@@ -63,6 +67,7 @@ class Prepared:
     add_all: Callable[[Any, list[Any]], Any]
     add_each: Callable[[dict[Any, Any], list[Any], list[Any]], bool] | None = None
     add_known: Callable[[dict[Any, Any], list[Any], list[Any]], bool] | None = None
+    changes: Callable[[Sequence[Any]], Sequence[int] | None] | None = None
 
     def __call__(self, container: Any, items: Iterable[Any]) -> Any:
         """Take both steps."""
@@ -77,7 +82,14 @@ def prepared(collector: Collector[Any, Any, Any]) -> Prepared:
         return collector.accumulate_all
     if collector.supplier is list and collector.accumulator is list.append:
         return Prepared(identity, list.append, collector.accumulated, _append_each, _append_known)
-    return Prepared(identity, collector.accumulator, collector.accumulated)
+    known = collector.on_columns()
+    are_counted = known is not None and known.finds == "count"
+    return Prepared(identity, collector.accumulator, collector.accumulated, changes=_ones if are_counted else None)
+
+
+def _ones(values: Sequence[Any]) -> list[int]:
+    """Return what each value adds to a count."""
+    return [1] * len(values)
 
 
 def _append_each(groups: dict[Any, Any], keys: list[Any], values: list[Any]) -> bool:
@@ -102,6 +114,76 @@ def _append_known(groups: dict[Any, Any], keys: list[Any], values: list[Any]) ->
         return False
     for values_of_key, value in zip(lists, values, strict=True):
         values_of_key.append(value)
+    return True
+
+
+@dataclass(frozen=True)
+class _Together(Prepared):
+    """The two steps of several collectors: the value of an item has the one that each of them makes of it.
+
+    Attributes:
+        parts: the collectors.
+    """
+
+    parts: tuple[Collector[Any, Any, Any], ...] = ()
+
+    def __call__(self, containers: list[Any], items: Iterable[Any]) -> list[Any]:
+        # In lists, which every collector reads: an iterator could be read by one of them.
+        for batch in batches(items):
+            pairs = zip(self.parts, containers, strict=True)
+            containers[:] = [part.accumulated(container, batch) for part, container in pairs]
+        return containers
+
+
+def steps_together(parts: tuple[Collector[Any, Any, Any], ...]) -> Prepared:
+    """Return the two steps of several collectors, whose containers are in a list."""
+    steps = tuple(map(prepared, parts))
+    add_each = partial(_add_changes, steps) if all(each.changes is not None for each in steps) else None
+    return _Together(
+        partial(_prepare_each, steps),
+        partial(_add_values, steps),
+        partial(_add_all_values, steps),
+        add_each,
+        parts=parts,
+    )
+
+
+def _prepare_each(steps: tuple[Prepared, ...], batch: list[Any]) -> list[Any]:
+    return list(zip(*(each.prepare(batch) for each in steps), strict=True)) if steps else [()] * len(batch)
+
+
+def _add_values(steps: tuple[Prepared, ...], containers: list[Any], values: tuple[Any, ...]) -> None:
+    for index, (part, value) in enumerate(zip(steps, values, strict=True)):
+        following = part.add(containers[index], value)
+        if following is not None:
+            containers[index] = following
+
+
+def _add_all_values(steps: tuple[Prepared, ...], containers: list[Any], values: list[Any]) -> list[Any]:
+    for index, (part, column) in enumerate(zip(steps, zip(*values, strict=True), strict=False)):
+        try:
+            containers[index] = part.add_all(containers[index], list(column))
+        except Exception as error:
+            traced(error, column, values)
+            raise
+    return containers
+
+
+def _add_changes(steps: tuple[Prepared, ...], groups: dict[Any, list[Any]], keys: list[Any], values: list[Any]) -> bool:
+    """Add values to the containers of their keys, where each adds an int to each container; say whether they do."""
+    columns = zip(*values, strict=True)
+    changes = [each.changes(column) for each, column in zip(steps, columns, strict=False) if each.changes is not None]
+    if not changes or None in changes:
+        return False
+    for key, value, change in zip(keys, values, zip(*changes, strict=True), strict=True):
+        containers = groups.get(key)
+        if containers is None:
+            groups[key] = list(change)
+            continue
+        try:
+            containers[:] = map(operator.add, containers, change)
+        except TypeError:  # One is no int any more, since another number was there: none of them has changed.
+            _add_values(steps, containers, value)
     return True
 
 

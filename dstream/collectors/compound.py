@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar, overload
 
 from dstream.arguments import checked_function
 from dstream.base.functions import checked_result
 from dstream.collectors.arguments import checked_collector, checked_count, named, shown
-from dstream.collectors.batches import batches
+from dstream.collectors.batches import steps_together
 from dstream.errors import UnstableKeyError
 from dstream.keys import canonical_all
-from dstream.spi import AggregateOperation, Collector
+from dstream.spi import AggregateOperation, Collector, InColumns
 
 __all__ = ["Bag", "all_of", "co_operation", "teeing", "to_bags"]
 
@@ -116,15 +116,29 @@ def all_of(*collectors: Collector[Any, Any, Any], finish: Callable[..., Any] | N
     return _together(parts, tuple if finish is None else partial(apply_to, checked_function(finish, "finish")))
 
 
-def _together(parts: Parts, finisher: Callable[[Any], Any]) -> Collector[Any, Any, Any]:
+def _together(parts: Parts, whole: Callable[[Any], Any]) -> Collector[Any, Any, Any]:
+    steps = steps_together(parts)
+    finisher = partial(finish_each, parts, whole)
     return Collector(
         partial(supply_each, parts),
         partial(_accumulate_each, parts),
         partial(combine_each, parts),
-        partial(finish_each, parts, finisher),
-        accumulate_all=partial(_accumulate_all_each, parts),
+        finisher,
+        accumulate_all=steps,
         deducting=deduct_each(parts),
+        in_columns=_in_columns(parts, whole, finisher, steps),
     )
+
+
+def _in_columns(
+    parts: Parts, whole: Callable[[Any], Any], finisher: Callable[[Any], Any], same_as: Callable[..., Any]
+) -> InColumns | None:
+    known = [part.on_columns() for part in parts]
+    taken = tuple(each for each in known if each is not None and each.makes_containers)
+    if not parts or len(taken) < len(parts):
+        return None
+    finishers = tuple(part.finisher for part in parts)
+    return InColumns("several", parts=taken, finishers=finishers, whole=whole, total=finisher, same_as=same_as)
 
 
 def supply_each(parts: Parts) -> list[Any]:
@@ -142,13 +156,6 @@ def accumulate_in(part: Collector[Any, Any, Any], index: int, containers: list[A
     following = part.accumulator(containers[index], item)
     if following is not None:
         containers[index] = following
-
-
-def _accumulate_all_each(parts: Parts, containers: list[Any], items: Iterable[Any]) -> list[Any]:
-    # In lists, which every collector reads: an iterator could be read by one of them.
-    for batch in batches(items):
-        containers[:] = [part.accumulated(container, batch) for part, container in zip(parts, containers, strict=True)]
-    return containers
 
 
 def combine_each(parts: Parts, left: list[Any], right: list[Any]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -157,9 +157,10 @@ def collecting_groups(
 
 def _in_columns(keys: Keys, downstream: Downstream, same_as: Callable[..., Any]) -> InColumns | None:
     known = downstream.on_columns()
-    # Columns know no groups within groups.
-    if known is None or known.finds == "groups":
+    if known is None or (known.finds == "groups" and not known.makes_containers):
         return None
+    if known.supplier is None:
+        known = replace(known, supplier=downstream.supplier)
     of = None if isinstance(keys, ItemsAsKeys) else keys.classifier
     return InColumns("groups", of=of, downstream=known, same_as=same_as)
 

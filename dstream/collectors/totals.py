@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import decimal
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
@@ -344,7 +344,7 @@ class Totals(Waiting[Number]):
 
     def steps(self, prepare: Callable[[list[Any]], list[Any]]) -> Prepared:
         """Return how batches get into containers, also into those of many keys at once."""
-        return Prepared(prepare, self.add, self.add_all, self.add_each)
+        return Prepared(prepare, self.add, self.add_all, self.add_each, changes=_changes_of_ints)
 
     def add(self, container: Any, value: Number) -> Any:
         """Take one number in; return the container."""
@@ -406,6 +406,11 @@ class Totals(Waiting[Number]):
             return self.finished(Total.average, container)
         count = container & _COUNT
         return mean(container >> _COUNT_BITS, count) if count else 0.0
+
+
+def _changes_of_ints(values: Sequence[Number]) -> list[int] | None:
+    """Return what each of some ints adds to a container of ints; None if some are none."""
+    return [(value << _COUNT_BITS) + 1 for value in values] if kinds(values) <= _INTS else None  # type: ignore[operator]
 
 
 def _opened(container: int) -> list[Number] | Total:

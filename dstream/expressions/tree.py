@@ -343,6 +343,8 @@ def one_behind_another(first: Expression, then: Expression) -> Expression:
     """Return the result of `then` for that of `first`, which is evaluated once."""
     if isinstance(then, Argument):
         return first
+    if isinstance(first, ForTuples):  # Such a condition on the item stands around all that is evaluated.
+        return ForTuples(first.size, one_behind_another(first.within, then))
     # Numbers of `then` are taken; those of `first` are used before, outside of its reach.
     number = 1 + max((each.number for each in then.walk() if isinstance(each, Let)), default=0)
     return Let(first, number, substituted(then, {0: Local(number)}))

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
     from dstream.expressions import Expression
 
-__all__ = ["Found", "InColumns", "added_ints"]
+__all__ = ["Before", "Found", "InColumns", "added_ints"]
 
 
-Found = Literal["count", "sum", "statistics", "groups", "first"]
+Found = Literal["count", "sum", "statistics", "groups", "first", "several"]
+Before: TypeAlias = tuple[Literal["map", "filter"], Callable[[Any], Any]]
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,8 @@ class InColumns:
     Attributes:
         finds: `"count"`: how many items there are; `"sum"`: that and the sum of their numbers; `"statistics"`: also the
             least and the greatest one; `"groups"`: the same for each key, as `downstream` says;
-            `"first"`: of the items of a block only the `first` ones by their keys matter, which it takes as items.
+            `"first"`: of the items of a block only the `first` ones by their keys matter, which it takes as items;
+            `"several"`: each of `parts` takes the items into a container of its own, in a list of all of them.
         take: takes (container, count, sum, least, greatest), as far as `finds` says, of ints; returns the container.
             Of groups there is none: their container is a dictionary.
         take_all: takes (container, numbers), where these are floats, or few ints; returns the container.
@@ -30,7 +32,7 @@ class InColumns:
         kind: `int` or `float` if the numbers become such ones; otherwise bools become ints, and all else stays.
         downstream: what becomes of the items of a key.
         same_as: the `accumulate_all` that does the same to items: a collector that has another one does something else.
-        total: the `finisher` whose result is the sum.
+        total: the `finisher` whose result is the sum; of several, the one that gives `whole` the results of the parts.
         average: the one whose result is `sum / count`.
         supplier: makes the container that `take` begins with; None: the collector's does.
         only: the one type that all numbers have; None: ints, floats or bools.
@@ -39,7 +41,11 @@ class InColumns:
         expression: what `of` gives behind `before`, if the compiler could read it.
         first: how many items come first.
         reverse: the greatest key comes first; equal ones keep their order.
-        before: functions through which an item goes before all else, one after another.
+        before: maps and filters through which an item goes before all else, one after another.
+        condition: the filters of `before` as one expression, if there are any.
+        parts: of several, how each takes the items.
+        finishers: of several, that of each part.
+        whole: of several, makes the result of the tuple of the results of the parts.
         is_verified: what columns give is compared with what the collector makes of the same items.
     """
 
@@ -59,7 +65,29 @@ class InColumns:
     is_fold: bool = False
     first: int = 0
     reverse: bool = False
-    before: tuple[Callable[[Any], Any], ...] = ()
+    before: tuple[Before, ...] = ()
+    condition: Expression | None = None
+    parts: tuple[InColumns, ...] = ()
+    finishers: tuple[Callable[[Any], Any], ...] = ()
+    whole: Callable[[tuple[Any, ...]], Any] | None = None
+
+    @property
+    def is_filtered(self) -> bool:
+        """Whether only some of the items are taken."""
+        return any(action == "filter" for action, _ in self.before)
+
+    @property
+    def makes_containers(self) -> bool:
+        """Whether numbers of the items make its containers, so that it can be a part of others; not first items."""
+        if self.downstream is not None:
+            return not self.is_fold and self.downstream.makes_containers
+        return self.finds != "first"
+
+    def behind(self, *before: Before) -> InColumns:
+        """Return the same behind maps and filters, through which an item goes first."""
+        parts = tuple(part.behind(*before) for part in self.parts)
+        downstream = None if self.downstream is None else self.downstream.behind(*before)
+        return replace(self, before=(*before, *self.before), parts=parts, downstream=downstream)
 
 
 def added_ints(of: Callable[[Any], Any], total: Callable[[Any], Any] | None = None) -> InColumns:

@@ -25,9 +25,11 @@ import dstream.operators.rows.group_tables as column_ends
 import dstream.operators.rows.group_tables as tables_by_key
 import dstream.operators.rows.spill as spill
 from collectors import (
+    all_of,
     averaging,
     bottom_n,
     counting,
+    filtering,
     frequencies,
     grouping_by,
     mapping,
@@ -37,9 +39,11 @@ from collectors import (
     summing,
     summing_double,
     summing_int,
+    teeing,
     top_n,
 )
 from dstream.base.pickling import dumps
+from dstream.engine.compiler import evaluation
 from dstream.engine.compiler.evaluation import step_evaluation
 from dstream.engine.tasks.readers import combine_groups, read_batches
 from dstream.engine.tasks.routing import RouteGroups, RoutePartials
@@ -58,7 +62,7 @@ from dstream.plan.operations.keyed import Aggregate
 from dstream.plan.operations.sort_limit import Limit
 from dstream.plan.steps import Op, Step, StepEvaluation, unchanged
 from dstream.spi import Collector
-from tests.differential.random_functions import FORMS, Form, function_of, items_of_form, source_of
+from tests.differential.random_functions import FORMS, SOURCES, Form, function_of, items_of_form, source_of
 from tests.differential.written_expressions import expression_of
 
 __all__ = [
@@ -69,6 +73,7 @@ __all__ = [
     "aggregated",
     "bytes_together",
     "chained",
+    "compound",
     "judged",
     "main",
     "outcome_of",
@@ -169,7 +174,11 @@ def _step(action: str, form: Form, random: Random) -> tuple[str, Form]:
 
 
 def _collector(form: Form, random: Random) -> tuple[str, Collector[Any, Any, Any]]:
-    text, downstream = _mapping(form, random) if random.random() < 0.2 else _downstream(form, random)
+    is_compound = random.random() < 0.35
+    if is_compound:
+        text, downstream = compound(form, random)
+    else:
+        text, downstream = _mapping(form, random) if random.random() < 0.2 else _downstream(form, random)
     choice = random.random()
     if choice < 0.1:
         return "frequencies()", _with_expression(frequencies(), "lambda x: x")
@@ -181,8 +190,50 @@ def _collector(form: Form, random: Random) -> tuple[str, Collector[Any, Any, Any
         elif random.random() < 0.5:
             key = f"lambda x: ({key.removeprefix('lambda x: ')}) % {random.choice((2, 5, 3.0))}"
         collector: Collector[Any, Any, Any] = grouping_by(function_of(key), downstream)
-        return f"grouping_by({key}, {text})", _with_expression(collector, key)
-    return text, downstream
+        text = f"grouping_by({key}, {text})"
+        return text, _as_compiled(collector) if is_compound else _with_expression(collector, key)
+    return text, _as_compiled(downstream) if is_compound else downstream
+
+
+def compound(form: Form, random: Random, depth: int = 2) -> tuple[str, Collector[Any, Any, Any]]:
+    """Return a collector of several, of what passes, of results, or of groups, whose functions nobody has read yet."""
+    kind = random.choice(("all_of", "all_of", "teeing", "filtering", "mapping", "grouping_by")) if depth else "leaf"
+    if kind == "leaf" or (depth < 2 and random.random() < 0.5):
+        return _plain_downstream(form, random)
+    if kind in ("all_of", "teeing"):
+        parts = [compound(form, random, depth - 1) for _ in range(2 if kind == "teeing" else random.randrange(1, 4))]
+        text, collectors = ", ".join(part for part, _ in parts), [each for _, each in parts]
+        if kind == "teeing":
+            return f"teeing({text})", teeing(*collectors, _in_a_list)
+        if random.random() < 0.2:
+            return f"all_of({text}, finish)", all_of(*collectors, finish=_in_a_list)  # type: ignore[call-overload]
+        return f"all_of({text})", all_of(*collectors)
+    source = source_of(form, random, "b" if kind == "filtering" else random.choice("iif"))
+    if kind == "grouping_by":
+        source = f"lambda x: {_few(source, random)}"
+    inner = Form(form.parts, random.choice("if")) if kind == "mapping" else form
+    source = source_of(form, random, inner.kinds) if kind == "mapping" else source
+    text, downstream = compound(inner, random, depth - 1)
+    make: Any = {"filtering": filtering, "mapping": mapping, "grouping_by": grouping_by}[kind]
+    return f"{kind}({source}, {text})", make(function_of(source), downstream)
+
+
+def _in_a_list(*results: Any) -> list[Any]:
+    return list(results)
+
+
+def _plain_downstream(form: Form, random: Random) -> tuple[str, Collector[Any, Any, Any]]:
+    if random.random() < 0.3:
+        return "counting()", counting()
+    name, numeric = random.choice(_NUMERIC)
+    source = source_of(form, random, random.choice("iif"))
+    return f"{name}({source})", numeric(function_of(source))
+
+
+def _as_compiled(collector: Collector[Any, Any, Any]) -> Collector[Any, Any, Any]:
+    """Return a collector as the compiler leaves it, whose functions were written as text."""
+    with patch.object(evaluation, "_function_read", lambda fn, _: expression_of(SOURCES[fn])):
+        return evaluation.collector_read(collector, is_verified=False)[0]
 
 
 def _mapping(form: Form, random: Random) -> tuple[str, Collector[Any, Any, Any]]:
@@ -200,15 +251,7 @@ def _mapping(form: Form, random: Random) -> tuple[str, Collector[Any, Any, Any]]
 
 
 def _downstream(form: Form, random: Random) -> tuple[str, Collector[Any, Any, Any]]:
-    name, numeric = random.choice(
-        [
-            ("summing", summing),
-            ("averaging", averaging),
-            ("summarizing", summarizing),
-            ("summing_int", summing_int),
-            ("summing_double", summing_double),
-        ]
-    )
+    name, numeric = random.choice(_NUMERIC)
     source = source_of(form, random, random.choice("iif"))
     downstream = _with_expression(numeric(function_of(source)), source)
     text = f"{name}({source})"
@@ -220,6 +263,13 @@ def _downstream(form: Form, random: Random) -> tuple[str, Collector[Any, Any, An
     return text, downstream
 
 
+_NUMERIC: list[tuple[str, Callable[[Any], Collector[Any, Any, Any]]]] = [
+    ("summing", summing),
+    ("averaging", averaging),
+    ("summarizing", summarizing),
+    ("summing_int", summing_int),
+    ("summing_double", summing_double),
+]
 _RANKINGS: list[tuple[str, Callable[[Any], Collector[Any, Any, Any]]]] = [
     ("min_by", min_by),
     ("max_by", max_by),

@@ -8,8 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 from typing import Any
+from weakref import WeakKeyDictionary
 
-__all__ = ["FORMS", "Form", "function_of", "items_of_form", "source_of"]
+__all__ = ["FORMS", "SOURCES", "Form", "function_of", "items_of_form", "source_of"]
 
 _BOUNDARIES = [2**31, 2**32, 2**52, 2**53, 2**53 + 1, 2**62, 2**63 - 1, 2**63, 2**64, 10**30]
 _FLOATS = [0.0, -0.0, 0.5, -0.5, 1.5, 2.5, 0.1, 2.675, 1e16, 2.0**53, 2.0**63, -(2.0**63), 1e308, 5e-324]
@@ -124,9 +125,14 @@ def items_of_form(form: Form, random: Random, size: int) -> list[Any]:
 
 
 def function_of(source: str) -> Callable[[Any], Any]:
-    """Compile a function."""
+    """Compile a function, and remember its source."""
     made: Callable[[Any], Any] = eval(source)
+    SOURCES[made] = source
     return made
+
+
+SOURCES: WeakKeyDictionary[Callable[[Any], Any], str] = WeakKeyDictionary()
+"""The source of each function that `function_of` has made."""
 
 
 def source_of(form: Form, random: Random, gives: str) -> str:

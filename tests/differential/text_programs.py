@@ -28,7 +28,20 @@ import dstream.operators.columns.string_methods as text_functions
 import dstream.operators.rows.blocks as column_items
 import dstream.operators.rows.group_tables as column_ends
 import dstream.operators.rows.group_tables as tables_by_key
-from collectors import averaging, counting, frequencies, grouping_by, max_by, min_by, summarizing, summing, top_n
+from collectors import (
+    all_of,
+    averaging,
+    counting,
+    filtering,
+    frequencies,
+    grouping_by,
+    max_by,
+    min_by,
+    summarizing,
+    summing,
+    teeing,
+    top_n,
+)
 from dstream.collectors.entries import counted_entries, folded_values, values_of_each_key
 from dstream.connectors.collections.sinks import entries
 from dstream.engine.compiler.evaluation import collector_read, read_op, step_evaluation
@@ -403,6 +416,7 @@ _OF_ENTRIES: list[tuple[str, Collector[Any, Any, Any] | None]] = [
     ("aggregate_by_key(averaging())", values_of_each_key(averaging())),
     ("aggregate_by_key(summarizing())", values_of_each_key(summarizing())),
     ("aggregate_by_key(counting())", values_of_each_key(counting())),
+    ("aggregate_by_key(all_of())", values_of_each_key(all_of(counting(), averaging(), summing()))),
     ("list", None),
 ]
 
@@ -423,11 +437,33 @@ def _collector(random: Random, form: str) -> tuple[str, Collector[Any, Any, Any]
     )
     if random.random() < 0.3:
         text, downstream = _other_downstream(random, number)
+    if random.random() < 0.3:
+        text, downstream = _compound(random, writer, text, downstream)
     key = writer.function(random.choice("ttti"), random.randrange(0, 3))
     if random.random() < 0.25:
         other = random.choice((f"{number.removeprefix('lambda x: ')} % 2", "'one'", "0.5"))
         key = f"lambda x: ({key.removeprefix('lambda x: ')}, {other})"
     return f"grouping_by({key}, {text})", _known(grouping_by(function_of(key), downstream))
+
+
+def _compound(
+    random: Random, writer: _Writer, text: str, downstream: Collector[Any, Any, Any]
+) -> tuple[str, Collector[Any, Any, Any]]:
+    """Return another collector beside one, or around it."""
+    number, other = writer.function("i", 1), writer.function(random.choice("ti"), 1)
+    return random.choice(
+        [
+            (f"all_of({text}, averaging({number}))", all_of(downstream, averaging(function_of(number)))),
+            (f"all_of(counting(), {text})", all_of(counting(), downstream)),
+            (f"filtering({other}, {text})", filtering(function_of(other), downstream)),
+            (f"grouping_by({other}, {text})", grouping_by(function_of(other), downstream)),
+            (f"teeing({text}, summing({number}))", teeing(downstream, summing(function_of(number)), _pair)),
+        ]
+    )
+
+
+def _pair(first: Any, second: Any) -> tuple[Any, Any]:
+    return first, second
 
 
 def _other_downstream(random: Random, number: str) -> tuple[str, Collector[Any, Any, Any]]:

@@ -55,7 +55,7 @@ def _failing(container: Any) -> Any:
 @pytest.mark.parametrize(("table", "keys"), [(_OF_INTS, (7, 8)), (_OF_TEXTS, ("a", "b"))])
 def test_groups_are_finished_as_their_collector_does(downstream: Any, values: Any, table: Any, keys: Any) -> None:
     """In columns if it is known what that gives, and otherwise by the finisher itself."""
-    table = replace(table, sums=None) if downstream.on_columns().finds == "count" else table
+    table = replace(table, sums=()) if downstream.on_columns().finds == "count" else table
     (block,) = finished_tables(downstream, [table])  # type: ignore[misc]
     assert repr(list(given(block))) == repr(list(zip((0, 1), keys, values, strict=True)))
 

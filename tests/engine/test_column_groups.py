@@ -27,7 +27,7 @@ def test_ints_are_routed_as_other_keys_that_equal_them() -> None:
     keys = ends + [random.choice((1, -1)) * random.getrandbits(random.randrange(64)) for _ in range(2000)]
 
     assert stable_hashes_of_ints(_ints(keys).values).tolist() == list(map(stable_hash, keys))
-    table = grouped(_ints(keys), None)
+    table = grouped(_ints(keys))
     placed = {key: target for target, part in parts_by_target(table, 7) for key in part.keys.tolist()}
     assert placed == {key: stable_hash(key) % 7 for key in keys}
 

@@ -257,12 +257,12 @@ def test_more_groups_than_16_bits_count() -> None:
     """Their numbers need more."""
     items = [(number % 70_000, 1) for number in range(150_000)]
     numbers: Any = column_of(range(150_000))
-    groups = groups_of_rows(summing().on_columns(), column_of(items), numbers)  # type: ignore[arg-type]
+    groups = groups_of_rows(summing().on_columns(), column_of(items), (numbers,))  # type: ignore[arg-type]
     sums = Counter[Any]()
     for number, item in enumerate(items):
         sums[item] += number
 
-    assert [(key, total) for key, (_, total) in zip(groups.keys, groups.ints, strict=True)] == list(sums.items())
+    assert [(key, total) for key, total in zip(groups.keys, groups.found.columns[1], strict=True)] == list(sums.items())
 
 
 def test_frequencies_of_tuples_are_counted_in_columns() -> None:

@@ -11,7 +11,19 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from collectors import counting, grouping_by, mapping, max_by, summing, to_list, top_n
+from collectors import (
+    all_of,
+    averaging,
+    counting,
+    filtering,
+    grouping_by,
+    mapping,
+    max_by,
+    summing,
+    teeing,
+    to_list,
+    top_n,
+)
 from dstream.connectors.dataframes import TableRows
 from dstream.gatherers import window_sliding
 from dstream.operators.rows import blocks
@@ -246,6 +258,32 @@ def test_each_function_of_a_collector_has_its_route(watched: Watched) -> None:
     assert check(stream, watched, top_n(3, key=_negated))[".collect(top_n(...))"] == ["top_n(key): columns"]
     (note,) = check(stream.map(_by_list), watched, top_n(3, key=_negated))[".collect(top_n(...))"]
     assert note == "top_n(key): Python: the items before it come one by one"
+
+
+_COMPOUND: dict[str, Any] = {
+    "summing(fn)": summing(_squared),
+    "summing(fn), averaging(fn)": all_of(counting(), summing(_squared), averaging(_triple)),
+    "filtering(predicate), summing(fn)": filtering(_is_odd, all_of(counting(), summing(_squared))),
+    "grouping_by, mapping(fn)": grouping_by(_is_low, mapping(_triple, counting())),
+    "averaging(fn), summing(fn)": teeing(averaging(_squared), summing(_triple), divmod),
+}
+
+
+@pytest.mark.parametrize("functions", _COMPOUND)
+def test_collectors_of_values_run_in_columns_as_they_are_said_to(watched: Watched, functions: str) -> None:
+    """All of their functions, behind the one that takes the value of an entry."""
+    stream = numbers().map(_add_one).key_by(_remainder).aggregate_by_key(_COMPOUND[functions])
+
+    notes = check(stream, watched)[f".aggregate_by_key({_COMPOUND[functions]!r})"]
+    assert notes == [f"each task first combines what it has; {functions}: columns"]
+
+
+def test_a_function_of_one_part_that_is_called_keeps_all_from_columns(watched: Watched) -> None:
+    """The others are called, too."""
+    several = all_of(summing(_squared), averaging(_by_json))
+
+    (note,) = check(numbers().map(_add_one), watched, several)[".collect(all_of(...))"]
+    assert note.startswith("summing(fn): Python: columns do not take the function beside it; averaging(fn): Python: ")
 
 
 def test_a_service_takes_items_one_by_one(watched: Watched) -> None:

@@ -55,13 +55,13 @@ def _texts(keys: list[str]) -> Strings:
 
 
 def _table(first: int, *keys: str) -> StringGroupTable:
-    return groups_of_texts(_texts(list(keys)), None).ranked(first)
+    return groups_of_texts(_texts(list(keys))).ranked(first)
 
 
 def _ints(first: int, *keys: int) -> Table:
     column = column_of(list(keys))
     assert isinstance(column, Ints)
-    return grouped(column, None).ranked(first)
+    return grouped(column).ranked(first)
 
 
 def _words(tables: int, width: int) -> list[list[str]]:

@@ -396,7 +396,7 @@ def test_groups_whose_sums_need_more_bits_stay_apart() -> None:
 
 def test_texts_go_where_equal_keys_of_objects_go(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches of both kinds meet."""
-    table = groups_of_texts(_texts("a b c d e f g h"), None).ranked(0)
+    table = groups_of_texts(_texts("a b c d e f g h")).ranked(0)
 
     for target, part in parts_by_target(table, 3):
         assert {stable_hash(key) % 3 for key, _ in part.lines()} == {target}

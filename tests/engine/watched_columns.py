@@ -55,14 +55,15 @@ def ran(graph: GraphHere, watched: Watched) -> dict[str, bool]:
     found: dict[str, bool] = {}
 
     def note(label: str, expressions: Any) -> None:
-        found[label] = found.get(label, False) or any(map(watched.has, expressions))
+        # A collector runs over columns if all of its functions do.
+        found[label] = found.get(label, False) or any(all(map(watched.has, each)) for each in expressions)
 
     for vertex in graph.ran:
         for applied in chain.from_iterable(map(_applied, vertex.inputs)):
             if isinstance(applied.node, Chain):
                 for op, decided in zip(applied.node.ops, applied.decided, strict=True):
                     if decided is not None:
-                        note(op.step.label, [op.evaluation.expression])
+                        note(op.step.label, [[op.evaluation.expression]])
             elif applied.decided:
                 note(applied.node.label(), _expressions(getattr(applied.operation, "args", ())))
         if vertex.decided:
@@ -84,13 +85,19 @@ def _expressions(values: Any) -> Iterator[Any]:
             case Bordering(sink=sink):
                 yield from _expressions(vars(sink).values())
             case KeyInColumns(expression):
-                yield expression
+                yield [expression]
             case Collector(in_columns=InColumns() as known):
-                yield from _of(known)
+                yield list(_of(known))
 
 
 def _of(known: InColumns) -> Iterator[Any]:
-    yield known.expression
+    for part in known.parts:
+        yield from _of(part)
+    if known.is_filtered and not known.parts:
+        yield known.condition
+    is_evaluated = known.finds != "count" or any(action == "map" for action, _ in known.before)
+    if is_evaluated and not known.parts:
+        yield known.expression
     if known.downstream is not None:
         yield from _of(known.downstream)
 

@@ -313,8 +313,9 @@ class _Estimate:
     def _reduce(self, flow: Flow, collector: Collector[Any, Any, Any], decided: Sequence[Evaluation | None]) -> None:
         """Add the cost of a collector for each item."""
         cost = self._costs.steps["Collect"]
-        # The compiler takes the columns from a collector whose functions no columns can take.
-        if flow.is_columnar and collector.on_columns() is not None:
+        known = collector.on_columns()
+        # The compiler takes the columns from a collector whose functions no columns can take, and may read none.
+        if flow.is_columnar and known is not None and known.expression is not None:
             flow.spend(self._costs.text_key if flow.is_text and collector.keyed is not None else cost.columnar)
             return
         flow.leave_columns()

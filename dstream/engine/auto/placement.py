@@ -108,8 +108,10 @@ def placed(
         # What surely ends before Spark could help need not move, and one task shuffles nothing.
         facts = _facts(end, 1, settings)
     if estimate.seconds_here < _LOADING and facts.columns == "auto" and "pyarrow.compute" not in sys.modules:
-        # Calls give the same, and need none of the packages of columns, which take longer to load.
-        facts = replace(facts, columns="off")
+        called = replace(facts, columns="off")
+        # Calls give the same, and need none of the packages of columns, which take longer to load than the calls.
+        if _estimate(plan, called, known, costs).seconds_here < _LOADING:
+            facts = called
     return replace(_sooner(estimate, known, settings.local_limit), facts=facts)
 
 

@@ -7,12 +7,13 @@ import functools
 from collections.abc import Callable, Iterable, Iterator
 from operator import attrgetter, itemgetter, methodcaller
 from types import FunctionType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from dstream.engine.physical.vertices import Evaluation
 from dstream.expressions.reader import Unreadable, may_travel, name_of_callable, read
 from dstream.expressions.resolution import Namespaces
 from dstream.expressions.tree import (
+    Applied,
     Argument,
     Called,
     Choice,
@@ -179,26 +180,64 @@ def _read(
     is_verified: bool,
     readings: dict[int, Expression | Unreadable],
 ) -> InColumns | None:
-    found = _read_of(known, namespaces, readings)
+    found, condition = _read_of(known, namespaces, readings)
     downstream = None if known.downstream is None else _read(known.downstream, namespaces, is_verified, readings)
-    is_read = isinstance(found, Expression) and unsupported(found) is None
-    if not isinstance(found, Expression) or not is_read or (downstream is None) != (known.downstream is None):
+    parts = [_read(part, namespaces, is_verified, readings) for part in known.parts]
+    taken = tuple(part for part in parts if part is not None)
+    is_read = _has_columns(found) and (condition is None or _has_columns(condition)) and len(taken) == len(parts)
+    if not is_read or (downstream is None) != (known.downstream is None):
         return None
-    return dataclasses.replace(known, expression=found, downstream=downstream, is_verified=is_verified)
+    return dataclasses.replace(
+        known,
+        expression=cast(Expression, found),
+        condition=cast("Expression | None", condition),
+        downstream=downstream,
+        parts=taken,
+        is_verified=is_verified,
+    )
+
+
+def _has_columns(found: Expression | Unreadable) -> bool:
+    if not isinstance(found, Expression) or unsupported(found) is not None:
+        return False
+    # Columns look whether items are tuples before anything else, not in between.
+    return not any(isinstance(each, ForTuples) for each in found.walk() if each is not found)
 
 
 def _read_of(
     known: InColumns, namespaces: Namespaces | None, readings: dict[int, Expression | Unreadable]
-) -> Expression | Unreadable:
-    """Return the value taken of an item, behind all steps before, and record the expression of each function."""
+) -> tuple[Expression | Unreadable, Expression | Unreadable | None]:
+    """Return the value taken of an item, behind all steps before, and the condition on which it is; None: always.
+
+    The expression of each function is recorded.
+    """
     found: Expression | Unreadable = Argument(0)
+    condition: Expression | Unreadable | None = None
     if known.of is not None:
         found = readings[id(known.of)] = _function_read(known.of, namespaces)
-    for fn in reversed(known.before):
+    for action, fn in reversed(known.before):
         first = readings[id(fn)] = _function_read(fn, namespaces)
-        if not isinstance(first, Expression) or not isinstance(found, Expression):
-            return first if isinstance(found, Expression) else found
-        found = one_behind_another(first, found)
+        if action == "filter":
+            condition = first if condition is None else _both(first, condition)
+            continue
+        found = _behind(first, found)
+        condition = None if condition is None else _behind(first, condition)
+    return _that_travels(found), None if condition is None else _that_travels(condition)
+
+
+def _behind(first: Expression | Unreadable, then: Expression | Unreadable) -> Expression | Unreadable:
+    if not isinstance(first, Expression) or not isinstance(then, Expression):
+        return first if isinstance(then, Expression) else then
+    return one_behind_another(first, then)
+
+
+def _both(first: Expression | Unreadable, second: Expression | Unreadable) -> Expression | Unreadable:
+    if not isinstance(first, Expression) or not isinstance(second, Expression):
+        return second if isinstance(first, Expression) else first
+    return Applied("and", (first, second))
+
+
+def _that_travels(found: Expression | Unreadable) -> Expression | Unreadable:
     # pickle fails on a deeply nested expression, where it takes the function itself.
     return found if not isinstance(found, Expression) or may_travel(found) else Unreadable("is long")
 

@@ -11,9 +11,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dstream.base.memory import Bound
+from dstream.expressions import Expression
+from dstream.operators.columns.arithmetic import truth
 from dstream.operators.columns.chain_evaluation import as_column, compare_results
 from dstream.operators.columns.evaluation import evaluated
-from dstream.operators.columns.group_by import FoldedGroups, GroupedRows, RowBuffer, RowGroups, Table, folded, shape_of
+from dstream.operators.columns.group_by import (
+    FoldedGroups,
+    GroupedRows,
+    RowBuffer,
+    RowGroups,
+    Table,
+    Values,
+    folded,
+    found_in_groups,
+    greatest_of,
+    shape_of,
+)
+from dstream.operators.columns.group_results import Found, FoundNumbers, FoundOfParts, taken
 from dstream.operators.columns.groups import (
     GroupTable,
     StringGroupTable,
@@ -26,6 +40,7 @@ from dstream.operators.columns.ranks import ranks_of_rows
 from dstream.operators.columns.strings import Strings
 from dstream.operators.columns.values import (
     GREATEST,
+    Bools,
     Column,
     ConstantColumn,
     Floats,
@@ -44,7 +59,7 @@ from dstream.operators.columns.values import (
 from dstream.operators.rows.blocks import Block, given
 from dstream.spi import Collector, InColumns
 
-__all__ = ["accumulated_blocks", "added_table", "first_of_groups", "group_tables", "take_of_groups"]
+__all__ = ["accumulated_blocks", "added_table", "containers_of_table", "first_of_groups", "group_tables"]
 
 
 def first_of_groups(collector: Collector[Any, Any, Any], known: InColumns, blocks: Iterator[Block]) -> Iterator[Any]:
@@ -115,14 +130,14 @@ _MOST_ROWS = 2**22
 """So many rows are grouped at once: keys and numbers of them take 64 MB."""
 
 Groups: TypeAlias = "GroupTable | StringGroupTable | RowGroups | FoldedGroups"
-Values: TypeAlias = Ints | Floats | ConstantColumn | None
+FoundInBlock: TypeAlias = "Column | tuple[int, ...] | Found"
 
 
 def accumulated_blocks(
     collector: Collector[Any, Any, Any], known: InColumns, container: Any, blocks: Iterator[Block]
 ) -> Any:
     """Return the container after the items of the blocks."""
-    if known.finds == "groups":
+    if known.finds == "groups" and collector.keyed is not None:
         for each in group_tables(collector, known, blocks, Bound()):  # The container holds all groups anyway.
             if isinstance(each, GroupTable | StringGroupTable | RowGroups | FoldedGroups):
                 container = added_table(collector, known, container, each)
@@ -141,15 +156,19 @@ def accumulated_blocks(
     return container
 
 
-def _found(known: InColumns, items: Column) -> Column | tuple[int, ...]:
-    """Return the ints or floats that a container accumulates."""
+def _found(known: InColumns, items: Column) -> FoundInBlock:
+    """Return the ints or floats that a container accumulates, or what several of them do."""
+    if known.parts or known.is_filtered or known.downstream is not None:
+        size = size_of_column(items)
+        values = tuple(_values_of(known, items)) if size else ()
+        return found_in_groups(known, iter(values), GroupedRows.as_one(size)) if size else ()
     if known.finds == "count":
         _check_counted(known, items)
         return (size_of_column(items),)
-    values = _numbers(known, items)
-    if isinstance(values, Floats):
-        return values
-    return _found_of_ints(known, values)
+    numbers_found = _numbers(known, items)
+    if isinstance(numbers_found, Floats):
+        return numbers_found
+    return _found_of_ints(known, numbers_found)
 
 
 def _check_counted(known: InColumns, items: Column) -> None:
@@ -158,7 +177,7 @@ def _check_counted(known: InColumns, items: Column) -> None:
     Raises:
         NotColumnar: it may.
     """
-    if known.before:
+    if any(action == "map" for action, _ in known.before):
         assert known.expression is not None, "only such collectors are taken"
         evaluated(known.expression, (items,))
 
@@ -190,10 +209,12 @@ def _as_numbers(column: Column) -> Ints | Floats:
     return found if isinstance(found, Floats) else whole(found)
 
 
-def _taken(known: InColumns, container: Any, found: Column | tuple[int, ...]) -> Any:
-    assert known.take is not None, "only groups have none"
+def _taken(known: InColumns, container: Any, found: FoundInBlock) -> Any:
+    if isinstance(found, Found):
+        return taken(known, [container], found)[0]
     if isinstance(found, tuple):
-        return known.take(container, *found) if found[0] else container
+        assert known.take is not None or not found, "only groups have none"
+        return known.take(container, *found) if found and found[0] else container  # type: ignore[misc]
     assert known.take_all is not None, "what takes numbers takes floats"
     return known.take_all(container, items_of(found))
 
@@ -231,7 +252,7 @@ def _group_tables(
             continue
         if known.is_verified:
             _verify_groups(collector, known, (keys, values), block)
-        if shape is not None and not isinstance(values, ConstantColumn):
+        if shape is not None:
             yield from held.rest()
             are_many = False
             for each in held_rows.take(keys, values, shape):
@@ -244,11 +265,11 @@ def _group_tables(
                 return
             continue
         yield from held_rows.rest()
-        if isinstance(keys, Strings) and not isinstance(values, Floats):
+        if isinstance(keys, Strings):
             yield from held.rest()
-            yield groups_of_texts(keys, values)
-        elif isinstance(keys, Ints) and not isinstance(values, Floats | ConstantColumn):
-            yield from held.take(keys, values)
+            yield groups_of_texts(keys, *_as_ints(values))
+        elif isinstance(keys, Ints):
+            yield from held.take(keys, _as_ints(values))
     yield from chain(held.rest(), held_rows.rest())
 
 
@@ -256,18 +277,18 @@ class _HeldInts:
     """Keys that are ints, and numbers, until they are grouped together."""
 
     def __init__(self) -> None:
-        self._held: list[tuple[Ints, Ints | None]] = []
+        self._held: list[tuple[Ints, ...]] = []
         self._rows = self._most = 0
 
-    def take(self, keys: Ints, values: Ints | None) -> Iterator[GroupTable]:
+    def take(self, keys: Ints, values: tuple[Ints, ...]) -> Iterator[GroupTable]:
         """Take the rows of a block; give the groups of those before them, if all together are too many."""
         rows = self._rows + len(keys.values)
-        most = max(self._most, 0 if values is None else max(-values.least, values.greatest))
+        most = max(self._most, greatest_of(values))
         # The bound is that of all rows together: so the sum of any group of them has 64 bits.
         if rows > _MOST_ROWS or most * rows > GREATEST:
             yield from self.rest()
-        self._held.append((keys, values))
-        self._rows, self._most = self._rows + len(keys.values), max(self._most, most)
+        self._held.append((keys, *values))
+        self._rows, self._most = self._rows + len(keys.values), max(self._most, greatest_of(values))
 
     def rest(self) -> Iterator[GroupTable]:
         """Give the groups of the rows that are held."""
@@ -278,30 +299,89 @@ class _HeldInts:
 def _makes_table(known: InColumns, keys: Column, values: Values) -> bool:
     """Say whether groups stand in columns themselves: by ints or texts, with counts and sums of ints."""
     assert known.downstream is not None, "groups have one"
-    is_plain = isinstance(keys, Ints | Strings) and not isinstance(values, Floats)
-    return is_plain and known.downstream.finds != "statistics"
+    is_plain = isinstance(keys, Ints | Strings) and not any(isinstance(each, Floats) for each in values)
+    return is_plain and _are_added_up(known.downstream)
+
+
+def _are_added_up(known: InColumns) -> bool:
+    return all(map(_are_added_up, known.parts)) if known.parts else known.finds in ("count", "sum")
+
+
+def _as_ints(values: Values) -> Any:
+    return tuple(whole(each) if isinstance(each, Bools) else each for each in values)
 
 
 def _keys_and_values(known: InColumns, items: Column) -> tuple[Column, Values]:
-    """Return the keys and the values to add up; an int that is the same in all rows stays one beside strings."""
+    """Return the keys, and what is added up; an int that is the same in all rows stays one beside strings."""
     assert known.expression is not None, "only such collectors are taken"
     assert known.downstream is not None, "groups have one"
-    keys = evaluated(known.expression, (items,))
-    # `spread` makes arrays of numbers alone: one string for all rows stays, and `shape_of` takes it.
-    if isinstance(keys, ConstantColumn) and type(keys.value) is not str:
-        keys = spread(keys)
-    if known.downstream.finds == "count":
-        _check_counted(known.downstream, items)
-        return keys, None
+    keys = _keys_of(known.expression, items)
+    downstream = known.downstream
     # One int in all rows stays as it is: counts alone tell its sums.
-    taken = _taken_of(known.downstream, items)
-    if _is_one_int(taken) and isinstance(keys, Strings) and known.downstream.finds == "sum":
-        _check_sum(taken)
-        return keys, taken
-    values = _as_numbers(taken)
+    if downstream.finds == "sum" and not downstream.is_filtered and isinstance(keys, Strings):
+        found = _taken_of(downstream, items)
+        if _is_one_int(found):
+            _check_sum(found)
+            return keys, (found,)
+        return keys, (_added_up(found),)
+    return keys, tuple(_values_of(downstream, items))
+
+
+def _keys_of(expression: Expression, items: Column) -> Column:
+    keys = evaluated(expression, (items,))
+    # `spread` makes arrays of numbers alone: one string for all rows stays, and `shape_of` takes it.
+    return spread(keys) if isinstance(keys, ConstantColumn) and type(keys.value) is not str else keys
+
+
+def _values_of(known: InColumns, items: Column) -> Iterator[Column]:
+    """Give the columns of which containers are made, as `found_in_groups` takes them."""
+    if known.parts:
+        for part in known.parts:
+            yield from _values_of(part, items)
+        return
+    assert known.expression is not None, "only such collectors are taken"
+    if known.downstream is not None:
+        keys = _keys_of(known.expression, items)
+        shape_of(keys)
+        yield keys
+        yield from _values_of(known.downstream, items)
+        return
+    if not known.is_filtered:
+        yield from _numbers_if_needed(known, items)
+        return
+    assert known.condition is not None, "its filters are read"
+    passes = truth(evaluated(known.condition, (items,)))
+    yield Bools(passes)
+    places = np.flatnonzero(passes)
+    # Python evaluates nothing for the others, which may fail.
+    if len(places):
+        found = _numbers_if_needed(known, rows_at(items, places))
+        yield from (_in_their_places(each, places, len(passes)) for each in found)
+    elif known.finds != "count":
+        yield Ints(np.zeros(len(passes), np.int64), 0, 0)
+
+
+def _numbers_if_needed(known: InColumns, items: Column) -> Iterator[Ints | Floats]:
+    if known.finds == "count":
+        _check_counted(known, items)
+    else:
+        yield _added_up(_taken_of(known, items))
+
+
+def _added_up(found: Column) -> Ints | Floats:
+    values = _as_numbers(found)
     if isinstance(values, Ints):
         _check_sum(values)
-    return keys, values
+    return values
+
+
+def _in_their_places(numbers: Ints | Floats, places: NDArray[np.intp], size: int) -> Ints | Floats:
+    """Return numbers of some rows as a column of all of them, which is 0 elsewhere."""
+    values: Any = np.zeros(size, numbers.values.dtype)
+    values[places] = numbers.values
+    if isinstance(numbers, Floats):
+        return Floats(values)
+    return Ints(values, min(numbers.least, 0), max(numbers.greatest, 0))
 
 
 def _is_one_int(column: Column) -> TypeGuard[ConstantColumn]:
@@ -319,11 +399,11 @@ def _check_sum(values: Ints | ConstantColumn) -> None:
         raise NotColumnar("sums that may need more than 64 bits")
 
 
-def _tables(held: list[tuple[Ints, Ints | None]]) -> Iterator[GroupTable]:
-    if not any(len(keys.values) for keys, _ in held):
+def _tables(held: list[tuple[Ints, ...]]) -> Iterator[GroupTable]:
+    if not any(len(keys.values) for keys, *_ in held):
         return
-    values = [values for _, values in held if values is not None]
-    yield grouped(cast(Ints, stacked([keys for keys, _ in held])), cast(Ints, stacked(values)) if values else None)
+    keys, *values = (cast(Ints, stacked(each)) for each in zip(*held, strict=True))
+    yield grouped(keys, *values)
 
 
 def _verify_groups(
@@ -340,22 +420,13 @@ def _verify_groups(
 
 def _groups_of_block(known: InColumns, keys: Column, values: Values) -> Iterator[Groups]:
     assert known.downstream is not None, "groups have one"
-    if isinstance(keys, Strings) and _makes_table(known, keys, values) and not isinstance(values, Floats):
-        yield groups_of_texts(keys, values)
-        return
-    assert not isinstance(values, ConstantColumn), "these stand beside texts"
-    if isinstance(values, Floats) or not _makes_table(known, keys, values):
+    if not _makes_table(known, keys, values):
         held = RowBuffer(known.downstream)
         yield from chain(held.take(keys, values, shape_of(keys)), held.rest())
+    elif isinstance(keys, Strings):
+        yield groups_of_texts(keys, *_as_ints(values))
     elif isinstance(keys, Ints):
-        yield from _tables([(keys, values)])
-
-
-def take_of_groups(known: InColumns) -> Callable[..., Any]:
-    """Return a function that accumulates (container, count) or (container, count, sum) of the items of a key."""
-    assert known.downstream is not None, "groups have one"
-    assert known.downstream.take is not None, "it makes no groups of its own"
-    return known.downstream.take
+        yield from _tables([(keys, *_as_ints(values))])
 
 
 def added_table(
@@ -365,11 +436,27 @@ def added_table(
     assert collector.keyed is not None, "it makes groups"
     assert known.downstream is not None, "groups have one"
     supplier = known.downstream.supplier or collector.keyed.downstream.supplier
-    if isinstance(table, RowGroups):
-        return table.taken(known.downstream, supplier, groups)
     if isinstance(table, FoldedGroups):
         return cast("dict[Any, Any]", collector.combined(groups, table.groups))
-    take = take_of_groups(known)
-    for key, *found in table.lines():
-        groups[key] = take(groups[key] if key in groups else supplier(), *found)
-    return groups
+    if not isinstance(table, RowGroups):
+        table = RowGroups(table.keys.tolist(), _found_of_table(known.downstream, table), 0)
+    return table.taken(known.downstream, supplier, groups)
+
+
+def containers_of_table(
+    known: InColumns, supplier: Callable[[], Any], table: GroupTable | StringGroupTable
+) -> list[Any]:
+    """Return the container of each group of a table, which a supplier makes."""
+    return taken(known, [supplier() for _ in range(len(table))], _found_of_table(known, table))
+
+
+def _found_of_table(known: InColumns, table: GroupTable | StringGroupTable) -> Found:
+    return _found_of_sums(known, table.counts, iter(table.sums))
+
+
+def _found_of_sums(known: InColumns, counts: Any, sums: Iterator[Any]) -> Found:
+    if known.parts:
+        return FoundOfParts(tuple(_found_of_sums(part, counts, sums) for part in known.parts))
+    if known.is_filtered:
+        counts = next(sums)
+    return FoundNumbers((counts,) if known.finds == "count" else (counts, next(sums)))

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from dstream.base.memory import Bound, pieces
 from dstream.keys import canonical_all
+from dstream.operators.columns.group_results import Found, FoundLists, FoundNumbers, FoundOfParts, FoundWithin, taken
 from dstream.operators.columns.groups import (
     GroupTable,
     StringGroupTable,
@@ -47,11 +48,24 @@ from dstream.operators.columns.values import (
 from dstream.operators.rows.blocks import Block, given
 from dstream.spi import Collector, InColumns
 
-__all__ = ["FoldedGroups", "GroupedRows", "RowBuffer", "RowGroups", "Table", "folded", "groups_of_rows", "shape_of"]
+__all__ = [
+    "FoldedGroups",
+    "GroupedRows",
+    "RowBuffer",
+    "RowGroups",
+    "Table",
+    "Values",
+    "folded",
+    "found_in_groups",
+    "greatest_of",
+    "groups_of_rows",
+    "shape_of",
+]
 
 
 Int64s = NDArray[np.int64]
-Values = Ints | Floats | None
+Values: TypeAlias = tuple[Column, ...]
+"""Columns of which collectors make containers, one after another, as `found_in_groups` takes them."""
 
 _MOST_WEIGHT = 2**18
 """So many rows are grouped at once, or fewer of long texts."""
@@ -70,14 +84,12 @@ class RowGroups:
 
     Attributes:
         keys: each of them once, as a dictionary has them.
-        lists: the numbers of each group, in order: floats, or few ints; None if there are `ints`.
-        ints: the count, and the sum, the least and the greatest number, as far as they are needed, of each group.
+        found: what the collector of a key takes.
         rows: how many there are in all groups.
     """
 
     keys: list[Any]
-    lists: list[list[Any]] | None
-    ints: list[tuple[int, ...]]
+    found: Found
     rows: int
 
     def __len__(self) -> int:
@@ -94,15 +106,9 @@ class RowGroups:
 
     def taken(self, known: InColumns, supplier: Callable[[], Any], groups: dict[Any, Any]) -> dict[Any, Any]:
         """Take the groups into those that are there; return these."""
-        take, take_all = known.take, known.take_all
-        if self.lists is None:
-            assert take is not None, "only groups have none"
-            for key, found in zip(self.keys, self.ints, strict=True):
-                groups[key] = take(groups[key] if key in groups else supplier(), *found)
-            return groups
-        assert take_all is not None, "what takes numbers takes lists of them"
-        for key, values in zip(self.keys, self.lists, strict=True):
-            groups[key] = take_all(groups[key] if key in groups else supplier(), values)
+        containers = [groups[key] if key in groups else supplier() for key in self.keys]
+        # `Counter.update` would add up the counts.
+        dict.update(groups, zip(self.keys, taken(known, containers, self.found), strict=True))
         return groups
 
 
@@ -121,8 +127,9 @@ class RowBuffer:
 
     def take(self, keys: Column, values: Values, shape: Any) -> Iterator[RowGroups]:
         """Take the rows of a block; give the groups of those before them, if they cannot be grouped together."""
-        shape, weight = (shape, type(values)), size_of_column(keys) + bytes_of_texts(keys) // 64
-        most = max(-values.least, values.greatest, 0) if isinstance(values, Ints) else 0
+        shape = (shape, *map(shape_of, values))
+        weight = size_of_column(keys) + sum(map(bytes_of_texts, (keys, *values))) // 64
+        most = greatest_of(values)
         total = self._weight + weight
         if shape != self._shape or total > _MOST_WEIGHT or max(self._most, most) * total > GREATEST:
             yield from self.rest()
@@ -134,9 +141,15 @@ class RowBuffer:
         """Give the groups of the rows that are held."""
         held, self._held, self._weight, self._most = self._held, [], 0, 0
         if held:
-            values = [values for _, values in held if values is not None]
-            keys = _merged_columns([keys for keys, _ in held])
-            yield groups_of_rows(self._known, keys, cast(Values, stacked(values)) if values else None)
+            keys, *values = (
+                _merged_columns(list(each)) for each in zip(*((keys, *values) for keys, values in held), strict=True)
+            )
+            yield groups_of_rows(self._known, keys, tuple(values))
+
+
+def greatest_of(values: Values) -> int:
+    """Return the greatest absolute value of ints that are added up."""
+    return max((max(-each.least, each.greatest) for each in values if isinstance(each, Ints)), default=0)
 
 
 def shape_of(keys: Column) -> Any:
@@ -175,25 +188,61 @@ def groups_of_rows(known: InColumns, keys: Column, values: Values) -> RowGroups:
     """Group rows.
 
     Args:
-        known: what becomes of the numbers of a key.
+        known: what becomes of the items of a key.
         keys: of the rows, of which there is one or more; they have a shape.
-        values: their numbers, whose sums need no more than 64 bits; None if the rows are only counted.
+        values: what the collector of a key takes, whose sums need no more than 64 bits.
     """
     rows = GroupedRows.of(keys)
     found = canonical_all(items_of(rows_at(keys, rows.firsts)))
+    return RowGroups(found, found_in_groups(known, iter(values), rows), len(rows.numbers))
+
+
+def found_in_groups(known: InColumns, values: Iterator[Column], rows: GroupedRows) -> Found:
+    """Return what a collector takes of each group.
+
+    Args:
+        known: the collector.
+        values: of each part of it: whether a row passes, if there is a condition; the keys of groups within groups; the
+            numbers, if it does more than count.
+        rows: those of each group.
+    """
+    if known.parts:
+        return FoundOfParts(tuple(found_in_groups(part, values, rows) for part in known.parts))
+    if known.downstream is not None:
+        keys = next(values)
+        within = rows.within(keys)
+        inner_keys = canonical_all(items_of(rows_at(keys, within.firsts)))
+        found = found_in_groups(known.downstream, values, within)
+        return FoundWithin(inner_keys, rows.numbers[within.firsts].tolist(), found)
+    passing = cast(Bools, next(values)).values if known.is_filtered else None
+    counts = rows.counts if passing is None else _counted(rows, passing)
+    return (
+        FoundNumbers((counts,))
+        if known.finds == "count"
+        else _found_of_numbers(known, next(values), rows, passing, counts)
+    )
+
+
+def _counted(rows: GroupedRows, passing: NDArray[np.bool_]) -> Int64s:
+    found = np.bincount(rows.numbers[passing], minlength=len(rows.counts))
+    return found.astype(np.int64, copy=False)
+
+
+def _found_of_numbers(
+    known: InColumns, values: Column, rows: GroupedRows, passing: NDArray[np.bool_] | None, counts: Int64s
+) -> Found:
     # Floats go to the collector in order, since a sum depends on it; few ints cost less as a list than as statistics.
-    if isinstance(values, Floats) or (
-        values is not None and known.finds == "statistics" and len(found) * _MANY_ROWS > len(rows.numbers)
-    ):
-        return RowGroups(found, rows.lists(values), [], len(rows.numbers))
-    columns: list[Int64s] = [rows.counts]
-    if values is not None:
-        columns.append(sums_of_groups(rows.numbers, len(found), values))
-    if values is not None and known.finds == "statistics":
+    is_listed = known.finds == "statistics" and (
+        passing is not None or len(rows.counts) * _MANY_ROWS > len(rows.numbers)
+    )
+    if isinstance(values, Floats) or is_listed:
+        return FoundLists(rows.lists(cast("Ints | Floats", values), passing))
+    assert isinstance(values, Ints), "what is no float is one of these"
+    columns: tuple[Int64s, ...] = (counts, sums_of_groups(rows.numbers, len(rows.counts), values))
+    if known.finds == "statistics":
         side_by_side = values.values.take(rows.order)
-        columns += (each.reduceat(side_by_side, rows.starts) for each in (np.minimum, np.maximum))
-    lines = list(zip(*(column.tolist() for column in columns), strict=True))
-    return RowGroups(found, None, lines, len(rows.numbers))
+        columns = (*columns, *(each.reduceat(side_by_side, rows.starts) for each in (np.minimum, np.maximum)))
+    return FoundNumbers(columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,10 +277,23 @@ class GroupedRows:
         """The places in `order` at which the rows of each group start."""
         return np.cumsum(self.counts) - self.counts
 
-    def lists(self, values: Ints | Floats) -> list[list[Any]]:
-        """Return the numbers of each group."""
-        side_by_side = values.values.take(self.order).tolist()
-        return [side_by_side[start:end] for start, end in pairwise((0, *np.cumsum(self.counts).tolist()))]
+    @classmethod
+    def as_one(cls, size: int) -> GroupedRows:
+        """Return rows, of which there is one or more, as one group."""
+        return cls(np.zeros(size, np.int64), np.zeros(1, np.int64), np.arange(size), np.array([size], np.int64))
+
+    def within(self, keys: Column) -> GroupedRows:
+        """Return the groups by other keys within each of these groups."""
+        numbers = Ints(self.numbers.astype(np.int64, copy=False), 0, len(self.counts))
+        return GroupedRows.of(Tuples((numbers, keys), len(self.numbers)))
+
+    def lists(self, values: Ints | Floats, passing: NDArray[np.bool_] | None = None) -> list[list[Any]]:
+        """Return the numbers of each group, or of its rows that pass."""
+        order, counts = self.order, self.counts
+        if passing is not None:
+            order, counts = order[passing.take(order)], _counted(self, passing)
+        side_by_side = values.values.take(order).tolist()
+        return [side_by_side[start:end] for start, end in pairwise((0, *np.cumsum(counts).tolist()))]
 
 
 _OF_16_BITS = 2**16

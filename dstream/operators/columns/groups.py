@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Self, TypeVar
@@ -47,6 +47,8 @@ _MOST_GROUPS = 131_072
 """So many groups, of which each takes 32 bytes, travel at a time."""
 _COST = 160
 """Bytes that a row takes while tables are merged: places in a table of hashes, and columns side by side."""
+_COST_OF_SUM = 32
+"""Bytes that a row takes for each further sum."""
 _HASH_MODULUS = sys.hash_info.modulus
 _FIRST, _SECOND, _FIFTH = map(np.uint64, (11400714785074694791, 14029467366897019727, 2870177450012600261))
 """The primes by which CPython mixes the hashes of the parts of a tuple, as xxHash does (3.8 to 3.14)."""
@@ -63,21 +65,21 @@ class _Groups:
     Attributes:
         keys: each of them once.
         counts: how many items they have.
-        sums: of the numbers of their items; None where these only count.
+        sums: of the numbers of their items, an array for each number that is added up; none where they only count.
         ranks: which say in what order the keys of several tables were first seen.
     """
 
     keys: Any
     counts: Int64s
-    sums: Int64s | None
+    sums: tuple[Int64s, ...]
     ranks: Int64s
 
     def __len__(self) -> int:
         return len(self.counts)
 
     def lines(self) -> Iterator[tuple[Any, ...]]:
-        """Give (key, count) or (key, count, sum) of each group."""
-        columns = (self.keys, self.counts) if self.sums is None else (self.keys, self.counts, self.sums)
+        """Give (key, count, *sums) of each group."""
+        columns = (self.keys, self.counts, *self.sums)
         return zip(*(column.tolist() for column in columns), strict=True)
 
     def ranked(self, first: int) -> Self:
@@ -86,7 +88,7 @@ class _Groups:
 
     def rows(self, chosen: NDArray[Any]) -> Self:
         """Return some of the groups."""
-        sums = None if self.sums is None else self.sums[chosen]
+        sums = tuple(each[chosen] for each in self.sums)
         return type(self)(self._keys_at(chosen), self.counts[chosen], sums, self.ranks[chosen])
 
     def parts(self, most: int) -> Iterator[Self]:
@@ -115,7 +117,7 @@ class GroupTable(_Groups):
 
     def cost(self) -> int:
         """Return how many bytes it takes to put the groups together with others, beside those that they have."""
-        return _COST * len(self)
+        return (_COST + _COST_OF_SUM * len(self.sums[1:])) * len(self)
 
     def rows_of_part(self) -> int:
         return _MOST_GROUPS
@@ -133,18 +135,18 @@ def stretches_of(count: int, most: int) -> Iterator[NDArray[np.intp]]:
     return (np.arange(start, min(start + most, count)) for start in range(0, count, most))
 
 
-def grouped(keys: Ints, numbers: Ints | None) -> GroupTable:
+def grouped(keys: Ints, *numbers: Ints) -> GroupTable:
     """Group rows; the ranks are those in this table.
 
     Args:
         keys: of the rows.
-        numbers: that are added up; None if the rows are only counted.
+        numbers: columns of these, each added up for itself; none if the rows are only counted.
 
     Raises:
         NotColumnar: a sum may need more than 64 bits.
     """
     places = places_of(tight(keys))
-    sums = None if numbers is None else _sums(places, numbers.values, numbers.least, numbers.greatest)
+    sums = tuple(_sums(places, each) for each in numbers)
     ranks = np.arange(len(places.firsts), dtype=np.int64)
     return GroupTable(keys.values[places.firsts], places.counts(), sums, ranks)
 
@@ -196,8 +198,8 @@ def numbered(keys: Ints) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     return numbers, first
 
 
-def _sums(places: Places, numbers: Int64s, least: int, greatest: int) -> Int64s:
-    return sums_of_groups(places.numbers, places.width, Ints(numbers, least, greatest))[places.order]
+def _sums(places: Places, numbers: Ints) -> Int64s:
+    return sums_of_groups(places.numbers, places.width, numbers)[places.order]
 
 
 def sums_of_groups(places: NDArray[Any], width: int, numbers: Ints) -> Int64s:
@@ -230,14 +232,14 @@ def merged_tables(tables: Sequence[GroupTable]) -> GroupTable:
     keys = np.concatenate([table.keys for table in tables])
     places = places_of(tight(Ints(keys, LEAST, GREATEST)))
     ranks = np.concatenate([table.ranks for table in tables])[places.firsts]
-    counts = _added(places, [table.counts for table in tables])
-    sums = [table.sums for table in tables if table.sums is not None]
-    return GroupTable(keys[places.firsts], counts, _added(places, sums) if sums else None, ranks)
+    counts, *sums = (_sums(places, each) for each in _side_by_side(tables))
+    return GroupTable(keys[places.firsts], counts, tuple(sums), ranks)
 
 
-def _added(places: Places, columns: Iterable[Int64s]) -> Int64s:
-    column = tight(Ints(np.concatenate(list(columns)), LEAST, GREATEST))
-    return _sums(places, column.values, column.least, column.greatest)
+def _side_by_side(tables: Sequence[GroupTable] | Sequence[StringGroupTable]) -> Iterator[Ints]:
+    """Give the counts of all tables as one column, then each of their sums."""
+    columns = zip(*((table.counts, *table.sums) for table in tables), strict=True)
+    return (tight(Ints(np.concatenate(each), LEAST, GREATEST)) for each in columns)
 
 
 def sum_of_ints(column: Ints) -> int:
@@ -304,7 +306,7 @@ class StringGroupTable(_Groups):
 
     def cost(self) -> int:
         """Return how many bytes it takes to put the groups together with others, beside those that they have."""
-        return 2 * self.keys.nbytes() + _COST_OF_STRING * len(self)
+        return 2 * self.keys.nbytes() + (_COST_OF_STRING + _COST_OF_SUM * len(self.sums[1:])) * len(self)
 
     def rows_of_part(self) -> int:
         return max(1, _MOST_BYTES * len(self) // max(self.keys.nbytes(), 1))
@@ -318,26 +320,30 @@ class StringGroupTable(_Groups):
         return self.keys.taken(places)
 
 
-def groups_of_texts(keys: Strings, numbers: Ints | ConstantColumn | None) -> StringGroupTable:
+def groups_of_texts(keys: Strings, *numbers: Ints | ConstantColumn) -> StringGroupTable:
     """Group rows; the ranks are those in this table.
 
     Args:
         keys: of the rows.
-        numbers: that are added up, or the one number that each row has; None if the rows are only counted.
+        numbers: columns of these, each added up for itself, or one number that all rows have; none if the rows are only
+            counted.
 
     Raises:
         NotColumnar: a sum may need more than 64 bits.
     """
     # Counting needs no number for each row, as different sums do.
-    if not isinstance(numbers, Ints):
+    if all(isinstance(each, ConstantColumn) for each in numbers):
         found = keys.values.value_counts()
         counts, distinct = found.field("counts").to_numpy(), found.field("values")
-        sums = None if numbers is None else counts * np.int64(numbers.value)
+        places: Any = None
     else:
         encoded = keys.values.dictionary_encode()
-        distinct, numbered = encoded.dictionary, encoded.indices.to_numpy()
-        counts = np.bincount(numbered, minlength=len(distinct))
-        sums = sums_of_groups(numbered, len(distinct), numbers)
+        distinct, places = encoded.dictionary, encoded.indices.to_numpy()
+        counts = np.bincount(places, minlength=len(distinct))
+    sums = tuple(
+        sums_of_groups(places, len(distinct), each) if isinstance(each, Ints) else counts * np.int64(each.value)
+        for each in numbers
+    )
     ranks = np.arange(len(distinct), dtype=np.int64)
     return StringGroupTable(Strings(distinct, is_ascii=keys.is_ascii), counts, sums, ranks)
 
@@ -359,14 +365,9 @@ def merged_text_tables(tables: Sequence[StringGroupTable]) -> StringGroupTable:
     first = np.full(len(distinct), len(numbered), np.intp)
     first[numbered[::-1]] = np.arange(len(numbered) - 1, -1, -1)  # Of several rows the one that is written last stays.
     ranks = np.concatenate([table.ranks for table in tables])[first]
-    counts = _added_by_number(numbered, len(distinct), [table.counts for table in tables])
-    sums = [table.sums for table in tables if table.sums is not None]
+    counts, *sums = (sums_of_groups(numbered, len(distinct), each) for each in _side_by_side(tables))
     keys = Strings(distinct, is_ascii=all(table.keys.is_ascii for table in tables))
-    return StringGroupTable(keys, counts, _added_by_number(numbered, len(distinct), sums) if sums else None, ranks)
-
-
-def _added_by_number(numbered: NDArray[Any], groups: int, columns: Sequence[Int64s]) -> Int64s:
-    return sums_of_groups(numbered, groups, tight(Ints(np.concatenate(columns), LEAST, GREATEST)))
+    return StringGroupTable(keys, counts, tuple(sums), ranks)
 
 
 def merged_groups(tables: Sequence[GroupTable | StringGroupTable]) -> GroupTable | StringGroupTable:

@@ -82,12 +82,11 @@ def groups_of_table(collector: Collector[Any, Any, Any], table: Groups) -> Itera
 
 def table_as_lists(downstream: Collector[Any, Any, Any], table: GroupTable | StringGroupTable) -> list[list[Any]]:
     """Return groups as the keys, ranks and containers that they are where no columns are."""
+    from dstream.operators.columns.collectors import containers_of_table  # loads NumPy, which made the table
+
     known = downstream.on_columns()
     assert known is not None, "the table was made by it"
-    take = known.take
-    assert take is not None, "it takes numbers"
-    supplier = known.supplier or downstream.supplier
-    containers = [take(supplier(), *found) for _, *found in table.lines()]
+    containers = containers_of_table(known, known.supplier or downstream.supplier, table)
     return [table.keys.tolist(), table.ranks.tolist(), containers]
 
 
