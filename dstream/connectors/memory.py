@@ -283,12 +283,7 @@ class _Tape(Generic[T]):
 
 
 def _chunks(tape: _Tape[T], keeps: bool = True) -> Iterator[ItemsSplit[T]]:
-    """Yield the items of the tape as lazy splits, the first of them small.
-
-    Args:
-        tape: what is read.
-        keeps: the tape keeps its items, since its iterator cannot be made again.
-    """
+    """Yield the items of a tape, which `keeps` those that were read, as lazy splits, the first of them small."""
     start, size, is_empty = 0, FIRST_CHUNK, True
     while chunk := tape.chunk(start, size):
         yield ItemsSplit(chunk)
