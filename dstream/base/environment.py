@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import math
 import os
+import re
 import sys
 import time
 from contextlib import suppress
@@ -104,6 +105,8 @@ class TemporaryFolder:
 
 _LOCKED = "dstream."
 """Folders without a lock have other names, such as those of earlier versions."""
+_OURS = re.compile(re.escape(_LOCKED) + "(?:[a-z]+-)?[a-z0-9_]{8}(?:-ended)?")
+"""What `tempfile` makes of that: a user may have folders such as `dstream.git` or `dstream.backup-2`."""
 _YOUNG = 60.0
 """Seconds in which a folder is left alone: it may not be locked yet, and Java outlives a killed driver for a while."""
 
@@ -113,7 +116,7 @@ def _remove_abandoned(parent: str) -> None:
     """Remove the folders of processes that were killed, once for this process."""
     with suppress(OSError), os.scandir(parent) as entries:
         for entry in entries:
-            if entry.name.startswith(_LOCKED):
+            if _OURS.fullmatch(entry.name):
                 _remove_if_abandoned(entry.path)
 
 
@@ -126,7 +129,8 @@ def _remove_if_abandoned(path: str) -> None:
     try:
         found = os.fstat(folder)
         is_old = time.time() - found.st_mtime > _YOUNG
-        if is_old and found.st_uid == os.getuid() and _lock(folder):
+        is_private = found.st_uid == os.getuid() and found.st_mode & 0o777 == 0o700
+        if is_old and is_private and _lock(folder):
             shutil.rmtree(path, ignore_errors=True)
     finally:
         os.close(folder)

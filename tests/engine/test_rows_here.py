@@ -142,6 +142,21 @@ def test_files_of_a_killed_process_go_when_another_one_stores_rows(tmp_path: Pat
     assert sorted(map(str, tmp_path.iterdir())) == sorted([folders[0], folders[2]])
 
 
+@pytest.mark.parametrize(
+    ("name", "mode"), [("dstream.git", 0o700), ("dstream.rows-old", 0o700), ("dstream.notebook", 0o755)]
+)
+def test_folders_of_users_beside_those_of_rows_stay(tmp_path: Path, name: str, mode: int) -> None:
+    """Whatever their names begin with."""
+    theirs = tmp_path / name
+    theirs.mkdir()
+    theirs.chmod(mode)
+    os.utime(theirs, (0, 0))
+    files = ShuffleFiles()
+    files.storing(str(tmp_path), 0)
+    files.remove()
+    assert list(tmp_path.iterdir()) == [theirs]
+
+
 def test_a_task_that_goes_on_behind_the_end_of_its_run_leaves_no_file(tmp_path: Path) -> None:
     """As where the run was cancelled, or another attempt of the task was faster."""
     files = ShuffleFiles()
