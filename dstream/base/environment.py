@@ -83,7 +83,11 @@ class TemporaryFolder:
         os.makedirs(parent, exist_ok=True)  # Whoever cleans temporary folders may have removed it.
         _remove_abandoned(parent)
         self.path = tempfile.mkdtemp(prefix=_LOCKED + purpose, dir=parent)
-        self._lock = _opened_folder(self.path)
+        try:
+            self._lock: int | None = _opened(self.path)
+        except OSError:  # Too many files are open: without a lock, another process would remove it.
+            os.rmdir(self.path)
+            raise
         _lock(self._lock)
 
     def remove(self) -> None:
@@ -123,8 +127,9 @@ def _remove_abandoned(parent: str) -> None:
 def _remove_if_abandoned(path: str) -> None:
     import shutil
 
-    folder = _opened_folder(path)
-    if folder is None:
+    try:
+        folder = _opened(path)
+    except OSError:
         return
     try:
         found = os.fstat(folder)
@@ -136,18 +141,14 @@ def _remove_if_abandoned(path: str) -> None:
         os.close(folder)
 
 
-def _opened_folder(path: str) -> int | None:
-    with suppress(OSError):
-        return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    return None
+def _opened(folder: str) -> int:
+    return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
 
 
-def _lock(folder: int | None) -> bool:
+def _lock(folder: int) -> bool:
     """Take the lock of a folder, if its file system has locks and no other process has it."""
     import fcntl
 
-    if folder is None:
-        return False
     try:
         fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

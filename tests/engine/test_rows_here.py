@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import subprocess
@@ -155,6 +156,19 @@ def test_folders_of_users_beside_those_of_rows_stay(tmp_path: Path, name: str, m
     files.storing(str(tmp_path), 0)
     files.remove()
     assert list(tmp_path.iterdir()) == [theirs]
+
+
+def test_a_folder_that_cannot_have_a_lock_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process would remove it while the run goes on."""
+
+    def refuse(path: str, flags: int) -> int:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), path)
+
+    monkeypatch.setattr(os, "open", refuse)
+    with pytest.raises(EngineError, match=r"between two tasks cannot be written into .*: .*Too many open files"):
+        ShuffleFiles().storing(str(tmp_path), 0)
+    monkeypatch.undo()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_task_that_goes_on_behind_the_end_of_its_run_leaves_no_file(tmp_path: Path) -> None:
