@@ -381,6 +381,29 @@ def test_ctrl_c_ends_the_java_that_starts():
     assert java_gateway.Popen is subprocess.Popen
 
 
+def test_ctrl_c_in_a_later_start_ends_no_start_behind_it():
+    """As where Spark was lost, and whoever waited for the next one thought better of it for a while."""
+    endings = [None, KeyboardInterrupt, None]
+
+    def start():
+        with startup._stoppable().watching():
+            java = java_gateway.Popen(["sleep", "60"], stdin=subprocess.PIPE)
+            ending = endings.pop(0)
+            if ending is not None:
+                raise ending
+        return java
+
+    begun = startup.StoppableStart()
+    first = begun.run(start)
+    with pytest.raises(KeyboardInterrupt):
+        begun.run(start)
+    last = begun.run(start)
+    assert (first.poll(), last.poll(), begun.has_ended_java) == (None, None, False)
+    for each in (first, last):
+        each.kill()
+        each.communicate()
+
+
 def test_a_start_that_has_ended_is_not_stopped():
     """Its Java may have other users."""
     javas = []

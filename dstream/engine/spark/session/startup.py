@@ -263,13 +263,16 @@ class StoppableStart:
     """
 
     def __init__(self) -> None:
-        self.is_stopped = self.has_ended_java = False
+        self.is_stopped = self.has_ended_java = self._has_run = False
         self._java: subprocess.Popen[Any] | None = None
         self._lock = threading.Lock()
 
     def run(self, start: Callable[[], E]) -> E:
-        """Start Spark in this thread by a function."""
-        before, _of_thread.start = getattr(_of_thread, "start", None), self
+        """Start Spark in this thread by a function; another start by it later, as after a loss, only Ctrl-C stops."""
+        before = getattr(_of_thread, "start", None)
+        if self._has_run and before is not self:
+            return start()  # What stopped this one would stop that, too.
+        self._has_run, _of_thread.start = True, self
         try:
             return start()
         finally:
