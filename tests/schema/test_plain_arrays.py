@@ -91,6 +91,13 @@ def test_numbers_of_columns_are_those_of_pyarrow(kind, chunks):
         assert found.flags.writeable == expected.flags.writeable
 
 
+def test_a_buffer_may_end_in_a_part_of_a_number():
+    """As one that another library has cut from a larger one."""
+    buffer = pyarrow.py_buffer(bytes([1, *[0] * 7, 2, *[0] * 7, 9]))
+    array = pyarrow.Array.from_buffers(pyarrow.int64(), 1, [None, buffer], offset=1)
+    assert arrow_rows._values_of(array).tolist() == array.to_numpy().tolist() == [2]
+
+
 _WRITES = """
 import operator, sys
 import dstream as ds

@@ -191,8 +191,9 @@ def _values_of(array: Any) -> NDArray[Any]:
     # `to_numpy` loads pandas (pyarrow 26), which takes a small program 0.3 to 0.5 s: more than all that it does.
     if len(array) and not pa.types.is_boolean(array.type) and (not is_chunked or array.num_chunks == 1):
         chunk = array.chunk(0) if is_chunked else array
-        values = np.frombuffer(chunk.buffers()[1], _NAMES.get(str(array.type), str(array.type)))
-        values = values[chunk.offset : chunk.offset + len(chunk)]
+        kind = np.dtype(_NAMES.get(str(array.type), str(array.type)))
+        # The buffer may be longer, also by a part of a number.
+        values = np.frombuffer(chunk.buffers()[1], kind, len(chunk), chunk.offset * kind.itemsize)
         values.setflags(write=False)  # The buffer is that of the array.
         return values
     # `Array.to_numpy` refuses to copy bools by default; that of a `ChunkedArray` copies (pyarrow 26).
