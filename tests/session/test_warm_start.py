@@ -8,8 +8,10 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
+from unittest.mock import MagicMock
 
 import pytest
 from pyspark import java_gateway
@@ -19,6 +21,7 @@ from dstream.base.environment import inside_a_worker
 from dstream.command.program import connected
 from dstream.engine.spark.port.errors import cancelling, keeping_cancellation
 from dstream.engine.spark.session import launch, startup
+from dstream.engine.spark.session.settings import Settings
 from dstream.errors import EngineError, SetupError
 from dstream.session import connection
 from dstream.session.warmup import WarmStart
@@ -402,6 +405,43 @@ def test_ctrl_c_in_a_later_start_ends_no_start_behind_it():
     for each in (first, last):
         each.kill()
         each.communicate()
+
+
+def test_a_start_that_is_stopped_at_its_very_end_gives_no_session():
+    """Its Java ends, although Python has all that it wanted of it."""
+
+    def start():
+        with startup._stoppable().watching():
+            java_gateway.Popen(["sleep", "60"], stdin=subprocess.PIPE)
+            begun.stop()
+
+    begun = startup.StoppableStart()
+    with pytest.raises(SetupError, match="was stopped"):
+        begun.run(start)
+
+
+def test_ctrl_c_ends_a_java_that_waits_for_packages_to_be_loaded(monkeypatch):
+    """They may take longer than Java."""
+    javas = []
+
+    @contextmanager
+    def java(conf, log_level):
+        javas.append(java_gateway.Popen(["sleep", "60"], stdin=subprocess.PIPE))
+        yield
+
+    @contextmanager
+    def loading():
+        yield
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(startup, "find_java", lambda: None)
+    monkeypatch.setattr(startup, "_quiet_jvm", java)
+    monkeypatch.setattr(startup, "_loading_beside", loading)
+    monkeypatch.setattr(startup, "forget_java", lambda: None)
+    monkeypatch.setattr("pyspark.sql.SparkSession", MagicMock())
+    with pytest.raises(KeyboardInterrupt):
+        startup.started(None, Settings("local[1]", {}, "OFF", None, False, None, "auto", False))
+    assert javas[0].wait(10) == -signal.SIGTERM
 
 
 def test_a_start_that_has_ended_is_not_stopped():

@@ -289,7 +289,11 @@ class StoppableStart:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Note the Java process that PySpark starts, until the end of the block; end it after Ctrl-C."""
+        """Note the Java process that PySpark starts, until the end of the block; end it after Ctrl-C.
+
+        Raises:
+            SetupError: it was ended meanwhile, and the block has not come to know.
+        """
         from pyspark import java_gateway
 
         gateway: Any = java_gateway
@@ -306,6 +310,8 @@ class StoppableStart:
             gateway.Popen = original
             with self._lock:
                 self._java = None
+        if self.has_ended_java:
+            raise SetupError("the start of Spark was stopped")
 
     def _noted(self, java: subprocess.Popen[Any]) -> subprocess.Popen[Any]:
         with self._lock:
@@ -350,9 +356,9 @@ def _started(settings: Settings, java_options: str = "") -> SparkSession:
     with (
         starting(master),
         _environment(master, settings.config, java_options),
+        _stoppable().watching(),  # Around the loading, which may take longer than Java.
         _loading_beside(),
         keeping_cancellation(),
-        _stoppable().watching(),
         _quiet_jvm(conf, settings.log_level),
     ):
         spark: SparkSession = SparkSession.builder.master(master).config(conf=conf).getOrCreate()
