@@ -68,7 +68,7 @@ class TemporaryFolder:
 
     Args:
         parent: the folder in which it is made, with those above if they are gone.
-        purpose: the beginning of its name, behind `dstream.`; nothing where paths have to be short, as of sockets.
+        purpose: the beginning of its name, behind `.dstream-`; nothing where paths have to be short, as of sockets.
 
     Attributes:
         path: its location.
@@ -107,10 +107,10 @@ class TemporaryFolder:
             self._lock = None
 
 
-_LOCKED = "dstream."
+_LOCKED = ".dstream-"
 """Folders without a lock have other names, such as those of earlier versions."""
 _OURS = re.compile(re.escape(_LOCKED) + "(?:[a-z]+-)?[a-z0-9_]{8}(?:-ended)?")
-"""What `tempfile` makes of that: a user may have folders such as `dstream.git` or `dstream.backup-2`."""
+"""What `tempfile` makes of that: a user may have folders such as `.dstream-backup`."""
 _YOUNG = 60.0
 """Seconds in which a folder is left alone: it may not be locked yet, and Java outlives a killed driver for a while."""
 

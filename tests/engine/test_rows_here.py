@@ -144,7 +144,7 @@ def test_files_of_a_killed_process_go_when_another_one_stores_rows(tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("name", "mode"), [("dstream.git", 0o700), ("dstream.rows-old", 0o700), ("dstream.notebook", 0o755)]
+    ("name", "mode"), [("dstream.notebook", 0o700), (".dstream-rows-old", 0o700), (".dstream-notebook", 0o755)]
 )
 def test_folders_of_users_beside_those_of_rows_stay(tmp_path: Path, name: str, mode: int) -> None:
     """Whatever their names begin with."""

@@ -119,7 +119,7 @@ def test_spark_leaves_no_blocks_that_others_may_read(tmp_path):
     ended = subprocess.run([sys.executable, "-c", _SHUFFLES], env=environment, capture_output=True, text=True)
 
     assert ended.stdout == "0o700 2\n", ended.stderr
-    assert list(tmp_path.glob("dstream*")) == []
+    assert list(tmp_path.glob("*dstream*")) == []
 
 
 @pytest.mark.parametrize(("before", "after"), [(logging.NOTSET, logging.WARNING), (logging.DEBUG, logging.DEBUG)])

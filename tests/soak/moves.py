@@ -407,7 +407,7 @@ def _processes_of(session: int) -> Iterator[psutil.Process]:
 
 def _age(folder: str) -> None:
     """Make temporary folders so old that the next driver removes those of killed ones."""
-    for path in Path(folder, "t").glob("dstream*"):
+    for path in Path(folder, "t").glob("*dstream*"):
         os.utime(path, (0, 0))
 
 
