@@ -79,6 +79,16 @@ def test_sums_beyond_64_bits_are_those_of_python() -> None:
     assert _in_columns(collector, items)[0] == (10, 10 * 2**61, 10 * 2**60)
 
 
+@pytest.mark.parametrize("key", [itemgetter(0), lambda item: item[0] / 2, itemgetter(2)])
+def test_few_large_numbers_that_pass_are_those_of_python(key: Any) -> None:
+    """Their sum fits into 64 bits; that of as many as there are rows would not."""
+    items = [(number % 2, 2**61 if number == 5 else 0, "ab"[number % 2]) for number in range(20)]
+    collector = grouping_by(key, filtering(itemgetter(1), summing(itemgetter(1))))
+
+    assert _in_columns(collector, items) == collector.collect(items)
+    assert _in_columns(collector, items, is_verified=True) == collector.collect(items)
+
+
 def test_what_does_not_pass_is_not_evaluated() -> None:
     """The function behind would fail on it; on what passes it does, and names the item."""
     items = [(number % 3, number % 5) for number in range(30)]

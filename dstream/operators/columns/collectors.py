@@ -376,12 +376,18 @@ def _added_up(found: Column) -> Ints | Floats:
 
 
 def _in_their_places(numbers: Ints | Floats, places: NDArray[np.intp], size: int) -> Ints | Floats:
-    """Return numbers of some rows as a column of all of them, which is 0 elsewhere."""
+    """Return numbers of some rows as a column of all of them, which is 0 elsewhere.
+
+    Raises:
+        NotColumnar: the sum of as many numbers as there are rows may have more than 64 bits.
+    """
     values: Any = np.zeros(size, numbers.values.dtype)
     values[places] = numbers.values
     if isinstance(numbers, Floats):
         return Floats(values)
-    return Ints(values, min(numbers.least, 0), max(numbers.greatest, 0))
+    column = Ints(values, min(numbers.least, 0), max(numbers.greatest, 0))
+    _check_sum(column)
+    return column
 
 
 def _is_one_int(column: Column) -> TypeGuard[ConstantColumn]:
