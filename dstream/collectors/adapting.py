@@ -13,7 +13,7 @@ from dstream.arguments import checked_function
 from dstream.base.functions import checked_result, closed_at_end, refuse_awaitable
 from dstream.collectors.arguments import OfItems, checked_collector, checked_predicate, named, shown
 from dstream.collectors.batches import Prepared, batches, prepared
-from dstream.failures.attribution import each, failed_on, stopped, traced
+from dstream.failures.attribution import each, failed_on, satisfied, stopped, traced
 from dstream.spi import Characteristics, Collector, InColumns, Keyed
 from dstream.spi.columns import Before
 from dstream.values import Optional
@@ -167,17 +167,9 @@ _LEFT_OUT: Any = object()
 def _filter_and_prepare(
     predicate: Callable[[Any], object], prepare: Callable[[list[Any]], list[Any]], batch: list[Any]
 ) -> list[Any]:
-    passes = _truths(each(predicate, batch), batch)
+    passes = satisfied(predicate, batch)
     values = iter(prepare(list(compress(batch, passes))))
     return [next(values) if is_passing else _LEFT_OUT for is_passing in passes]
-
-
-def _truths(results: list[Any], batch: list[Any]) -> list[bool]:
-    try:
-        return each(bool, results)
-    except Exception as error:  # The truth of an array is none.
-        traced(error, results, batch)
-        raise
 
 
 def _passing(values: Iterable[Any]) -> list[Any]:

@@ -15,6 +15,7 @@ import os
 import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from threading import get_ident
 from types import FrameType, TracebackType
 from typing import Any
@@ -41,6 +42,7 @@ __all__ = [
     "item_failed_on",
     "item_of",
     "origin_of",
+    "satisfied",
     "shorten",
     "stopped",
     "traced",
@@ -159,12 +161,17 @@ def _given_without_calls(form: PlainForm, constant: Any, items: Sequence[Any]) -
 
 def chosen(predicate: Callable[[Any], object], items: Sequence[Any]) -> list[Any]:
     """Return the items that satisfy `predicate`; otherwise as `each`."""
+    return list(compress(items, satisfied(predicate, items)))
+
+
+def satisfied(predicate: Callable[[Any], object], items: Sequence[Any]) -> list[bool]:
+    """Return for each item whether it satisfies `predicate`, asked before the next one; otherwise as `each`."""
     left = iter(items)
     try:
         for first in left:
             result = predicate(first)
             refuse_awaitable(result)
-            return ([first] if result else []) + [item for item in left if predicate(item)]
+            return [bool(result), *[bool(predicate(item)) for item in left]]
         return []
     except StopIteration as error:
         raise _stopped_on(_before(left, items), predicate) from error

@@ -29,6 +29,18 @@ def test_filtering_goes_by_truth():
     assert filtering(str.strip, counting()).collect(["a", " ", ""]) == 1
 
 
+@pytest.mark.parametrize("around", [lambda each: each, lambda each: grouping_by(type, each)])
+def test_filtering_asks_for_the_truth_of_an_item_before_the_next_one(around):
+    """A later item on which the predicate fails is not reached."""
+
+    class Neither:
+        def __bool__(self):
+            raise ValueError("neither")
+
+    with pytest.raises(ValueError, match="neither"):
+        around(filtering(lambda item: 1 // item and Neither(), counting())).collect([1, 0])
+
+
 def test_flat_mapping_takes_iterables_and_none():
     """A list, a string, a generator, a dictionary; None is empty."""
     opened = {1: [1, 2], 2: "ab", 3: (n for n in [3]), 4: {"k": 0}, 5: None, 6: []}
