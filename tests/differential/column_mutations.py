@@ -149,7 +149,7 @@ MUTATIONS = of_columns([
     ("collectors", "        if shape is not None:\n            yield from held.rest()\n", "        if shape is not None:\n"),
     ("collectors", "            continue\n        yield from held_rows.rest()\n", "            continue\n"),
     ("collectors", "        if known.is_verified:\n            _verify_groups(", "        if False:\n            _verify_groups("),
-    ("collectors", "rows > _MOST_ROWS or most * rows > GREATEST", "rows > _MOST_ROWS"),
+    ("collectors", "> _MOST_NUMBERS or most * rows > GREATEST", "> _MOST_NUMBERS"),
     ("collectors", "                return\n            continue\n", "            continue\n"),
     ("groups", "np.arange(start, min(start + most, count))", "np.arange(start, min(start + most, count - 1))"),
     ("dstream.operators.rows.group_tables", "table.parts(_MOST_GROUPS)", "list(table.parts(_MOST_GROUPS))[:1]"),

@@ -110,7 +110,7 @@ def test_a_block_of_other_ints_leaves_the_next_ones_in_columns() -> None:
 @pytest.mark.parametrize("parts", [[_OF_INTS, _OF_INTS], [_OF_TEXTS, _OF_TEXTS], [_PAIRS, _PAIRS]])
 def test_tables_of_ints_are_one_table(parts: list[list[Any]], monkeypatch: pytest.MonkeyPatch) -> None:
     """So each key has one container, to which those of other partitions are added."""
-    monkeypatch.setattr("dstream.operators.columns.collectors._MOST_ROWS", 1)
+    monkeypatch.setattr("dstream.operators.columns.collectors._MOST_NUMBERS", 1)
     monkeypatch.setattr("dstream.operators.columns.groups._MOST_STRING_GROUPS", 1)
     monkeypatch.setattr("dstream.operators.columns.group_by._MOST_WEIGHT", 1)
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from collectors import all_of, averaging, counting, filtering, grouping_by, mapping, summarizing, summing, teeing
+from dstream.base.memory import Bound
 from dstream.engine.compiler.evaluation import collector_read
 from dstream.errors import ColumnsDifferError
 from dstream.operators.columns import collectors
@@ -135,6 +136,19 @@ def test_groups_of_several_are_finished_in_columns() -> None:
     assert items_of(found) == [(0, 7, (2, 5, 4.0)), (1, 8, (1, 2, 0.0))]
     (found,) = finished_tables(all_of(*parts, finish=lambda *of: list(of)), [table])  # type: ignore[misc]
     assert list(found) == [(0, 7, [2, 5, 4.0]), (1, 8, [1, 2, 0.0])]
+
+
+@pytest.mark.parametrize(("count", "sizes"), [(1, [8]), (3, [4, 4])])
+def test_rows_of_many_numbers_are_grouped_sooner(count: int, sizes: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each part has columns of its own, which take as much memory as the keys."""
+    monkeypatch.setattr(collectors, "_MOST_NUMBERS", 16)
+    parts = [summing(itemgetter(1)) for _ in range(count)]
+    read = collector_read(grouping_by(itemgetter(0), all_of(*parts)), is_verified=False)[0]
+    known: Any = read.on_columns()
+    blocks = map(column_of, [[(1, 2), (2, 3)]] * 4)
+
+    tables: Any = list(collectors.group_tables(read, known, iter(blocks), Bound()))
+    assert [int(table.counts.sum()) for table in tables] == sizes
 
 
 def test_verification_finds_a_wrong_part(monkeypatch: pytest.MonkeyPatch) -> None:

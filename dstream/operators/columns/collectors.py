@@ -126,8 +126,8 @@ def _leading(rows: GroupedRows, ranks: NDArray[np.int64], count: int) -> NDArray
     return order[place_in_group < count]
 
 
-_MOST_ROWS = 2**22
-"""So many rows are grouped at once: keys and numbers of them take 64 MB."""
+_MOST_NUMBERS = 2**23
+"""So many keys and numbers of rows are grouped at once: they take 64 MB."""
 
 Groups: TypeAlias = "GroupTable | StringGroupTable | RowGroups | FoldedGroups"
 FoundInBlock: TypeAlias = "Column | tuple[int, ...] | Found"
@@ -285,7 +285,7 @@ class _HeldInts:
         rows = self._rows + len(keys.values)
         most = max(self._most, greatest_of(values))
         # The bound is that of all rows together: so the sum of any group of them has 64 bits.
-        if rows > _MOST_ROWS or most * rows > GREATEST:
+        if rows * (1 + len(values)) > _MOST_NUMBERS or most * rows > GREATEST:
             yield from self.rest()
         self._held.append((keys, *values))
         self._rows, self._most = self._rows + len(keys.values), max(self._most, greatest_of(values))
