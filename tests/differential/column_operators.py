@@ -22,6 +22,7 @@ import dstream.engine.tasks.distinct as distinct_routing
 import dstream.engine.tasks.routing as routing
 import dstream.engine.tasks.sorting as sorting
 import dstream.operators.columns.distinct as column_distinct
+import dstream.operators.columns.entries as column_entries
 import dstream.operators.columns.groups as column_groups
 import dstream.operators.columns.ranks as column_sorting
 import dstream.operators.columns.top as column_top
@@ -41,7 +42,9 @@ from dstream.engine.tasks.sorting import RouteByRange, SortRuns, merge_ranges
 from dstream.failures import naming
 from dstream.failures.account import known_of
 from dstream.gatherers import window_sliding
-from dstream.operators.columns.values import NotColumnar, column_of, rows_at
+from dstream.operators.columns.entries import JoinedRows
+from dstream.operators.columns.evaluation import evaluated
+from dstream.operators.columns.values import NotColumnar, column_of, items_of, rows_at
 from dstream.operators.joins.hash import Matching, Membership
 from dstream.operators.joins.pairs import join_batches, join_with
 from dstream.operators.rows.batches import loads
@@ -55,7 +58,7 @@ from dstream.plan.operations.sort_limit import Limit, Top
 from dstream.plan.steps import KeyInColumns, Op, Step, unchanged
 from dstream.stream.reductions import extreme
 from dstream.values import Entry
-from dstream.values.entries import key_of
+from dstream.values.entries import as_entry, key_of
 from tests.differential.column_programs import Checks, judged
 from tests.differential.random_functions import FORMS, Form, function_of, items_of_form, source_of
 from tests.differential.written_expressions import expression_of
@@ -180,7 +183,8 @@ def _pairs(random: Random, kind: int) -> list[Any]:
         small = [random.choice((each, each, float(each), each == 1, 2**63 + each, -(2**63), -1)) for each in small]
     if kind == 4:
         small = [random.choice(_TEXTS)[: each % 3] + random.choice(_TEXTS) for each in small]
-    items: list[Any] = [(key, (number, "x") if kind == 2 else number) for number, key in enumerate(small)]
+    value = random.choice((int, int, float, str, lambda number: math.nan if number % 3 else 0.5))
+    items: list[Any] = [(key, (number, "x") if kind == 2 else value(number)) for number, key in enumerate(small)]
     if random.random() < 0.1:
         items.insert(random.randrange(len(items) + 1), random.choice([("a", 1), ((1, None), 2), (math.nan, 3), 7]))
     return [Entry(*each) if kind == 3 and isinstance(each, tuple) else each for each in items]
@@ -323,10 +327,26 @@ def _joined(made: Program, parts: Sequence[Iterator[Any]]) -> list[Any]:
 
 
 def _by_blocks(joined: Any) -> Iterator[Any]:
-    """Give the items of a join, whose rows were chosen, and have travelled, in every other block."""
+    """Give the items of a join, whose rows were chosen, and have travelled or are read in columns, in two of three."""
     for number, block in enumerate(joined.blocks()):
-        is_unmade = isinstance(block, LazyRows) and number % 2 == 0
-        yield from given(loads(dumps(rows_at(block, np.arange(block.size)))) if is_unmade else block)
+        if isinstance(block, JoinedRows) and number % 3 == 0:
+            yield from _read(rows_at(block, np.arange(block.size)))
+        else:
+            is_unmade = isinstance(block, LazyRows) and number % 3 == 1
+            yield from given(loads(dumps(rows_at(block, np.arange(block.size)))) if is_unmade else block)
+
+
+def _read(block: JoinedRows) -> Iterator[Any]:
+    """Give entries by the columns of their parts, which steps behind a join look at, if there are any."""
+    try:
+        found = items_of(evaluated(_PARTS, (block,)))
+    except NotColumnar:
+        yield from given(block)
+        return
+    yield from (as_entry((key, (left, right))) for key, left, right in found)
+
+
+_PARTS = expression_of("lambda x: (x[0], x[1][0], x[1][1])")
 
 
 def _distinct(made: Program, parts: Sequence[Iterator[Any]]) -> list[Any]:
@@ -427,6 +447,7 @@ def watched(counts: Counter[str]) -> Iterator[None]:
         patch.object(column_top, "_first_texts", counted("first texts", column_top._first_texts)),
         patch.object(column_windows, "_windows", counted("windows", column_windows._windows)),
         patch.object(column_distinct, "_first_places", counted("firsts", column_distinct._first_places)),
+        patch.object(column_entries, "_repeated", counted("repeated", column_entries._repeated)),
         patch.object(column_joining.JoinTable, "_looked_up", counted("looked up", column_joining.JoinTable._looked_up)),
     ):
         yield

@@ -7,12 +7,14 @@ from itertools import chain
 import numpy as np
 import pytest
 
+import dstream.operators.columns.entries as column_entries
 import dstream.operators.joins.columns as column_joining
 from dstream.engine.tasks.readers import read_buckets
 from dstream.engine.tasks.routing import RouteSide
 from dstream.keys import stable_hash
+from dstream.operators.columns.entries import JoinedRows, PassingRows, RowValues
 from dstream.operators.columns.values import column_of, rows_at
-from dstream.operators.joins.columns import JoinBatch, JoinedRows, SideTable, rows_of_block, rows_of_items
+from dstream.operators.joins.columns import JoinBatch, SideTable, rows_of_block, rows_of_items
 from dstream.operators.joins.hash import Matching, Membership
 from dstream.operators.joins.pairs import join_batches, join_with
 from dstream.operators.rows.batches import loads
@@ -94,7 +96,7 @@ def test_rows_of_a_join_that_nobody_looks_at_make_no_entries(task, step, monkeyp
     payloads = [row.payload for row in RouteSide(Side(None, step), 1, True)(iter([(1, "a"), (1, "b"), (2, "c")]), task)]
     passing = ColumnItems(iter([column_of([(2, 20), (1, 10), (3, 30)])]))
     with monkeypatch.context() as patched:
-        patched.setattr(column_joining, "as_entry", lambda pair: pytest.fail("an entry"))
+        patched.setattr(column_entries, "as_entry", lambda pair: pytest.fail("an entry"))
         joined = join_with(payloads, Matching.of("inner", False), step, Side(None, step), passing, task)
         (block, rest) = joined.blocks()
         chosen = rows_at(block, np.array([2, 0]))
@@ -193,10 +195,10 @@ def test_long_texts_are_looked_up_a_few_at_a_time(monkeypatch):
 
 def test_a_long_text_that_is_the_key_of_many_pairs_is_made_once():
     """Arrow has no places for 3 GB of keys, where Python has one object."""
-    passing = column_joining._Passing(column_of(["x" * 30_000_000]), ["passes"])
+    passing = PassingRows(column_of(["x" * 30_000_000]), ["passes"])
     rows = np.zeros(100, np.int64)
 
-    keys = [entry.key for entry in given(JoinedRows(passing, rows, ["held"], rows, False))]
+    keys = [entry.key for entry in given(JoinedRows(passing, rows, RowValues([["held"]]), rows, False))]
 
     assert len(keys) == 100
     assert len({id(key) for key in keys}) == 1

@@ -195,13 +195,21 @@ def _of_entry(entry: Any) -> int:
     return int(entry[0])
 
 
-def test_a_function_that_looks_at_no_entry_is_called_for_each(watched: Watched) -> None:
-    """Entries come one by one, whatever a function makes of them; only to count them takes none."""
-    entries = numbers().key_by(_add_one).join(numbers().key_by(_squared), how="full")
+@pytest.mark.parametrize("how", ["inner", "left", "right", "full"])
+def test_entries_of_a_join_are_in_columns_where_each_item_has_a_partner(watched: Watched, how: Any) -> None:
+    """A part of an entry is read there, and a function that looks at none of its parts is evaluated for all."""
+    entries = numbers().key_by(_add_one).join(numbers().key_by(_squared), how=how)
 
-    assert check(entries.map(_one).map(_add_one), watched)[".map(_one)"] == ["inlined"]
-    (note,) = check(entries, watched, mapping(_one, summing(_add_one)))[".collect(mapping(...))"]
-    assert note == "mapping(fn), summing(fn): Python: an operation on two streams gives items one by one"
+    (note,) = check(entries.map(_one).map(_add_one), watched)[".map(_one)"]
+    assert note.startswith("columns if all keys are of one type, int or str")
+    assert note.endswith("each item has a partner") is (how != "inner")
+    check(entries, watched, mapping(_one, summing(_add_one)))
+    if how == "inner":
+        check(entries.map(_sum_of_pair), watched)
+
+
+def _sum_of_pair(entry: Any) -> int:
+    return entry.value[0] + entry.value[1]
 
 
 def _one(entry: Any) -> int:

@@ -135,5 +135,5 @@ def as_said(notes: list[str]) -> set[bool]:
 def says_columns(note: str) -> bool | None:
     """Say whether a note says that a function runs over columns; None if that depends on what only a run can tell."""
     says = "columns" in note.replace("columns do not", "")
-    is_open = "inlined" in note or "Python" in note or "more than one partition" in note
+    is_open = any(part in note for part in ("inlined", "Python", "more than one partition", "each item has a partner"))
     return None if says and is_open else says

@@ -201,12 +201,16 @@ class AdaptiveJoin:
         return Done(piped((met,), node, functools.partial(meet, self.targets), does, gives=self._gives()))
 
     def _gives(self) -> OutputFormat:
-        """Return the format of the results: entries are made one by one; a side of which some stay may stay so."""
-        if not isinstance(self.node, SemiJoin):
+        """Return the format of the results: entries with columns of both sides, or some items of one side."""
+        if not isinstance(self.node, Join | SemiJoin):
             return one_by_one("an operation on two streams gives items one by one")
         if not self.facts.reads_functions or not all(side.has_keys_in_columns for side in sides_of(self.node)):
             return one_by_one()
-        return only_if("all keys are of one type, int or str")
+        keys = "all keys are of one type, int or str"
+        if isinstance(self.node, SemiJoin):
+            return only_if(keys)
+        partners = "" if self.node.how == "inner" else ", and each item has a partner"
+        return only_if(f"{keys}, all values of a side are numbers, strings or tuples of these of one type{partners}")
 
     def _meeting(self) -> tuple[bool, str, Callable[..., Any]]:
         """Return whether the left side comes first where both meet, the work there in words, and its function."""

@@ -1,30 +1,44 @@
-"""`Entries`: lazy rows of keys and values in columns; the check that no item has an object twice."""
+"""`Entries`: lazy rows of keys and values in columns, or of a join; the check that no item has an object twice."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dstream.operators.columns.strings import StringLists
+from dstream.operators.columns.strings import MOST_BYTES, StringLists, Strings, offsets_and_bytes
 from dstream.operators.columns.values import (
+    Bools,
     Column,
     ConstantColumn,
     Floats,
+    Ints,
     NotColumnar,
     Objects,
     Tuples,
     items_of,
     rows_at,
     size_of_column,
+    stacked,
+    tight,
 )
 from dstream.operators.rows.blocks import LazyRows
 from dstream.values import Entry
 from dstream.values.entries import as_entry
 
-__all__ = ["Entries", "are_unmade", "check_identities", "entries_of", "with_parts"]
+__all__ = [
+    "Entries",
+    "JoinedRows",
+    "PassingRows",
+    "RowValues",
+    "are_unmade",
+    "check_identities",
+    "entries_of",
+    "with_parts",
+]
 
 
 class Entries(LazyRows):
@@ -35,8 +49,13 @@ class Entries(LazyRows):
     """
 
     def __init__(self, members: tuple[Column, Column]) -> None:
-        self.members = members
+        self._members = members
         self.size = size_of_column(members[0])
+
+    @property
+    def members(self) -> tuple[Column, Column]:
+        """The column of the keys, and that of the values."""
+        return self._members
 
     def at(self, places: Any) -> Entries:
         key, value = self.members
@@ -57,9 +76,156 @@ class Entries(LazyRows):
         return self.members[Entry._fields.index(name)]
 
 
+class RowValues:
+    """The values of some rows: columns until an item is needed, which is then made once for all of its pairs.
+
+    Args:
+        parts: lists or columns, one after another.
+        behind: further items, which are no rows.
+    """
+
+    def __init__(self, parts: Sequence[list[Any] | Column], behind: Sequence[Any] = ()) -> None:
+        self._parts = parts
+        self._behind = behind
+        self._items: list[Any] | None = None
+        self._column: Column | None = None
+        self.is_columnar = bool(parts) and all(map(_is_plain, parts))
+
+    def column(self) -> Column:
+        """Return the values as a column.
+
+        Raises:
+            NotColumnar: items were needed, or their identity matters, or they are of several types.
+        """
+        if not self.is_columnar:
+            raise NotColumnar("values of a join that are objects")
+        if self._column is None:
+            self._column = stacked(self._parts)  # type: ignore[arg-type]
+        return self._column
+
+    def items(self) -> list[Any]:
+        """Return the items."""
+        if self._items is None:
+            lists = (each if isinstance(each, list) else items_of(each) for each in self._parts)
+            self._items = [*chain.from_iterable(lists), *self._behind]
+            # Nothing is in memory twice, and no item is made a second time.
+            self._parts, self._column, self.is_columnar = (), None, False
+        return self._items
+
+
+def _is_plain(values: list[Any] | Column) -> bool:
+    """Say whether values are numbers, strings or tuples of these, which may be made once for each pair."""
+    if isinstance(values, Tuples):
+        return all(map(_is_plain, values.members))
+    return isinstance(values, Ints | Floats | Bools | Strings)
+
+
+class PassingRows:
+    """Keys and values of rows that pass by."""
+
+    def __init__(self, keys: NDArray[np.int64] | Strings, values: list[Any] | Column) -> None:
+        self._keys = keys
+        self._texts: list[str] | None = None
+        self.values = RowValues([values])
+
+    def keys_at(self, rows: NDArray[np.int64]) -> Iterable[Any]:
+        """Return the keys of some rows, of which one may be there many times: each text is made once."""
+        if not isinstance(self._keys, Strings):
+            ints: list[int] = self._keys.take(rows).tolist()
+            return ints
+        if self._texts is None:
+            self._texts = self._keys.tolist()
+        return map(self._texts.__getitem__, rows.tolist())
+
+    def key_column(self, rows: NDArray[np.int64]) -> Column:
+        """Return the same as a column.
+
+        Raises:
+            NotColumnar: they have more bytes than Arrow has places for.
+        """
+        if isinstance(self._keys, Strings):
+            return _repeated(self._keys, rows)
+        return tight(Ints(self._keys.take(rows), 0, 0))
+
+
+def _repeated(column: Column, rows: NDArray[np.int64]) -> Column:
+    """Return some rows, each of which may be there many times.
+
+    Raises:
+        NotColumnar: their strings have more bytes than Arrow has places for.
+    """
+    if _bytes_at(column, rows) > MOST_BYTES:
+        raise NotColumnar("strings of many bytes")
+    return rows_at(column, rows)
+
+
+def _bytes_at(column: Column, rows: NDArray[np.int64]) -> int:
+    if isinstance(column, Tuples):
+        return sum(_bytes_at(each, rows) for each in column.members)
+    return int(np.diff(offsets_and_bytes(column.values)[0])[rows].sum()) if isinstance(column, Strings) else 0
+
+
+class JoinedRows(Entries):
+    """Pairs of a row that passes by and one that is held, which become entries when somebody needs them.
+
+    Args:
+        passing: the rows that pass by.
+        rows: which of them each pair has.
+        held: values of rows that are held.
+        held_rows: which of them each pair has; -1 for none.
+        holds_left: whether the one that is held comes first in a pair.
+    """
+
+    def __init__(
+        self,
+        passing: PassingRows,
+        rows: NDArray[np.int64],
+        held: RowValues,
+        held_rows: NDArray[np.int64],
+        holds_left: bool,
+    ) -> None:
+        self.size = len(rows)
+        self._passing, self._rows = passing, rows
+        self._held, self._held_rows = held, held_rows
+        self._holds_left = holds_left
+        self._found: tuple[Column, Column] | None = None
+        are_columns = passing.values.is_columnar and held.is_columnar
+        self.is_evaluated = are_columns and int(held_rows.min(initial=0)) >= 0
+
+    @property
+    def members(self) -> tuple[Column, Column]:
+        """The column of the keys, and that of the pairs of values.
+
+        Raises:
+            NotColumnar: a side has no column of values, or a NaN in a pair may be there twice.
+        """
+        if self._found is None:
+            own = _repeated(self._passing.values.column(), self._rows)
+            other = _repeated(self._held.column(), self._held_rows)
+            pair = (other, own) if self._holds_left else (own, other)
+            check_identities(pair)
+            self._found = self._passing.key_column(self._rows), Tuples(pair, self.size)
+        return self._found
+
+    def at(self, places: Any) -> JoinedRows:
+        rows, held_rows = self._rows.take(places), self._held_rows.take(places)
+        return JoinedRows(self._passing, rows, self._held, held_rows, self._holds_left)
+
+    def portions(self) -> Iterator[Iterable[Any]]:
+        others = map(self._held.items().__getitem__, self._held_rows.tolist())
+        own = map(self._passing.values.items().__getitem__, self._rows.tolist())
+        pairs = zip(others, own, strict=True) if self._holds_left else zip(own, others, strict=True)
+        yield map(as_entry, zip(self._passing.keys_at(self._rows), pairs, strict=True))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Pickled as items, since the other side may have far more rows than these.
+        return Objects, (items_of(self),)
+
+
 def are_unmade(rows: Column) -> bool:
     """Say whether rows, or parts of them, are items that are not made and stand in no columns either."""
-    if isinstance(rows, Tuples | Entries):
+    # A subclass has its items from elsewhere.
+    if isinstance(rows, Tuples) or type(rows) is Entries:
         return any(map(are_unmade, rows.members))
     return isinstance(rows, LazyRows)
 

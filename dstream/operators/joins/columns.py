@@ -13,11 +13,20 @@ from numpy.typing import NDArray
 
 from dstream.base.pickling import dumps
 from dstream.keys import stable_hashes
+from dstream.operators.columns.entries import Entries, JoinedRows, PassingRows, RowValues
 from dstream.operators.columns.groups import stable_hashes_of_ints
 from dstream.operators.columns.strings import Strings
-from dstream.operators.columns.values import Column, Ints, NotColumnar, Objects, Tuples, column_of, items_of, rows_at
+from dstream.operators.columns.values import (
+    Column,
+    Ints,
+    NotColumnar,
+    Tuples,
+    column_of,
+    items_of,
+    rows_at,
+)
 from dstream.operators.rows.batches import dumps_items, loads_items
-from dstream.operators.rows.blocks import Block, LazyRows
+from dstream.operators.rows.blocks import Block
 from dstream.plan.steps import unchanged
 from dstream.values.entries import as_entry, key_of
 
@@ -32,7 +41,6 @@ __all__ = [
     "JoinBatch",
     "JoinRows",
     "JoinTable",
-    "JoinedRows",
     "KeyTable",
     "Keys",
     "SideTable",
@@ -157,7 +165,8 @@ def rows_of_block(block: Any, key: Callable[[Any], Any] | None) -> JoinRows | No
     if key is unchanged:
         keys = keys_in(block)
         return None if keys is None else (keys, block)
-    if not isinstance(block, Tuples) or len(block.members) != 2:
+    are_entries = type(block) is Entries and key is None
+    if not are_entries and not (isinstance(block, Tuples) and len(block.members) == 2):
         return None
     keys = keys_in(block.members[0])
     return None if keys is None else (keys, block if key is key_of else block.members[1])
@@ -259,63 +268,6 @@ class JoinTable(ABC):
         """
 
 
-class _Passing:
-    """Keys and values of rows that pass by: values become objects once, when somebody asks for the first one."""
-
-    def __init__(self, keys: Keys, values: list[Any] | Column) -> None:
-        self._keys = keys
-        self._values = values
-        self._texts: list[str] | None = None
-
-    def keys_at(self, rows: Int64s) -> Iterable[Any]:
-        """Return the keys of some rows, of which one may be there many times: each text is made once."""
-        if not isinstance(self._keys, Strings):
-            ints: list[int] = self._keys.take(rows).tolist()
-            return ints
-        if self._texts is None:
-            self._texts = self._keys.tolist()
-        return map(self._texts.__getitem__, rows.tolist())
-
-    def values(self) -> list[Any]:
-        if not isinstance(self._values, list):
-            self._values = items_of(self._values)
-        return self._values
-
-
-class JoinedRows(LazyRows):
-    """Pairs of a row that passes by and one that is held, which become entries when somebody needs them.
-
-    Args:
-        passing: the rows that pass by.
-        rows: which of them each pair has.
-        held: values of rows that are held.
-        held_rows: which of them each pair has.
-        holds_left: whether the one that is held comes first in a pair.
-    """
-
-    is_evaluated = False
-
-    def __init__(self, passing: _Passing, rows: Int64s, held: list[Any], held_rows: Int64s, holds_left: bool) -> None:
-        self.size = len(rows)
-        self._passing, self._rows = passing, rows
-        self._held, self._held_rows = held, held_rows
-        self._holds_left = holds_left
-
-    def at(self, places: Any) -> JoinedRows:
-        rows, held_rows = self._rows.take(places), self._held_rows.take(places)
-        return JoinedRows(self._passing, rows, self._held, held_rows, self._holds_left)
-
-    def portions(self) -> Iterator[Iterable[Any]]:
-        others = map(self._held.__getitem__, self._held_rows.tolist())
-        own = map(self._passing.values().__getitem__, self._rows.tolist())
-        pairs = zip(others, own, strict=True) if self._holds_left else zip(own, others, strict=True)
-        yield map(as_entry, zip(self._passing.keys_at(self._rows), pairs, strict=True))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # Pickled as items, since the other side may have far more rows than these.
-        return Objects, (items_of(self),)
-
-
 class KeyTable(JoinTable):
     """The side of which only the keys matter: items that pass by are given, or are not.
 
@@ -354,10 +306,8 @@ class SideTable(JoinTable):
 
     def __init__(self, batches: Iterable[JoinBatch], matching: Matching) -> None:
         held = list(batches)
-        self._values: list[Any] = []
-        for each in held:
-            self._values += each.values()
-        self._values.append(None)  # The row -1, which those have that match nothing.
+        # The row -1, which those have that match nothing, is None.
+        self._values = RowValues([each.unpacked() for each in held], behind=[None])
         self._matching = matching
         encoded = together([each.keys for each in held]).dictionary_encode()
         self._keys = encoded.dictionary
@@ -376,7 +326,7 @@ class SideTable(JoinTable):
         # A row that is not found has the number -1, the place of the last count, which `where` drops.
         counts = np.where(is_found, self._counts[numbers] if len(self._keys) else 0, alone)
         ends = np.cumsum(counts)
-        passing = _Passing(keys, values)
+        passing = PassingRows(keys, values)
         start = 0
         while start < len(keys):
             before = ends[start] - counts[start]
@@ -413,7 +363,7 @@ class SideTable(JoinTable):
         rows = self._rows[np.repeat(self._starts[numbers], counts) + inside]
         keys = self._held_at(np.repeat(numbers, counts))
         for key, row in zip(keys, rows.tolist(), strict=True):
-            item = self._values[row]
+            item = self._values.items()[row]
             yield as_entry((key, (item, None) if self._matching.holds_left else (None, item)))
 
     def _held_at(self, numbers: Int64s) -> list[Any]:
