@@ -20,7 +20,7 @@ from dstream.delta.actions import DataFile
 from dstream.filesystem.folders import StorageFolder
 from dstream.schema.types import array_of
 from dstream.storage.codec.keys import encode_key
-from dstream.storage.lake.single_keys import matches
+from dstream.storage.lake.single_keys import is_left_out, matches
 from dstream.storage.lake.tables import (
     ORDERED,
     Layout,
@@ -243,7 +243,7 @@ def _bounds(metadata: Any, kind: type) -> list[_Bound] | None:
         if statistics is None or not statistics.has_min_max or not statistics.has_null_count:
             return None
         low, high = statistics.min, statistics.max
-        if type(low) is not kind or type(high) is not kind:
+        if type(low) is not kind or type(high) is not kind or is_left_out(high):
             return None
         bounds.append(_Bound(low, high, statistics.null_count > 0))
     return bounds
