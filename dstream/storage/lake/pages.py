@@ -39,6 +39,8 @@ _LARGEST_PAGE = 64 << 20
 _MOST_RUNS = 8
 """The number of sorted runs of a file, each of which may contain a key; more if each has several pages."""
 _PAGES_OF_RUN = 16
+_MOST_NULLS = 8192
+"""Rows whose nulls are shared by all pages; those of larger pages belong to these, or they would never be released."""
 _WORD = 8
 """Bytes of a text that are compared at once."""
 _FOOTER = -1
@@ -283,7 +285,7 @@ class _Page:
             self._hashes, self._numbers = _hashed(layout, rows, self._ordered)
         self._values = _plain_values(layout, rows)
         self._removed = rows.column("_del") if layout.removed(rows).true_count else None
-        own = sum(column.get_total_buffer_size() for column in rows if column.null_count < len(column))
+        own = sum(column.get_total_buffer_size() for column in rows if not _is_shared(column))
         hashes = 0 if self._hashes is None else 12 * len(self._hashes)
         self.size = own + hashes + (0 if kind in (None, int) else _WORD * rows.num_rows)
         self.is_used = False
@@ -317,16 +319,17 @@ class _Page:
 
 def _sharing_nulls(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Return rows whose columns without a value are those of other pages: they have four bytes for each row."""
-    columns = [
-        _nulls(rows.num_rows) if column.type == pa.binary() and column.null_count == rows.num_rows else column
-        for column in rows
-    ]
+    columns = [_nulls().slice(0, rows.num_rows) if _is_shared(column) else column for column in rows]
     return pa.RecordBatch.from_arrays(columns, rows.schema.names)
 
 
-@functools.lru_cache(maxsize=64)
-def _nulls(count: int) -> pa.Array:
-    return pa.nulls(count, pa.binary())
+def _is_shared(column: pa.Array) -> bool:
+    return bool(column.type == pa.binary() and column.null_count == len(column) <= _MOST_NULLS)
+
+
+@functools.cache
+def _nulls() -> pa.Array:
+    return pa.nulls(_MOST_NULLS, pa.binary())
 
 
 def _ints(keys: pa.Array) -> Callable[[int], int]:

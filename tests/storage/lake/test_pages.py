@@ -240,3 +240,14 @@ def test_statistics_without_the_largest_key_exclude_no_key(high):
 
     assert pages._bounds(metadata, type(high)) is None
     assert not single_keys._are_elsewhere(group, pa.array([b"k" if high == b"" else "k"]))
+
+
+def test_nulls_of_a_large_page_are_released_with_it():
+    """The small pages share theirs, which remain."""
+    nulls = pa.RecordBatch.from_arrays([pa.nulls(9000, pa.binary())], ["_pk"])
+    pages._sharing_nulls(nulls.slice(0, 8192))
+    before = pa.total_allocated_bytes()
+    rows = [pages._sharing_nulls(nulls.slice(count)) for count in range(800)]
+
+    assert pa.total_allocated_bytes() == before
+    assert len(rows) == 800
