@@ -39,6 +39,8 @@ _LARGEST_PAGE = 64 << 20
 _MOST_RUNS = 8
 """The number of sorted runs of a file, each of which may contain a key; more if each has several pages."""
 _PAGES_OF_RUN = 16
+_HASHED = 8192
+"""Rows of a page whose keys are hashed at a time."""
 _MOST_NULLS = 8192
 """Rows whose nulls are shared by all pages; those of larger pages belong to these, or they would never be released."""
 _WORD = 8
@@ -397,8 +399,12 @@ def _words(data: memoryview, offsets: Any, start: int) -> Any:
 
 def _hashed(layout: Layout, rows: pa.RecordBatch, first: int) -> tuple[Any, Any]:
     """Return the hashes of the keys from a row on, sorted, and the row of each."""
-    keys = identities(layout, layout.keys(rows.slice(first)))
-    hashes = array_of(list(map(_hash, keys)), pa.uint32())
+    # As Python has keys, they take several times the bytes of a page, so a part of them is made at a time.
+    parts = [
+        array_of(list(map(_hash, identities(layout, layout.keys(rows.slice(start, _HASHED))))), pa.uint32())
+        for start in range(first, rows.num_rows, _HASHED)
+    ]
+    hashes = pa.concat_arrays(parts)
     order = compute.sort_indices(hashes)  # pyright: ignore[reportAttributeAccessIssue]
     numbers = compute.add(order.cast(pa.int64()), first)  # pyright: ignore[reportAttributeAccessIssue]
     return _view(hashes.take(order), "I"), _view(numbers, "q")

@@ -251,3 +251,14 @@ def test_nulls_of_a_large_page_are_released_with_it():
 
     assert pa.total_allocated_bytes() == before
     assert len(rows) == 800
+
+
+def test_keys_of_a_page_are_hashed_in_parts(lake, paged, monkeypatch):
+    """All at once they would take several times the bytes of the page."""
+    counts, original = [], pages.identities
+    monkeypatch.setattr(pages, "_HASHED", 16)
+    monkeypatch.setattr(pages, "identities", lambda layout, keys: (counts.append(len(keys)), original(layout, keys))[1])
+    store = _filled(lake, ((n / 4, n) for n in range(100)), buckets=1)
+
+    assert [store.get_many([n / 4])[0] for n in range(101)] == [*range(100), None]
+    assert max(counts) == 16
