@@ -125,10 +125,10 @@ class BucketCache:
         known = self.up_to_date(bucket, files, layout)
         if known is not None:
             return known
-        cached = self._buckets.get(bucket)
-        if cached is None and _has_large_values(files):
+        if _has_large_values(files):  # also if others have written them since it was cached
+            self._drop(bucket)
             return None
-        return self._brought_up_to_date(bucket, cached, files, version, layout)
+        return self._brought_up_to_date(bucket, self._buckets.get(bucket), files, version, layout)
 
     def up_to_date(self, bucket: int, files: tuple[DataFile, ...] | None, layout: Layout) -> Values | None:
         """Return the values of a bucket that is known as of these live files, None if it is not."""
@@ -168,10 +168,10 @@ class BucketCache:
 
     def _older(self, cached: _Bucket | None, files: tuple[DataFile, ...]) -> tuple[DataFile, ...]:
         """Return the first files of a bucket as far as they are to be read page by page."""
-        # A bucket that is a dict stays one until others need its room.
-        if cached is not None and not cached.older:
-            return ()
-        if self._parts * sum(file.rows for file in files) <= self._rows_kept and _size(files) <= self._files_kept:
+        rows, size = sum(file.rows for file in files), _size(files)
+        # A bucket that is a dict stays one until others need its room, or others have written more than has room.
+        parts = 1 if cached is not None and not cached.older else self._parts
+        if parts * rows <= self._rows_kept and size <= self._files_kept:
             return ()
         layered = 0 if cached is None else len(cached.older)
         # Files do not change their layer with each commit, or all new ones would be read again.

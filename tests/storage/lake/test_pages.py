@@ -14,7 +14,7 @@ import pytest
 
 from dstream.errors import IllegalStateError
 from dstream.storage.base import encoded_entries
-from dstream.storage.lake import maps, merge, pages, single_keys, tables
+from dstream.storage.lake import caches, maps, merge, pages, single_keys, tables
 from dstream.storage.lake.caches import BucketCache
 from tests.storage.lake.writing import written
 
@@ -262,3 +262,29 @@ def test_keys_of_a_page_are_hashed_in_parts(lake, paged, monkeypatch):
 
     assert [store.get_many([n / 4])[0] for n in range(101)] == [*range(100), None]
     assert max(counts) == 16
+
+
+def test_a_dict_does_not_grow_beyond_the_cache_by_what_others_write(lake, paged):
+    """The bucket was small when it was cached."""
+    store, other = lake.map(buckets=1), lake.map()
+    lake.put(store, small=1)
+    assert store.get_many(["small"]) == [1]
+    job = other.begin(None)
+    job.commit(written(job.writer, ((f"k{n}", n) for n in range(100))))
+
+    assert store.get_many(["small", "k7", "k100"]) == [1, 7, None]
+    assert [bucket.older for bucket in store._cache._buckets.values()] == [store.log.groups[0]]
+
+
+def test_a_dict_does_not_take_large_values_that_others_write(lake, monkeypatch):
+    """They are read one by one."""
+    monkeypatch.setattr(caches, "_BYTES_KEPT", 1000)
+    monkeypatch.setattr(caches, "LARGE_VALUE", 500)
+    store = lake.map(buckets=1)
+    lake.put(store, small=b"")
+    assert store.get_many(["small"]) == [b""]
+    large = {f"k{n}": os.urandom(5000) for n in range(4)}
+    lake.put(lake.map(), **large)
+
+    assert store.get_many(["small", *large]) == [b"", *large.values()]
+    assert not store._cache._buckets
