@@ -107,12 +107,14 @@ def merge_bucket(
     """
     olds = dict(_current(folder, layout, current, new, plan))
     with DataWriter(folder, layout.schema, bucket, prefix) as writer:
+        rows = _Runs(writer, layout.is_sorted)
         for keys, values in _rows(folder, new):
             # Taken out, so that the rest is what a job that replaces everything removes.
             before = [olds.pop(key, (None, None))[1] for key in identities(layout, keys)]
             if isinstance(plan.merge, Revision):  # Keys that are no longer there get no value.
                 keys, before, values = _present(keys, before)
-            writer.write(layout.entries(keys, _merged(layout, keys, before, values, plan), before))
+            rows.write(layout.entries(keys, _merged(layout, keys, before, values, plan), before))
+        rows.end()
         if plan.replace and olds:
             gone = list(olds.values())
             writer.write(layout.entries([key for key, _ in gone], [None] * len(gone), [value for _, value in gone]))
@@ -151,11 +153,13 @@ def update_bucket(
         layout, codec=layout.codec.decided_by([key for key, *_ in first], [value for _, value, _ in first])
     )
     with DataWriter(folder, layout.schema, bucket, prefix) as writer:
+        rows = _Runs(writer, layout.is_sorted)
         for portion in chain([first], portions):
             for key, value, _ in portion:
                 if value is not None:
                     layout.codec.checked(key, value)
-            writer.write(layout.entries(*map(list, zip(*portion, strict=True))))
+            rows.write(layout.entries(*map(list, zip(*portion, strict=True))))
+        rows.end()
     return writer.file, layout
 
 
@@ -249,12 +253,13 @@ def write_portions(
     some: list[T],
     bucket: int,
     prefix: str,
+    is_sorted: bool = False,
 ) -> DataFile:
     """Write `some` rows, at least one, and those of later portions into a new file that no reader sees yet."""
     if not portions.has_more():
         return write_parts(folder, in_parts(encode, some), bucket, prefix)
     with DataWriter(folder, layout.schema, bucket, prefix) as writer:
-        rows = _SortedRuns(writer) if layout.is_sorted else writer
+        rows = _Runs(writer, is_sorted)
         while some:
             for batch in in_parts(encode, some):
                 rows.write(batch)
@@ -263,16 +268,16 @@ def write_portions(
                 del batch
             some.clear()  # The caller has this list, too.
             some = portions.take()
-        if isinstance(rows, _SortedRuns):
-            rows.end()
+        rows.end()
     return writer.file
 
 
-class _SortedRuns:
-    """Writes rows in runs that are sorted by key."""
+class _Runs:
+    """Writes rows in runs that are sorted by key, or as they come."""
 
-    def __init__(self, writer: DataWriter) -> None:
+    def __init__(self, writer: DataWriter, is_sorted: bool) -> None:
         self._writer = writer
+        self._is_sorted = is_sorted
         self._run: list[pa.RecordBatch] = []
         self._size = 0
 
@@ -281,7 +286,7 @@ class _SortedRuns:
         size = batch.nbytes
         if self._size + size > _RUN_BYTES:
             self.end()
-        if size > 2 * PORTION_BYTES:
+        if not self._is_sorted or size > 2 * PORTION_BYTES:
             self._writer.write(batch)
         else:
             self._run.append(batch)
@@ -338,8 +343,14 @@ class LakeEntryWriter:
         if not some:
             return
         layout = self._layout_by(*some[0])
-        file = write_portions(self.folder, layout, partial(_batch, layout), portions, some, bucket, self.prefix)
+        encode, is_sorted = partial(_batch, layout), layout.is_sorted and not self._calls_function(bucket)
+        file = write_portions(self.folder, layout, encode, portions, some, bucket, self.prefix, is_sorted)
         yield self._receipt(layout, file)
+
+    def _calls_function(self, bucket: int) -> bool:
+        """Say whether a function of the user's gets the rows, in their order; then its results are sorted."""
+        merge = self.plan.merge
+        return merge is not None and (isinstance(merge, Revision | Update) or bool(self.groups.get(bucket)))
 
     def _layout_by(self, key: Any, value: Any) -> Layout:
         """Return the layout of the rows as they come, with the types that are open as the first one has them."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import random
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,6 +14,7 @@ import pyarrow.parquet as parquet
 import pytest
 
 from dstream.errors import IllegalStateError
+from dstream.spi.store import Update
 from dstream.storage.base import encoded_entries
 from dstream.storage.lake import caches, maps, merge, pages, single_keys, tables
 from dstream.storage.lake.caches import BucketCache
@@ -288,3 +290,24 @@ def test_a_dict_does_not_take_large_values_that_others_write(lake, monkeypatch):
 
     assert store.get_many(["small", *large]) == [b"", *large.values()]
     assert not store._cache._buckets
+
+
+def _logging(calls, *arguments):
+    calls.append(arguments[-1])
+    return arguments[-1]
+
+
+@pytest.mark.parametrize(
+    "merge", [lambda calls: partial(_logging, calls), lambda calls: Update(partial(_logging, calls))]
+)
+def test_functions_get_the_rows_of_a_job_in_their_order(lake, paged, merge):
+    """The row that a failure names does not depend on their number; what is written is sorted."""
+    numbers, calls = random.Random(1).sample(range(500), 500), []
+    store = _filled(lake, ((n, -1) for n in range(500)), buckets=1)
+    job = store.begin(None, merge=merge(calls))
+    job.commit(written(job.writer, ((n, n) for n in numbers)))
+
+    assert calls == numbers
+    made = parquet.ParquetFile(Path(store.log.folder.url) / store.log.groups[0][-1].path)
+    assert made.read(["key"]).column("key").to_pylist() == list(range(500))
+    assert lake.map().get_many(numbers) == numbers
