@@ -241,7 +241,7 @@ def test_ranges_become_columns_without_their_items() -> None:
 @pytest.mark.parametrize(
     ("expression", "reason"),
     [
-        (Method(Argument(0), "title", ()), r"\.title()"),
+        (Method(Argument(0), "zfill", (Constant(3),)), r"\.zfill()"),
         (Built(complex, ("real",), (Argument(0),)), "object of a class"),
         (Called("sorted", (Argument(0),)), r"sorted\(\)"),
         (expression_of("lambda x: x + b'a'"), "no number"),
