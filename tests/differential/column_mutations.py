@@ -189,7 +189,6 @@ MUTATIONS = of_columns([
     ("dstream.operators.joins.columns", "return self._membership.entries(index, passing)", "return iter(())"),
     ("dstream.operators.joins.columns", "are_entries = type(block) is Entries and key is None", "are_entries = type(block) is Entries"),
     ("entries", "are_columns and int(held_rows.min(initial=0)) >= 0", "are_columns"),
-    ("entries", "            check_identities(pair)\n", ""),
     ("entries", "(other, own) if self._holds_left else (own, other)", "(own, other)"),
     ("entries", "return all(map(_is_plain, values.members))", "return True"),
     ("entries", "isinstance(values, Ints | Floats | Bools | Strings)", "not isinstance(values, list)"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import weakref
 from itertools import chain
 
 import numpy as np
@@ -13,7 +15,7 @@ from dstream.engine.tasks.readers import read_buckets
 from dstream.engine.tasks.routing import RouteSide
 from dstream.keys import stable_hash
 from dstream.operators.columns.entries import JoinedRows, PassingRows, RowValues
-from dstream.operators.columns.values import column_of, rows_at
+from dstream.operators.columns.values import NotColumnar, column_of, items_of, rows_at
 from dstream.operators.joins.columns import JoinBatch, SideTable, rows_of_block, rows_of_items
 from dstream.operators.joins.hash import Matching, Membership
 from dstream.operators.joins.pairs import join_batches, join_with
@@ -202,6 +204,54 @@ def test_a_long_text_that_is_the_key_of_many_pairs_is_made_once():
 
     assert len(keys) == 100
     assert len({id(key) for key in keys}) == 1
+
+
+def _joined(passing, rows, held, held_rows):
+    keys = np.arange(len(passing))
+    held_values = RowValues([column_of(held)], behind=[None])
+    return JoinedRows(PassingRows(keys, column_of(passing)), np.array(rows), held_values, np.array(held_rows), False)
+
+
+@pytest.mark.parametrize(("passing", "rows", "held"), [([1, 1], [0, 1], [math.nan]), ([math.nan], [0, 0], [1])])
+def test_a_nan_of_several_pairs_stays_one_object(passing, rows, held):
+    """Tuples that have the very same NaN are equal; so also in rows of a block that were chosen."""
+    block = _joined(passing, rows, held, [0, 0])
+
+    for each in (block, rows_at(block, np.array([1]))):
+        with pytest.raises(NotColumnar, match="NaN"):
+            _ = each.members
+    first, second = given(block)
+    assert first.value == second.value
+
+
+def test_a_nan_of_one_pair_is_in_a_column():
+    """There is no other one to tell it from."""
+    _, values = _joined([0.5, math.nan, 2.5], [0, 0, 1], [3.5], [0, 0, 0]).members
+
+    assert str(items_of(values)) == "[(0.5, 3.5), (0.5, 3.5), (nan, 3.5)]"
+
+
+def test_long_texts_are_not_repeated_for_each_pair(monkeypatch):
+    """Python has one object for all pairs of a row."""
+    monkeypatch.setattr(column_entries, "_MOST_BYTES", 10)
+    block = _joined(["x" * 6, "y"], [0, 0], [1], [0, 0])
+
+    with pytest.raises(NotColumnar, match="bytes"):
+        _ = block.members
+    assert [value for _, value in given(block)] == [("x" * 6, 1)] * 2
+    assert items_of(_joined(["x" * 6, "y"], [0, 1], [1], [0, 0]).members[1]) == [("x" * 6, 1), ("y", 1)]
+
+
+def test_the_values_of_a_side_are_in_memory_once():
+    """Their parts are free when they are one column."""
+    parts = [column_of([1, 2]), column_of([3])]
+    first = weakref.ref(parts[0].values)
+    values = RowValues(parts)
+    del parts
+    values.column()
+
+    assert first() is None
+    assert values.items() == [1, 2, 3]
 
 
 def test_keys_of_a_semi_join_go_once(task, step):

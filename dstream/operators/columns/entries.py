@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dstream.operators.columns.strings import MOST_BYTES, StringLists, Strings, offsets_and_bytes
+from dstream.operators.columns.strings import StringLists, Strings, offsets_and_bytes
 from dstream.operators.columns.values import (
     Bools,
     Column,
@@ -101,6 +101,8 @@ class RowValues:
             raise NotColumnar("values of a join that are objects")
         if self._column is None:
             self._column = stacked(self._parts)  # type: ignore[arg-type]
+            # Nothing is in memory twice.
+            self._parts = [self._column]
         return self._column
 
     def items(self) -> list[Any]:
@@ -141,7 +143,7 @@ class PassingRows:
         """Return the same as a column.
 
         Raises:
-            NotColumnar: they have more bytes than Arrow has places for.
+            NotColumnar: they have too many bytes.
         """
         if isinstance(self._keys, Strings):
             return _repeated(self._keys, rows)
@@ -152,11 +154,15 @@ def _repeated(column: Column, rows: NDArray[np.int64]) -> Column:
     """Return some rows, each of which may be there many times.
 
     Raises:
-        NotColumnar: their strings have more bytes than Arrow has places for.
+        NotColumnar: their strings have too many bytes.
     """
-    if _bytes_at(column, rows) > MOST_BYTES:
+    if _bytes_at(column, rows) > _MOST_BYTES:
         raise NotColumnar("strings of many bytes")
     return rows_at(column, rows)
+
+
+_MOST_BYTES = 2**25
+"""Strings of so many bytes are repeated for the pairs of a block; of an object there is one for all of them."""
 
 
 def _bytes_at(column: Column, rows: NDArray[np.int64]) -> int:
@@ -186,6 +192,7 @@ class JoinedRows(Entries):
     ) -> None:
         self.size = len(rows)
         self._passing, self._rows = passing, rows
+        self._rows_of_block = rows
         self._held, self._held_rows = held, held_rows
         self._holds_left = holds_left
         self._found: tuple[Column, Column] | None = None
@@ -197,19 +204,23 @@ class JoinedRows(Entries):
         """The column of the keys, and that of the pairs of values.
 
         Raises:
-            NotColumnar: a side has no column of values, or a NaN in a pair may be there twice.
+            NotColumnar: a side has no column of values, or too long strings, or a NaN that may be there twice.
         """
         if self._found is None:
-            own = _repeated(self._passing.values.column(), self._rows)
-            other = _repeated(self._held.column(), self._held_rows)
+            passing, held = self._passing.values.column(), self._held.column()
+            # A row that is held may have pairs in other blocks, one that passes by only in its own.
+            if len(_nan_rows(held, self._held_rows)) or _has_equal(_nan_rows(passing, self._rows_of_block)):
+                raise NotColumnar("a NaN that may stand in several pairs")
+            own, other = _repeated(passing, self._rows), _repeated(held, self._held_rows)
             pair = (other, own) if self._holds_left else (own, other)
-            check_identities(pair)
             self._found = self._passing.key_column(self._rows), Tuples(pair, self.size)
         return self._found
 
     def at(self, places: Any) -> JoinedRows:
         rows, held_rows = self._rows.take(places), self._held_rows.take(places)
-        return JoinedRows(self._passing, rows, self._held, held_rows, self._holds_left)
+        found = JoinedRows(self._passing, rows, self._held, held_rows, self._holds_left)
+        found._rows_of_block = self._rows_of_block
+        return found
 
     def portions(self) -> Iterator[Iterable[Any]]:
         others = map(self._held.items().__getitem__, self._held_rows.tolist())
@@ -220,6 +231,19 @@ class JoinedRows(Entries):
     def __reduce__(self) -> tuple[Any, ...]:
         # Pickled as items, since the other side may have far more rows than these.
         return Objects, (items_of(self),)
+
+
+def _nan_rows(values: Column, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return those rows whose values have a NaN: one object, which tuples of several pairs that are equal have."""
+    are_nan = np.zeros(len(rows), np.bool_)
+    for each in _parts((values,)):
+        if isinstance(each, Floats):
+            are_nan |= np.isnan(each.values.take(rows))
+    return rows[are_nan]
+
+
+def _has_equal(rows: NDArray[np.int64]) -> bool:
+    return len(np.unique(rows)) < len(rows)
 
 
 def are_unmade(rows: Column) -> bool:
