@@ -27,7 +27,7 @@ from dstream.operators.columns.group_by import (
     greatest_of,
     shape_of,
 )
-from dstream.operators.columns.group_results import Found, FoundNumbers, FoundOfParts, taken
+from dstream.operators.columns.group_numbers import Found, FoundNumbers, FoundOfParts, taken
 from dstream.operators.columns.groups import (
     GroupTable,
     StringGroupTable,

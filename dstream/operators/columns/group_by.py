@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dstream.base.memory import Bound, pieces
 from dstream.keys import canonical_all
-from dstream.operators.columns.group_results import Found, FoundLists, FoundNumbers, FoundOfParts, FoundWithin, taken
+from dstream.operators.columns.group_numbers import Found, FoundLists, FoundNumbers, FoundOfParts, FoundWithin, taken
 from dstream.operators.columns.groups import (
     GroupTable,
     StringGroupTable,

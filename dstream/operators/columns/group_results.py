@@ -1,14 +1,12 @@
-"""Containers of groups whose numbers were found in columns, and finished results of the tables that a task receives."""
+"""Finished results of the tables of groups that a task receives."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dstream.failures import naming
 from dstream.operators.columns.arithmetic import quotient_of_ints
@@ -20,91 +18,7 @@ from dstream.operators.rows.group_tables import Table, finished_lines, results_o
 from dstream.plan.steps import Step
 from dstream.spi import Collector, InColumns, identity
 
-__all__ = [
-    "Found",
-    "FoundLists",
-    "FoundNumbers",
-    "FoundOfParts",
-    "FoundWithin",
-    "finished_entries",
-    "finished_tables",
-    "taken",
-]
-
-
-Int64s = NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True)
-class FoundNumbers:
-    """Ints of each group: their count, and the sum, the least and the greatest one, as far as they are needed."""
-
-    columns: tuple[Int64s, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class FoundLists:
-    """The numbers of each group in order: floats, or few ints."""
-
-    lists: list[list[Any]]
-
-
-@dataclass(frozen=True, slots=True)
-class FoundOfParts:
-    """What several collectors take of each group."""
-
-    parts: tuple[Found, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class FoundWithin:
-    """Groups within groups, in the order in which their keys were first seen.
-
-    Attributes:
-        keys: of the inner groups.
-        numbers: of the outer group in which each inner one is.
-        found: of the inner groups.
-    """
-
-    keys: list[Any]
-    numbers: list[int]
-    found: Found
-
-
-Found: TypeAlias = FoundNumbers | FoundLists | FoundOfParts | FoundWithin
-"""What a collector takes of each group."""
-
-
-def taken(known: InColumns, containers: list[Any], found: Found) -> list[Any]:
-    """Return the containers of groups, one after another, behind what is found of each group."""
-    if not containers:  # Of no groups nothing tells how many parts there are.
-        return containers
-    match found:
-        case FoundOfParts(parts):
-            columns = list(zip(*containers, strict=True))
-            columns = [taken(*each) for each in zip(known.parts, map(list, columns), parts, strict=True)]  # type: ignore[misc]
-            for container, *following in zip(containers, *columns, strict=True):
-                container[:] = following
-            return containers
-        case FoundWithin(keys, numbers, inner):
-            _take_within(known, containers, keys, numbers, inner)
-            return containers
-        case FoundLists(lists):
-            assert known.take_all is not None, "what takes numbers takes lists of them"
-            return list(map(known.take_all, containers, lists))
-        case FoundNumbers(columns):
-            assert known.take is not None, "what counts takes counts"
-            return list(map(known.take, containers, *(each.tolist() for each in columns)))
-
-
-def _take_within(known: InColumns, containers: list[Any], keys: list[Any], numbers: list[int], found: Found) -> None:
-    assert known.downstream is not None, "groups have one"
-    assert known.downstream.supplier is not None, "of groups within groups it is known"
-    supplier = known.downstream.supplier
-    outer = [containers[number] for number in numbers]
-    inner = [groups[key] if key in groups else supplier() for groups, key in zip(outer, keys, strict=True)]
-    for groups, key, container in zip(outer, keys, taken(known.downstream, inner, found), strict=True):
-        groups[key] = container
+__all__ = ["finished_entries", "finished_tables"]
 
 
 _MOST_GROUPS = 131_072
