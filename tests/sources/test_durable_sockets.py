@@ -170,7 +170,8 @@ def test_a_receiver_closes_a_connection_that_failed(server):
             eventually(receiver.arrived)
         server.hang_up()
 
-    assert open_descriptors() == before
+    # Others, such as a session that has ended, may let go of some meanwhile.
+    assert open_descriptors() <= before
 
 
 def open_descriptors():

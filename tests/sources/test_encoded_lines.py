@@ -157,15 +157,15 @@ def test_a_chain_on_a_file_stays_in_columns(tmp_path: Path) -> None:
     assert [word for block in blocks for word in items_of(block)] == ["the", "whale", "the"]
 
 
-def test_blocks_beyond_ascii_run_item_by_item_between_others(tmp_path: Path) -> None:
-    """The order of items stays; each block decides for itself."""
+def test_blocks_beyond_ascii_are_columns_like_others(tmp_path: Path) -> None:
+    """The order of items stays; Python is asked what becomes of each character."""
     path = tmp_path / "lines.txt"
     path.write_text("Aaaa\nÉé\nBbbb\n", encoding="utf-8")
 
     found = _items(path, _op("map", str.lower))
 
     assert list(found) == ["aaaa", "éé", "bbbb"]
-    assert len(_columns(_items(path, _op("map", str.lower)))) == 2
+    assert len(_columns(_items(path, _op("map", str.lower)))) == 3
 
 
 def test_collectors_count_lines_without_making_them(tmp_path: Path) -> None:
