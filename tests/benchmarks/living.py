@@ -63,6 +63,7 @@ def _seen(bench: Bench, where: str, rate: int, seconds: float) -> tuple[Sequence
     watch, logger = _Watch(), logging.getLogger(_LOGGER)
     logger.setLevel(logging.INFO)
     logger.propagate = False
+    logger.addHandler(logging.NullHandler())  # Without one, the lines would be shown.
     pipeline = ds.Pipeline()
     events = pipeline.read_from(item_stream(rate, _event, partitions=2))
     counted = events.grouping_key(operator.itemgetter(1)).map_stateful(list, _counted)
