@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import os
 import random
@@ -248,10 +249,12 @@ def test_nulls_of_a_large_page_are_released_with_it():
     """The small pages share theirs, which remain."""
     nulls = pa.RecordBatch.from_arrays([pa.nulls(9000, pa.binary())], ["_pk"])
     pages._sharing_nulls(nulls.slice(0, 8192))
+    gc.collect()
     before = pa.total_allocated_bytes()
     rows = [pages._sharing_nulls(nulls.slice(count)) for count in range(800)]
 
-    assert pa.total_allocated_bytes() == before
+    # Others, such as a session that has ended, may release memory meanwhile.
+    assert pa.total_allocated_bytes() <= before
     assert len(rows) == 800
 
 
