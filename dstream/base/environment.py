@@ -110,7 +110,7 @@ class TemporaryFolder:
 _LOCKED = ".dstream-"
 """Folders without a lock have other names, such as those of earlier versions."""
 _OURS = re.compile(re.escape(_LOCKED) + "(?:[a-z]+-)?[a-z0-9_]{8}(?:-ended)?")
-"""What `tempfile` makes of that: a user may have folders such as `.dstream-backup`."""
+"""The names that `tempfile` makes with that prefix: a user may have folders such as `.dstream-backup`."""
 _YOUNG = 60.0
 """Seconds in which a folder is left alone: it may not be locked yet, and Java outlives a killed driver for a while."""
 

@@ -181,7 +181,7 @@ def array_of(values: Sequence[Any], kind: pa.DataType | None = None) -> pa.Array
 
 
 _FEW = 100_000
-"""As many values become an array by Python itself within 20 ms."""
+"""The most values of an array that Python makes itself: they take 20 ms."""
 
 
 def _array_of_plain(values: Sequence[Any], kind: pa.DataType) -> pa.Array | None:

@@ -69,7 +69,7 @@ class WarmStart(Generic[E]):
         return not self._thread.is_alive()
 
     def close(self) -> None:
-        """Stop a start that has not ended, wait for a warm-up, and close an engine that nobody has asked for."""
+        """Stop a start that has not ended, wait for a warm-up, and close an engine that was not asked for."""
         atexit.unregister(self.close)
         if os.getpid() != self._process:
             return

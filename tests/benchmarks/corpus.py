@@ -73,7 +73,7 @@ class Order:
 
 
 def usual_file(folder: Path, kind: str, size: int) -> Path:
-    """Return a file of a kind, such as `orders.csv`, with so many rows, or megabytes of text."""
+    """Return a file of a kind, such as `orders.csv`, with a number of rows, or megabytes of text."""
     path = folder / f"usual-{size}-{kind}"
     if kind and not path.exists():
         unfinished = path.with_stem(f"{path.stem}-{os.getpid()}")

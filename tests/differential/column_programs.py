@@ -196,7 +196,7 @@ def _collector(form: Form, random: Random) -> tuple[str, Collector[Any, Any, Any
 
 
 def compound(form: Form, random: Random, depth: int = 2) -> tuple[str, Collector[Any, Any, Any]]:
-    """Return a collector of several, of what passes, of results, or of groups, whose functions nobody has read yet."""
+    """Return a collector of several, of what passes, of results, or of groups, whose functions are not read yet."""
     kind = random.choice(("all_of", "all_of", "teeing", "filtering", "mapping", "grouping_by")) if depth else "leaf"
     if kind == "leaf" or (depth < 2 and random.random() < 0.5):
         return _plain_downstream(form, random)

@@ -66,7 +66,7 @@ def estimate(stream, collector=None, facts=FACTS["one task"], machine=RUNNING, c
 
 
 def numbers(count=MANY):
-    """Return a stream of so many numbers."""
+    """Return a stream of `count` numbers."""
     return Stream.from_iterable(range(count))
 
 

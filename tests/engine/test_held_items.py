@@ -52,12 +52,12 @@ def held_of(node, found=nothing_kept):
 
 
 def numbers(count):
-    """Return a stream of so many numbers."""
+    """Return a stream of `count` numbers."""
     return Stream.from_iterable(range(count))
 
 
 def test_held_items_are_counted():
-    """As many as the source has."""
+    """The number is that of the source."""
     assert held(numbers(MOST_ITEMS)) == MOST_ITEMS
     assert held(Stream.of("a")) == 1
 
@@ -81,7 +81,7 @@ def test_held_items_are_counted():
     ids=repr,
 )
 def test_held_items_of_few_sources_are_few(stream):
-    """What steps make of them does not count; a `limit` does where nothing is left out before it."""
+    """Steps may add items, which do not count; a `limit` counts where no item is left out before it."""
     assert held(stream) <= MOST_ITEMS
 
 
@@ -103,7 +103,7 @@ def test_held_items_of_few_sources_are_few(stream):
     ids=repr,
 )
 def test_held_items_of_the_others_are_many(stream):
-    """Of what workers read, what cannot be counted, what asks for partitions, what is too much together."""
+    """Items that workers read, uncounted ones, plans with partitions, and sources that are too large together."""
     assert held(stream) > MOST_ITEMS
 
 
@@ -117,7 +117,7 @@ def test_held_items_counts_a_source_as_often_as_it_is_read():
 
 
 def test_held_items_asks_the_storage_of_a_collection(tmp_path):
-    """What is in memory counts, and what is gone fails where it is read; a folder is read by workers."""
+    """Items in memory count; a collection that was destroyed fails where it is read, and workers read a folder."""
     with ds.connect(engine="local", storage="memory:") as ctx, ds.connect(engine="local", storage=tmp_path) as other:
         names = ctx.get_list("names")
         names.extend(["Ada", "Grace"])
@@ -128,7 +128,7 @@ def test_held_items_asks_the_storage_of_a_collection(tmp_path):
 
 
 def test_held_items_reads_the_first_records_of_local_files_here(tmp_path):
-    """They are read sooner than Spark starts; all of a file, and what a filter may look for, belong to workers."""
+    """The first records are read sooner than Spark starts; a whole file, or one behind a filter, is left to workers."""
     path = tmp_path / "words.txt"
     path.write_text("call\nme\nIshmael\n")
     lines = read(text_files(str(path)), "files", None)
@@ -144,7 +144,7 @@ def test_held_items_of_tables_are_unknown():
 
 
 def test_held_items_are_those_of_a_cache_instead_of_its_source():
-    """What is kept counts; where nothing is, the items of the source."""
+    """Cached items count; without them, those of the source."""
     cache = Cache(Read(Items(MANY)))
     few = CacheContent(CachedItems([1, 2], Bound(1000)), True, 2)
 
@@ -159,13 +159,13 @@ def test_held_items_counts_a_page_as_far_as_it_is_read():
 
 
 def test_held_items_does_not_count_a_limit_behind_a_step_that_may_leave_items_out():
-    """Nobody knows how many items fail."""
+    """The number of items that fail is unknown."""
     assert held(Stream.of(*MANY).map(abs).limit(3)) <= MOST_ITEMS
     assert held(Stream.of(*MANY).map(abs).ignore(ValueError).limit(3)) > MOST_ITEMS
 
 
 def test_held_items_reads_no_iterator():
-    """What is pulled from it would be kept in memory, and may be waited for."""
+    """An item that is read would stay in memory, and may arrive late."""
     items = iter("abc")
     held(Stream.from_iterable(items).limit(1))
 

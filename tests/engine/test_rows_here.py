@@ -123,7 +123,7 @@ os.kill(os.getpid(), signal.SIGKILL) if sys.argv[2] == "killed" else sys.stdin.r
 
 
 def test_files_of_a_killed_process_go_when_another_one_stores_rows(tmp_path: Path) -> None:
-    """Not those of a process that runs, nor folders so young that their lock may not be there yet."""
+    """Folders of a running process remain, and young ones, which may not have their lock yet."""
     python = [sys.executable, "-c", _KILLED, str(tmp_path)]
     folders = []
     with subprocess.Popen([*python, "runs"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as running:
@@ -147,7 +147,7 @@ def test_files_of_a_killed_process_go_when_another_one_stores_rows(tmp_path: Pat
     ("name", "mode"), [("dstream.notebook", 0o700), (".dstream-rows-old", 0o700), (".dstream-notebook", 0o755)]
 )
 def test_folders_of_users_beside_those_of_rows_stay(tmp_path: Path, name: str, mode: int) -> None:
-    """Whatever their names begin with."""
+    """Only names and modes that this program makes are removed."""
     theirs = tmp_path / name
     theirs.mkdir()
     theirs.chmod(mode)

@@ -150,6 +150,6 @@ def in_jdk():
 
 @pytest.mark.parametrize("cls", JDK_17)
 def test_docs_java_names_are_those_of_the_jdk(in_jdk, cls):
-    """What is recorded above is what the JDK says, where one of that release or a later one is at hand."""
+    """The recorded names are those of the JDK, if one of that release or a later one is installed."""
     assert f'"{cls.rpartition(".")[2].partition("$")[0]}.java"' in in_jdk[cls]
     assert set(JDK_17[cls].split()) <= set(re.findall(r"(\w+)\(", in_jdk[cls]))

@@ -29,7 +29,7 @@ _LOADED = [
     *("dstream.connectors.collections", "dstream.plan.failure_messages", "dstream.filesystem.discovery"),
     *("dstream.schema.decoders", "fastavro", "msgpack", "pandas", "pyarrow.compute", "pyarrow.parquet"),
 ]
-"""What most scripts come to."""
+"""Most scripts need these."""
 _PROGRAM = """
 from tests.servers.loaded_python import next_script
 

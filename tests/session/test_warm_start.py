@@ -320,7 +320,7 @@ def test_the_end_of_a_program_waits_for_no_warm_up():
 
 
 def test_a_start_that_has_not_ended_is_stopped():
-    """Whoever closes it does not wait for Spark; one that has ended is left alone."""
+    """Closing does not wait for Spark; a start that has ended is not changed."""
     starts = Starts(SetupError("stopped"))
     starts.may_end.clear()
     start = WarmStart(starts, bool, bool, starts.may_end.set)
@@ -421,7 +421,7 @@ def test_a_start_that_is_stopped_at_its_very_end_gives_no_session():
 
 
 def test_ctrl_c_ends_a_java_that_waits_for_packages_to_be_loaded(monkeypatch):
-    """They may take longer than Java."""
+    """The modules may take longer to load than Java to start."""
     javas = []
 
     @contextmanager

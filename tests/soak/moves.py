@@ -287,7 +287,7 @@ def _problem(ctx: ds.Context, folder: str, number: int, found: list[str]) -> str
 
 
 def _lines(folder: Path) -> list[str]:
-    """Return the lines of the files that a folder lists; there are no others but in `.dstream`, which nobody reads."""
+    """Return the lines of the files that a folder lists; there are no others but in `.dstream`, which is not read."""
     listed = json.loads((folder / "_SUCCESS").read_text())["files"]
     assert listed == sorted(path.name for path in folder.glob("part-*"))
     return [line for name in listed for line in (folder / name).read_text().splitlines()]

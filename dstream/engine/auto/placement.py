@@ -146,7 +146,7 @@ class _Held(NamedTuple):
     """The number of items of the caller's that a part of a plan reads.
 
     Attributes:
-        number: at most so many; infinite if nobody knows, or if others are read too.
+        number: an upper bound; infinite if it is unknown, or others are read too.
         is_exact: none is added or left out behind the source, so that a `limit` bounds how many are read.
     """
 
@@ -155,7 +155,7 @@ class _Held(NamedTuple):
 
 
 def held_items(operations: Sequence[Node]) -> float:
-    """Return how many items of the caller's a plan reads at most; infinite if nobody knows, or if others are read too.
+    """Return at most how many items of the caller's a plan reads; infinite if that is unknown, or others are read too.
 
     A source counts with its items, twice if two steps read it. A `limit` counts instead of the source before it, if
     only `map` and `peek` are between. What steps add or leave out does not count: that is known only once they ran.

@@ -127,7 +127,7 @@ def _leading(rows: GroupedRows, ranks: NDArray[np.int64], count: int) -> NDArray
 
 
 _MOST_NUMBERS = 2**23
-"""So many keys and numbers of rows are grouped at once: they take 64 MB."""
+"""The most keys and numbers of rows that are grouped at once: they take 64 MB."""
 
 Groups: TypeAlias = "GroupTable | StringGroupTable | RowGroups | FoldedGroups"
 FoundInBlock: TypeAlias = "Column | tuple[int, ...] | Found"

@@ -162,7 +162,7 @@ def _repeated(column: Column, rows: NDArray[np.int64]) -> Column:
 
 
 _MOST_BYTES = 2**25
-"""Strings of so many bytes are repeated for the pairs of a block; of an object there is one for all of them."""
+"""The most bytes of strings that are repeated for the pairs of a block; an object is shared by all of them."""
 
 
 def _bytes_at(column: Column, rows: NDArray[np.int64]) -> int:

@@ -32,7 +32,7 @@ class FoundLists:
 
 @dataclass(frozen=True, slots=True)
 class FoundOfParts:
-    """What several collectors take of each group."""
+    """Numbers of each group for several collectors."""
 
     parts: tuple[Found, ...]
 
@@ -53,7 +53,7 @@ class FoundWithin:
 
 
 Found: TypeAlias = FoundNumbers | FoundLists | FoundOfParts | FoundWithin
-"""What a collector takes of each group."""
+"""Numbers of each group for one collector."""
 
 
 def taken(known: InColumns, containers: list[Any], found: Found) -> list[Any]:

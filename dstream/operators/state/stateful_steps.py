@@ -186,7 +186,7 @@ class _MemoryPressure:
         self._left = 0
 
     def is_high(self, bound: int) -> bool:
-        """Return whether the process occupies more than so many bytes, and more than state has left behind lately."""
+        """Return whether the process occupies more than a number of bytes, and more than state has left lately."""
         occupied = resident_bytes()
         self._left = 0 if occupied <= bound else min(self._left, occupied)
         return occupied > bound and (not self._left or occupied > self._left + _GROWTH)

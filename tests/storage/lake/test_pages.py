@@ -146,7 +146,7 @@ def test_files_without_an_order_are_one_page(lake, paged, read_pages):
 
 
 def test_rows_that_are_too_large_for_a_page_are_looked_up_in_the_file(lake, paged, monkeypatch, read_pages):
-    """That their encoded form is small does not count."""
+    """The size of decoded values counts, not that of encoded ones."""
     monkeypatch.setattr(pages, "_LARGEST_PAGE", 20_000)
     store = _filled(lake, (((n, 1), "equal" * 100) for n in range(500)), buckets=1)
     lake.put(store, removed=1)
@@ -170,7 +170,7 @@ def test_pages_are_bounded_by_their_bytes(lake, paged, monkeypatch):
 
 
 def test_puts_do_not_read_the_pages_again(lake, paged, read_pages):
-    """What is newer than the pages is in a dict, which own commits change."""
+    """Entries newer than the pages are in a dict, which own commits change."""
     store = _filled(lake, ((n, n) for n in range(500)), buckets=1)
     store._cache._new_rows = 100
     store.get_many(list(range(500)))
@@ -212,7 +212,7 @@ def test_pages_that_a_vacuum_removed_are_read_from_what_replaced_them(lake, page
 
 
 def test_sorted_files_are_read_by_other_programs(lake, paged):
-    """They are files of Parquet with the rows of the map, and statistics that tell the row groups apart."""
+    """Pages are files of Parquet with the rows of the map, and statistics that tell the row groups apart."""
     store = _filled(lake, ((n * 7919 % 500, str(n)) for n in range(500)), buckets=1)
     [file] = store.log.files()
     read = parquet.ParquetFile(Path(store.log.folder.url) / file.path)
@@ -282,7 +282,7 @@ def test_a_dict_does_not_grow_beyond_the_cache_by_what_others_write(lake, paged)
 
 
 def test_a_dict_does_not_take_large_values_that_others_write(lake, monkeypatch):
-    """They are read one by one."""
+    """Such rows are read one by one."""
     monkeypatch.setattr(caches, "_BYTES_KEPT", 1000)
     monkeypatch.setattr(caches, "LARGE_VALUE", 500)
     store = lake.map(buckets=1)
