@@ -102,8 +102,10 @@ def _parts_of_stateless(value: Any) -> Iterable[Any] | None:
             if vars(value) or _assigns_to(value.__code__.co_freevars, value.__code__):
                 return None
             return [held for _, held in captures_of(value)]
-        case types.BuiltinFunctionType():
-            return () if isinstance(value.__self__, types.ModuleType | type) else None
+        case types.BuiltinFunctionType():  # Of a module, or bound to what is looked at then, such as `", ".join`.
+            return [value.__self__]
+        case types.MethodDescriptorType() | types.WrapperDescriptorType() | types.ClassMethodDescriptorType():
+            return ()
         case functools.partial() if not vars(value):
             return [value.func, *value.args, *value.keywords.values()]
         case operator.itemgetter() | operator.methodcaller():
