@@ -1,0 +1,202 @@
+"""`python -m tests.benchmarks.usual_functions`: how tasks evaluate 150 functions as data engineers write them.
+
+Each function of `usual_lambdas` runs in a task of this process, on items of a source that it would have. Its route is
+observed, and its results are compared with those of plain Python.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pytest
+
+from dstream.connectors.dataframes import rows_of_table
+from dstream.engine.compiler import ClusterFacts
+from dstream.engine.compiler.evaluation import read_op
+from dstream.expressions.reader import Unreadable
+from dstream.operators.columns.chain_evaluation import is_same
+from dstream.operators.rows.batches import loads_items
+from dstream.plan import Read, ToList, rewrite
+from dstream.plan.operations.elementwise import Chain
+from dstream.plan.steps import Op
+from dstream.sources import csv_rows, json_lines, text_files
+from dstream.stream import Stream
+from sources import Items
+from tests.engine.graphs_here import GraphHere
+from tests.engine.watched_columns import Watched
+
+__all__ = ["Found", "counted", "main"]
+
+_SCRIPT = Path(__file__).with_name("usual_lambdas.py")
+_ROWS = 5_000
+"""More than a list or a range needs to become columns."""
+_LINES = 10_000
+"""Of 54 bytes or more: beyond the 512 KB that a file needs."""
+
+
+class Found(NamedTuple):
+    """How tasks evaluate a function.
+
+    Attributes:
+        kind: what it does.
+        items: what it takes.
+        line: where it stands in the script.
+        route: `"columns"`, `"inlined"` or `"called"`.
+        why: the reason for another route than columns.
+    """
+
+    kind: str
+    items: str
+    line: int
+    route: str
+    why: str
+
+
+def main() -> None:
+    """Print the number of functions by kind and route, and the reason for each that is not in columns."""
+    with tempfile.TemporaryDirectory() as folder:
+        found = list(counted(Path(folder)))
+    for each in found:
+        if each.route != "columns":
+            print(f"{each.kind:15}{each.items:8}{each.line:4} {each.route:8} {each.why}")
+    by_kind: dict[str, Counter[str]] = defaultdict(Counter)
+    for each in found:
+        by_kind[each.kind][each.route] += 1
+        by_kind["all"][each.route] += 1
+    print(f"\n{'kind':15}{'columns':>8}{'inlined':>8}{'called':>8}{'all':>8}")
+    for kind, routes in sorted(by_kind.items(), key=lambda one: one[0] == "all"):
+        print(f"{kind:15}" + "".join(f"{routes[each]:8}" for each in ("columns", "inlined", "called")), end="")
+        print(f"{routes.total():8}")
+
+
+def counted(folder: Path, only: frozenset[str] | None = None) -> Iterator[Found]:
+    """Run the functions and give the route of each.
+
+    Args:
+        folder: takes the files that they read.
+        only: the kinds that are run; None: all.
+
+    Raises:
+        AssertionError: a task returns something else than plain Python.
+    """
+    script: dict[str, Any] = {"__name__": "__main__", "__file__": str(_SCRIPT)}
+    exec(compile(_SCRIPT.read_text("utf-8"), str(_SCRIPT), "exec", dont_inherit=True), script)
+    sources = {name: make(folder, script) for name, make in SOURCES.items()}
+    with pytest.MonkeyPatch.context() as patch:
+        watched = Watched(patch)
+        for kind, by_items in script["FUNCTIONS"].items():
+            for items, functions in by_items.items() if only is None or kind in only else ():
+                for fn in functions:
+                    line = getattr(getattr(fn, "__code__", None), "co_firstlineno", 0)
+                    yield Found(kind, items, line, *_route(sources[items], fn, watched))
+
+
+def _route(source: Any, fn: Callable[[Any], Any], watched: Watched) -> tuple[str, str]:
+    end = rewrite(ToList(Stream(Read(source), None).parallel(1).map(fn)._node))
+    graph = GraphHere(end, ClusterFacts(1, 1, 2**22))
+    watched.begin()
+    found = chain.from_iterable(loads_items(row.payload) for row in graph.run())
+    expected = [fn(item) for split in source.splits(1) for item in split.read()]
+    assert is_same(list(found), expected), f"another result of {fn}"
+    (op,) = _ops(graph)
+    if watched.has(op.evaluation.expression):
+        return "columns", ""
+    decided = read_op(op).decided
+    if decided is not None and isinstance(decided.unread, Unreadable):
+        return "called", decided.unread.reason
+    why = op.evaluation.obstacle or "its items, or its results, stand in no columns"
+    return ("inlined" if op.evaluation.is_inlined else "called"), why
+
+
+def _ops(graph: GraphHere) -> Iterator[Op]:
+    for vertex in graph.ran:
+        for each in vertex.inputs:
+            for applied in each.applied:
+                if isinstance(applied.node, Chain):
+                    yield from applied.node.ops
+
+
+def _sales() -> dict[str, Any]:
+    """Return the columns of a table."""
+    places = range(_ROWS)
+    cities = ("Berlin", "Paris", "Zürich", "Lyon", "Oslo")
+    return {
+        "id": list(places),
+        "shop": [f" Shop  No{n % 40} " for n in places],
+        "city": [cities[n % 5] for n in places],
+        "country": [("de", "fr", "ch")[n % 3] for n in places],
+        "amount": [n * 37 % 5_000 for n in places],
+        "price": [n * 31 % 997 / 8 + 0.5 for n in places],
+        "quantity": [n % 9 + 1 for n in places],
+        "email": [f"user.{n % 700}@host{n % 20}.example" for n in places],
+        "sku": [f"{'ABCD'[n % 4]}X-{n % 300}" for n in places],
+        "status": [("open", "paid", "lost")[n % 3] for n in places],
+        "tags": [("new,red", "old , blue", "x")[n % 3] for n in places],
+        "note": [None if n % 4 == 0 else f"note {n % 50}" for n in places],
+        "discount": [None if n % 3 else n % 10 / 20 for n in places],
+        "paid": [n % 2 == 0 for n in places],
+        "day": [date(2023, 11, 5) + timedelta(days=n % 400) for n in places],
+        "at": [datetime(2024, 2, 27, 3, 4, 5) + timedelta(minutes=n * 7) for n in places],
+        "total": [Decimal(n * 13 % 10_000) / 100 for n in places],
+    }
+
+
+def _table_rows(kind: str | None) -> Callable[[Path, Mapping[str, Any]], Any]:
+    return lambda folder, script: rows_of_table(pa.table(_sales()), None if kind is None else script[kind])
+
+
+def _lines(text: Callable[[int], str]) -> Callable[[Path, Mapping[str, Any]], Any]:
+    def source(folder: Path, script: Mapping[str, Any]) -> Any:
+        return text_files(_file(folder, ".txt", map(text, range(_LINES))))
+
+    return source
+
+
+def _file(folder: Path, ending: str, lines: Iterator[str]) -> str:
+    path = folder / f"{len(list(folder.iterdir()))}{ending}"
+    path.write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    return str(path)
+
+
+def _log(n: int) -> str:
+    level = ("INFO", "ERROR", "WARN")[n % 3]
+    return f"2024-02-{n % 28 + 1:02} [{level}] code={n % 600} at the host{n % 7} in the hall of  dc{n % 3}"
+
+
+def _event(n: int) -> str:
+    return json.dumps({"user": f"User{n % 90}", "ms": n % 400, "host": {"dc": f"dc{n % 3}", "rack": n % 8, "os": "x"}})
+
+
+_WORDS = ("The", "whale", "of", "a", "Sea", "12", "été", "bird.", "and", "x")
+
+
+SOURCES: dict[str, Callable[[Path, Mapping[str, Any]], Any]] = {
+    "sales": _table_rows("Sale"),
+    "rows": _table_rows(None),
+    "lines": _lines(_log),
+    "words": _lines(lambda n: _WORDS[n % len(_WORDS)] + "-" * (0 if n % 9 else 2_000)),
+    "jsons": _lines(_event),
+    "numbers": lambda folder, script: Items(range(_ROWS), 1),
+    "orders": lambda folder, script: csv_rows(
+        _file(folder, ".csv", (_order(n) for n in range(-1, _LINES))), kind=script["Order"]
+    ),
+    "events": lambda folder, script: json_lines(_file(folder, ".jsonl", map(_event, range(_LINES)))),
+}
+"""The items by the names that the script has for them."""
+
+
+def _order(n: int) -> str:
+    return "number,customer,amount,day" if n < 0 else f"{n},customer {n % 80},{n % 900 / 4},2024-{n % 12 + 1:02}-09"
+
+
+if __name__ == "__main__":
+    main()
