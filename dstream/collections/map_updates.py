@@ -12,7 +12,7 @@ from dstream.base.threads import contextmanager
 from dstream.collections.base import same
 from dstream.collections.map_queries import ReadMap, local
 from dstream.errors import NullElementError
-from dstream.spi.store import UNCHANGED, LiveEntry, change_of
+from dstream.spi.store import UNCHANGED, Assignment, LiveEntry, change_of
 from dstream.values import Entry
 from dstream.values.user_functions import shown_function
 
@@ -102,8 +102,9 @@ class ChangingMap(ReadMap[K, V], MutableMapping[K, V]):
 
     def put(self, key: K, value: V) -> V | None:
         """Set the value of `key` and return the one before, or None."""
-        new = self._value(key, value)
-        return self._update(key, lambda old: new)
+        old: V | None
+        (old,) = self.store.update([self._key(key)], Assignment([self._value(key, value)]))
+        return old
 
     def put_if_absent(self, key: K, value: V) -> V | None:
         """Set the value of `key` if it has none; return the one that it has, or None.
@@ -239,7 +240,7 @@ class ChangingMap(ReadMap[K, V], MutableMapping[K, V]):
     def _put_all(self, entries: dict[Any, Any]) -> None:
         new = {self._key(key): self._value(key, value) for key, value in entries.items()}
         if new:
-            self.store.update([*new], lambda old: [*new.values()])
+            self.store.update([*new], Assignment([*new.values()]))
 
     @overload
     def replace(self, key: K, value: V, /) -> V | None: ...

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = [
     "MOST_BUCKETS",
     "UNCHANGED",
+    "Assignment",
     "Durability",
     "EntrySplit",
     "ItemSplit",
@@ -68,6 +69,20 @@ class Unchanged(enum.Enum):
 
 
 UNCHANGED = Unchanged.UNCHANGED
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """A change for `MapStore.update` that needs no old values, so that a store may write before it reads them.
+
+    Attributes:
+        values: one for each key, None to remove the entry.
+    """
+
+    values: list[Any]
+
+    def __call__(self, old: list[Any]) -> list[Any]:
+        return self.values
 
 
 @dataclass(frozen=True, slots=True)

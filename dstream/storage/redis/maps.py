@@ -15,7 +15,7 @@ from dstream.base import pickling
 from dstream.base.validation import checked_number, receipts_of
 from dstream.errors import IllegalStateError
 from dstream.spi.sink import MapWriter, WriteJob
-from dstream.spi.store import EntrySplit, Merge
+from dstream.spi.store import Assignment, EntrySplit, Merge
 from dstream.storage.base.encoded_entries import (
     EncodedEntries,
     EntryWriter,
@@ -255,12 +255,24 @@ class RedisMap(NumberedJournal, RedisHandle):
     def update(self, keys: Sequence[Any], change: Callable[[list[Any]], list[Any]]) -> list[Any]:
         """Replace values: read, change here, compare and write there; again if the old values did not stay."""
         encoded = encoded_keys(self._known[1], keys)
+        if isinstance(change, Assignment):
+            return self._assigned(keys, encoded, change)
         while True:
             types, old = self._look(encoded)
             codec = self._codec_of(types)
             decided, changes = changed(codec, keys, encoded, change(decoded(codec, old)))
-            if self._swap(types, types_of(decided), dict(zip(encoded, old, strict=True)), changes):
+            if self._swap(types, types_of(decided), dict(zip(encoded, old, strict=True)), changes) is not None:
                 return decoded(codec, old)
+
+    def _assigned(self, keys: Sequence[Any], encoded: Sequence[bytes], change: Assignment) -> list[Any]:
+        """Write values whatever was there, in one script; return what was there."""
+        while True:
+            types, codec = self._known
+            decided, changes = changed(codec, keys, encoded, change.values)
+            found = self._swap(types, types_of(decided), dict.fromkeys(encoded), changes, is_assignment=True)
+            if found is not None:
+                return decoded(codec, [value or None for value in found])
+            self._fresh_codec()  # Another process has decided the types.
 
     def _look(self, encoded: Sequence[bytes]) -> tuple[bytes, list[bytes | None]]:
         """Return the types and the value of each key."""
@@ -270,18 +282,24 @@ class RedisMap(NumberedJournal, RedisHandle):
         return types, values
 
     def _swap(
-        self, types: bytes, settled: bytes, old: Mapping[bytes, bytes | None], changes: Mapping[bytes, bytes | None]
-    ) -> bool:
+        self,
+        types: bytes,
+        settled: bytes,
+        old: Mapping[bytes, bytes | None],
+        changes: Mapping[bytes, bytes | None],
+        *,
+        is_assignment: bool = False,
+    ) -> list[bytes] | None:
+        """Run `MAP_SWAP`; None if something is not as it was seen, which is never an assignment's old value."""
         places, buckets = self._places(list(old), 3)
         pieces = []
         for key, there in old.items():
             now = changes.get(key) or b""
             pieces += [_LOOK.pack(places[key], len(key)), key, _LENGTH.pack(len(there or b"")), there or b""]
             pieces += [_CHANGES.pack(key in changes), _LENGTH.pack(len(now)), now]
-        journal = int(bool(self._collection.shape.journal))
-        return bool(
-            self._run(MAP_SWAP, [self._collection.journal, *buckets], types, settled, journal, b"".join(pieces))
-        )
+        keys, journal = [self._collection.journal, *buckets], int(bool(self._collection.shape.journal))
+        found = self._run(MAP_SWAP, keys, types, settled, journal, b"".join(pieces), int(is_assignment))
+        return None if found == 0 else found
 
     def _places(self, encoded: Sequence[bytes], first: int) -> tuple[dict[bytes, int], list[str]]:
         """Return the position of each key's bucket among the keys of a script, from `first` on, and the buckets."""
