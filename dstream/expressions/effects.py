@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import dataclasses
 import functools
 import math
 import operator
@@ -14,7 +15,9 @@ from dstream.expressions.tree import (
     Applied,
     Argument,
     Attribute,
+    Built,
     Called,
+    Changed,
     Choice,
     Constant,
     Expression,
@@ -44,6 +47,7 @@ KNOWN: dict[str, Callable[..., Any]] = {
     "operator.not_": operator.not_,  # No `not`: where only truth is asked, that asks `a and b` once.
     **{f"re.{name}": getattr(re, name) for name in _OF_RE},
     **{f"str.{name}": getattr(str, name) for name in _OF_STR},
+    "dataclasses.replace": dataclasses.replace,
     "dstream.Entry": as_entry,
 }
 """Functions by the names that a `Called` has for them."""
@@ -156,6 +160,13 @@ def _held(each: Expression, known: _Known) -> Iterator[Expression]:
         # Unlike others, these functions may return an argument itself, `float` an exact float (CPython 3.11).
         case Together(held) | Called("dstream.Entry" | "float" | "max" | "min", held):
             for one in held:
+                yield from _held(one, known)
+        # Neither is a list or an object that a new one has.
+        case Built(_, _, held):
+            for one in held:
+                yield from _held(one, known)
+        case Changed(of, _, _, held):
+            for one in (of, *held):
                 yield from _held(one, known)
         # `+x` of an exact number is `x` itself (CPython 3.11).
         case Applied("and" | "or" | "pos", held):

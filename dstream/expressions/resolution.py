@@ -23,6 +23,7 @@ from dstream.expressions.tree import (
     Attribute,
     Built,
     Called,
+    Changed,
     Constant,
     Expression,
     Indexed,
@@ -209,8 +210,8 @@ def _is_of_module(fn: FunctionType, name: str, value: object) -> bool:
     return isinstance(value, BuiltinFunctionType) or getattr(value, "__module__", None) in (fn.__module__, *_OURS)
 
 
-_KNOWN_MODULES = ("dstream", "math", "operator", "re")
-_OURS = ("re", "dstream.values.entries")
+_KNOWN_MODULES = ("dataclasses", "dstream", "math", "operator", "re")
+_OURS = ("dataclasses", "re", "dstream.values.entries")
 
 
 def is_by_reference(fn: FunctionType) -> bool:
@@ -303,6 +304,10 @@ def known_call(fn: Any, written: str, arguments: Sequence[Expression], keywords:
         return Called("dstream.Entry", (Together(tuple(arguments)),))
     if isinstance(fn, type) and name_of(fn) is None:
         return _built(fn, written, tuple(arguments), tuple(keywords))
+    if fn is dict and keywords and len(keywords) == len(arguments):
+        return Built(dict, tuple(keywords), tuple(arguments))
+    if fn is dataclasses.replace and len(arguments) == 1 + len(keywords):
+        return Changed(arguments[0], "dataclass", tuple(keywords), tuple(arguments[1:]))
     if keywords:
         return None
     return _operated(fn, tuple(arguments)) or _named(fn, tuple(arguments))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import functools
 import math
 import operator
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from types import BuiltinFunctionType, ModuleType
 from typing import Any, Protocol
 
@@ -17,7 +17,9 @@ from dstream.expressions.resolution import Names, UnreadableName, constant_of
 from dstream.expressions.tree import (
     Applied,
     Attribute,
+    Built,
     Called,
+    Changed,
     Choice,
     Constant,
     Expression,
@@ -51,7 +53,7 @@ class Callee(Protocol):
         ...
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Body:
     """The meanings of names in a function's body.
 
@@ -130,9 +132,7 @@ def read_syntax(syntax: ast.AST, body: Body) -> Expression:
 
 
 _OTHERS: dict[type[ast.AST], tuple[str, str]] = {
-    ast.List: ("makes a list", "a tuple can be read"),
-    ast.Dict: ("makes a dict", "a dataclass or a named tuple can be read"),
-    ast.Set: ("makes a set", ""),
+    ast.Set: ("makes a set", "a tuple can be read"),
     ast.ListComp: ("has a comprehension", ""),
     ast.SetComp: ("has a comprehension", ""),
     ast.DictComp: ("has a comprehension", ""),
@@ -200,7 +200,7 @@ def _of_module(module: ModuleType, name: str, syntax: ast.expr) -> Any:
     return value
 
 
-_FIRST = {module.__name__: dict(vars(module)) for module in (math, operator, re)}
+_FIRST = {module.__name__: dict(vars(module)) for module in (dataclasses, math, operator, re)}
 """The contents of modules when this one was loaded; on a worker they have these when functions arrive."""
 _MODULES = frozenset(_FIRST)
 
@@ -371,6 +371,24 @@ def _(syntax: ast.Tuple, body: Body) -> Expression:
     if all(isinstance(each, Constant) for each in members):
         return Constant(tuple(each.value for each in members if isinstance(each, Constant)))
     return Together(members)
+
+
+@read_syntax.register
+def _(syntax: ast.List, body: Body) -> Expression:
+    return Built(list, (), _all(syntax.elts, body))
+
+
+@read_syntax.register
+def _(syntax: ast.Dict, body: Body) -> Expression:
+    keys, values = syntax.keys, syntax.values
+    copied = bool(keys) and keys[0] is None
+    names = [each.value for each in keys[copied:] if isinstance(each, ast.Constant) and type(each.value) is str]
+    if len(names) < len(keys) - copied:
+        raise UnreadableName("makes a dict with keys that are no constant strings", line=syntax.lineno)
+    if len(set(names)) < len(names):
+        raise UnreadableName("makes a dict that has a key twice", line=syntax.lineno)
+    given = _all(values, body)
+    return Changed(given[0], "dict", tuple(names), given[1:]) if copied else Built(dict, tuple(names), given)
 
 
 @read_syntax.register

@@ -19,6 +19,7 @@ __all__ = [
     "Attribute",
     "Built",
     "Called",
+    "Changed",
     "Choice",
     "Constant",
     "Expression",
@@ -206,15 +207,30 @@ class Together(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Built(Expression):
-    """An object of a dataclass or named tuple whose constructor sets its fields and does nothing else.
+    """A new dict or list, or an object of a dataclass or named tuple whose constructor sets fields and does no more.
 
     Attributes:
         kind: the class.
         names: of the fields that it is given, in the order in which `values` are evaluated. Others have what they
-            have by default in the class, as a worker imports it.
+            have by default in the class, as a worker imports it. Of a dict they are the keys, of a list there are none.
     """
 
     kind: type
+    names: tuple[str, ...]
+    values: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Changed(Expression):
+    """A copy of an object with other values in some fields, or further ones.
+
+    Attributes:
+        kind: `"dict"`: `{**of, name: value}`; `"dataclass"`: `dataclasses.replace(of, name=value)`.
+        names: of the fields, in the order in which `values` are evaluated, after `of`.
+    """
+
+    of: Expression
+    kind: Literal["dict", "dataclass"]
     names: tuple[str, ...]
     values: tuple[Expression, ...]
 

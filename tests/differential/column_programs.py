@@ -62,7 +62,15 @@ from dstream.plan.operations.keyed import Aggregate
 from dstream.plan.operations.sort_limit import Limit
 from dstream.plan.steps import Op, Step, StepEvaluation, unchanged
 from dstream.spi import Collector
-from tests.differential.random_functions import FORMS, SOURCES, Form, function_of, items_of_form, source_of
+from tests.differential.random_functions import (
+    FORMS,
+    SOURCES,
+    Form,
+    building_of,
+    function_of,
+    items_of_form,
+    source_of,
+)
 from tests.differential.written_expressions import expression_of
 
 __all__ = [
@@ -165,6 +173,8 @@ def _step(action: str, form: Form, random: Random) -> tuple[str, Form]:
     """Write a step; return the form of its results."""
     if action == "filter":
         return source_of(form, random, "b"), form
+    if random.random() < 0.3:
+        return building_of(form, random)
     gives = random.choice("iiifftt")
     if gives == "t" and random.random() < 0.6:
         kinds = "".join(random.choice("iifb") for _ in range(2))

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
+import re
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
-__all__ = ["FORMS", "SOURCES", "Form", "function_of", "items_of_form", "source_of"]
+__all__ = [
+    "BUILT",
+    "FORMS",
+    "SOURCES",
+    "Form",
+    "WrittenForm",
+    "building_of",
+    "function_of",
+    "items_of_form",
+    "source_of",
+]
 
 _BOUNDARIES = [2**31, 2**32, 2**52, 2**53, 2**53 + 1, 2**62, 2**63 - 1, 2**63, 2**64, 10**30]
 _FLOATS = [0.0, -0.0, 0.5, -0.5, 1.5, 2.5, 0.1, 2.675, 1e16, 2.0**53, 2.0**63, -(2.0**63), 1e308, 5e-324]
@@ -88,6 +100,98 @@ class Form:
         return [f"x[{place}]" for place, each in enumerate(self.kinds) if each == kind]
 
 
+@dataclass(frozen=True)
+class WrittenForm(Form):
+    """The form of items that give their parts in a way of their own.
+
+    Attributes:
+        written: how functions write each part.
+    """
+
+    written: tuple[str, ...] = ()
+
+    def names(self, kind: str) -> list[str]:
+        """Return how the parts of this kind are written."""
+        return [name for name, each in zip(self.written, self.kinds, strict=True) if each == kind]
+
+
+@dataclass
+class Pair:
+    """An object that functions build."""
+
+    a: Any
+    b: Any = 5
+
+
+@dataclass(frozen=True)
+class Frozen:
+    """An object that cannot be changed."""
+
+    a: Any
+    b: Any
+
+
+class Named(NamedTuple):
+    """A tuple with names."""
+
+    a: Any
+    b: Any = 2.5
+
+
+BUILT: dict[str, Any] = {"Pair": Pair, "Frozen": Frozen, "Named": Named, "dict": dict}
+"""The classes of objects that functions build, by the names that these have for them."""
+
+
+def building_of(form: Form, random: Random) -> tuple[str, Form]:
+    """Write a function that builds objects, or copies with other values; return the form of these."""
+    kinds = "".join(random.choice("iifb") for _ in range(2))
+    first, second = (source_of(form, random, kind).removeprefix("lambda x: ") for kind in kinds)
+    ways = "x.a", "x.b"
+    changed = _changing_of(form, random, first, kinds[0])
+    if changed is not None and random.random() < 0.5:
+        return changed
+    match random.randrange(7):
+        case 0 | 1:
+            built, ways = f"{{'a': {first}, 'b': {second}}}", _ways_of_dict(random)
+        case 2:
+            built, ways = f"dict(a={first}, b={second})", _ways_of_dict(random)
+        case 3:
+            built, ways = f"[{first}, {second}]", ("x[0]", "x[-1]")
+        case 4:
+            built = f"{random.choice(('Pair', 'Frozen'))}({first}, {second})"
+        case 5:
+            built, kinds = f"Pair({first})", kinds[0] + "i"
+        case _:
+            built, ways = f"Named(b={second}, a={first})", random.choice((("x.a", "x.b"), ("x[0]", "x[1]")))
+    return f"lambda x: {built}", WrittenForm(form.parts, kinds, written=ways)
+
+
+def _ways_of_dict(random: Random) -> tuple[str, str]:
+    return random.choice(("x['a']", "x.get('a')", "x.get('a', 1)")), random.choice(("x['b']", "x.get('b', None)"))
+
+
+def _changing_of(form: Form, random: Random, value: str, kind: str) -> tuple[str, Form] | None:
+    """Write a function that copies an item with another value of one part; None if its parts have no names."""
+    if not isinstance(form, WrittenForm):
+        return None
+    place = random.randrange(len(form.written))
+    match re.fullmatch(r"x(?:\.(\w+)|\[('.+')\]|\.get\(('\w+').*)", form.written[place]):
+        case re.Match() as found if found[1] is None:
+            is_new, key = random.random() < 0.3, found[2] or found[3]
+            written = (*form.written, "x['new']") if is_new else form.written
+            kinds = form.kinds + kind if is_new else _with_kind(form, place, kind)
+            source = f"lambda x: {{**x, {chr(39) + 'new' + chr(39) if is_new else key}: {value}}}"
+            return source, WrittenForm(form.parts, kinds, written=written)
+        case re.Match() as found:
+            source = f"lambda x: dataclasses.replace(x, {found[1]}={value})"
+            return source, WrittenForm(form.parts, _with_kind(form, place, kind), written=form.written)
+    return None
+
+
+def _with_kind(form: Form, place: int, kind: str) -> str:
+    return form.kinds[:place] + kind + form.kinds[place + 1 :]
+
+
 def _alone(make: Callable[[Random], Any], kind: str) -> Form:
     return Form((make,), kind, is_tuple=False)
 
@@ -126,7 +230,7 @@ def items_of_form(form: Form, random: Random, size: int) -> list[Any]:
 
 def function_of(source: str) -> Callable[[Any], Any]:
     """Compile a function, and remember its source."""
-    made: Callable[[Any], Any] = eval(source)
+    made: Callable[[Any], Any] = eval(source, {**BUILT, "dataclasses": dataclasses, "math": math})
     SOURCES[made] = source
     return made
 

@@ -35,7 +35,7 @@ from dstream.storage.lake import splits
 from sources import parquet_rows
 from tests.differential import random_functions
 from tests.differential.column_programs import Checks, Program, judged, outcomes, program_on, watched
-from tests.differential.random_functions import Form
+from tests.differential.random_functions import Form, WrittenForm
 
 __all__ = ["Workshop", "main", "outcomes_of_records", "workshop"]
 
@@ -61,21 +61,6 @@ class RecordProgram(Program):
         """Return it without columns."""
         plain = super().plain()
         return replace(plain, parts=[Reading(part.split, False) for part in plain.parts])  # type: ignore[attr-defined]
-
-
-@dataclass(frozen=True)
-class RecordForm(Form):
-    """What records a program has.
-
-    Attributes:
-        written: how functions write each part.
-    """
-
-    written: tuple[str, ...] = ()
-
-    def names(self, kind: str) -> list[str]:
-        """Return how the parts of this kind are written."""
-        return [name for name, each in zip(self.written, self.kinds, strict=True) if each == kind]
 
 
 class Point(NamedTuple):
@@ -165,7 +150,7 @@ class Workshop:
             for key in random.sample(sorted(entries, key=repr), random.randrange(0, 3) if len(entries) > 3 else 0):
                 del found[key]
                 del entries[key]
-        form = RecordForm((), "i" + kinds, written=("x.key", *(f"x.value{name}" for name in names)))
+        form = WrittenForm((), "i" + kinds, written=("x.key", *(f"x.value{name}" for name in names)))
         return found.source, form, f"map {entries}"
 
     def _list(self, random: Random) -> tuple[Any, Form, str]:
@@ -178,7 +163,7 @@ class Workshop:
                 new[-1] = random.choice((None, "text", 2**70, 1.5))
             found.extend(new)
             items += new
-        form = RecordForm((), kinds, written=tuple(f"x{name}" for name in names))
+        form = WrittenForm((), kinds, written=tuple(f"x{name}" for name in names))
         return found.source, form, f"list {items}"
 
 
@@ -332,14 +317,14 @@ def _hint(column: _Column, random: Random) -> Any:
     return hint if hint is Any or not is_optional else hint | None
 
 
-def _form(columns: list[_Column], way: str) -> RecordForm:
+def _form(columns: list[_Column], way: str) -> WrittenForm:
     if way == "key":
         written = [f"x[{each.name!r}]" for each in columns]
     elif way == "place":
         written = [f"x[{place}]" if place % 2 else f"x.{each.name}" for place, each in enumerate(columns)]
     else:
         written = [f"x.{each.name}" for each in columns]
-    return RecordForm((), "".join(each.kind for each in columns), written=tuple(written))
+    return WrittenForm((), "".join(each.kind for each in columns), written=tuple(written))
 
 
 def outcomes_of_records(made: Program, seed: int) -> list[Any]:

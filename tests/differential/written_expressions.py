@@ -5,7 +5,21 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from dstream.expressions import Applied, Argument, Attribute, Called, Choice, Constant, Expression, Indexed, Together
+from dstream.expressions import (
+    Applied,
+    Argument,
+    Attribute,
+    Built,
+    Called,
+    Changed,
+    Choice,
+    Constant,
+    Expression,
+    Indexed,
+    Method,
+    Together,
+)
+from tests.differential.random_functions import BUILT
 
 __all__ = ["expression_of"]
 
@@ -70,6 +84,26 @@ def _read(node: ast.expr) -> Expression:
             return Attribute(_read(value), name)
         case ast.Tuple(members):
             return Together(tuple(map(_read, members)))
+        case ast.List(members):
+            return Built(list, (), tuple(map(_read, members)))
+        case ast.Dict([None, *keys], [of, *values]):
+            return Changed(_read(of), "dict", tuple(map(_text, keys)), tuple(map(_read, values)))
+        case ast.Dict(keys, values):
+            return Built(dict, tuple(map(_text, keys)), tuple(map(_read, values)))
+        case ast.Call(ast.Attribute(ast.Name("dataclasses")), [of], keywords):
+            names = tuple(str(each.arg) for each in keywords)
+            return Changed(_read(of), "dataclass", names, tuple(_read(each.value) for each in keywords))
+        case ast.Call(ast.Name(name), arguments, keywords) if name in BUILT:
+            names = (*("a", "b")[: len(arguments)], *(str(each.arg) for each in keywords))
+            values = (*arguments, *(each.value for each in keywords))
+            return Built(BUILT[name], names, tuple(map(_read, values)))
+        case ast.Call(ast.Attribute(of, name), arguments, []):
+            return Method(_read(of), name, tuple(map(_read, arguments)))
         case ast.Call(ast.Name(function), arguments, []):
             return Called(function, tuple(map(_read, arguments)))
     raise AssertionError(ast.dump(node))
+
+
+def _text(node: ast.expr | None) -> str:
+    assert isinstance(node, ast.Constant), "keys are texts"
+    return str(node.value)

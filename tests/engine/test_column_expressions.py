@@ -242,7 +242,7 @@ def test_ranges_become_columns_without_their_items() -> None:
     ("expression", "reason"),
     [
         (Method(Argument(0), "zfill", (Constant(3),)), r"\.zfill()"),
-        (Built(complex, ("real",), (Argument(0),)), "object of a class"),
+        (Built(complex, ("real",), (Argument(0),)), "objects of a class"),
         (Called("sorted", (Argument(0),)), r"sorted\(\)"),
         (expression_of("lambda x: x + b'a'"), "no number"),
     ],

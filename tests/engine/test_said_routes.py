@@ -76,7 +76,7 @@ def _is_low(n: int) -> bool:
 
 
 def _by_json(n: int) -> int:
-    return max([n, n])
+    return max({n, n})
 
 
 def _by_bits(n: int) -> int:
@@ -84,7 +84,7 @@ def _by_bits(n: int) -> int:
 
 
 def _by_list(n: int) -> int:
-    return [n][0]
+    return max({n})
 
 
 def _enough(n: int) -> int:
@@ -108,7 +108,7 @@ def _remainder(n: int) -> int:
 
 
 def _in_text(n: int) -> Any:
-    return [n][0]
+    return max({n})
 
 
 def _parsed(line: str) -> int:
@@ -135,7 +135,7 @@ def test_columns_go_on_from_step_to_step(watched: Watched) -> None:
     assert notes == {
         ".map(_add_one)": ["columns"],
         ".filter(_is_odd)": ["columns"],
-        ".map(_by_json)": ["Python: makes a list"],
+        ".map(_by_json)": ["Python: makes a set"],
         ".map(_triple)": ["inlined"],
     }
 
@@ -258,9 +258,7 @@ def test_each_function_of_a_collector_has_its_route(watched: Watched) -> None:
 
     grouped = grouping_by(_in_text, summing(_squared))
     (note,) = check(stream, watched, grouped)[".collect(grouping_by(...))"]
-    assert note == (
-        "grouping_by: Python: makes a list; summing(fn): Python: columns do not take the function beside it"
-    )
+    assert note == ("grouping_by: Python: makes a set; summing(fn): Python: columns do not take the function beside it")
     (note,) = check(stream, watched, grouping_by(_remainder, to_list()))[".collect(grouping_by(...))"]
     assert note == "grouping_by: Python: grouping_by(...) takes items one by one"
     assert check(stream, watched, top_n(3, key=_negated))[".collect(top_n(...))"] == ["top_n(key): columns"]

@@ -85,12 +85,12 @@ def test_a_pipeline_says_the_route_of_each_function(numbers, capsys, monkeypatch
     monkeypatch.setattr(plan, "default_stages", lambda node, into: stages_on(2, node, into))
     shared = numbers.map(lambda n: n + 1)
     shared.write_to(to_ilist("all"))
-    shared.filter(lambda n: [n]).write_to(to_ilist("some"))
+    shared.filter(lambda n: {n}).write_to(to_ilist("some"))
     for routes in (False, True):
         numbers.pipeline.explain(routes=routes)
         printed = capsys.readouterr().out
         assert "# inlined" in printed
-        assert "# Python: makes a list" in printed
+        assert "# Python: makes a set" in printed
         assert ("Instead: a tuple can be read." in printed) == routes
 
 

@@ -309,13 +309,11 @@ def test_explain_names_the_route_of_each_function(unstarted, capsys):
 
 def test_explain_says_why_a_function_has_its_route(unstarted, capsys):
     """With the place, and what to write instead."""
-    stream = unstarted.stream(["a"]).map(lambda value: [value]).filter(lambda value: value[0] > 1).map(len)
+    stream = unstarted.stream(["a"]).map(lambda value: {value}).filter(lambda value: len(value) > 1).map(len)
     line = stream._node.step.where.line
     reasons = _routes(stream, capsys, routes=True)
 
-    assert reasons[0].startswith(
-        "Python: makes a list. The function is called for each item, since it makes a list at "
-    )
+    assert reasons[0].startswith("Python: makes a set. The function is called for each item, since it makes a set at ")
     assert reasons[0].endswith(f"test_explain.py:{line}. Instead: a tuple can be read.")
     assert reasons[1].startswith("inlined. Python evaluates it in the loop of the task, since ")
     assert reasons[2].startswith("Python: calls len. len is written in C, and called for each item, since ")

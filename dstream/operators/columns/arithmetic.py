@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dstream.operators.columns.built_rows import BuiltRows
 from dstream.operators.columns.strings import StringLists, Strings
 from dstream.operators.columns.values import (
     GREATEST,
@@ -437,6 +438,9 @@ def merged_columns(chosen: NDArray[np.bool_], first: Column, second: Column) -> 
     if isinstance(first, Tuples) and isinstance(second, Tuples) and len(first.members) == len(second.members):
         pairs = zip(first.members, second.members, strict=True)
         return Tuples(tuple(merged_columns(chosen, *pair) for pair in pairs), len(chosen))
+    if isinstance(first, BuiltRows) and isinstance(second, BuiltRows) and first.has_layout_of(second):
+        members = {name: merged_columns(chosen, each, second.members[name]) for name, each in first.members.items()}
+        return BuiltRows(first.kind, members, len(chosen))
     if isinstance(first, Strings) or isinstance(second, Strings):
         from dstream.operators.columns.string_methods import merged_texts  # loads Arrow
 

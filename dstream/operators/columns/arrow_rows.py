@@ -6,7 +6,7 @@ at is never decoded.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
@@ -15,16 +15,17 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dstream.failures import naming
+from dstream.operators.columns.built_rows import Access, RowsWithParts
 from dstream.operators.columns.entries import Entries
 from dstream.operators.columns.strings import Strings, offsets_and_bytes
 from dstream.operators.columns.values import GREATEST, Bools, Column, Floats, Ints, NotColumnar, Objects, rows_at
-from dstream.operators.rows.blocks import Block, LazyRows
+from dstream.operators.rows.blocks import Block
 from dstream.spi import ArrowRows
 
 __all__ = ["Records", "attribute_of", "blocks_of_rows", "column_of_array", "member_of"]
 
 
-class Records(LazyRows):
+class Records(RowsWithParts):
     """Rows of Arrow.
 
     Args:
@@ -43,6 +44,14 @@ class Records(LazyRows):
         self._places = places
         self._known = {} if known is None else known
 
+    @property
+    def access(self) -> frozenset[Access]:
+        return self.rows.reached_by
+
+    @property
+    def names(self) -> Sequence[str]:
+        return tuple(self.rows.parts)
+
     def at(self, places: Any) -> Records:
         # Parts that were decoded are shared by all selections of the rows.
         return Records(self.rows, self._step, places if self._places is None else self._places[places], self._known)
@@ -53,16 +62,7 @@ class Records(LazyRows):
                 few = slice(start, min(start + self.rows.most, self.size))
                 yield self.rows.items(few if self._places is None else self._places[few])
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        # The source of the rows may be an open file, or have far more rows than these.
-        return Objects, (list(chain.from_iterable(self.portions())),)
-
     def part(self, name: str) -> Column:
-        """Return the column of a part.
-
-        Raises:
-            NotColumnar: there is no such part, or it is of a type that stands in no column.
-        """
         if name not in self.rows.parts:
             raise NotColumnar(f"a part {name} that is not there")
         array, column = self._found(name)
@@ -120,21 +120,21 @@ def attribute_of(column: Column, name: str) -> Column:
     """
     if isinstance(column, Entries):
         return column.part(name)
-    if not isinstance(column, Records) or "attribute" not in column.rows.reached_by:
+    if not isinstance(column, RowsWithParts) or "attribute" not in column.access:
         raise NotColumnar("an attribute of something else than a record")
     return column.part(name)
 
 
-def member_of(records: Records, index: Any) -> Column:
+def member_of(records: RowsWithParts, index: Any) -> Column:
     """Return `item[index]` of each row, where the index is the same in all.
 
     Raises:
         NotColumnar: the items have no such key or place, or no such things at all.
     """
-    if type(index) is str and "key" in records.rows.reached_by:
+    if type(index) is str and "key" in records.access:
         return records.part(index)
-    names = list(records.rows.parts)
-    if type(index) is int and "place" in records.rows.reached_by and -len(names) <= index < len(names):
+    names = records.names
+    if type(index) is int and "place" in records.access and -len(names) <= index < len(names):
         return records.part(names[index])
     raise NotColumnar("a key or a place that is not there")
 

@@ -9,7 +9,9 @@ from dstream.expressions import (
     Applied,
     Argument,
     Attribute,
+    Built,
     Called,
+    Changed,
     Choice,
     Constant,
     Expression,
@@ -23,6 +25,7 @@ from dstream.expressions import (
     Together,
 )
 from dstream.plan.steps import Op
+from dstream.values.fields import has_plain_fields
 
 __all__ = [
     "CALLED",
@@ -113,6 +116,10 @@ _GIVING_LISTS = ("findall", "split")
 def _obstacles(expression: Expression) -> Iterator[str]:
     for each in expression.walk():
         match each:
+            case Method(_, "get", (Constant(str()),) | (Constant(str()), _)):
+                pass
+            case Built(kind, _, _) if kind not in (dict, list) and not has_plain_fields(kind):
+                yield "columns build no objects of a class with code of its own"
             case Method(of, name, arguments):
                 yield from _of_method(name, of, arguments)
             case Called("slice" | "str" | "dstream.Entry", _):
@@ -126,7 +133,7 @@ def _obstacles(expression: Expression) -> Iterator[str]:
             case Formatted(_, conversion, spec) if conversion not in ("", "s") or spec:
                 yield "columns format no values"
         if not isinstance(each, _EVALUATED):
-            yield f"columns do not work on what is {_WORDS.get(type(each).__name__, 'something else')}"
+            yield "columns do not work on what is something else"
 
 
 def _of_method(name: str, of: Expression, arguments: Sequence[Expression]) -> Iterator[str]:
@@ -147,7 +154,9 @@ _EVALUATED = (
     Applied,
     Argument,
     Attribute,
+    Built,
     Called,
+    Changed,
     Choice,
     Constant,
     ForTuples,
@@ -159,7 +168,6 @@ _EVALUATED = (
     Formatted,
     Method,
 )
-_WORDS = {"Built": "an object of a class"}
 
 
 def _compared(applied: Applied) -> tuple[Expression, ...]:

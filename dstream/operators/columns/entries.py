@@ -299,7 +299,8 @@ def check_identities(members: Iterable[Column]) -> None:
     # One column of lists in two places puts the same list into a tuple twice: a change of one changes both.
     lists = [id(each) for each in parts if isinstance(each, StringLists)]
     objects = sum(isinstance(each, LazyRows) for each in parts)
-    if len(set(lists)) < len(lists) or objects > 1:
+    # An object that was built of columns may have a list that stands beside it.
+    if len(set(lists)) < len(lists) or objects > 1 or (objects and lists):
         raise NotColumnar("a list or an object that may stand in a tuple twice")
     numbers = [each for each in parts if isinstance(each, Floats | Objects)]
     if len(numbers) + objects < 2:

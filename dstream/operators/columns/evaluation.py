@@ -15,7 +15,9 @@ from dstream.expressions import (
     Applied,
     Argument,
     Attribute,
+    Built,
     Called,
+    Changed,
     Choice,
     Constant,
     Expression,
@@ -47,7 +49,15 @@ from dstream.operators.columns.arithmetic import (
     quotient_of_ints,
     truth,
 )
-from dstream.operators.columns.arrow_rows import Records, attribute_of, member_of
+from dstream.operators.columns.arrow_rows import attribute_of, member_of
+from dstream.operators.columns.built_rows import (
+    RowsWithParts,
+    built_rows,
+    changed_rows,
+    got_part,
+    has_part,
+    tuples_of_lists,
+)
 from dstream.operators.columns.capabilities import CALLED, EACH_BY_PYTHON
 from dstream.operators.columns.entries import Entries, check_identities, entries_of, with_parts
 from dstream.operators.columns.strings import StringLists, Strings
@@ -109,6 +119,9 @@ def applied_to_texts(sign: str, operands: list[Column]) -> Column:
 
 def contained_among(column: Column, among: Column) -> Column:
     """Say for each row whether a value is among others, or a text in another one."""
+    among = tuples_of_lists(among)
+    if isinstance(among, RowsWithParts):
+        return Bools(np.full(among.size, has_part(among, column)))
     if isinstance(among, Strings):
         return _on_texts(lambda texts: texts.contained_in_texts(column, among))
     if isinstance(column, Strings):
@@ -148,6 +161,8 @@ def method_of(name: str, columns: list[Column]) -> Column:
     of, *arguments = columns
     if all(isinstance(each, ConstantColumn) for each in columns):
         raise NotColumnar("a method of what is the same for all rows")
+    if name == "get" and isinstance(of, RowsWithParts):
+        return got_part(of, arguments)
     return _on_texts(lambda texts: texts.method_of_texts(name, of, arguments))
 
 
@@ -162,6 +177,9 @@ def length_of(of: Column) -> Column:
     """Return `len` of each value."""
     if isinstance(of, Strings):
         return _on_texts(lambda texts: texts.length_of_texts(of))
+    of = tuples_of_lists(of)
+    if isinstance(of, RowsWithParts) and not of.has_other_parts and of.access == {"key"}:
+        return ConstantColumn(len(of.names), of.size)
     if isinstance(of, StringLists):
         lengths = of.lengths()
         return Ints(lengths, 0, int(lengths.max(initial=0)))
@@ -237,6 +255,11 @@ def _value(expression: Expression, given: _Given) -> Column:
             return _indexed(_value(of, given), _value(index, given))
         case Together(members):
             return _together(tuple(_value(each, given) for each in members), given)
+        case Built(kind, names, values):
+            return built_rows(kind, names, _apart([_value(each, given) for each in values], given), given.size)
+        case Changed(of, kind, names, values):
+            rows, *columns = _apart([_value(each, given) for each in (of, *values)], given)
+            return changed_rows(rows, kind, names, columns)
         case Called("dstream.Entry", (pair,)):
             return entries_of(_value(pair, given))
         case Called(function, arguments):
@@ -259,9 +282,14 @@ def _together(members: tuple[Column, ...], given: _Given) -> Column:
     values = [each.value for each in members if isinstance(each, ConstantColumn)]
     if len(values) == len(members):
         return ConstantColumn(tuple(values), given.size)
+    return Tuples(tuple(_apart(members, given)), given.size)
+
+
+def _apart(members: Sequence[Column], given: _Given) -> Sequence[Column]:
+    """Return the members of a new object, if no object may be there twice."""
     if given.may_share:
         check_identities(members)
-    return Tuples(members, given.size)
+    return members
 
 
 def _as_far_as_needed(word: str, operands: Sequence[Expression], given: _Given) -> Column:
@@ -352,7 +380,7 @@ def _unary(sign: str, of: Ints | Floats | Bools) -> Column:
 def _indexed(of: Column, index: Column) -> Column:
     if isinstance(of, ConstantColumn) and isinstance(index, ConstantColumn):
         return by_python(operator.getitem, [of, index])
-    if isinstance(of, Records) and isinstance(index, ConstantColumn):
+    if isinstance(of, RowsWithParts) and isinstance(index, ConstantColumn):
         return member_of(of, index.value)
     if isinstance(of, StringLists):
         return member_of_lists(of, index)
@@ -399,6 +427,7 @@ def _sum(column: Column) -> Column:
     Raises:
         NotColumnar: they are none, or Python's own sum of floats is compensated.
     """
+    column = tuples_of_lists(column)
     if not isinstance(column, Tuples) or sys.version_info >= (3, 12):
         raise NotColumnar("a sum that Python adds up")
     # From 0 on, as `sum` begins: 0 + -0.0 is 0.0.
@@ -416,9 +445,10 @@ def _compared_ones(arguments: list[Column]) -> tuple[Column, ...]:
     """Return the arguments of `min`, or the members of its one argument."""
     if len(arguments) > 1:
         return tuple(arguments)
-    if not arguments or not isinstance(arguments[0], Tuples):
+    among = tuples_of_lists(arguments[0]) if arguments else None
+    if not isinstance(among, Tuples):
         raise NotColumnar("the least of what is no tuple")
-    return arguments[0].members
+    return among.members
 
 
 def _of_number(function: str, of: Ints | Floats | Bools) -> Column:

@@ -19,6 +19,7 @@ from dstream.expressions.tree import (
     Attribute,
     Built,
     Called,
+    Changed,
     Choice,
     Constant,
     Expression,
@@ -117,6 +118,10 @@ def _without_constants(each: Expression, constants: list[Any]) -> Expression:
             return Method(inner(of), name, all_of(arguments))
         case Together(members):
             return Together(all_of(members))
+        case Built(kind, names, values) if kind is dict or kind is list:
+            return Built(kind, names, all_of(values))
+        case Changed(of, kind, names, values):
+            return Changed(inner(of), kind, names, all_of(values))
         case Built(kind, names, values):
             return Made(held(kind), () if _are_in_order(kind, names) else names, all_of(values))
         case Formatted(of, conversion, spec):
@@ -271,16 +276,25 @@ class _Writing:
                 return ast.Call(_name(function.replace(".", "_of_")), self._all(arguments), [])
             case Method(of, name, arguments):
                 return ast.Call(ast.Attribute(self.syntax(of), name, ast.Load()), self._all(arguments), [])
+            case Built(kind, names, values):
+                return self._display(kind, names, self._all(values))
+            case Changed(of, "dict", names, values):
+                keys: list[ast.expr | None] = [None, *map(ast.Constant, names)]
+                return ast.Dict(keys, [self.syntax(of), *self._all(values)])
+            case Changed(of, _, names, values):
+                return ast.Call(_name(_REPLACE), [self.syntax(of)], _keywords(names, self._all(values)))
             case Made(kind, (), values):
                 return ast.Call(self.syntax(kind), self._all(values), [])
             case Made(kind, names, values):
-                keywords = [ast.keyword(name, value) for name, value in zip(names, self._all(values), strict=True)]
-                return ast.Call(self.syntax(kind), [], keywords)
+                return ast.Call(self.syntax(kind), [], _keywords(names, self._all(values)))
             case Together(members):
                 return _together(self._all(members))
             case Text(members):
                 return ast.JoinedStr([self._formatted(member) for member in members])
         raise AssertionError(f"no loop can evaluate {each!r}")
+
+    def _display(self, kind: type, names: Sequence[str], values: list[ast.expr]) -> ast.expr:
+        return ast.List(values, ast.Load()) if kind is list else ast.Dict([*map(ast.Constant, names)], values)
 
     def _all(self, expressions: Sequence[Expression]) -> list[ast.expr]:
         return [self.syntax(each) for each in expressions]
@@ -301,6 +315,14 @@ class _Writing:
         conversion = ord(member.conversion) if member.conversion else -1
         spec = None if member.spec is None else ast.JoinedStr([ast.FormattedValue(self.syntax(member.spec), -1, None)])
         return ast.FormattedValue(self.syntax(member.of), conversion, spec)
+
+
+_REPLACE = "dataclasses_of_replace"
+assert _REPLACE in FUNCTIONS, "loops have it under this name"
+
+
+def _keywords(names: Sequence[str], values: Sequence[ast.expr]) -> list[ast.keyword]:
+    return [ast.keyword(name, value) for name, value in zip(names, values, strict=True)]
 
 
 def _name(name: str) -> ast.Name:
