@@ -12,6 +12,7 @@ from dstream.base.showing import repeated, shown
 from dstream.connectors.memory import split_count
 from dstream.errors import SourceError
 from dstream.schema.arrow_decoders import (
+    ColumnsOfBatch,
     UnreadPlace,
     UnreadRow,
     are_parts_plain,
@@ -23,7 +24,7 @@ from dstream.schema.containers import MapType
 from dstream.schema.decoders import DecodeError, ItemDecoder
 from dstream.schema.factories import maker_of_rows
 from dstream.schema.record_decoders import BINARY, OnMisread, form_of, missing_columns
-from dstream.schema.times import in_microseconds, in_usual_layout, usual_type
+from dstream.schema.times import in_microseconds
 from dstream.schema.type_inference import Layout, types_of_fields
 from dstream.spi import ArrowRows, InputSize, Misread
 from dstream.values import BadRecord
@@ -365,7 +366,7 @@ class TableSplit:
         before = self.before
         # No batch goes beyond a chunk, so a table of small chunks would make as many small blocks.
         for batch in self.table.combine_chunks().to_batches(max_chunksize=BLOCK_ROWS):
-            columns = _Columns(batch)
+            columns = ColumnsOfBatch(batch)
             rows = rows_maker(form, batch.schema.names, columns)
             if rows is None:
                 yield self._items(pa.Table.from_batches([batch]), before, fail)
@@ -390,25 +391,6 @@ def _chosen(call: str, first: int, items: Callable[[Any], Iterable[Any]], places
     except UnreadPlace as unread:
         row = unread.unread
         raise misread_row(call, first + unread.place, row.row, row.problem).error() from row.problem.plain()
-
-
-class _Columns:
-    """The columns of a batch, in the layouts that all functions of Arrow take."""
-
-    def __init__(self, batch: Any) -> None:
-        self._batch = batch
-        self._columns: dict[str, Any] = {}
-
-    def column(self, name: str) -> Any:
-        if name not in self._columns:
-            self._columns[name] = in_usual_layout(self._batch.column(name))
-        return self._columns[name]
-
-    def type_of(self, name: str) -> Any:
-        return usual_type(self._batch.schema.field(name).type)
-
-    def may_hold_nulls(self, name: str) -> bool:
-        return bool(self.column(name).null_count)
 
 
 def _received(data: bytes, made: TableItems | None, before: int, call: str) -> TableSplit:

@@ -26,12 +26,13 @@ from dstream.schema.decoders import (
     Whole,
 )
 from dstream.schema.factories import maker_of_rows
-from dstream.schema.times import has_nanoseconds, in_microseconds
+from dstream.schema.times import has_nanoseconds, in_microseconds, in_usual_layout, usual_type
 from dstream.spi import ArrowRows
 from dstream.values.fields import field_names, has_plain_fields, is_typed_dict
 
 __all__ = [
     "Column",
+    "ColumnsOfBatch",
     "ColumnsOfRows",
     "RowsMaker",
     "UnreadPlace",
@@ -199,6 +200,28 @@ class ColumnsOfRows(Protocol):
     def may_hold_nulls(self, name: str) -> bool:
         """Say whether a column may hold nulls."""
         ...
+
+
+class ColumnsOfBatch:
+    """The columns of a batch, in the layouts that all functions of Arrow take."""
+
+    def __init__(self, batch: Any) -> None:
+        self._batch = batch
+        self._columns: dict[str, Any] = {}
+
+    def column(self, name: str) -> Any:
+        """Return a column."""
+        if name not in self._columns:
+            self._columns[name] = in_usual_layout(self._batch.column(name))
+        return self._columns[name]
+
+    def type_of(self, name: str) -> Any:
+        """Return the type of a column."""
+        return usual_type(self._batch.schema.field(name).type)
+
+    def may_hold_nulls(self, name: str) -> bool:
+        """Say whether a column holds nulls."""
+        return bool(self.column(name).null_count)
 
 
 def names_read(form: ItemDecoder | None, there: Sequence[str]) -> Sequence[str]:

@@ -71,6 +71,7 @@ __all__ = [
     "form_of",
     "kind_behind",
     "missing_columns",
+    "typed_form",
 ]
 
 
@@ -262,6 +263,36 @@ def missing_columns(form: ItemDecoder | None, names: Sequence[str]) -> list[str]
     if not isinstance(form, RecordDecoder):
         return []
     return [name for name, _, _, is_required in form.fields if is_required and name not in names]
+
+
+def typed_form(form: ItemDecoder) -> RecordDecoder | None:
+    """Return the form of the same items from values that have the types of its fields; None if some have no types.
+
+    Args:
+        form: of texts, or of JSON without parts.
+    """
+    if not isinstance(form, RecordDecoder):
+        return None
+    found = RecordDecoder(form.kind, form.expected)
+    for name, _, each, is_required in form.fields:
+        typed = _typed(each)
+        if typed is None:
+            return None
+        found.add(name, typed, is_required)
+    return found
+
+
+def _typed(form: Decoder) -> Decoder | None:
+    match form:
+        case Parsed(kind=kind):
+            return BINARY.scalars.get(kind)
+        case UnionDecoder(present=present) if present is not None:
+            inner = _typed(present)
+            return None if inner is None else UnionDecoder((inner, *form.forms[1:]))
+        case OptionalDecoder(form=present):
+            inner = _typed(present)
+            return None if inner is None else OptionalDecoder(inner)
+    return form if isinstance(form, Anything | ScalarDecoder | Whole) else None
 
 
 def _is_record(kind: Any) -> bool:

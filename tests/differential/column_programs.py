@@ -364,19 +364,19 @@ def outcome_of(end: Callable[[Program, list[Any]], Any], made: Program) -> Any:
     """Return what a program gives when it runs in one way, or how it fails."""
     given: list[Any] = []
     try:
-        return "gives", _told(end(made, given))
+        return "gives", told(end(made, given))
     except Exception as error:
         failure = known_of(error)
-        blamed = None if failure is None else (failure.step.label, _told(failure.item))
-        return "fails", type(error), str(error), blamed, _told(given)
+        blamed = None if failure is None else (failure.step.label, told(failure.item))
+        return "fails", type(error), str(error), blamed, told(given)
 
 
-def _told(value: Any) -> Any:
+def told(value: Any) -> Any:
     """Return what tells values apart: types, and digits of floats."""
     if isinstance(value, tuple | list):
-        return type(value), *map(_told, value)
+        return type(value), *map(told, value)
     if isinstance(value, dict):
-        return type(value), *((_told(key), _told(each)) for key, each in value.items())
+        return type(value), *((told(key), told(each)) for key, each in value.items())
     try:
         return type(value), repr(value)
     except MemoryError:  # It was multiplied by 2^31.

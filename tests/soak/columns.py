@@ -31,9 +31,10 @@ _MODULES = {
     "wide": "wide_programs",
     "counting": "counting_programs",
     "operator": "column_operators",
+    "reader": "reader_programs",
 }
-_SHARES = {"number": 6, "text": 5, "record": 2, "wide": 2, "counting": 2, "operator": 3}
-"""How many of twenty programs are of a kind."""
+_SHARES = {"number": 6, "text": 5, "record": 2, "wide": 2, "counting": 2, "operator": 3, "reader": 2}
+"""How many of 22 programs are of a kind."""
 _CHUNK = 500
 """So many run in a process before it says how they went."""
 _MEMORY = 6 * 2**30
@@ -45,7 +46,7 @@ def run(programs: int, seed: int, kinds: Sequence[str], processes: int) -> bool:
     Args:
         programs: how many of all kinds together; at least one of each.
         seed: of the first one of each kind.
-        kinds: of `number`, `text`, `record`, `wide`, `counting`, `operator`.
+        kinds: of `number`, `text`, `record`, `wide`, `counting`, `operator`, `reader`.
         processes: how many run at the same time.
     """
     began, counts = time.monotonic(), {kind: Counter[str]() for kind in kinds}

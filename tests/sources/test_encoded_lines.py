@@ -52,7 +52,7 @@ FILES = {
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dstream.connectors.files.lines, "BLOCK", 5)
-    monkeypatch.setattr(dstream.connectors.files.text, "_FEW_BYTES", 0)
+    monkeypatch.setattr(dstream.connectors.files.text, "FEW_BYTES", 0)
 
 
 def _blocks(path: Path, encoding: str = "utf-8") -> Iterator[Sequence[str]]:
@@ -119,7 +119,7 @@ def test_lines_before_what_is_not_in_the_encoding_are_given_first(tmp_path: Path
 
 def test_few_bytes_make_no_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All files of a task together count."""
-    monkeypatch.setattr(dstream.connectors.files.text, "_FEW_BYTES", 7)
+    monkeypatch.setattr(dstream.connectors.files.text, "FEW_BYTES", 7)
     (tmp_path / "a").write_bytes(b"one\n")
     few = list(_blocks(tmp_path))
     (tmp_path / "b").write_bytes(b"two\n")

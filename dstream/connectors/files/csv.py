@@ -11,18 +11,21 @@ from typing import Any
 
 from dstream.base.showing import repeated
 from dstream.connectors.base import MAX_RECORD
+from dstream.connectors.files.csv_columns import CsvColumns, can_be_columns, count_lines
 from dstream.connectors.files.csv_lines import CsvInput, FullError, QuotedFields
+from dstream.connectors.files.lines import is_like_ascii
 from dstream.connectors.files.sources import (
     fail_at_once,
     misread_at,
+    rows_and_items,
 )
-from dstream.connectors.files.splits import Part, plan
+from dstream.connectors.files.splits import FEW_BYTES, Part, plan
 from dstream.errors import SourceError
 from dstream.filesystem.access import File
 from dstream.schema.decoders import DecodeError, ItemDecoder
 from dstream.schema.factories import maker_of_many, maker_of_many_rows, maker_of_rows
 from dstream.schema.record_decoders import OnMisread, missing_columns
-from dstream.spi import Misread
+from dstream.spi import ArrowRows, Misread
 
 __all__ = ["CsvReader", "RowsOfFile"]
 
@@ -43,6 +46,7 @@ class RowsOfFile:
         form: of what a row becomes; None for dictionaries.
         most: bytes that a line may have, and characters that a record of several may have.
         fails: the first bad row ends the reading, so that nothing behind a line that is too long is read.
+        in_columns: `arrow_rows` will be called.
     """
 
     def __init__(
@@ -55,6 +59,7 @@ class RowsOfFile:
         most: int,
         *,
         fails: bool = False,
+        in_columns: bool = False,
     ) -> None:
         self._most = most
         self._file = part.file
@@ -64,7 +69,8 @@ class RowsOfFile:
         self._quotes = QuotedFields(dialect["delimiter"], dialect["quotechar"]) if dialect["quotechar"] else None
         self._delimiters = OtherDelimiters(dialect)
         self._count: int | None = None  # Of the names, when they are known.
-        self._lines = CsvInput(part, encoding, dialect, self._quotes, most, fails)
+        self._in_columns = in_columns
+        self._lines = CsvInput(part, encoding, dialect, self._quotes, most, fails, as_text=in_columns)
         self._begin()
 
     def _begin(self) -> None:
@@ -93,7 +99,11 @@ class RowsOfFile:
         with contextlib.closing(self._lines):
             yield from self._blocks(misread)
 
-    def _blocks(self, misread: OnMisread) -> Iterator[Sequence[Any]]:
+    def arrow_rows(self, misread: OnMisread) -> Iterator[ArrowRows | Iterator[Any]]:
+        """Yield the items in columns, and those of blocks that are not columnar in iterators; else as `blocks`."""
+        return rows_and_items(self.blocks(misread))
+
+    def _blocks(self, misread: OnMisread) -> Iterator[Any]:
         # The limit is one for the whole process, and never lowered here.
         csv.field_size_limit(max(csv.field_size_limit(), min(self._most, _LARGEST_LIMIT)))
         lines = self._lines
@@ -101,7 +111,10 @@ class RowsOfFile:
         make, make_of_plain = self._maker(names, False), self._maker(names, True)
         make_many, problem = self._maker_of_many(names, make_of_plain), None
         is_first, self._count = True, len(names)
+        columns = CsvColumns(self._dialect, names, self._form) if self._in_columns else None
         while True:
+            if columns is not None and not is_first:
+                yield from self._columns(columns)
             rows, is_full = lines.rows, False
             try:
                 rows.extend(itertools.islice(self._reader, ROWS))
@@ -128,6 +141,14 @@ class RowsOfFile:
             if is_full:
                 self._begin()
             del rows, made  # So few lists live at a time that the garbage collector does not look for cycles in them.
+
+    def _columns(self, columns: CsvColumns) -> Iterator[ArrowRows]:
+        """Yield the rows of the next blocks, up to one that is not columnar."""
+        lines = self._lines
+        while (text := lines.text()) is not None and (rows := columns.rows(text)) is not None:
+            lines.skip(count_lines(text))
+            self._begin()
+            yield rows
 
     def _one_by_one(
         self,
@@ -351,6 +372,13 @@ class CsvReader:
     form: ItemDecoder | None
     max_record: int = MAX_RECORD
 
+    fewest_bytes = FEW_BYTES
+
+    @property
+    def has_columns(self) -> bool:
+        """Whether rows can be read in columns."""
+        return is_like_ascii(self.encoding) and can_be_columns(dict(self.dialect), self.form)
+
     def divided(self, files: list[File], parallelism: int) -> list[tuple[Part, ...]]:
         """Divide the files, each of them whole."""
         return plan(files, parallelism, lambda file: False)
@@ -361,6 +389,21 @@ class CsvReader:
 
     def blocks(self, part: Part, misread: OnMisread) -> Iterator[Sequence[Any]]:
         """Give the rows of a file in lists."""
+        return self._rows(part, misread).blocks(misread)
+
+    def arrow_rows(self, part: Part, misread: OnMisread) -> Iterator[ArrowRows | Iterator[Any]]:
+        """Yield the rows of a file in columns, and the items of blocks that are not columnar."""
+        return self._rows(part, misread, in_columns=True).arrow_rows(misread)
+
+    def _rows(self, part: Part, misread: OnMisread, *, in_columns: bool = False) -> RowsOfFile:
         fails, dialect = misread is fail_at_once, dict(self.dialect)
-        rows = RowsOfFile(part, self.encoding, dialect, self.fieldnames, self.form, self.max_record, fails=fails)
-        return rows.blocks(misread)
+        return RowsOfFile(
+            part,
+            self.encoding,
+            dialect,
+            self.fieldnames,
+            self.form,
+            self.max_record,
+            fails=fails,
+            in_columns=in_columns,
+        )

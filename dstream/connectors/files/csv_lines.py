@@ -15,7 +15,9 @@ from dstream.connectors.files.lines import (
     Damaged,
     LineNumbers,
     TooLong,
+    blocks_of_text,
     line_blocks,
+    lines_of_text,
     splits_at_newlines,
     too_long,
     whole_lines,
@@ -97,10 +99,21 @@ class CsvInput:
         are_plain: no line that is not done is damaged, or may hold quotes around nothing.
         damaged: what is said of lines in another encoding, or in none, or that are too long, by their numbers.
         rows: gets the rows that are read of these lines and are not done.
+
+    Args:
+        as_text: `text` gives blocks as bytes, so that no row is read of two blocks unless it stands in both.
     """
 
     def __init__(
-        self, part: Part, encoding: str, dialect: dict[str, Any], quotes: QuotedFields | None, most: int, fails: bool
+        self,
+        part: Part,
+        encoding: str,
+        dialect: dict[str, Any],
+        quotes: QuotedFields | None,
+        most: int,
+        fails: bool,
+        *,
+        as_text: bool = False,
     ) -> None:
         self.done = 0
         self.rows: list[list[str]] = []
@@ -116,23 +129,59 @@ class CsvInput:
         self._most = most
         self._fails = fails
         self._held: list[_Held] = []
-        self._given, self._rest = 0, self._blocks()
+        self._as_text = as_text
+        self._next: Any = None  # A block of the file that `text` has returned, or damaged lines.
+        self._is_tried = False
+        self._file = blocks_of_text(part, encoding, most, self._quote, with_ends=True) if as_text else self._blocks()
+        self._given, self._rest = 0, self._lines_of_texts() if as_text else self._file
 
     def close(self) -> None:
         """Close the file: the generator that reads it may be part of a cycle, or of the traceback of an error."""
-        self._rest.close()
+        self._file.close()
+
+    def text(self) -> bytes | None:
+        """Return lines that are not done as bytes in UTF-8: the rest of a block, or the next one; None if they may not.
+
+        They begin with a row. A block is returned once, unless some of its rows are done.
+        """
+        if self.done < self._given:
+            if self._is_tried or self.damaged:
+                return None
+            self._is_tried = True
+            return "".join(self.up_to(self._given)).encode()
+        if self._next is None:
+            self._next = next(self._file, None)
+        self._is_tried = True
+        return self._next if isinstance(self._next, bytes) else None
+
+    def skip(self, lines: int) -> None:
+        """Take the rows of `text`, which has so many lines, for done."""
+        if self._next is not None:
+            self._given += lines
+        self.done, self._held, self._next = self._given, [], None
+
+    def _lines_of_texts(self) -> Generator[list[str], None, None]:
+        while True:
+            if self._next is None:
+                self._next, self._is_tried = next(self._file, None), False
+            block, self._next = self._next, None
+            if block is None:
+                return
+            yield lines_of_text(block, with_ends=True) if isinstance(block, bytes) else block
 
     def blocks(self) -> Iterator[list[str]]:
         """Give the lines that are not done in lists; `reader.line_num` counts them.
 
         Raises:
             SourceError: a record of several lines has too many characters.
-            FullError: before another block than the first is read, if the lines of rows that are not done have many.
+            FullError: before another block than the first is read, if the lines of rows that are not done have many, or
+                if `text` may return the next one.
         """
         for given, block, *_ in list(self._held):
             if given + len(block) > self.done:
                 yield block[max(self.done - given, 0) :]
                 self._check_size()
+        self._end_of_block()
         for block in self._rest:
             given = self._given
             self._given += len(block)
@@ -158,6 +207,11 @@ class CsvInput:
             self.are_plain = not any(each.is_special for each in self._held)
             yield block
             self._check_size()
+            self._end_of_block()
+
+    def _end_of_block(self) -> None:
+        if self._as_text and self.rows:
+            raise FullError
 
     def _check_size(self) -> None:
         most = max(self._most, _CHARACTERS)

@@ -11,6 +11,7 @@ import codecs
 import contextlib
 import functools
 import io
+import itertools
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import Any
@@ -29,11 +30,14 @@ __all__ = [
     "LineNumbers",
     "TooLong",
     "blocks_of_lines",
+    "blocks_of_text",
     "encoded_blocks",
     "from_the_start",
     "is_divisible",
+    "is_like_ascii",
     "line_blocks",
     "lines_before",
+    "lines_of_text",
     "splits_at_newlines",
     "too_long",
     "whole_lines",
@@ -165,7 +169,7 @@ def encoded_blocks(part: Part, encoding: str, most: int = MAX_RECORD) -> Iterato
     Raises:
         SourceError: the file cannot be read, or not decoded; the lines before are given first.
     """
-    if codecs.lookup(encoding).name not in _LIKE_ASCII or part.file.size is None:
+    if not is_like_ascii(encoding) or part.file.size is None:
         yield from line_blocks(part, encoding, most)
         return
     for block in _pieces_of_lines(part, encoding, _lines, most, _encoded):
@@ -216,12 +220,60 @@ def whole_lines(part: Part, encoding: str, most: int, quote: str) -> Generator[l
     return _pieces_of_lines(part, encoding, _lines_as_they_are, most, quote=quote)
 
 
+def is_like_ascii(encoding: str) -> bool:
+    """Whether bytes below 128 are characters of ASCII in this encoding, and text becomes UTF-8 without a loss."""
+    return codecs.lookup(encoding).name in _LIKE_ASCII
+
+
+def blocks_of_text(
+    part: Part, encoding: str, most: int, quote: str = "", *, with_ends: bool
+) -> Generator[Any, None, None]:
+    """Yield the blocks of `blocks_of_lines` or `whole_lines` as bytes in UTF-8, several in one, but for damaged lines.
+
+    Only of encodings that are like ASCII. `lines_of_text` divides a block.
+    """
+    lines = _lines_as_they_are if with_ends else _lines
+    with contextlib.closing(_pieces_of_lines(part, encoding, lines, most, _in_utf8, quote)) as blocks:
+        yield from itertools.islice(blocks, 1)  # Alone, for who looks for one item.
+        some: list[bytes] = []
+        for block in blocks:
+            if isinstance(block, bytes):
+                some.append(block)
+            if not isinstance(block, bytes) or sum(map(len, some)) >= _TEXT_BLOCK:
+                yield from filter(None, (b"".join(some),))
+                some.clear()
+            if not isinstance(block, bytes):
+                yield block
+        yield from filter(None, (b"".join(some),))
+
+
+_TEXT_BLOCK = 1 << 20
+"""Bytes of a block that is read in columns: about as many rows as stay in the cache of a core."""
+
+
+def lines_of_text(text: bytes, *, with_ends: bool) -> list[str]:
+    """Return the lines of a block of text, with or without the line ends that they have."""
+    return (_lines_as_they_are if with_ends else _lines)(text.decode())
+
+
+def _in_utf8(piece: bytes, codec: str) -> bytes:
+    """Return a piece in UTF-8.
+
+    Raises:
+        UnicodeDecodeError: it is not in its encoding.
+    """
+    if piece.isascii():
+        return piece
+    text = piece.decode(codec)
+    return piece if codec == "utf-8" else text.encode()
+
+
 def _pieces_of_lines(
     part: Part,
     encoding: str,
     lines: Callable[[str], list[str]],
     most: int,
-    encoded: Callable[[bytes, str], Sequence[str]] | None = None,
+    encoded: Callable[[bytes, str], Any] | None = None,
     quote: str = "",
 ) -> Generator[Any, None, None]:
     with opened(part.file) as stream:

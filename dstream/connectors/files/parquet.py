@@ -302,6 +302,8 @@ class ParquetReader:
     columns: tuple[str, ...] | None
     form: ItemDecoder | None
 
+    fewest_bytes = 0
+
     def divided(self, files: list[File], parallelism: int) -> list[tuple[RowGroups, ...]]:
         """Read the metadata of the files and divide their row groups."""
         units = itertools.chain.from_iterable(map(self._row_groups, files))

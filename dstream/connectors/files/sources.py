@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Any, Protocol, get_args, runtime_checkable
 
 from dstream.base.showing import add_note
 from dstream.connectors.base import MAX_RECORD, OnBad
-from dstream.connectors.files.splits import Part, plan
+from dstream.connectors.files.splits import Part, plan, size_of
 from dstream.connectors.memory import NamesOfStreams
 from dstream.errors import SourceError
 from dstream.filesystem.access import File, is_compressed, opened, reading
@@ -37,6 +37,7 @@ __all__ = [
     "fail_at_once",
     "misread_at",
     "options",
+    "rows_and_items",
     "shown_max_record",
 ]
 
@@ -70,11 +71,16 @@ class FormatInBlocks(Format, Protocol):
 
 @runtime_checkable
 class FormatInArrow(Format, Protocol):
-    """A format whose files have columns."""
+    """A format whose files have columns, or can be read in columns."""
 
     @property
     def has_columns(self) -> bool:
         """Whether items can be read in columns."""
+        ...
+
+    @property
+    def fewest_bytes(self) -> int:
+        """How many bytes of files a task reads, or more, so that columns are faster."""
         ...
 
     def arrow_rows(self, part: Any, misread: OnMisread) -> Iterator[ArrowRows | Iterator[Any]]:
@@ -181,6 +187,12 @@ class RecordFiles(NamesOfStreams):
         """Whether items can be read in columns: no pairs can, nor items of sources that handle bad records."""
         return getattr(self.format, "has_columns", False) and self.options == Options(False, "fail", None)
 
+    @property
+    def columns_if(self) -> str:
+        """Return the condition on the files for that, in words that follow "if"."""
+        fewest = getattr(self.format, "fewest_bytes", 0)
+        return f"a task reads {fewest >> 10} KB or more, whose values are written plainly" if fewest else ""
+
     def input_size(self) -> InputSize | None:
         """Return the bytes of local files, and about how many items they have, if the format says it."""
         files = _local_files(self.paths)
@@ -249,6 +261,9 @@ class RecordSplit:
         """Return the items in columns, as far as they are in some; None if there are none. A bad record ends that."""
         if self.with_path or not isinstance(self.format, FormatInArrow) or not self.format.has_columns:
             return None
+        # Of Parquet a part is no range of bytes.
+        if self.format.fewest_bytes and sum(map(size_of, self.parts)) < self.format.fewest_bytes:
+            return None
         rows = self.format.arrow_rows
         return itertools.chain.from_iterable(rows(part, fail_at_once) for part in self.parts)
 
@@ -267,6 +282,15 @@ class SplitInBlocks(RecordSplit):
     def read_blocks(self) -> Iterator[Sequence[Any]]:
         """Give the items in lists; a bad record ends that."""
         return itertools.chain.from_iterable(self.format.blocks(part, fail_at_once) for part in self.parts)
+
+
+def rows_and_items(found: Iterable[Any]) -> Iterator[ArrowRows | Iterator[Any]]:
+    """Yield rows in columns as they come, and the items of lists between them in iterators, one after another."""
+    for are_rows, some in itertools.groupby(found, lambda each: isinstance(each, ArrowRows)):
+        if are_rows:
+            yield from some
+        else:
+            yield itertools.chain.from_iterable(some)
 
 
 def fail_at_once(misread: Misread) -> Iterable[Any]:

@@ -18,19 +18,24 @@ from dstream.connectors.files.lines import (
     Damaged,
     LineNumbers,
     blocks_of_lines,
+    blocks_of_text,
     encoded_blocks,
     is_divisible,
+    is_like_ascii,
     line_blocks,
+    lines_of_text,
 )
 from dstream.connectors.files.sources import (
     RecordFiles,
     RecordSplit,
     misread_at,
+    rows_and_items,
 )
-from dstream.connectors.files.splits import Part, plan
+from dstream.connectors.files.splits import FEW_BYTES, Part, plan, size_of
 from dstream.connectors.memory import NamesOfStreams
 from dstream.errors import SourceError
 from dstream.filesystem.access import File, is_compressed
+from dstream.spi import ArrowRows
 from dstream.values.bad_records import EncodedLines
 
 if TYPE_CHECKING:
@@ -65,7 +70,7 @@ class TextFiles(RecordFiles):
     @property
     def columns_if(self) -> str:
         """Return the condition on the files for that, in words that follow "if"."""
-        return f"a task reads {_FEW_BYTES >> 10} KB or more"
+        return f"a task reads {FEW_BYTES >> 10} KB or more"
 
     def _split(self, parts: tuple[Any, ...]) -> RecordSplit:
         kind = RecordSplit if self.options.with_path else TextSplit
@@ -113,21 +118,11 @@ class TextSplit(RecordSplit):
     def read_blocks(self) -> Iterator[Sequence[str]]:
         """Give the lines of one block of a file after another."""
         blocks = cast(TextReader, self.format).blocks
-        are_few = sum(map(_size, self.parts)) < _FEW_BYTES
+        are_few = sum(map(size_of, self.parts)) < FEW_BYTES
         for block in itertools.chain.from_iterable(map(blocks, self.parts)):
             if isinstance(block, EncodedLines):
                 block.are_few = are_few
             yield block
-
-
-_FEW_BYTES = 512 << 10
-"""Of fewer bytes no columns are made: what does that takes 30 ms to load (pyarrow 26)."""
-
-
-def _size(part: Part) -> int:
-    """Return the bytes of a part; of a file of unknown size, many."""
-    end = part.file.size if part.end is None else part.end
-    return _FEW_BYTES if end is None else end - part.start
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,22 +134,55 @@ class JsonReader:
     parse_float: Callable[[str], float] | None = None
     max_record: int = MAX_RECORD
 
+    fewest_bytes = FEW_BYTES
+
+    @property
+    def has_columns(self) -> bool:
+        """Whether values can be read in columns."""
+        return is_like_ascii(self.encoding) and self.parse_float is None and _can_be_columns(self.form)
+
     def divided(self, files: list[File], parallelism: int) -> list[tuple[Part, ...]]:
         """Divide the files by bytes."""
         return plan(files, parallelism, lambda file: is_divisible(file, self.encoding))
 
+    def arrow_rows(self, part: Part, misread: OnMisread) -> Iterator[ArrowRows | Iterator[Any]]:
+        """Yield the values in columns, and those of blocks that are not columnar."""
+        return rows_and_items(self._blocks(part, misread))
+
+    def _blocks(self, part: Part, misread: OnMisread) -> Iterator[Any]:
+        from dstream.connectors.files.json_columns import JsonColumns  # here: lines of text need none
+
+        numbers, given, columns = LineNumbers(part, self.encoding, self.max_record), 0, JsonColumns(self.form)
+        make, decode = self._makers()
+        for block in blocks_of_text(part, self.encoding, self.max_record, with_ends=False):
+            if isinstance(block, bytes):
+                rows = columns.rows(block)
+                if rows is not None:
+                    yield rows
+                    given += rows.size
+                    continue
+                block = lines_of_text(block, with_ends=False)
+                yield self._quickly(block, make, decode, given, numbers, misread)
+            else:
+                yield self._damaged(block, given, numbers, misread)
+            given += len(block)
+
     def items(self, part: Part, misread: OnMisread) -> Iterator[Any]:
         """Give the values."""
         numbers, given = LineNumbers(part, self.encoding, self.max_record), 0
-        make = _unchanged if self.form is None else _maker(self.form)
-        # It parses as `json.loads` does, which spends twice the time around the parser on a short line (CPython 3.11).
-        decode = json.JSONDecoder(parse_float=self.parse_float).raw_decode
+        make, decode = self._makers()
         for block in blocks_of_lines(part, self.encoding, self.max_record):
             if isinstance(block, Damaged):
                 yield from self._damaged(block, given, numbers, misread)
             else:
                 yield from self._quickly(block, make, decode, given, numbers, misread)
             given += len(block)
+
+    def _makers(self) -> tuple[Callable[[Any], Any], Callable[[str], tuple[Any, int]]]:
+        """Return what makes a value of parsed JSON, and what parses it."""
+        make = _unchanged if self.form is None else _maker(self.form)
+        # It parses as `json.loads` does, which spends twice the time around the parser on a short line (CPython 3.11).
+        return make, json.JSONDecoder(parse_float=self.parse_float).raw_decode
 
     def _quickly(
         self, block: list[str], make: Any, decode: Any, given: int, numbers: LineNumbers, misread: OnMisread
@@ -236,6 +264,12 @@ _EXACT = 16
 
 def _unchanged(value: Any) -> Any:
     return value
+
+
+def _can_be_columns(form: ItemDecoder | None) -> bool:
+    from dstream.connectors.files.json_columns import can_be_columns  # here: lines of text need none
+
+    return can_be_columns(form)
 
 
 def _maker(form: ItemDecoder) -> Callable[[Any], Any]:

@@ -165,13 +165,13 @@ def items_of(
         return _named(cast("SplitOfRecords[Any]", split).read_past(misread), step)
     with naming(step):
         read_blocks = getattr(split, "read_blocks", None)  # Asking for `InBlocks` takes as long as a small job.
-        if read_blocks is not None:
-            blocks = _named(read_blocks(), step)
-            return ColumnItems(blocks) if getattr(split, "gives_texts", False) else chain.from_iterable(blocks)
-        items = split.read()
+        blocks = None if read_blocks is None else _named(read_blocks(), step)
+        if blocks is not None and getattr(split, "gives_texts", False):
+            return ColumnItems(blocks)
+        items = split.read() if blocks is None else chain.from_iterable(blocks)
         arrow_rows = getattr(split, "arrow_rows", None) if may_be_columns else None
         rows = None if arrow_rows is None else arrow_rows()
-    items = items if type(items) in _NEVER_FAIL else _named(items, step)
+    items = items if type(items) in _NEVER_FAIL or blocks is not None else _named(items, step)
     if rows is not None:
         return ColumnItems(_blocks(rows, step), items)
     of_range = blocks_of_range(items) if may_be_columns else None

@@ -1,0 +1,61 @@
+"""Break on purpose what reads files of text in columns: `python -m tests.differential.reader_mutations`."""
+
+from __future__ import annotations
+
+from tests.differential.mutating import Mutation, run_all
+
+__all__ = ["MUTATIONS"]
+
+_FILES = "dstream.connectors.files"
+
+MUTATIONS: list[Mutation] = [(f"{_FILES}.{module}", old, new) for module, old, new in [
+    ("csv_columns", 'if _has_only(texts, b"-0123456789") else None\n\n\ndef _floats', "\n\n\ndef _floats"),
+    ("csv_columns", 'if not _has_only(texts, b"-.0123456789eE"):', "if False:"),
+    ("csv_columns", "return found if call_function(\"all\"", "return found if True or call_function(\"all\""),
+    ("csv_columns", "if places.null_count == texts.null_count else None", ""),
+    ("csv_columns", "pa.scalar(3, pa.int32())", "pa.scalar(4, pa.int32())"),
+    ("csv_columns", "return None if least is not None and least < _FIRST_DAY else found", "return found"),
+    ("csv_columns", 'text.startswith(b"\\xef\\xbb\\xbf") or ', ""),
+    ("csv_columns", ' or b"\\0" in text', ""),
+    ("csv_columns", 'text.count(b"\\r") != text.count(b"\\r\\n")', "False"),
+    ("csv_columns", " or _are_quotes_plain(text, self._quote, self._signs)", " or True"),
+    ("csv_columns", "    if np.any(np.searchsorted(places, ends) % 2):\n        return False\n", ""),
+    ("csv_columns", "return bool(before.all() and behind.all())", "return bool(before.all())"),
+    ("csv_columns", "return bool(before.all() and behind.all())", "return bool(behind.all())"),
+    ("csv_columns", 'text if text.endswith(b"\\n") else text + b"\\n"', "text"),
+    ("csv_columns", "quoted_strings_can_be_null=False", "quoted_strings_can_be_null=True"),
+    ("csv_columns", "                strings_can_be_null=True,\n", ""),
+    ("csv_columns", 'text.count(b"\\n") + (not text.endswith(b"\\n"))', 'text.count(b"\\n")'),
+    ("csv_columns", 'self._dialect["quotechar"] or False', "'\"'"),
+    ("csv_lines", "if self._as_text and self.rows:", "if False:"),
+    ("csv_lines", "if self._is_tried or self.damaged:", "if self._is_tried:"),
+    ("csv_lines", "self._given += lines", "self._given += 0"),
+    ("csv_lines", "self.done, self._held, self._next = self._given, [], None", "self.done, self._held, self._next = self._given, [], self._next"),
+    ("csv", "            self._begin()\n            yield rows", "            yield rows"),
+    ("csv", "            lines.skip(count_lines(text))\n", ""),
+    ("json_columns", '    if b"\\\\" in text:\n        return False\n', ""),
+    ("json_columns", 'np.frombuffer(text, np.uint8) < _SPACE)) == text.count(b"\\n")', 'np.frombuffer(text, np.uint8) < 0)) >= 0'),
+    ("json_columns", "if not all(_are_all(only_chunk(parts.column(part)), text) for part, text in layout.constant.items()):", "if False:"),
+    ("json_columns", "        if name in keys:\n            return None\n", ""),
+    ("json_columns", "not set(self._required) <= set(layout.keys)", "False"),
+    ("json_columns", '_INT = "-?(0|[1-9][0-9]*)"', '_INT = "-?[0-9]+"'),
+    ("json_columns", "_without_negative_zero(_cast(tokens, \"double\", _NUMBER))", "_cast(tokens, \"double\", _NUMBER)"),
+    ("json_columns", 'yield _cast(tokens, "double", _FLOAT)', 'yield _cast(tokens, "double", _NUMBER)'),
+    ("json_columns", 'if parts.num_rows == text.count(b"\\n") else None', ""),
+    ("json_columns", "yield tokens if _match(tokens, _ANY) else None", "yield tokens"),
+    ("json_columns", '("starts_with", before), ("ends_with", behind)', '("starts_with", before),'),
+    ("json_columns", '("starts_with", before), ("ends_with", behind)', '("ends_with", behind),'),
+    ("json_columns", "    if not np.array_equal(places,", "    if False and not np.array_equal(places,"),
+    ("json_columns", "(_END if place == len(parts) else _COMMA).fullmatch(behind)", "True"),
+    ("json_columns", "(value.around is None and kind not in (None, object, str))", "False"),
+    ("json_columns", "if call_function(\"any\", [is_null]).as_py():", "if False:"),
+    ("text", "given += rows.size", "given += 0"),
+]]  # fmt: skip
+
+
+def _tests_of(mutation: Mutation) -> list[str]:
+    return ["tests/differential/test_reader_programs.py"]
+
+
+if __name__ == "__main__":
+    run_all(MUTATIONS, _tests_of)

@@ -1,0 +1,112 @@
+"""CSV and JSON lines in columns: when they are, and results and failures that are those of their readers."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dstream as ds
+from collectors import summing
+from dstream.connectors.files import csv, text
+from dstream.errors import SourceError
+from dstream.spi import ArrowRows
+from sources import csv_rows, json_lines
+
+
+@dataclass
+class Sale:
+    """A row."""
+
+    shop: int
+    price: float
+    name: str
+
+
+_LINES = [f"{n},{n / 4},item {n}" for n in range(1000)]
+
+
+@pytest.fixture(autouse=True)
+def _columns_of_small_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(csv.CsvReader, "fewest_bytes", 1)
+    monkeypatch.setattr(text.JsonReader, "fewest_bytes", 1)
+
+
+def _csv(folder: Path, lines: list[str]) -> Path:
+    path = folder / "sales.csv"
+    path.write_text("\n".join(["shop,price,name", *lines, ""]), encoding="utf-8")
+    return path
+
+
+def _json(folder: Path, lines: list[Any]) -> Path:
+    path = folder / "sales.jsonl"
+    path.write_text("\n".join([*map(json.dumps, lines), ""]), encoding="utf-8")
+    return path
+
+
+def _rows_in_columns(source: Any) -> int:
+    return sum(
+        each.size if isinstance(each, ArrowRows) else 0 * sum(1 for _ in each)
+        for split in source.splits(1)
+        for each in split.arrow_rows() or ()
+    )
+
+
+def test_rows_behind_the_first_ones_of_a_csv_file_are_in_columns(tmp_path: Path) -> None:
+    """The first rows show the dialect; the others become columns."""
+    assert _rows_in_columns(csv_rows(_csv(tmp_path, _LINES), Sale)) == 1000 - csv.ROWS
+
+
+def test_rows_of_a_block_with_a_quote_in_a_field_are_made_one_by_one(tmp_path: Path) -> None:
+    """Arrow takes a quote for the start of a string that `csv` takes for text."""
+    assert _rows_in_columns(csv_rows(_csv(tmp_path, [*_LINES, '1,2,a"b']), Sale)) == 0
+
+
+def test_json_lines_of_one_layout_are_in_columns(tmp_path: Path) -> None:
+    """All lines have the keys of the first one, in its order."""
+    lines = [{"shop": n, "price": n / 4, "name": f"item {n}"} for n in range(1000)]
+
+    assert _rows_in_columns(json_lines(_json(tmp_path, lines))) == 1000
+    assert _rows_in_columns(json_lines(_json(tmp_path, lines), kind=Sale)) == 1000
+    assert _rows_in_columns(json_lines(_json(tmp_path, [*lines, {"price": 1.5, "shop": 1, "name": ""}]))) == 0
+
+
+def test_sums_of_fields_are_those_of_the_local_engine(tmp_path: Path) -> None:
+    """The engine that runs in this process evaluates the functions in columns."""
+    path = _csv(tmp_path, _LINES)
+    found = []
+    for engine in ("local", "auto"):
+        with ds.connect(engine=engine) as ctx:
+            dear = ctx.read(csv_rows(path, Sale)).filter(lambda sale: sale.price > 10)
+            found.append(dear.map(lambda sale: sale.shop * 2).collect(summing()))
+
+    assert found[0] == found[1] == sum(2 * n for n in range(1000) if n / 4 > 10)
+
+
+def test_a_bad_row_has_its_line_and_text(tmp_path: Path) -> None:
+    """The block of a bad row is read row by row, so that the error is that of the reader."""
+    path = _csv(tmp_path, [*_LINES, "7,4 EUR,cake"])
+    with ds.connect(engine="auto") as ctx, pytest.raises(SourceError, match=r"line 1,002: column price: .*'4 EUR'"):
+        ctx.read(csv_rows(path, Sale)).map(lambda sale: sale.shop * 2).collect(summing())
+
+
+def test_explain_says_when_rows_are_in_columns(tmp_path: Path) -> None:
+    """The condition is that of the source."""
+    with ds.connect(engine="auto") as ctx:
+        plan = ctx.read(csv_rows(_csv(tmp_path, _LINES), Sale)).map(lambda sale: sale.shop * 2).explain("dot")
+
+    assert "columns if a task reads" in plan
+
+
+def test_items_with_code_of_their_own_are_not_in_columns(tmp_path: Path) -> None:
+    """A class may change what it is given."""
+
+    @dataclass
+    class Doubled(Sale):
+        def __post_init__(self) -> None:
+            self.shop *= 2
+
+    assert _rows_in_columns(csv_rows(_csv(tmp_path, _LINES), Doubled)) == 0
