@@ -364,10 +364,15 @@ def _numeric(
     finisher: Callable[[Any], Any],
 ) -> Collector[Any, Any, Any]:
     steps = containers.steps(partial(taken.every, fn))
-    in_columns = InColumns("statistics", _add_ints, containers.add_all, fn, taken.kind, same_as=steps)
+    in_columns = InColumns("statistics", _add_ints, containers.add_all, of=fn, kind=taken.kind, same_as=steps)
     if isinstance(containers, Totals):
         in_columns = replace(
-            in_columns, finds="sum", take=containers.add_ints, total=containers.sum, average=containers.average
+            in_columns,
+            finds="sum",
+            take=containers.add_ints,
+            take_floats=containers.add_floats,
+            total=_float_sum if taken.kind is float else containers.sum,
+            average=containers.average,
         )
     return Collector(
         containers.supplier,

@@ -369,6 +369,13 @@ class Totals(Waiting[Number]):
             return container + (total << _COUNT_BITS) + count
         return self.merge(container, (total << _COUNT_BITS) + count)
 
+    def add_floats(self, container: Any, count: int, total: ExactSum) -> Any:
+        """Take floats in of which count and sum are known; return the container."""
+        if count < 2:
+            # One float takes less memory in a list than as a sum.
+            return self.add(container, total.value()) if count else container
+        return self.merge(container, Total(None, count, 0, total, count))
+
     def add_each(self, groups: dict[Any, Any], keys: list[Any], values: list[Any]) -> bool:
         """Take each number into the container of its key if all are ints; say whether they are."""
         if not kinds(values) <= _INTS:

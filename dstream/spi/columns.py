@@ -28,6 +28,8 @@ class InColumns:
         take: takes (container, count, sum, least, greatest), as far as `finds` says, of ints; returns the container.
             Of groups there is none: their container is a dictionary.
         take_all: takes (container, numbers), where these are floats, or few ints; returns the container.
+        take_floats: takes (container, count, exact sum) of floats whose order does not matter; returns the container.
+            None: it takes them with `take_all`.
         of: gives the number, or the key, of an item; None if the item is it.
         kind: `int` or `float` if the numbers become such ones; otherwise bools become ints, and all else stays.
         downstream: what becomes of the items of a key.
@@ -52,6 +54,7 @@ class InColumns:
     finds: Found
     take: Callable[..., Any] | None = None
     take_all: Callable[[Any, Any], Any] | None = None
+    take_floats: Callable[[Any, int, Any], Any] | None = None
     of: Callable[[Any], Any] | None = None
     kind: type | None = None
     downstream: InColumns | None = None
@@ -97,7 +100,7 @@ def added_ints(of: Callable[[Any], Any], total: Callable[[Any], Any] | None = No
         of: gives the value of an item.
         total: the `finisher` that leaves the sum as it is.
     """
-    return InColumns("sum", _added, _added_all, of, only=int, supplier=int, total=total)
+    return InColumns("sum", _added, _added_all, of=of, only=int, supplier=int, total=total)
 
 
 def _added(value: int, count: int, total: int) -> int:

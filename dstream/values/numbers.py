@@ -35,6 +35,7 @@ __all__ = [
 
 _CHUNK = 4096
 _MOST_WAITING = 32
+_NOTHING = Fraction()
 
 Specials = tuple[int, int, int]
 """The numbers of positive infinities, negative ones, and NaN."""
@@ -55,7 +56,16 @@ class ExactSum:
     def __init__(self) -> None:
         self._parts: list[float] = []
         self._special: Specials | None = None
-        self._huge = Fraction()  # What no few floats can hold.
+        self._huge = _NOTHING  # What no few floats can hold.
+
+    @classmethod
+    def of(cls, numbers: Iterable[float], exact: Fraction | None = None) -> ExactSum:
+        """Return the sum of a few finite floats, and of a number that need not be one."""
+        made = cls()
+        made._parts.extend(numbers)
+        if exact is not None:
+            made.add_fraction(exact)
+        return made
 
     def add(self, number: float) -> None:
         """Add one number."""

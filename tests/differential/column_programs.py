@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import chain
 from operator import itemgetter
 from random import Random
 from typing import Any
@@ -19,6 +20,7 @@ from more_itertools import chunked
 
 import dstream.collectors.batches
 import dstream.operators.columns.chain_evaluation as column_steps
+import dstream.operators.columns.float_sums as column_sums
 import dstream.operators.columns.group_by as column_row_groups
 import dstream.operators.rows.blocks as column_items
 import dstream.operators.rows.group_tables as column_ends
@@ -27,6 +29,7 @@ import dstream.operators.rows.spill as spill
 from collectors import (
     all_of,
     averaging,
+    averaging_double,
     bottom_n,
     counting,
     filtering,
@@ -48,12 +51,13 @@ from dstream.engine.compiler.evaluation import step_evaluation
 from dstream.engine.tasks.readers import combine_groups, read_batches
 from dstream.engine.tasks.routing import RouteGroups, RoutePartials
 from dstream.engine.tasks.runtime import StageTask
+from dstream.engine.tasks.sinks import WriteGroups
 from dstream.expressions.tree import one_behind_another
 from dstream.failures.account import known_of
 from dstream.operators.columns.chain_evaluation import Passed
 from dstream.operators.columns.values import Column
 from dstream.operators.rows.aggregates import finishing, partial
-from dstream.operators.rows.batches import loads
+from dstream.operators.rows.batches import loads, loads_items
 from dstream.operators.rows.blocks import Block
 from dstream.operators.rows.group_tables import collected
 from dstream.operators.rows.operations import operation
@@ -279,6 +283,7 @@ _NUMERIC: list[tuple[str, Callable[[Any], Collector[Any, Any, Any]]]] = [
     ("summarizing", summarizing),
     ("summing_int", summing_int),
     ("summing_double", summing_double),
+    ("averaging_double", averaging_double),
 ]
 _RANKINGS: list[tuple[str, Callable[[Any], Collector[Any, Any, Any]]]] = [
     ("min_by", min_by),
@@ -307,7 +312,7 @@ def ways_to_run(made: Program) -> list[Callable[[Program, list[Any]], Any]]:
     """Return what runs a program: to a list, to a container, or through a shuffle."""
     if made.collector is None:
         return [_listed]
-    return [_reduced, *([_shuffled, aggregated] if made.collector.keyed else [_aggregated_as_one])]
+    return [_reduced, *([_shuffled, _in_one_task, aggregated] if made.collector.keyed else [_aggregated_as_one])]
 
 
 Outcome = tuple[Any, ...]
@@ -322,6 +327,8 @@ def outcomes(made: Program, seed: int) -> list[tuple[Outcome, list[Outcome]]]:
         with (
             patch.multiple(column_items, _FEWEST=1, _ROWS=rows, _WORTH_A_LIST=0, _NUMBERS=_ALL_KINDS),
             patch.object(column_ends, "_MOST_GROUPS", 1 + seed % 4),
+            patch.multiple(column_sums, _MOST_DIGITS=(24, 200)[seed % 2], _FEW_ROWS=1 + seed % 3),
+            patch.object(column_sums, "_MOST_ROWS", 1 + seed % 9),
             patch.object(tables_by_key, "_MOST_BYTES", bytes_together(end, seed)),
             patch.multiple(column_row_groups, _FEWEST_ROWS=seed % 3, _MOST_WEIGHT=5 * (seed % 5), _MANY_ROWS=seed % 4),
         ):
@@ -421,6 +428,17 @@ def _shuffled(made: Program, given: list[Any]) -> Any:
         sent = read_batches(iter([row for row in rows if row.target == target]))
         groups += combine_groups(collector.keyed.downstream, step, sent, StageTask(target, _BOUND))
     groups.sort(key=itemgetter(0))
+    return collector.keyed.assemble((key, value) for _, key, value in groups)
+
+
+def _in_one_task(made: Program, given: list[Any]) -> Any:
+    """Give the groups of the first part, as the only task of a job finishes them."""
+    collector = made.collector
+    assert collector is not None
+    assert collector.keyed is not None
+    task = StageTask(0, _BOUND)
+    rows = WriteGroups(collector, STEP)(chained(made, made.parts[0], task), task)
+    groups = chain.from_iterable(loads_items(row.payload) for row in rows)
     return collector.keyed.assemble((key, value) for _, key, value in groups)
 
 

@@ -47,7 +47,15 @@ from dstream.engine.physical.vertices import (
 from dstream.engine.tasks.gatherers import AccumulateAcross, AccumulateInside, Bordering
 from dstream.engine.tasks.readers import combine_groups, read_batches, read_buckets
 from dstream.engine.tasks.routing import RouteGroups
-from dstream.engine.tasks.sinks import Accumulate, Act, RoutePartialsToBuckets, RouteToBuckets, WriteColumns, WriteItems
+from dstream.engine.tasks.sinks import (
+    Accumulate,
+    Act,
+    RoutePartialsToBuckets,
+    RouteToBuckets,
+    WriteColumns,
+    WriteGroups,
+    WriteItems,
+)
 from dstream.operators.rows.operations import operation, written, written_entries
 from dstream.operators.state.watermarks import receipt_step
 from dstream.plan.operations.elementwise import Chain, Gather
@@ -186,8 +194,10 @@ def _(end: Collect, compiling: Compiling) -> Ending:
         behind = tuple(chain_read(chain, compiling) for chain in apart.behind)
         return compiling.decide(ReducedApart(compiling.items_of(apart.gather.upstream), apart, end, behind, decided))
     items = compiling.items_of(end.upstream)
-    if end.collector.keyed is None or is_one_task(items):
+    if end.collector.keyed is None:
         return _one_container_each(items, end, decided)
+    if is_one_task(items):
+        return _in_one_task(items, end, decided)
     return compiling.decide(Groups(items, end, compiling.facts, compiling.is_ordered(end.upstream), decided))
 
 
@@ -214,6 +224,25 @@ def _one_container_each(items: Items, end: Collect, decided: Sequence[Evaluation
 _COMBINES = "each task combines its items into one container"
 
 
+def _in_one_task(items: Items, end: Collect, decided: Sequence[Evaluation]) -> Last:
+    """Reduce the items of the only partition: groups that may be tables are finished there, in columns."""
+    collector, step = end.collector, end.step
+    if not _may_be_tables(collector):
+        return _one_container_each(items, end, decided)
+    finished = Vertex(items, WriteGroups(collector, step), step, notes=(_FINISHES,), decided=decided)
+    return Last(finished, Assembled(collector, is_ordered=False))
+
+
+def _may_be_tables(collector: Collector[Any, Any, Any]) -> bool:
+    known = collector.on_columns()
+    if known is None or known.expression is None or known.downstream is None:
+        return False
+    return collector.keyed is not None and known.downstream.makes_containers
+
+
+_FINISHES = "the only task combines and finishes each key"
+
+
 @dataclass(frozen=True, eq=False)
 class Groups(OfOne):
     """Each group is combined in the task where the shuffle puts it; the caller gets one finished value for each."""
@@ -229,7 +258,7 @@ class Groups(OfOne):
         (items,), (several,), collector, step = inputs, partitions, self.end.collector, self.end.step
         # One task has every item of a key already, so a shuffle would only cost.
         if several == 1 or collector.keyed is None:
-            return Done(last=_one_container_each(items, self.end, self.decided))
+            return Done(last=_in_one_task(items, self.end, self.decided))
         targets = self.facts.targets(several or 0)
         routed = Vertex(items, RouteGroups(collector, targets, step), step, decided=self.decided)
         why = "each task first combines what it has of each key; the parts of a key meet in one place"

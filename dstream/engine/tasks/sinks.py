@@ -14,7 +14,8 @@ from dstream.engine.tasks.runtime import StageTask
 from dstream.failures import naming
 from dstream.keys import canonical, stable_hash
 from dstream.operators.rows.batches import Batcher, dumps_items
-from dstream.operators.rows.group_tables import collected, groups_of_table, tables_of_groups
+from dstream.operators.rows.blocks import ColumnItems
+from dstream.operators.rows.group_tables import collected, finished_groups, groups_of_table, tables_of_groups
 from dstream.operators.rows.loops import run_branches
 from dstream.operators.rows.operations import by_bucket, ops_in_task, written
 from dstream.operators.rows.spill import Run, partial_groups
@@ -34,6 +35,7 @@ __all__ = [
     "Router",
     "WriteColumns",
     "WriteEach",
+    "WriteGroups",
     "WriteItems",
     "WriteParts",
     "WritePrefix",
@@ -123,6 +125,19 @@ class Accumulate:
         # In pieces, since Java copies each row several times on its way.
         for number, start in enumerate(range(0, len(data), _PIECE_BYTES)):
             yield Row(0, task.partition, number, ITEMS, 1, bytes(data[start : start + _PIECE_BYTES]))
+
+
+@dataclass(frozen=True)
+class WriteGroups:
+    """Write (rank, key, finished value) of each group of the only partition."""
+
+    collector: Collector[Any, Any, Any]
+    step: Step
+
+    def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
+        with naming(self.step):
+            found = ColumnItems(finished_groups(self.collector, items, task.bound))
+            yield from WriteItems()(found, task)
 
 
 @dataclass(frozen=True)

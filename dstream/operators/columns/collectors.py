@@ -15,6 +15,7 @@ from dstream.expressions import Expression
 from dstream.operators.columns.arithmetic import truth
 from dstream.operators.columns.chain_evaluation import as_column, compare_results
 from dstream.operators.columns.evaluation import evaluated
+from dstream.operators.columns.float_sums import FloatSums, are_added_exactly
 from dstream.operators.columns.group_by import (
     FoldedGroups,
     GroupedRows,
@@ -27,7 +28,7 @@ from dstream.operators.columns.group_by import (
     greatest_of,
     shape_of,
 )
-from dstream.operators.columns.group_numbers import Found, FoundNumbers, FoundOfParts, taken
+from dstream.operators.columns.group_numbers import Found, FoundFloats, FoundNumbers, FoundOfParts, taken
 from dstream.operators.columns.groups import (
     GroupTable,
     StringGroupTable,
@@ -59,7 +60,14 @@ from dstream.operators.columns.values import (
 from dstream.operators.rows.blocks import Block, given
 from dstream.spi import Collector, InColumns
 
-__all__ = ["accumulated_blocks", "added_table", "containers_of_table", "first_of_groups", "group_tables"]
+__all__ = [
+    "accumulated_blocks",
+    "added_groups",
+    "added_table",
+    "containers_of_table",
+    "first_of_groups",
+    "group_tables",
+]
 
 
 def first_of_groups(collector: Collector[Any, Any, Any], known: InColumns, blocks: Iterator[Block]) -> Iterator[Any]:
@@ -138,12 +146,8 @@ def accumulated_blocks(
 ) -> Any:
     """Return the container after the items of the blocks."""
     if known.finds == "groups" and collector.keyed is not None:
-        for each in group_tables(collector, known, blocks, Bound()):  # The container holds all groups anyway.
-            if isinstance(each, GroupTable | StringGroupTable | RowGroups | FoldedGroups):
-                container = added_table(collector, known, container, each)
-            else:
-                container = collector.accumulated(container, each)
-        return container
+        tables = group_tables(collector, known, blocks, Bound())  # The container holds all groups anyway.
+        return added_groups(collector, known, container, tables)
     for block in blocks:
         try:
             found = _found(known, as_column(block))
@@ -153,6 +157,18 @@ def accumulated_blocks(
         if known.is_verified:
             _verify(collector, known, found, block)
         container = _taken(known, container, found)
+    return container
+
+
+def added_groups(
+    collector: Collector[Any, Any, Any], known: InColumns, container: Any, found: Iterable[Groups | Iterable[Any]]
+) -> Any:
+    """Return the container of a collector of groups after some groups, and items that make none."""
+    for each in found:
+        if isinstance(each, GroupTable | StringGroupTable | RowGroups | FoldedGroups):
+            container = added_table(collector, known, container, each)
+        else:
+            container = collector.accumulated(container, each)
     return container
 
 
@@ -277,15 +293,16 @@ class _HeldInts:
     """Keys that are ints, and numbers, until they are grouped together."""
 
     def __init__(self) -> None:
-        self._held: list[tuple[Ints, ...]] = []
+        self._held: list[tuple[Ints | Floats, ...]] = []
         self._rows = self._most = 0
 
-    def take(self, keys: Ints, values: tuple[Ints, ...]) -> Iterator[GroupTable]:
+    def take(self, keys: Ints, values: tuple[Ints | Floats, ...]) -> Iterator[GroupTable]:
         """Take the rows of a block; give the groups of those before them, if all together are too many."""
         rows = self._rows + len(keys.values)
         most = max(self._most, greatest_of(values))
         # The bound is that of all rows together: so the sum of any group of them has 64 bits.
-        if rows * (1 + len(values)) > _MOST_NUMBERS or most * rows > GREATEST:
+        is_other = bool(self._held) and list(map(type, self._held[0][1:])) != list(map(type, values))
+        if is_other or rows * (1 + len(values)) > _MOST_NUMBERS or most * rows > GREATEST:
             yield from self.rest()
         self._held.append((keys, *values))
         self._rows, self._most = self._rows + len(keys.values), max(self._most, greatest_of(values))
@@ -297,10 +314,10 @@ class _HeldInts:
 
 
 def _makes_table(known: InColumns, keys: Column, values: Values) -> bool:
-    """Say whether groups stand in columns themselves: by ints or texts, with counts and sums of ints."""
+    """Say whether groups stand in columns themselves: by ints or texts, with counts and exact sums."""
     assert known.downstream is not None, "groups have one"
-    is_plain = isinstance(keys, Ints | Strings) and not any(isinstance(each, Floats) for each in values)
-    return is_plain and _are_added_up(known.downstream)
+    is_plain = isinstance(keys, Ints | Strings) and _are_added_up(known.downstream)
+    return is_plain and all(are_added_exactly(each) for each in values if isinstance(each, Floats))
 
 
 def _are_added_up(known: InColumns) -> bool:
@@ -405,11 +422,11 @@ def _check_sum(values: Ints | ConstantColumn) -> None:
         raise NotColumnar("sums that may need more than 64 bits")
 
 
-def _tables(held: list[tuple[Ints, ...]]) -> Iterator[GroupTable]:
+def _tables(held: list[tuple[Ints | Floats, ...]]) -> Iterator[GroupTable]:
     if not any(len(keys.values) for keys, *_ in held):
         return
-    keys, *values = (cast(Ints, stacked(each)) for each in zip(*held, strict=True))
-    yield grouped(keys, *values)
+    keys, *values = (cast("Ints | Floats", stacked(each)) for each in zip(*held, strict=True))
+    yield grouped(cast(Ints, keys), *values)
 
 
 def _verify_groups(
@@ -465,4 +482,7 @@ def _found_of_sums(known: InColumns, counts: Any, sums: Iterator[Any]) -> Found:
         return FoundOfParts(tuple(_found_of_sums(part, counts, sums) for part in known.parts))
     if known.is_filtered:
         counts = next(sums)
-    return FoundNumbers((counts,) if known.finds == "count" else (counts, next(sums)))
+    if known.finds == "count":
+        return FoundNumbers((counts,))
+    total = next(sums)
+    return FoundFloats(counts, total) if isinstance(total, FloatSums) else FoundNumbers((counts, total))

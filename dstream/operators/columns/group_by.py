@@ -1,10 +1,10 @@
 """Groups of rows by any columns, and the reduction of their values by an operator of Python.
 
-Rows of one group stand side by side first, in order. Of ints their container gets counts, sums and ends; floats it gets
-as they are, since it adds them up exactly.
+Rows of one group stand side by side first, in order. Of ints their container gets counts, sums and ends, of floats that
+are added up an exact sum, and of others the floats as they are.
 
-Ints give the same in any order, floats do not: `0.1 + 1 + 2` has other digits than `0.1 + 3`. So each key has one
-container for tables and items that come by turns, as it would without columns.
+Ints give the same in any order, floats that an operator of Python adds do not: `0.1 + 1 + 2` has other digits than
+`0.1 + 3`. So each key has one container for tables and items that come by turns, as it would without columns.
 """
 
 from __future__ import annotations
@@ -19,7 +19,16 @@ from numpy.typing import NDArray
 
 from dstream.base.memory import Bound, pieces
 from dstream.keys import canonical_all
-from dstream.operators.columns.group_numbers import Found, FoundLists, FoundNumbers, FoundOfParts, FoundWithin, taken
+from dstream.operators.columns.float_sums import are_added_exactly, float_sums_of_groups
+from dstream.operators.columns.group_numbers import (
+    Found,
+    FoundFloats,
+    FoundLists,
+    FoundNumbers,
+    FoundOfParts,
+    FoundWithin,
+    taken,
+)
 from dstream.operators.columns.groups import (
     GroupTable,
     StringGroupTable,
@@ -75,7 +84,7 @@ _COST = 160
 """Bytes that a group takes in a dictionary, about."""
 
 _MANY_ROWS = 16
-"""With fewer rows for each group, on average, a list of their ints costs less than an object that has their ends."""
+"""With fewer rows for each group, on average, a list of their numbers costs less than what adds them up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,10 +240,11 @@ def _counted(rows: GroupedRows, passing: NDArray[np.bool_]) -> Int64s:
 def _found_of_numbers(
     known: InColumns, values: Column, rows: GroupedRows, passing: NDArray[np.bool_] | None, counts: Int64s
 ) -> Found:
-    # Floats go to the collector in order, since a sum depends on it; few ints cost less as a list than as statistics.
-    is_listed = known.finds == "statistics" and (
-        passing is not None or len(rows.counts) * _MANY_ROWS > len(rows.numbers)
-    )
+    are_many = len(rows.counts) * _MANY_ROWS <= len(rows.numbers)
+    if isinstance(values, Floats) and known.finds == "sum" and are_many and are_added_exactly(values):
+        return FoundFloats(counts, float_sums_of_groups(rows.numbers, len(rows.counts), values))
+    # Few numbers cost less as a list than as sums or statistics; of floats the first -0.0 or 0.0 is the least one.
+    is_listed = known.finds == "statistics" and (passing is not None or not are_many)
     if isinstance(values, Floats) or is_listed:
         return FoundLists(rows.lists(cast("Ints | Floats", values), passing))
     assert isinstance(values, Ints), "what is no float is one of these"

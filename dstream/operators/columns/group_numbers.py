@@ -8,9 +8,10 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dstream.operators.columns.float_sums import FloatSums
 from dstream.spi import InColumns
 
-__all__ = ["Found", "FoundLists", "FoundNumbers", "FoundOfParts", "FoundWithin", "taken"]
+__all__ = ["Found", "FoundFloats", "FoundLists", "FoundNumbers", "FoundOfParts", "FoundWithin", "taken"]
 
 
 Int64s = NDArray[np.int64]
@@ -24,8 +25,16 @@ class FoundNumbers:
 
 
 @dataclass(frozen=True, slots=True)
+class FoundFloats:
+    """Floats of each group: their count and their sum."""
+
+    counts: Int64s
+    sums: FloatSums
+
+
+@dataclass(frozen=True, slots=True)
 class FoundLists:
-    """The numbers of each group in order: floats, or few ints."""
+    """The numbers of each group in order: floats whose order matters, or few numbers."""
 
     lists: list[list[Any]]
 
@@ -52,7 +61,7 @@ class FoundWithin:
     found: Found
 
 
-Found: TypeAlias = FoundNumbers | FoundLists | FoundOfParts | FoundWithin
+Found: TypeAlias = FoundNumbers | FoundFloats | FoundLists | FoundOfParts | FoundWithin
 """Numbers of each group for one collector."""
 
 
@@ -73,6 +82,9 @@ def taken(known: InColumns, containers: list[Any], found: Found) -> list[Any]:
         case FoundLists(lists):
             assert known.take_all is not None, "what takes numbers takes lists of them"
             return list(map(known.take_all, containers, lists))
+        case FoundFloats(counts, sums):
+            assert known.take_floats is not None, "what adds floats up takes their sums"
+            return list(map(known.take_floats, containers, counts.tolist(), sums.each()))
         case FoundNumbers(columns):
             assert known.take is not None, "what counts takes counts"
             return list(map(known.take, containers, *(each.tolist() for each in columns)))

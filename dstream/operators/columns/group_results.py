@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from operator import itemgetter
 from typing import Any
 
@@ -10,15 +11,17 @@ import numpy as np
 
 from dstream.failures import naming
 from dstream.operators.columns.arithmetic import quotient_of_ints
+from dstream.operators.columns.collectors import Groups, added_groups
 from dstream.operators.columns.entries import Entries
-from dstream.operators.columns.groups import StringGroupTable, merged_groups
+from dstream.operators.columns.float_sums import FloatSums
+from dstream.operators.columns.groups import GroupTable, StringGroupTable, merged_groups
 from dstream.operators.columns.values import Column, Floats, Ints, NotColumnar, Tuples, tight
 from dstream.operators.rows.blocks import Block, given
 from dstream.operators.rows.group_tables import Table, finished_lines, results_of_groups, table_as_lists
 from dstream.plan.steps import Step
 from dstream.spi import Collector, InColumns, identity
 
-__all__ = ["finished_entries", "finished_tables"]
+__all__ = ["finished_entries", "finished_tables", "groups_in_task"]
 
 
 _MOST_GROUPS = 131_072
@@ -41,6 +44,32 @@ def _finished_part(downstream: Collector[Any, Any, Any], table: Table) -> Block:
         return _lines(downstream, table)
     keys = table.keys if isinstance(table, StringGroupTable) else _ints(table.keys)
     return Tuples((_ints(table.ranks), keys, values), len(table))
+
+
+def groups_in_task(
+    collector: Collector[Any, Any, Any], found: Iterator[Groups | Iterable[Any]]
+) -> tuple[Iterable[Block], Any]:
+    """Return (rank, key, finished value) of all groups as blocks, if they are tables; otherwise their container."""
+    known = collector.on_columns()
+    assert known is not None, "columns made the groups"
+    assert collector.keyed is not None, "it makes groups"
+    tables: list[Any] = []
+    for each in found:
+        if not isinstance(each, GroupTable | StringGroupTable):
+            return (), added_groups(collector, known, collector.supplier(), chain(tables, (each,), found))
+        tables.append(each)
+    finished = finished_tables(collector.keyed.downstream, list(_ranked(tables))) if tables else ()
+    if finished is None:
+        return (), added_groups(collector, known, collector.supplier(), tables)
+    return finished, {}
+
+
+def _ranked(tables: Iterable[Table]) -> Iterator[Table]:
+    """Yield tables with ranks in the order in which they come."""
+    first = 0
+    for each in tables:
+        yield each.ranked(first)
+        first += len(each)
 
 
 def finished_entries(
@@ -89,12 +118,29 @@ def _finished_by(finisher: Callable[[Any], Any], known: InColumns, counts: Any, 
         return _ints(counts)
     total = next(sums) if known.finds == "sum" else None
     if total is not None and finisher == known.total:
-        return _ints(total)
+        return _total(known, counts, total)
     if total is not None and finisher == known.average:
         # Of no items the average is 0.0: so is 0 / 1.
-        found: Floats = quotient_of_ints(_ints(total), _ints(np.maximum(counts, 1)))
-        return found
+        return _average(total, np.maximum(counts, 1))
     raise NotColumnar("a finisher that Python runs")
+
+
+def _total(known: InColumns, counts: Any, total: Any) -> Column:
+    if not isinstance(total, FloatSums):
+        if known.kind is float:
+            raise NotColumnar("sums of floats, of which there are none")
+        return _ints(total)
+    # Of no items the sum is the int 0, unless all become floats.
+    if known.kind is not float and not np.all(counts):
+        raise NotColumnar("sums of ints and floats")
+    return Floats(total.rounded())
+
+
+def _average(total: Any, counts: Any) -> Floats:
+    if isinstance(total, FloatSums):
+        return Floats(total.rounded() / counts)
+    found: Floats = quotient_of_ints(_ints(total), _ints(counts))
+    return found
 
 
 def _ints(values: Any) -> Ints:

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from dstream.base.memory import Bound
 from dstream.keys import stable_hashes
 from dstream.keys.hashing import SPREADERS
+from dstream.operators.columns.float_sums import FloatSums, float_sums_of_groups, merged_float_sums
 from dstream.operators.columns.strings import Strings
-from dstream.operators.columns.values import GREATEST, LEAST, ConstantColumn, Ints, NotColumnar, tight
+from dstream.operators.columns.values import GREATEST, LEAST, ConstantColumn, Floats, Ints, NotColumnar, tight
 
 __all__ = [
     "GroupTable",
@@ -40,6 +41,8 @@ __all__ = [
 
 
 Int64s = NDArray[np.int64]
+Sums: TypeAlias = Int64s | FloatSums
+"""A sum for each group: of ints, or of floats, which are not rounded."""
 
 _FEW_KEYS = 65_536
 _EXACT = 2**53
@@ -71,7 +74,7 @@ class _Groups:
 
     keys: Any
     counts: Int64s
-    sums: tuple[Int64s, ...]
+    sums: tuple[Sums, ...]
     ranks: Int64s
 
     def __len__(self) -> int:
@@ -96,6 +99,11 @@ class _Groups:
         most = min(most, self.rows_of_part())
         return iter((self,)) if len(self) <= most else (self.rows(each) for each in stretches_of(len(self), most))
 
+    def _cost_of_sums(self) -> int:
+        """Return how many bytes the sums of a group take behind the first one."""
+        arrays = sum(len(each.digits) if isinstance(each, FloatSums) else 1 for each in self.sums)
+        return _COST_OF_SUM * max(arrays - 1, 0)
+
     @abstractmethod
     def rows_of_part(self) -> int:
         """Return how many groups have few megabytes."""
@@ -117,7 +125,7 @@ class GroupTable(_Groups):
 
     def cost(self) -> int:
         """Return how many bytes it takes to put the groups together with others, beside those that they have."""
-        return (_COST + _COST_OF_SUM * len(self.sums[1:])) * len(self)
+        return (_COST + self._cost_of_sums()) * len(self)
 
     def rows_of_part(self) -> int:
         return _MOST_GROUPS
@@ -135,18 +143,19 @@ def stretches_of(count: int, most: int) -> Iterator[NDArray[np.intp]]:
     return (np.arange(start, min(start + most, count)) for start in range(0, count, most))
 
 
-def grouped(keys: Ints, *numbers: Ints) -> GroupTable:
+def grouped(keys: Ints, *numbers: Ints | Floats) -> GroupTable:
     """Group rows; the ranks are those in this table.
 
     Args:
         keys: of the rows.
-        numbers: columns of these, each added up for itself; none if the rows are only counted.
+        numbers: columns of these, each added up for itself, of floats those that `are_added_exactly`; none if the rows
+            are only counted.
 
     Raises:
         NotColumnar: a sum may need more than 64 bits.
     """
     places = places_of(tight(keys))
-    sums = tuple(_sums(places, each) for each in numbers)
+    sums = tuple(_sums(places.numbers, places.width, each)[places.order] for each in numbers)
     ranks = np.arange(len(places.firsts), dtype=np.int64)
     return GroupTable(keys.values[places.firsts], places.counts(), sums, ranks)
 
@@ -198,8 +207,10 @@ def numbered(keys: Ints) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     return numbers, first
 
 
-def _sums(places: Places, numbers: Ints) -> Int64s:
-    return sums_of_groups(places.numbers, places.width, numbers)[places.order]
+def _sums(places: NDArray[Any], width: int, numbers: Ints | Floats) -> Sums:
+    if isinstance(numbers, Floats):
+        return float_sums_of_groups(places, width, numbers)
+    return sums_of_groups(places, width, numbers)
 
 
 def sums_of_groups(places: NDArray[Any], width: int, numbers: Ints) -> Int64s:
@@ -232,14 +243,26 @@ def merged_tables(tables: Sequence[GroupTable]) -> GroupTable:
     keys = np.concatenate([table.keys for table in tables])
     places = places_of(tight(Ints(keys, LEAST, GREATEST)))
     ranks = np.concatenate([table.ranks for table in tables])[places.firsts]
-    counts, *sums = (_sums(places, each) for each in _side_by_side(tables))
+    counts, *sums = (each[places.order] for each in _merged_sums(tables, places.numbers, places.width))
     return GroupTable(keys[places.firsts], counts, tuple(sums), ranks)
 
 
-def _side_by_side(tables: Sequence[GroupTable] | Sequence[StringGroupTable]) -> Iterator[Ints]:
-    """Give the counts of all tables as one column, then each of their sums."""
-    columns = zip(*((table.counts, *table.sums) for table in tables), strict=True)
-    return (tight(Ints(np.concatenate(each), LEAST, GREATEST)) for each in columns)
+def _merged_sums(
+    tables: Sequence[GroupTable] | Sequence[StringGroupTable], places: NDArray[Any], width: int
+) -> Iterator[Any]:
+    """Yield the counts of the merged groups, then each of their sums.
+
+    Raises:
+        NotColumnar: a sum may need more than 64 bits, or ints and floats are added up.
+    """
+    for columns in zip(*((table.counts, *table.sums) for table in tables), strict=True):
+        are_floats = [isinstance(each, FloatSums) for each in columns]
+        if all(are_floats):
+            yield merged_float_sums(cast("Sequence[FloatSums]", columns), places, width)
+        elif any(are_floats):
+            raise NotColumnar("sums of ints, and of floats")
+        else:
+            yield sums_of_groups(places, width, tight(Ints(np.concatenate(columns), LEAST, GREATEST)))
 
 
 def sum_of_ints(column: Ints) -> int:
@@ -306,7 +329,7 @@ class StringGroupTable(_Groups):
 
     def cost(self) -> int:
         """Return how many bytes it takes to put the groups together with others, beside those that they have."""
-        return 2 * self.keys.nbytes() + (_COST_OF_STRING + _COST_OF_SUM * len(self.sums[1:])) * len(self)
+        return 2 * self.keys.nbytes() + (_COST_OF_STRING + self._cost_of_sums()) * len(self)
 
     def rows_of_part(self) -> int:
         return max(1, _MOST_BYTES * len(self) // max(self.keys.nbytes(), 1))
@@ -320,13 +343,13 @@ class StringGroupTable(_Groups):
         return self.keys.taken(places)
 
 
-def groups_of_texts(keys: Strings, *numbers: Ints | ConstantColumn) -> StringGroupTable:
+def groups_of_texts(keys: Strings, *numbers: Ints | Floats | ConstantColumn) -> StringGroupTable:
     """Group rows; the ranks are those in this table.
 
     Args:
         keys: of the rows.
-        numbers: columns of these, each added up for itself, or one number that all rows have; none if the rows are only
-            counted.
+        numbers: columns of these, each added up for itself, of floats those that `are_added_exactly`, or one number
+            that all rows have; none if the rows are only counted.
 
     Raises:
         NotColumnar: a sum may need more than 64 bits.
@@ -341,7 +364,7 @@ def groups_of_texts(keys: Strings, *numbers: Ints | ConstantColumn) -> StringGro
         distinct, places = encoded.dictionary, encoded.indices.to_numpy()
         counts = np.bincount(places, minlength=len(distinct))
     sums = tuple(
-        sums_of_groups(places, len(distinct), each) if isinstance(each, Ints) else counts * np.int64(each.value)
+        counts * np.int64(each.value) if isinstance(each, ConstantColumn) else _sums(places, len(distinct), each)
         for each in numbers
     )
     ranks = np.arange(len(distinct), dtype=np.int64)
@@ -365,7 +388,7 @@ def merged_text_tables(tables: Sequence[StringGroupTable]) -> StringGroupTable:
     first = np.full(len(distinct), len(numbered), np.intp)
     first[numbered[::-1]] = np.arange(len(numbered) - 1, -1, -1)  # Of several rows the one that is written last stays.
     ranks = np.concatenate([table.ranks for table in tables])[first]
-    counts, *sums = (sums_of_groups(numbered, len(distinct), each) for each in _side_by_side(tables))
+    counts, *sums = _merged_sums(tables, numbered, len(distinct))
     keys = Strings(distinct, is_ascii=all(table.keys.is_ascii for table in tables))
     return StringGroupTable(keys, counts, tuple(sums), ranks)
 
