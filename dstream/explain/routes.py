@@ -140,7 +140,8 @@ class ItemFormat:
     def _behind_steps(self, ops: Sequence[Op]) -> ItemFormat:
         before = self.before(ops)
         if not before.obstacle and len(column_steps(ops)) == len(ops) > 0:
-            return ItemFormat(before)
+            conditions = (condition for op in ops for condition in op.evaluation.conditions)
+            return ItemFormat(InputFormat("", (*before.conditions, *conditions)))
         return self if all(op.action == "count" for op in ops) else ItemFormat()
 
 
@@ -157,8 +158,11 @@ def formats_before_steps(item_format: ItemFormat, ops: Sequence[Op]) -> Iterable
     input_format = item_format.before(ops)
     for op in ops:
         yield input_format
-        if not input_format.obstacle and (obstacle := op.evaluation.obstacle) is not None:
-            input_format = InputFormat(obstacle)
+        if not input_format.obstacle:
+            obstacle, conditions = op.evaluation.obstacle, op.evaluation.conditions
+            input_format = (
+                InputFormat("", (*input_format.conditions, *conditions)) if obstacle is None else InputFormat(obstacle)
+            )
 
 
 def formats_of_batches(stages: Iterable[Iterable[ItemFormat]], *, are_batches: bool) -> tuple[ItemFormat, ...]:

@@ -24,6 +24,7 @@ from dstream.expressions.tree import (
     Indexed,
     Let,
     Local,
+    Method,
     Operator,
     Together,
 )
@@ -157,15 +158,30 @@ def _held(each: Expression, known: _Known) -> Iterator[Expression]:
                     yield from known[number]
                 case root if not isinstance(root, Argument):
                     yield from _held(root, known)
-        # Unlike others, these functions may return an argument itself, `float` an exact float (CPython 3.11).
-        case Together(held) | Called("dstream.Entry" | "float" | "max" | "min", held):
+        # Unlike others, these functions may return an argument itself, or something that has it, `float` an exact float
+        # (CPython 3.11).
+        case (
+            Together(held)
+            | Built(_, _, held)
+            | Called(
+                "dstream.Entry"
+                | "dict"
+                | "float"
+                | "frozenset"
+                | "list"
+                | "max"
+                | "min"
+                | "set"
+                | "sorted"
+                | "sum"
+                | "tuple",
+                held,
+            )
+        ):
             for one in held:
                 yield from _held(one, known)
         # Neither is a list or an object that a new one has.
-        case Built(_, _, held):
-            for one in held:
-                yield from _held(one, known)
-        case Changed(of, _, _, held):
+        case Changed(of, _, _, held) | Method(of, "get" | "group" | "groups" | "items" | "keys" | "values", held):
             for one in (of, *held):
                 yield from _held(one, known)
         # `+x` of an exact number is `x` itself (CPython 3.11).

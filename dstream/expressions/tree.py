@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from itertools import chain
 from typing import Any, Literal, TypeAlias
@@ -36,6 +36,7 @@ __all__ = [
     "is_leaf",
     "one_behind_another",
     "replaced",
+    "rewritten",
     "stands_first",
     "substituted",
 ]
@@ -330,7 +331,12 @@ def replaced(local: Local, value: Expression, expression: Expression) -> Express
 
 
 def substituted(expression: Expression, values: Mapping[int, Expression]) -> Expression:
-    """Return `expression` with other values in the place of arguments, which are there without any evaluation.
+    """Return `expression` with other values in the place of arguments, which are there without any evaluation."""
+    return rewritten(expression, lambda each: values.get(each.place) if isinstance(each, Argument) else None)
+
+
+def rewritten(expression: Expression, other: Callable[[Expression], Expression | None]) -> Expression:
+    """Return `expression` with others in the place of some of its parts; `other` gives None for those that remain.
 
     What stands in it twice as one object, which is evaluated once, does so in the result.
     """
@@ -342,17 +348,20 @@ def substituted(expression: Expression, values: Mapping[int, Expression]) -> Exp
         return inner(held) if isinstance(held, Expression) else held
 
     def inner(each: Expression) -> Expression:
-        if isinstance(each, Argument):
-            return values.get(each.place, each)
-        if isinstance(each, Constant):
-            return each
         # By identity, so that an operand that two comparisons share is one object in the result, too.
         if id(each) not in made:
-            names = [field.name for field in dataclasses.fields(each)]
-            made[id(each)] = dataclasses.replace(each, **{name: changed(getattr(each, name)) for name in names})
+            found = other(each)
+            made[id(each)] = _with_parts(each, changed) if found is None else found
         return made[id(each)]
 
     return inner(expression)
+
+
+def _with_parts(each: Expression, changed: Callable[[Any], Any]) -> Expression:
+    if is_leaf(each):
+        return each
+    names = [field.name for field in dataclasses.fields(each)]
+    return dataclasses.replace(each, **{name: changed(getattr(each, name)) for name in names})
 
 
 def one_behind_another(first: Expression, then: Expression) -> Expression:

@@ -233,6 +233,7 @@ class StepEvaluation:
         is_inlined: a loop over items evaluates the expression in the place of a call.
         operators: how many operators and calls the expression has, as a measure of its cost.
         is_verified: what columns give is compared with what the function gives.
+        conditions: what has to be true of the data for it to run over columns, in words that follow "if".
     """
 
     expression: Expression | None = None
@@ -240,6 +241,7 @@ class StepEvaluation:
     is_inlined: bool = False
     operators: int = 0
     is_verified: bool = False
+    conditions: tuple[str, ...] = ()
 
 
 _CALLED = StepEvaluation()

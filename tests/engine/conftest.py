@@ -34,6 +34,18 @@ def roomy() -> Bound:
 
 
 @pytest.fixture
+def nothing_by_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave to Python no part of an expression, so that columns show what they cannot give."""
+    from dstream.operators.columns import evaluation
+    from dstream.operators.columns.values import NotColumnar
+
+    def refused(*given: Any) -> None:
+        raise NotColumnar("a part that Python would evaluate")
+
+    monkeypatch.setattr(evaluation, "rows_by_python", refused)
+
+
+@pytest.fixture
 def task(roomy: Bound) -> Any:
     """A task in this process, with room enough."""
 

@@ -9,7 +9,7 @@ import pytest
 
 from dstream.expressions import Applied, Argument, Built, Called, Constant, Let, Local, Method, Together
 from dstream.operators.columns import arithmetic
-from dstream.operators.columns.capabilities import unsupported
+from dstream.operators.columns.capabilities import left_to_python
 from dstream.operators.columns.evaluation import evaluated
 from dstream.operators.columns.values import Ints, NotColumnar, column_of, items_of
 from tests.differential.written_expressions import expression_of
@@ -117,6 +117,7 @@ def test_many_members_are_found_by_their_hash(sign: Any, items: list[Any], monke
     assert items_of(found) == [(item in among) is (sign == "in") for item in items]
 
 
+@pytest.mark.usefixtures("nothing_by_python")
 def test_a_nan_is_not_looked_for_among_many_members() -> None:
     """Python finds one that is the same object."""
     looking = Applied("in", (Argument(0), Constant(frozenset(range(100)))))
@@ -186,6 +187,7 @@ WITHHELD: list[tuple[str, list[Any], str]] = [
 
 
 @pytest.mark.parametrize(("source", "items", "reason"), WITHHELD)
+@pytest.mark.usefixtures("nothing_by_python")
 def test_a_block_falls_back_where_a_column_cannot_give_the_same(source: str, items: list[Any], reason: str) -> None:
     """What Python would do then, a column does not try."""
     expression = expression_of(f"lambda x: {source.replace('y', '3')}")
@@ -249,9 +251,9 @@ def test_ranges_become_columns_without_their_items() -> None:
 )
 def test_what_columns_cannot_do_is_known_without_items(expression: Any, reason: str) -> None:
     """The drawing of a plan says it."""
-    assert reason.replace("\\", "") in str(unsupported(expression))
+    assert reason.replace("\\", "") in str(left_to_python(expression))
 
 
 def test_what_columns_can_do_is_known_without_items() -> None:
     """Constants that are only handed on may be of any type."""
-    assert unsupported(expression_of("lambda x: (x % 2 == 0, 'even' if x else None)")) is None
+    assert left_to_python(expression_of("lambda x: (x % 2 == 0, 'even' if x else None)")) is None

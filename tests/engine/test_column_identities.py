@@ -42,6 +42,7 @@ _NAN = math.nan
         ("(x, x)", [(1.0, None), (2.0, _NAN)]),
     ],
 )
+@pytest.mark.usefixtures("nothing_by_python")
 def test_a_nan_that_may_stand_twice_is_left_to_python(source: str, items: list[Any]) -> None:
     """`p.count(p[0])`, `p[0] in p[1:]` and the comparison of tuples find the very same NaN."""
     with pytest.raises(NotColumnar, match="NaN"):
@@ -174,6 +175,7 @@ def test_an_object_that_stands_twice_is_left_to_python() -> None:
         evaluated(Together((Argument(0), Argument(0))), [_records(first=[1, 2])])
 
 
+@pytest.mark.usefixtures("nothing_by_python")
 @pytest.mark.parametrize("first", [[1.0, _NAN], [1.0, None, _NAN]])
 @pytest.mark.parametrize("other", [Argument(0), _FIRST])
 def test_a_nan_beside_its_row_is_left_to_python(first: list[Any], other: Any) -> None:

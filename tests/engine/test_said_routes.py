@@ -111,6 +111,10 @@ def _in_text(n: int) -> Any:
     return max({n})
 
 
+def _in_texts(n: int) -> list[str]:
+    return str(n).split("1")
+
+
 def _parsed(line: str) -> int:
     return int(line)
 
@@ -306,10 +310,10 @@ def _served(service: int, n: int) -> int:
 
 def test_keys_that_columns_do_not_take_are_called(watched: Watched) -> None:
     """What is said of them is what columns lack; a step before them runs over columns all the same."""
-    notes = check(numbers().map(_add_one).sorted(key=_by_bits), watched)
+    notes = check(numbers().map(_add_one).sorted(key=_in_texts), watched)
 
     assert notes[".map(_add_one)"] == ["columns"]
-    assert notes[".sorted(key=_by_bits)"] == ["key: Python: columns have no .bit_length()"]
+    assert notes[".sorted(key=_in_texts)"] == ["key: Python: columns hold no lists"]
 
 
 def test_ints_of_pairs_are_added_up_by_key_in_columns(watched: Watched) -> None:

@@ -19,7 +19,12 @@ from dstream.expressions import Argument, Choice, Constant, Indexed, Let, Local,
 from dstream.expressions.reader import read
 from dstream.expressions.tree import Expression
 from dstream.keys import stable_hash
-from dstream.operators.columns.capabilities import STRING_METHODS, unsupported, unsupported_in_flat_map
+from dstream.operators.columns.capabilities import (
+    STRING_METHODS,
+    left_to_python,
+    unsupported,
+    unsupported_in_flat_map,
+)
 from dstream.operators.columns.evaluation import evaluated
 from dstream.operators.columns.groups import groups_of_texts, merged_text_tables, parts_by_target, with_texts_together
 from dstream.operators.columns.string_methods import METHODS
@@ -187,6 +192,7 @@ def test_each_method_that_columns_have_has_a_function() -> None:
 
 
 @pytest.mark.parametrize(("source", "items", "reason"), WITHHELD)
+@pytest.mark.usefixtures("nothing_by_python")
 def test_texts_fall_back_where_a_column_cannot_give_the_same(source: str, items: list[str], reason: str) -> None:
     """What Python would do then, a column does not try."""
     with pytest.raises(NotColumnar, match=reason):
@@ -203,6 +209,7 @@ def _making_long_texts(long: str) -> list[Callable[[str], Any]]:
     ]
 
 
+@pytest.mark.usefixtures("nothing_by_python")
 @pytest.mark.parametrize("is_joined", [False, True])
 @pytest.mark.parametrize("number", range(5))
 def test_texts_that_take_much_memory_together_are_left_to_python(number: int, is_joined: bool) -> None:
@@ -255,6 +262,7 @@ def test_words_stay_lists_in_the_rows_that_have_some() -> None:
     assert items_of(evaluated(first, [column_of(["a b", "", "c"])])) == ["a", "none", "c"]
 
 
+@pytest.mark.usefixtures("nothing_by_python")
 def test_what_arrow_refuses_is_left_to_python(monkeypatch: pytest.MonkeyPatch) -> None:
     """As texts of more than two gigabytes."""
 
@@ -305,7 +313,7 @@ def _blanks_and_neighbours() -> set[int]:
 )
 def test_patterns_of_one_class_of_characters_are_found(pattern: str, is_read: bool) -> None:
     """Each run is as long as it can be, which a plus behind one class says alone."""
-    found = unsupported_in_flat_map(_expression_of_pattern(re.compile(pattern)))
+    found = left_to_python(_expression_of_pattern(re.compile(pattern)))
 
     assert (found is None) is is_read
 
@@ -319,7 +327,7 @@ def _expression_of_pattern(pattern: re.Pattern[str]) -> Expression:
 @pytest.mark.parametrize("pattern", [re.compile("[a-z]+", re.VERBOSE), re.compile(b"[a-z]+")])
 def test_patterns_with_other_flags_and_of_bytes_are_left_to_python(pattern: Any) -> None:
     """They are seldom seen, and nobody has looked at them."""
-    assert unsupported_in_flat_map(_expression_of_pattern(pattern)) is not None
+    assert left_to_python(_expression_of_pattern(pattern)) is not None
 
 
 @pytest.mark.parametrize(
@@ -327,7 +335,7 @@ def test_patterns_with_other_flags_and_of_bytes_are_left_to_python(pattern: Any)
 )
 def test_what_columns_of_texts_cannot_do_is_known_before(source: str) -> None:
     """The drawing of a plan says it."""
-    assert unsupported(_expression(source)) is not None
+    assert left_to_python(_expression(source)) is not None
 
 
 def test_lists_are_no_items_of_columns() -> None:

@@ -132,8 +132,11 @@ def as_said(notes: list[str]) -> set[bool]:
     return {True} if True in says else {False, True} if None in says else {False}
 
 
+_OPEN = ("inlined", "Python", "more than one partition", "each item has a partner", "values repeat")
+
+
 def says_columns(note: str) -> bool | None:
     """Say whether a note says that a function runs over columns; None if that depends on what only a run can tell."""
     says = "columns" in note.replace("columns do not", "")
-    is_open = any(part in note for part in ("inlined", "Python", "more than one partition", "each item has a partner"))
+    is_open = any(part in note for part in _OPEN)
     return None if says and is_open else says

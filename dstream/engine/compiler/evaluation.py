@@ -29,7 +29,7 @@ from dstream.expressions.tree import (
     substituted,
 )
 from dstream.failures import is_our_name
-from dstream.operators.columns.capabilities import obstacle_to_step, operators_of, unsupported
+from dstream.operators.columns.capabilities import obstacle_to_step, operators_of, takes_whole_items, unsupported
 from dstream.plan.operations.elementwise import ServiceFunction
 from dstream.plan.steps import Emitted, KeyInColumns, Op, StepEvaluation, unchanged
 from dstream.spi import Collector, InColumns
@@ -120,7 +120,8 @@ def read_op(op: Op, namespaces: Namespaces | None = None, *, is_verified: bool =
     if isinstance(found, Unreadable):
         return Reading(read_as, Evaluation(unread=found))
     obstacle, name = evaluation.obstacle or "", name_of_callable(op.fn)
-    return Reading(read_as, Evaluation(obstacle=obstacle, is_inlined=evaluation.is_inlined, written=name))
+    is_inlined, conditions = evaluation.is_inlined, evaluation.conditions
+    return Reading(read_as, Evaluation("", None, obstacle, is_inlined, name, conditions))
 
 
 def step_evaluation(op: Op, expression: Expression | None, *, is_verified: bool = False) -> StepEvaluation:
@@ -129,7 +130,8 @@ def step_evaluation(op: Op, expression: Expression | None, *, is_verified: bool 
     if expression is None:
         return StepEvaluation(obstacle=obstacle)
     is_inlined = type(op.fn) in _WORTH_INLINING or hasattr(type(op.fn), "around")
-    return StepEvaluation(expression, obstacle, is_inlined, operators_of(expression), is_verified)
+    conditions = ("its values repeat",) if obstacle is None and takes_whole_items(expression) else ()
+    return StepEvaluation(expression, obstacle, is_inlined, operators_of(expression), is_verified, conditions)
 
 
 _WORTH_INLINING = frozenset({FunctionType, functools.partial, itemgetter, attrgetter, methodcaller})

@@ -356,6 +356,8 @@ def truth(column: Column) -> NDArray[np.bool_]:
         return values
     if isinstance(column, Strings | StringLists):
         return column.are_filled()
+    if isinstance(column, Objects) and column.is_plain:
+        return np.fromiter(map(bool, column.values), np.bool_, len(column.values))
     if isinstance(column, Objects | LazyRows):
         raise NotColumnar("the truth of an object")
     return np.full(column.size, bool(column.value if isinstance(column, ConstantColumn) else column.members))
@@ -447,7 +449,8 @@ def merged_columns(chosen: NDArray[np.bool_], first: Column, second: Column) -> 
         return merged_texts(chosen, first, second)
     if isinstance(first, Objects) and isinstance(second, Objects):
         left, right = iter(items_of(first)), iter(items_of(second))
-        return Objects([next(left if each else right) for each in chosen.tolist()])
+        merged = [next(left if each else right) for each in chosen.tolist()]
+        return Objects(merged, first.is_plain and second.is_plain)
     return _merged_numbers(chosen, numbers(first), numbers(second))
 
 

@@ -153,7 +153,7 @@ def column_of_array(array: Any) -> Column:
             return texts
     if _is_number(array.type) or _is_text(array.type):
         try:
-            return Objects(array.to_pylist())
+            return Objects(array.to_pylist(), is_plain=True)
         except UnicodeDecodeError:  # Whoever makes the items says where they stand.
             raise NotColumnar("bytes that are no text") from None
     raise NotColumnar(f"a column of {array.type}")

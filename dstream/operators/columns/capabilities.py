@@ -32,9 +32,13 @@ __all__ = [
     "EACH_BY_PYTHON",
     "STRING_METHODS",
     "gives_lists",
+    "is_left_to_python",
+    "is_part",
     "is_run_of_one_class",
+    "left_to_python",
     "obstacle_to_step",
     "operators_of",
+    "takes_whole_items",
     "unsupported",
     "unsupported_in_flat_map",
 ]
@@ -87,53 +91,96 @@ CALLED = (
 
 
 def unsupported(expression: Expression) -> str | None:
-    """Return why an expression cannot be evaluated over columns, in words that follow "since"; None if it can be."""
+    """Return why columns take no such function of a collector, or key, in words that follow "since"; None if they do.
+
+    Python evaluates some parts of records for each row (`left_to_python`).
+    """
     if gives_lists(expression):
         return "columns hold no lists"
-    return next(_obstacles(expression), None)
+    return left_to_python(expression) if takes_whole_items(expression) else None
 
 
 def unsupported_in_flat_map(expression: Expression) -> str | None:
     """Return why the members of an expression's results cannot be found in columns; None if they can be."""
-    if not gives_lists(expression):
-        return "columns divide items by split() and findall() alone"
-    return next(_obstacles(expression), None)
+    return None if gives_lists(expression) else "columns divide items by functions that return lists alone"
 
 
 def gives_lists(expression: Expression) -> bool:
-    """Say whether each value is a list of texts."""
+    """Say whether each value is a list or a tuple of texts."""
     match expression:
         case Method(_, name, _):
             return name in _GIVING_LISTS
         case Called(function, _):
-            return function.removeprefix("str.") in _GIVING_LISTS
+            return function.removeprefix("str.").removeprefix("re.") in _GIVING_LISTS
+        case Let(_, _, within):
+            return gives_lists(within)
+        case Choice(_, chosen, otherwise):
+            return gives_lists(chosen) and gives_lists(otherwise)
+        case Constant(value):
+            return type(value) is tuple and not value
     return False
 
 
-_GIVING_LISTS = ("findall", "split")
+_GIVING_LISTS = ("findall", "groups", "partition", "rpartition", "rsplit", "sorted", "split", "splitlines")
 
 
-def _obstacles(expression: Expression) -> Iterator[str]:
-    for each in expression.walk():
-        match each:
-            case Method(_, "get", (Constant(str()),) | (Constant(str()), _)):
-                pass
-            case Built(kind, _, _) if kind not in (dict, list) and not has_plain_fields(kind):
-                yield "columns build no objects of a class with code of its own"
-            case Method(of, name, arguments):
-                yield from _of_method(name, of, arguments)
-            case Called("slice" | "str" | "dstream.Entry", _):
-                pass
-            case Called(function, (of, *arguments)) if function in _OF_STR:
-                yield from _of_method(function.removeprefix("str."), of, arguments)
-            case Called(function, _) if function not in CALLED:
-                yield f"columns have no {function}()"
-            case Applied(operator, _) if any(map(_is_no_number, _compared(each))):
-                yield f"{operator} has an operand that is no number"
-            case Formatted(_, conversion, spec) if conversion not in ("", "s") or spec:
-                yield "columns format no values"
-        if not isinstance(each, _EVALUATED):
-            yield "columns do not work on what is something else"
+def left_to_python(expression: Expression) -> str | None:
+    """Return why Python evaluates a part of an expression for each row, in words that follow "since"; None: no part."""
+    return next((reason for each in expression.walk() for reason in _obstacles(each)), None)
+
+
+def is_left_to_python(part: Expression) -> bool:
+    """Return whether Python evaluates a part for each row, in one expression with what that is a part of."""
+    if any(_obstacles(part)):
+        return True
+    match part:
+        case Attribute(of, _) | Indexed(of, _) | Method(of, _, _) | Called(_, (of,)):
+            return is_left_to_python(of)
+    return False
+
+
+def takes_whole_items(expression: Expression) -> bool:
+    """Return whether a part that is left to Python takes an item as a whole, which a loop does as fast."""
+    parts = [each for each in expression.walk() if is_left_to_python(each)]
+    return any(map(_has_bare_argument, parts))
+
+
+def _has_bare_argument(expression: Expression) -> bool:
+    if isinstance(expression, Argument):
+        return True
+    return not is_part(expression) and any(map(_has_bare_argument, expression.parts()))
+
+
+def is_part(expression: Expression) -> bool:
+    """Return whether an expression is an attribute of another one, or has a constant as its key or place."""
+    match expression:
+        case Attribute() | Indexed(_, Constant()):
+            return True
+        case Method(_, "get", (Constant(str()),) | (Constant(str()), Constant())):
+            return True
+    return False
+
+
+def _obstacles(each: Expression) -> Iterator[str]:
+    match each:
+        case Method(_, "get", (Constant(str()),) | (Constant(str()), _)):
+            pass
+        case Built(kind, _, _) if kind not in (dict, list) and not has_plain_fields(kind):
+            yield "columns build no objects of a class with code of its own"
+        case Method(of, name, arguments):
+            yield from _of_method(name, of, arguments)
+        case Called("slice" | "str" | "dstream.Entry", _):
+            pass
+        case Called(function, (of, *arguments)) if function in _OF_STR:
+            yield from _of_method(function.removeprefix("str."), of, arguments)
+        case Called(function, _) if function not in CALLED:
+            yield f"columns have no {function}()"
+        case Applied(operator, _) if any(map(_is_no_number, _compared(each))):
+            yield f"{operator} has an operand that is no number"
+        case Formatted(_, conversion, spec) if conversion not in ("", "s") or spec:
+            yield "columns format no values"
+    if not isinstance(each, _EVALUATED):
+        yield "columns do not work on what is something else"
 
 
 def _of_method(name: str, of: Expression, arguments: Sequence[Expression]) -> Iterator[str]:
@@ -195,7 +242,7 @@ def obstacle_to_step(op: Op, expression: Expression | None) -> str | None:
     if expression is None:
         return "its function is called"
     if op.action != "flat_map":
-        return unsupported(expression)
+        return None
     return unsupported_in_flat_map(expression) if op.kind is None else "a flat_map to numbers takes one item at a time"
 
 

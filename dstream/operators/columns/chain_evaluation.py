@@ -7,7 +7,7 @@ one count the rows up to the one that the last result came from, since whoever a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import date, time
 from decimal import Decimal
 from functools import partial
@@ -18,11 +18,12 @@ from dstream.errors import ColumnsDifferError
 from dstream.failures import shown
 from dstream.operators.columns.arithmetic import truth
 from dstream.operators.columns.evaluation import evaluated
-from dstream.operators.columns.strings import StringLists
+from dstream.operators.columns.strings import StringLists, Strings, lists_that_have
 from dstream.operators.columns.values import (
     Bools,
     Column,
     NotColumnar,
+    Objects,
     TooFewRows,
     column_of,
     items_of,
@@ -225,18 +226,23 @@ def _through(ops: Sequence[Op], blocks: Iterator[Block], open_block: OpenBlock |
     fallbacks = 0
     by_items = partial(run_chain, one_by_one(ops))
     for block in blocks:
-        passed: list[Passed] = []
+        passing = _Passing(block)
         try:
-            made: Block = _passed(ops, block, passed)
+            made: Block = _passed(ops, passing)
             fallbacks = 0
         except TooFewRows:
             # Rows that are too few say nothing of those behind: they do not count as fallbacks.
-            made, passed = by_items(given(block)), []
+            made, passing = by_items(given(block)), _Passing(block)
         except NotColumnar:
-            made, passed = by_items(given(block)), []
-            fallbacks += 1
+            # Steps that count look at how many items of a block are taken, and so take it as a whole.
+            first = 0 if open_block is not None else passing.steps
+            made, passing = (
+                run_chain(one_by_one(ops[first:]), given(passing.column if first else block)),
+                _Passing(block),
+            )
+            fallbacks = 0 if first else fallbacks + 1
         if open_block is not None:
-            open_block.begin(passed)
+            open_block.begin(passing.effects)
         yield made
         if open_block is not None:
             open_block.end()
@@ -245,38 +251,61 @@ def _through(ops: Sequence[Op], blocks: Iterator[Block], open_block: OpenBlock |
             yield by_items(chain.from_iterable(map(given, blocks)))
 
 
-def _passed(ops: Sequence[Op], block: Block, passed: list[Passed]) -> Column:
-    """Return the results of steps for a block; append to `passed` those that change the number of rows, or count."""
-    column = as_column(block)
+@dataclass
+class _Passing:
+    """A block on its way through steps.
+
+    Attributes:
+        column: the items behind the steps that it has passed.
+        steps: how many these are.
+        effects: those of the steps that change the number of rows, or count.
+    """
+
+    column: Block
+    steps: int = 0
+    effects: list[Passed] = field(default_factory=list)
+
+
+def _passed(ops: Sequence[Op], passing: _Passing) -> Column:
+    """Return the results of steps for a block."""
+    passing.column = column = as_column(passing.column)
     for op in ops:
         if (size := size_of_column(column)) == 0:  # Python never reaches the step, nor what it does for any item.
             break
         if op.action == "count":
-            passed.append(size)
-            continue
-        expression = op.evaluation.expression
-        found = column if expression is None else evaluated(expression, (column,))  # Without one, `fn` is `unchanged`.
-        if op.action == "flat_map":
-            passed.append(lists := _lists(op, column, found))
-            column = lists.members
-            continue
-        found = typed(found, op.kind) if op.action == "map" else Bools(truth(found))
-        if op.evaluation.is_verified:
-            compare_step(op, column, found)
-        if op.action == "map":
-            column = found
-            continue
-        passed.append(rows := truth(found))
-        column = rows_of(column, rows)
+            passing.effects.append(size)
+        else:
+            passing.column = column = _behind(op, column, passing.effects)
+        passing.steps += 1
     return column
+
+
+def _behind(op: Op, column: Column, effects: list[Passed]) -> Column:
+    """Return the results of one step."""
+    expression = op.evaluation.expression
+    found = column if expression is None else evaluated(expression, (column,))  # Without one, `fn` is `unchanged`.
+    if op.action == "flat_map":
+        effects.append(lists := _lists(op, column, found))
+        return lists.members
+    found = typed(found, op.kind) if op.action == "map" else Bools(truth(found))
+    if op.evaluation.is_verified:
+        compare_step(op, column, found)
+    if op.action == "map":
+        return Objects(found.tolist(), is_plain=True) if isinstance(found, StringLists) else found
+    effects.append(rows := truth(found))
+    return rows_of(column, rows)
 
 
 def _lists(op: Op, column: Column, found: Column) -> StringLists:
     """Return the lists that a `flat_map` takes apart."""
-    if not isinstance(found, StringLists):
-        raise NotColumnar("items that are no lists")
     if op.evaluation.is_verified:
         compare_step(replace(op, action="map"), column, found)
+    if isinstance(found, Objects) and set(map(type, found.values)) <= {list, tuple}:
+        members = column_of(list(chain.from_iterable(found.values)))
+        if isinstance(members, Strings):
+            return lists_that_have(members, found.values)
+    if not isinstance(found, StringLists):
+        raise NotColumnar("items that are no lists")
     return found
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import operator
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,12 +32,12 @@ from dstream.expressions import (
     Together,
 )
 from dstream.expressions.effects import KNOWN, may_share
+from dstream.expressions.tree import is_leaf
 from dstream.operators.columns.arithmetic import (
     OPERATORS,
     by_python,
     compared,
     comparisons,
-    contained,
     extreme,
     float_operators,
     float_unaries,
@@ -54,12 +55,22 @@ from dstream.operators.columns.built_rows import (
     RowsWithParts,
     built_rows,
     changed_rows,
-    got_part,
-    has_part,
     tuples_of_lists,
 )
-from dstream.operators.columns.capabilities import CALLED, EACH_BY_PYTHON
+from dstream.operators.columns.capabilities import CALLED, EACH_BY_PYTHON, is_left_to_python
 from dstream.operators.columns.entries import Entries, check_identities, entries_of, with_parts
+from dstream.operators.columns.python_rows import PythonRaises, are_scalars, root_of_path, rows_by_python
+from dstream.operators.columns.string_operators import (
+    applied_to_texts,
+    contained_among,
+    length_of,
+    member_of_lists,
+    method_of,
+    number_of_texts,
+    slice_of,
+    text_of,
+    text_together,
+)
 from dstream.operators.columns.strings import StringLists, Strings
 from dstream.operators.columns.values import (
     Bools,
@@ -68,6 +79,7 @@ from dstream.operators.columns.values import (
     Floats,
     Ints,
     NotColumnar,
+    Objects,
     Tuples,
     items_of,
     numbers,
@@ -77,121 +89,7 @@ from dstream.operators.columns.values import (
 )
 from dstream.operators.rows.blocks import LazyRows
 
-__all__ = [
-    "applied_to_texts",
-    "contained_among",
-    "evaluated",
-    "length_of",
-    "member_of_lists",
-    "method_of",
-    "number_of_texts",
-    "slice_of",
-    "text_of",
-    "text_together",
-]
-
-
-def _on_texts(apply: Callable[[Any], Column]) -> Column:
-    """Let the functions of texts give a column.
-
-    Raises:
-        NotColumnar: they withhold it, or the texts become too long for Arrow.
-    """
-    # Here, since Arrow's functions take 30 ms to load, and numbers need none of them.
-    import pyarrow as pa
-
-    from dstream.operators.columns import string_methods as text_functions
-
-    try:
-        return apply(text_functions)
-    except pa.ArrowException as error:
-        raise NotColumnar(f"Arrow raises {type(error).__name__}") from None
-
-
-def applied_to_texts(sign: str, operands: list[Column]) -> Column:
-    """Return the results of an operator with a column of strings among its operands."""
-    if sign in comparisons:
-        return _on_texts(lambda texts: texts.compared_texts(sign, *operands))
-    if sign != "+":
-        raise NotColumnar(f"texts have no {sign}")
-    return text_together(operands)
-
-
-def contained_among(column: Column, among: Column) -> Column:
-    """Say for each row whether a value is among others, or a text in another one."""
-    among = tuples_of_lists(among)
-    if isinstance(among, RowsWithParts):
-        return Bools(np.full(among.size, has_part(among, column)))
-    if isinstance(among, Strings):
-        return _on_texts(lambda texts: texts.contained_in_texts(column, among))
-    if isinstance(column, Strings):
-        return _on_texts(lambda texts: texts.texts_among(column, among))
-    return contained(column, among)
-
-
-def text_together(columns: list[Column]) -> Column:
-    """Return texts one behind the other."""
-    values = [each.value for each in columns if isinstance(each, ConstantColumn)]
-    if len(values) == len(columns):
-        return by_python(lambda *parts: "".join(parts), columns)
-    return _on_texts(lambda texts: texts.joined_texts(columns))
-
-
-def text_of(column: Column) -> Column:
-    """Return `str` of each value."""
-    if isinstance(column, Strings):
-        return column
-    if isinstance(column, ConstantColumn):
-        return by_python(str, [column])
-    if not isinstance(column, Ints):
-        raise NotColumnar("digits that only Python finds")
-    return _on_texts(lambda texts: texts.texts_of_ints(column))
-
-
-def slice_of(of: Column, bounds: list[Column]) -> Column:
-    """Return `of[start:stop:step]` of texts."""
-    values = [each.value for each in bounds if isinstance(each, ConstantColumn)]
-    if not isinstance(of, Strings) or len(values) < len(bounds):
-        raise NotColumnar("a slice of something else than texts, or bounds that are not the same for all rows")
-    return _on_texts(lambda texts: texts.sliced_texts(of, *values))
-
-
-def method_of(name: str, columns: list[Column]) -> Column:
-    """Return the results of a method of an object with its arguments."""
-    of, *arguments = columns
-    if all(isinstance(each, ConstantColumn) for each in columns):
-        raise NotColumnar("a method of what is the same for all rows")
-    if name == "get" and isinstance(of, RowsWithParts):
-        return got_part(of, arguments)
-    return _on_texts(lambda texts: texts.method_of_texts(name, of, arguments))
-
-
-def member_of_lists(lists: StringLists, index: Column) -> Column:
-    """Return the member of each list at one place."""
-    if not isinstance(index, ConstantColumn):
-        raise NotColumnar("an index that is not the same for all rows")
-    return _on_texts(lambda texts: texts.index_of_lists(lists, index.value))
-
-
-def length_of(of: Column) -> Column:
-    """Return `len` of each value."""
-    if isinstance(of, Strings):
-        return _on_texts(lambda texts: texts.length_of_texts(of))
-    of = tuples_of_lists(of)
-    if isinstance(of, RowsWithParts) and not of.has_other_parts and of.access == {"key"}:
-        return ConstantColumn(len(of.names), of.size)
-    if isinstance(of, StringLists):
-        lengths = of.lengths()
-        return Ints(lengths, 0, int(lengths.max(initial=0)))
-    if not isinstance(of, Tuples):
-        raise NotColumnar("the length of what is no tuple")
-    return ConstantColumn(len(of.members), of.size)
-
-
-def number_of_texts(function: str, of: Strings) -> Column:
-    """Let Python read each text as an `int` or a `float`: others read more, and less."""
-    texts = of.tolist()
-    return made(lambda: list(map(KNOWN[function], texts)))
+__all__ = ["evaluated"]
 
 
 _BELOW_2_TO_63 = 2.0**63
@@ -221,12 +119,14 @@ class _Given:
         named: what each `Let` gave a name, by its number.
         size: how many rows there are.
         may_share: one object may stand twice in a result.
+        by_python: what Python gave for parts of the expression, by their ids.
     """
 
     arguments: tuple[Column, ...]
     named: Mapping[int, Column]
     size: int
     may_share: bool
+    by_python: dict[int, Column] = field(default_factory=dict)
 
     def rows(self, chosen: NDArray[np.bool_]) -> _Given:
         """Return some of the rows."""
@@ -236,6 +136,46 @@ class _Given:
 
 
 def _value(expression: Expression, given: _Given) -> Column:
+    """Return the results of a part of an expression: in columns, or else by Python for each row."""
+    if is_left_to_python(expression):
+        known = _known(given, expression)
+        return _by_rows(expression, given) if known is None else known
+    try:
+        return _in_columns(expression, given)
+    except NotColumnar as problem:
+        if is_leaf(expression) or isinstance(problem, PythonRaises):
+            raise
+        return _by_rows(expression, given, problem)
+
+
+def _by_rows(expression: Expression, given: _Given, reason: NotColumnar | None = None) -> Column:
+    try:
+        found = given.by_python[id(expression)] = rows_by_python(expression, partial(_known, given))
+    except NotColumnar as problem:
+        raise (problem if reason is None or isinstance(problem, PythonRaises) else reason) from None
+    return found
+
+
+def _known(given: _Given, part: Expression) -> Column | None:
+    """Return the column of a part that needs no evaluation; None: Python evaluates it."""
+    if id(part) in given.by_python:
+        return given.by_python[id(part)]
+    root = root_of_path(part)
+    # A variable without a column is one inside of the part that Python evaluates.
+    if not isinstance(root, Argument) and not (isinstance(root, Local) and root.number in given.named):
+        return None
+    try:
+        found = _in_columns(part, given)
+    except NotColumnar:
+        if is_leaf(part):
+            raise
+        return None
+    if isinstance(found, StringLists) and given.may_share:
+        raise NotColumnar("a list that may stand in a tuple twice")
+    return None if isinstance(found, LazyRows) and not is_leaf(part) else found
+
+
+def _in_columns(expression: Expression, given: _Given) -> Column:
     match expression:
         case Argument(place):
             return given.arguments[place]
@@ -288,6 +228,8 @@ def _together(members: tuple[Column, ...], given: _Given) -> Column:
 def _apart(members: Sequence[Column], given: _Given) -> Sequence[Column]:
     """Return the members of a new object, if no object may be there twice."""
     if given.may_share:
+        if any(isinstance(each, Objects) and not are_scalars(each.values) for each in members):
+            raise NotColumnar("objects that may contain other members of the tuple")
         check_identities(members)
     return members
 

@@ -6,13 +6,13 @@ are joined are searched and changed as a whole, without looking at where a text 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["MOST_BYTES", "StringLists", "Strings", "array_of", "offsets_and_bytes"]
+__all__ = ["MOST_BYTES", "StringLists", "Strings", "array_of", "lists_that_have", "offsets_and_bytes"]
 
 
 MOST_BYTES = 2**30
@@ -167,6 +167,11 @@ class StringLists:
 
 def _lists_that_end(members: Strings, ends: NDArray[Any], size: int) -> StringLists:
     return StringLists(members, lambda: ends, size)
+
+
+def lists_that_have(members: Strings, lists: Sequence[Sequence[str]]) -> StringLists:
+    """Return lists of Python, given the texts of all of them, as a column."""
+    return _lists_that_end(members, np.cumsum(np.fromiter(map(len, lists), np.int64, len(lists))), len(lists))
 
 
 def array_of(offsets: NDArray[Any], data: Any) -> Any:

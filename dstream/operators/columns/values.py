@@ -100,9 +100,14 @@ class ConstantColumn:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Objects:
-    """Any values, which pass as they are."""
+    """Any values, which pass as they are.
+
+    Attributes:
+        is_plain: all of them, and what they contain, are of builtin types, whose operators have no side effects.
+    """
 
     values: list[Any]
+    is_plain: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -251,7 +256,7 @@ def rows_at(column: Column, places: NDArray[np.intp]) -> Column:
         return Tuples(tuple(rows_at(each, places) for each in column.members), len(places))
     if isinstance(column, Strings | StringLists):
         return column.taken(places)
-    return Objects([column.values[place] for place in places.tolist()])
+    return Objects([column.values[place] for place in places.tolist()], column.is_plain)
 
 
 def bytes_of_texts(column: Column) -> int:
@@ -364,14 +369,15 @@ def _of_one_type(columns: Sequence[Any]) -> Column:
     first = columns[0]
     match first:
         case Ints():
-            values = np.concatenate([each.values for each in columns])
-            return Ints(values, min(each.least for each in columns), max(each.greatest for each in columns))
+            ints = np.concatenate([each.values for each in columns])
+            return Ints(ints, min(each.least for each in columns), max(each.greatest for each in columns))
         case Floats():
             return Floats(np.concatenate([each.values for each in columns]))
         case Bools():
             return Bools(np.concatenate([each.values for each in columns]))
         case Objects():
-            return Objects(list(chain.from_iterable(each.values for each in columns)))
+            values = list(chain.from_iterable(each.values for each in columns))
+            return Objects(values, all(each.is_plain for each in columns))
         case Strings():
             return _stacked_strings(columns)
         case Tuples():

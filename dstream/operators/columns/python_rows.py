@@ -1,0 +1,294 @@
+"""Evaluation of an expression by Python, row by row, between columns.
+
+What no column can give exactly is what Python gives for each row. The rest of a step, and the steps around it, stay in
+columns. Of strings and ints that repeat, Python is asked once for each distinct value.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dstream.expressions.tree import (
+    Applied,
+    Argument,
+    Built,
+    Called,
+    Choice,
+    Expression,
+    Formatted,
+    Let,
+    Local,
+    Method,
+    Text,
+    is_leaf,
+    rewritten,
+)
+from dstream.operators.columns.capabilities import is_part
+from dstream.operators.columns.entries import check_identities
+from dstream.operators.columns.strings import StringLists, Strings
+from dstream.operators.columns.values import (
+    Bools,
+    Column,
+    ConstantColumn,
+    Floats,
+    Ints,
+    NotColumnar,
+    Objects,
+    Tuples,
+    column_of,
+    items_of,
+    rows_at,
+    size_of_column,
+)
+from dstream.operators.rows.syntax import FUNCTIONS, Form, form_of, syntax_of, with_syntax
+
+__all__ = ["PythonRaises", "are_scalars", "root_of_path", "rows_by_python"]
+
+
+class PythonRaises(NotColumnar):
+    """Python raises for one of the rows: each larger part of the expression would do so as well."""
+
+
+def rows_by_python(expression: Expression, leaf_of: Callable[[Expression], Column | None]) -> Column:
+    """Return what Python gives for each row.
+
+    Args:
+        expression: says what is evaluated.
+        leaf_of: returns the column of a part of it that is known; None for other parts.
+
+    Raises:
+        PythonRaises: it does for one of the rows.
+        NotColumnar: a part has objects whose operators may have side effects, or the results may take much memory.
+    """
+    # Equal parts are one, so that a row has one object for both: a list, or a NaN, is in a tuple that has it.
+    leaves: dict[Expression, tuple[Local, Column]] = {}
+
+    def as_leaf(part: Expression) -> Expression | None:
+        if part not in leaves:
+            column = leaf_of(part)
+            if column is None:
+                return None
+            leaves[part] = Local(_FIRST_LEAF + len(leaves)), column
+        return leaves[part][0]
+
+    # The content of braces stands in a text alone.
+    inner = rewritten(Text((expression,)) if isinstance(expression, Formatted) else expression, as_leaf)
+    columns = [column for _, column in leaves.values()]
+    if not leaves or not all(map(_is_harmless, columns)) or any(map(_warns, expression.walk())):
+        raise NotColumnar("objects whose operators may have side effects")
+    if not all(map(_is_of_values, inner.walk())):
+        check_identities(columns)
+    form, constants = form_of(inner)
+    loop = _loop(form, tuple(local.number for local, _ in leaves.values()))
+    run = functools.partial(_evaluated, loop, constants, _may_grow(expression))
+    is_plain = not any(map(_makes_objects, inner.walk()))
+    if len(columns) == 1 and is_plain and (found := _of_distinct(run, columns[0])) is not None:
+        return found
+    if all(isinstance(part, Argument) for part in leaves):
+        raise NotColumnar("items that a loop evaluates as fast")
+    return _column(run([items_of(each) for each in columns]), is_plain=is_plain)
+
+
+_FIRST_LEAF = 1_000_000
+"""Numbers of variables from here on are those of known columns."""
+
+
+def root_of_path(part: Expression) -> Expression:
+    """Return that of which an expression is a part, by attributes, and by keys and places that are constants."""
+    while is_part(part):
+        part = part.of  # type: ignore[attr-defined]
+    return part
+
+
+def _is_harmless(column: Column) -> bool:
+    """Return whether the values of a column are of builtin types, which have no code of a user's."""
+    if isinstance(column, Tuples):
+        return all(map(_is_harmless, column.members))
+    if isinstance(column, Objects):
+        return column.is_plain
+    return isinstance(column, Ints | Floats | Bools | Strings | StringLists | ConstantColumn)
+
+
+def _makes_objects(part: Expression) -> bool:
+    return isinstance(part, Built) and part.kind not in (dict, list)
+
+
+def _is_of_values(part: Expression) -> bool:
+    """Return whether a part takes numbers and strings by their values, whichever objects they are."""
+    if isinstance(part, Applied):
+        return part.operator not in ("in", "not in")
+    return is_leaf(part) or isinstance(part, Choice | Let | Text | Formatted)
+
+
+def _warns(part: Expression) -> bool:
+    # Python 3.12 warns of an inverted bool, at the line of the user.
+    return isinstance(part, Applied) and part.operator == "invert"
+
+
+Run = Callable[[list[list[Any]]], list[Any]]
+
+
+def _of_distinct(run: Run, column: Column) -> Column | None:
+    """Return what Python gives for each distinct value, in the rows that have it; None if there are many."""
+    if (coded := _coded(column)) is None:
+        return None
+    distinct, codes = coded
+    found = _column(run([distinct]), is_plain=True)
+    if not isinstance(found, Objects):
+        return rows_at(found, codes)
+    # Each row has a list or a dictionary of its own, and a NaN that is no other one.
+    if not set(map(type, found.values)) <= _SHARED:
+        return None
+    return Objects([found.values[code] for code in codes.tolist()], is_plain=True)
+
+
+def are_scalars(values: Sequence[Any]) -> bool:
+    """Return whether values contain no others."""
+    return set(map(type, values)) <= _SHARED | {float}
+
+
+_SHARED = frozenset({int, bool, str, bytes, type(None)})
+
+
+def _column(values: list[Any], *, is_plain: bool) -> Column:
+    kinds = set(map(type, values))
+    # One string in many rows takes memory once; in a column it would take it in each of them.
+    if kinds in _OF_COLUMNS and (kinds != {str} or sum(map(len, values)) <= _MOST_MADE // 4):
+        try:
+            return column_of(values)
+        except NotColumnar:
+            pass
+    return Objects(values, is_plain)
+
+
+_OF_COLUMNS = ({int}, {float}, {bool}, {str})
+
+
+def _coded(column: Column) -> tuple[list[Any], NDArray[np.intp]] | None:
+    """Return the distinct values of a column and the number of that of each row; None if they are not few."""
+    size = size_of_column(column)
+    if size < _FEWEST_ROWS:
+        return None
+    if isinstance(column, Ints):
+        return _coded_ints(column) if 0 <= column.greatest - column.least < size // _REPEATED else None
+    return _coded_strings(column) if isinstance(column, Strings) else None
+
+
+_FEWEST_ROWS = 256
+_REPEATED = 4
+"""Each value in so many rows is worth the search for the distinct ones: it takes 15 ns for each row."""
+_SAMPLE = 512
+
+
+def _coded_ints(column: Ints) -> tuple[list[Any], NDArray[np.intp]]:
+    places = column.values - column.least
+    is_there = np.bincount(places, minlength=1) > 0
+    return (np.flatnonzero(is_there) + column.least).tolist(), (np.cumsum(is_there) - 1)[places]
+
+
+def _coded_strings(column: Strings) -> tuple[list[Any], NDArray[np.intp]] | None:
+    if not _is_repeated(column):
+        return None
+    array = column.values
+    encoded = array.dictionary_encode()
+    if len(encoded.dictionary) > len(array) // _REPEATED:
+        return None
+    return encoded.dictionary.to_pylist(), encoded.indices.to_numpy()
+
+
+def _is_repeated(column: Strings) -> bool:
+    """Return whether the first strings are seldom different; joined ones stay so."""
+    if column.is_joined:
+        sample = (column.joined or b"")[:_SAMPLED_BYTES].split(b"\n", _SAMPLE)[:_SAMPLE]
+        return len(set(sample)) <= len(sample) // 2
+    first = column.values.slice(0, _SAMPLE)
+    return len(first.dictionary_encode().dictionary) <= len(first) // 2
+
+
+_SAMPLED_BYTES = 2**16
+
+
+def _evaluated(loop: Any, constants: list[Any], may_grow: bool, lists: list[list[Any]]) -> list[Any]:
+    try:
+        return _in_portions(loop, constants, lists) if may_grow else loop(lists, constants)
+    except NotColumnar:
+        raise
+    except Exception as error:
+        raise PythonRaises(f"Python raises {type(error).__name__}") from None
+
+
+def _in_portions(loop: Any, constants: list[Any], lists: list[list[Any]]) -> list[Any]:
+    """Evaluate some rows at a time, and look how large their results are: a loop makes one after another."""
+    found: list[Any] = []
+    size, rows = 0, 16
+    while len(found) < len(lists[0]):
+        made = loop([each[len(found) : len(found) + rows] for each in lists], constants)
+        found += made
+        size += sum(map(sys.getsizeof, made))
+        if size > _MOST_MADE:
+            raise NotColumnar("results that take much memory together")
+        rows = min(1024, max(1, _MOST_MADE * len(found) // max(size, 1)))
+    return found
+
+
+_MOST_MADE = 2**27
+
+
+def _may_grow(expression: Expression) -> bool:
+    """Return whether results may be much larger than what they are made of."""
+    return any(map(_is_growing, expression.walk()))
+
+
+def _is_growing(part: Expression) -> bool:
+    match part:
+        case Applied(sign, _):
+            return sign in ("+", "*", "**", "<<", "%")
+        case Method(_, name, _):
+            return name not in _NOT_GROWING
+        case Called(function, _):
+            return function in ("bytes", "list", "range", "tuple", "format", "pow", "operator.mul") or "." in function
+        case Formatted(_, _, spec):
+            return spec != ""
+    return False
+
+
+_NOT_GROWING = frozenset(
+    {
+        *("casefold", "count", "endswith", "find", "get", "group", "groups", "index", "lower", "lstrip", "match"),
+        *(
+            "fullmatch",
+            "search",
+            "findall",
+            "partition",
+            "rpartition",
+            "removeprefix",
+            "removesuffix",
+            "rfind",
+            "rindex",
+        ),
+        *("rsplit", "rstrip", "split", "splitlines", "startswith", "strip", "swapcase", "title", "upper", "capitalize"),
+        *("isalnum", "isalpha", "isascii", "isdecimal", "isdigit", "isidentifier", "islower", "isnumeric"),
+        *("isprintable", "isspace", "istitle", "isupper", "isoformat", "weekday", "isoweekday", "date", "time"),
+    }
+)
+
+
+@functools.lru_cache(maxsize=512)
+def _loop(form: Form, leaves: Sequence[int]) -> Callable[[list[list[Any]], list[Any]], list[Any]]:
+    """Compile a loop; `exec` sees generated names only, never a user's text."""
+    constants = [f"c{number}" for number in range(form.constants)]
+    names = ", ".join(f"l{number}" for number in leaves)
+    unpacked = f"[{', '.join(constants)}] = constants" if constants else "pass"
+    rows = "lists[0]" if len(leaves) == 1 else "zip(*lists)"
+    source = f"def loop(lists, constants):\n {unpacked}\n return [value() for {names} in {rows}]"
+    tree = with_syntax(source, {"value": (syntax_of(form, "", ["", *constants]), False)})
+    namespace: dict[str, Any] = {"__name__": __name__, **FUNCTIONS}
+    exec(compile(tree, "<dstream rows>", "exec"), namespace)
+    loop: Callable[..., list[Any]] = namespace["loop"]
+    return loop

@@ -1,0 +1,224 @@
+"""Parts of an expression that Python evaluates for each row, between columns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from dstream.expressions import Expression
+from dstream.expressions.reader import read
+from dstream.operators.columns import python_rows
+from dstream.operators.columns.arrow_rows import Records
+from dstream.operators.columns.chain_evaluation import column_chain, is_same
+from dstream.operators.columns.evaluation import evaluated
+from dstream.operators.columns.python_rows import PythonRaises
+from dstream.operators.columns.strings import Strings
+from dstream.operators.columns.values import (
+    Bools,
+    Ints,
+    NotColumnar,
+    Objects,
+    Tuples,
+    column_of,
+    items_of,
+)
+from dstream.plan.steps import Op, Step, StepEvaluation
+from dstream.spi import ArrowRows
+
+_NAN = float("nan")
+_SKU = re.compile(r"([A-Z]+)-(\d+)")
+
+
+def _records(**parts: Sequence[Any]) -> Records:
+    columns = {name: pa.array(values) for name, values in parts.items()}
+    size = len(next(iter(columns.values())))
+
+    def items(places: Any) -> list[dict[str, Any]]:
+        chosen = np.arange(size)[places].tolist()
+        return [{name: values[place] for name, values in parts.items()} for place in chosen]
+
+    rows = ArrowRows(size, {name: lambda name=name: columns[name] for name in columns}, frozenset({"key"}), items, 4)
+    return Records(rows, None)
+
+
+def _expression(fn: Any) -> Expression:
+    found = read(fn)
+    assert isinstance(found, Expression), found
+    return found
+
+
+_ROWS = _records(
+    sku=["AB-12", "C-0", "Zü", "AB-12"],
+    note=[None, "", "x y", "ÄÖ"],
+    price=[2.5, -0.0, _NAN, 1e300],
+    count=[0, 3, -7, 2**40],
+    rate=[None, 0.5, _NAN, 1.0],
+)
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda r: r["note"] or "none",
+        lambda r: r["note"].upper() if r["note"] is not None else None,
+        lambda r: len(r["note"]) if r["note"] else 0,
+        lambda r: r["price"] * (1 - (r["rate"] or 0)),
+        lambda r: f"{r['sku']}/{r['count']:06d}",
+        lambda r: f"{r['price']:.2f}|{r['sku']!r}",
+        lambda r: _SKU.match(r["sku"]) is not None,
+        lambda r: _SKU.match(r["sku"]).group(1) if "-" in r["sku"] else r["note"],
+        lambda r: (r["sku"].split("-", 1), r["count"]),
+        lambda r: (r["price"], (r["price"], r["sku"].partition("-"))),
+        lambda r: r["price"] in (r["price"], 1),
+        lambda r: r["sku"].startswith(("A", "C")) and r["count"].bit_length(),
+        lambda r: " ".join(r["sku"].split("-")),
+        lambda r: divmod(r["count"], 5),
+        lambda r: 5 in (r["count"], r["rate"], r["note"]) or r["count"] * 2**70,
+    ],
+)
+def test_python_gives_the_rows_what_it_gives_the_items(fn: Any) -> None:
+    """Of fields with and without None, beyond ASCII, NaN and ints of more than 64 bits."""
+    items = list(_ROWS.rows.items(slice(0, 4)))
+
+    assert is_same(items_of(evaluated(_expression(fn), [_ROWS])), [fn(item) for item in items])
+
+
+def test_one_object_is_in_both_places_of_a_tuple() -> None:
+    """A NaN that is there twice is found by `in`, and a list that is there twice is changed twice."""
+    (both,) = items_of(evaluated(_expression(lambda r: (r["price"], r["price"])), [_records(price=[_NAN])]))
+    (lists,) = items_of(evaluated(_expression(lambda r: _twice(r["sku"].split("-", 1))), [_records(sku=["A-1"])]))
+
+    assert both[0] in both[1:]
+    assert lists[0] is lists[1]
+
+
+def _twice(value: Any) -> Any:
+    return value, value
+
+
+def test_a_failure_is_left_to_the_function() -> None:
+    """Its line, and the item, are those of the user."""
+    with pytest.raises(PythonRaises, match="AttributeError"):
+        evaluated(_expression(lambda r: _SKU.match(r["sku"]).group(1)), [_ROWS])
+    with pytest.raises(PythonRaises, match="TypeError"):
+        evaluated(_expression(lambda r: r["note"] + "x"), [_ROWS])
+
+
+class _Own:
+    def __len__(self) -> int:
+        raise AssertionError("it is evaluated once, in the loop")
+
+
+def test_objects_of_a_class_are_left_to_the_function() -> None:
+    """Their operators may have side effects."""
+    column = Tuples((Objects([_Own()]), column_of([1])), 1)
+
+    with pytest.raises(NotColumnar):
+        evaluated(_expression(lambda pair: pair[1].bit_length() + len(pair[0])), [column])
+    with pytest.raises(NotColumnar):
+        evaluated(_expression(lambda pair: 5 if pair[0] else 6), [column])
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The number of rows for which Python is asked."""
+    found: list[int] = []
+    real = python_rows._evaluated
+
+    def counting(loop: Any, constants: Any, may_grow: Any, lists: list[list[Any]]) -> list[Any]:
+        found.append(len(lists[0]))
+        return real(loop, constants, may_grow, lists)
+
+    monkeypatch.setattr(python_rows, "_evaluated", counting)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("values", "fn", "kind"),
+    [
+        (["é-1", "b", "é-1", "b"], lambda r: r["x"].partition("-")[0], Strings),
+        (["é-1", "b", "é-1", "b"], lambda r: "-" in r["x"] or None, Objects),
+        ([3, -2, 3, -2], lambda r: r["x"].bit_length(), Ints),
+        ([3, -2, 3, -2], lambda r: f"{r['x']:b}".startswith("-"), Bools),
+    ],
+)
+def test_python_is_asked_once_for_each_distinct_value(values: Any, fn: Any, kind: type, asked: list[int]) -> None:
+    """Of strings and of ints that lie close together."""
+    values = values * 100
+    found = evaluated(_expression(fn), [_records(x=values)])
+
+    assert asked == [2]
+    assert type(found) is kind
+    assert is_same(items_of(found), [fn({"x": each}) for each in values])
+
+
+def test_each_row_has_a_list_of_its_own(asked: list[int]) -> None:
+    """A change of the one is none of the other."""
+    found = items_of(evaluated(_expression(lambda r: r["x"].split("-", 1)), [_records(x=["a-b"] * 400)]))
+
+    assert asked == [1, 400]
+    assert len({id(each) for each in found}) == 400
+
+
+@pytest.mark.parametrize(
+    "values", [list(range(400)), [f"{n}" for n in range(400)], [n * 2**50 for n in (1, 2)] * 200, ["a", "b"] * 20]
+)
+def test_python_is_asked_for_each_row_of_many_values(values: Any, asked: list[int]) -> None:
+    """Also where the rows are few."""
+    evaluated(_expression(lambda r: f"{r['x']:>9}".find("9")), [_records(x=values)])
+
+    assert max(asked) == len(values) or sum(asked) == len(values)
+
+
+def test_results_of_much_memory_are_left_to_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It makes one after another."""
+    monkeypatch.setattr(python_rows, "_MOST_MADE", 2**20)
+    few, many = (_records(x=list(range(300)), y=[size] * 300) for size in (10, 10_000))
+    fn = _expression(lambda r: str(r["x"]).ljust(r["y"]))
+
+    assert items_of(evaluated(fn, [few]))[7] == "7         "
+    with pytest.raises(NotColumnar, match="much memory"):
+        evaluated(fn, [many])
+
+
+def test_a_string_in_many_rows_takes_memory_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A column would have it in each of them."""
+    monkeypatch.setattr(python_rows, "_MOST_MADE", 2**20)
+    long = "y" * 10_000
+    found = evaluated(_expression(lambda r: max(long, str(r["x"]))), [_records(x=list(range(300)))])
+
+    assert items_of(found)[1] is items_of(found)[2]
+
+
+def test_steps_before_one_that_is_left_to_a_loop_stay_in_columns() -> None:
+    """A loop goes on with their results."""
+    seen: list[str] = []
+
+    def noted(item: Any) -> Any:
+        seen.append(item)
+        return item.zfill(4)
+
+    ops = [_op(lambda x: x.upper(), 0), _op(lambda x: x.zfill(4), 1)]
+    ops[1] = Op("map", noted, None, ops[1].step, evaluation=ops[1].evaluation)
+
+    found = list(column_chain(ops, ops, iter([column_of(["a", "b"])])))
+
+    assert found == ["000A", "000B"]
+
+
+def _op(fn: Any, place: int) -> Op:
+    return Op("map", fn, None, Step("map", None, place, 2), evaluation=StepEvaluation(_expression(fn), None, True))
+
+
+def test_lists_of_python_are_taken_apart() -> None:
+    """Those of patterns that columns do not find; others are left to a loop."""
+    fn = lambda r: re.findall(r"\d|[a-z]", r["x"])  # noqa: E731
+    op = Op("flat_map", fn, None, Step("x", None, 0, 1), evaluation=StepEvaluation(_expression(fn), None, True))
+    blocks: Iterator[Any] = iter([_records(x=["a1b", "", "ü7"])])
+
+    assert list(column_chain([op], [op], blocks)) == ["a", "1", "b", "7"]
