@@ -54,11 +54,9 @@ from dstream.engine.tasks.runtime import StageTask
 from dstream.engine.tasks.sinks import WriteGroups
 from dstream.expressions.tree import one_behind_another
 from dstream.failures.account import known_of
-from dstream.operators.columns.chain_evaluation import Passed
 from dstream.operators.columns.values import Column
 from dstream.operators.rows.aggregates import finishing, partial
 from dstream.operators.rows.batches import loads, loads_items
-from dstream.operators.rows.blocks import Block
 from dstream.operators.rows.group_tables import collected
 from dstream.operators.rows.operations import operation
 from dstream.plan.operations.elementwise import Chain
@@ -481,9 +479,9 @@ def watched(counts: Counter[str]) -> Iterator[None]:
     """Count the blocks that stand in columns, and all that might."""
     passed = column_steps._passed
 
-    def counted(ops: Sequence[Op], block: Block, did: list[Passed]) -> Column:
+    def counted(ops: Sequence[Op], passing: Any) -> Column:
         counts["blocks"] += 1
-        made = passed(ops, block, did)
+        made = passed(ops, passing)
         counts["blocks in columns"] += 1
         return made
 

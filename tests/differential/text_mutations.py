@@ -118,7 +118,7 @@ MUTATIONS = of_columns([
     ("groups", "counts * np.int64(each.value)", "counts"),
     ("chain_evaluation", "        compare_step(replace(op, action=\"map\"), column, found)", "        pass"),
     ("capabilities", "if op.kind is None else", "if True else"),
-    ("evaluation", "    except pa.ArrowException as error:", "    except ZeroDivisionError as error:"),
+    ("string_operators", "    except pa.ArrowException as error:", "    except ZeroDivisionError as error:"),
 ])  # fmt: skip
 
 

@@ -214,6 +214,7 @@ REFUSED: list[tuple[tuple[Callable[[Any], Any], ...], str]] = [
 ]
 
 
+@pytest.mark.usefixtures("nothing_by_python")
 @pytest.mark.parametrize(("functions", "reason"), REFUSED)
 def test_rows_are_left_to_python(functions: tuple[Callable[[Any], Any], ...], reason: str) -> None:
     """It raises, or shows whether one object is there twice."""

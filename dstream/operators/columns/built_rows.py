@@ -29,6 +29,7 @@ __all__ = [
     "changed_rows",
     "got_part",
     "has_part",
+    "makes_plain_objects",
     "tuples_of_lists",
 ]
 
@@ -215,13 +216,18 @@ def partial_change(kind: str, names: tuple[str, ...]) -> Callable[[Any, tuple[An
     return of_dict if kind == "dict" else of_object
 
 
+def makes_plain_objects(kind: type) -> bool:
+    """Return whether nothing shows when an object of a class is made, or whether it is made once more."""
+    return kind in _ACCESS or (has_plain_fields(kind) and not hasattr(kind, "__del__"))
+
+
 def built_rows(kind: type, names: tuple[str, ...], columns: Sequence[Column], size: int) -> BuiltRows:
     """Return rows of new objects.
 
     Raises:
         NotColumnar: the class has code that shows whether an object is made, or when a part is read.
     """
-    if kind not in _ACCESS and not (has_plain_fields(kind) and not hasattr(kind, "__del__")):
+    if not makes_plain_objects(kind):
         raise NotColumnar("an object of a class with code of its own")
     named = map(str, range(len(columns))) if kind is list else names
     return BuiltRows(kind, dict(zip(named, columns, strict=True)), size)

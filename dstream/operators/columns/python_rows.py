@@ -29,6 +29,7 @@ from dstream.expressions.tree import (
     is_leaf,
     rewritten,
 )
+from dstream.operators.columns.built_rows import makes_plain_objects
 from dstream.operators.columns.capabilities import is_part
 from dstream.operators.columns.entries import check_identities
 from dstream.operators.columns.strings import StringLists, Strings
@@ -82,6 +83,8 @@ def rows_by_python(expression: Expression, leaf_of: Callable[[Expression], Colum
     columns = [column for _, column in leaves.values()]
     if not leaves or not all(map(_is_harmless, columns)) or any(map(_warns, expression.walk())):
         raise NotColumnar("objects whose operators may have side effects")
+    if not all(makes_plain_objects(each.kind) for each in expression.walk() if isinstance(each, Built)):
+        raise NotColumnar("an object of a class with code of its own")
     if not all(map(_is_of_values, inner.walk())):
         check_identities(columns)
     form, constants = form_of(inner)
