@@ -158,26 +158,11 @@ def _held(each: Expression, known: _Known) -> Iterator[Expression]:
                     yield from known[number]
                 case root if not isinstance(root, Argument):
                     yield from _held(root, known)
-        # Unlike others, these functions may return an argument itself, or something that has it, `float` an exact float
-        # (CPython 3.11).
-        case (
-            Together(held)
-            | Built(_, _, held)
-            | Called(
-                "dstream.Entry"
-                | "dict"
-                | "float"
-                | "frozenset"
-                | "list"
-                | "max"
-                | "min"
-                | "set"
-                | "sorted"
-                | "sum"
-                | "tuple",
-                held,
-            )
-        ):
+        # Unlike others, these functions may return an argument, `float` an exact float (CPython 3.11), or one that has it.
+        case Together(held) | Built(_, _, held) | Called("dstream.Entry" | "float" | "max" | "min", held):
+            for one in held:
+                yield from _held(one, known)
+        case Called("dict" | "frozenset" | "list" | "set" | "sorted" | "sum" | "tuple", held):
             for one in held:
                 yield from _held(one, known)
         # Neither is a list or an object that a new one has.

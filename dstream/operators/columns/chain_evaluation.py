@@ -236,11 +236,8 @@ def _through(ops: Sequence[Op], blocks: Iterator[Block], open_block: OpenBlock |
         except NotColumnar:
             # Steps that count look at how many items of a block are taken, and so take it as a whole.
             first = 0 if open_block is not None else passing.steps
-            made, passing = (
-                run_chain(one_by_one(ops[first:]), given(passing.column if first else block)),
-                _Passing(block),
-            )
-            fallbacks = 0 if first else fallbacks + 1
+            made = run_chain(one_by_one(ops[first:]), given(passing.column if first else block))
+            passing, fallbacks = _Passing(block), 0 if first else fallbacks + 1
         if open_block is not None:
             open_block.begin(passing.effects)
         yield made
