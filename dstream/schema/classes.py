@@ -13,9 +13,10 @@ from typing import Any, Protocol, cast
 
 from dstream.base.registry import by_name, stored_name
 from dstream.values import fields
-from dstream.values.fields import hints_of, is_attrs, is_model
+from dstream.values.fields import default_of, hints_of, is_attrs, is_model
 
 __all__ = [
+    "ChangedClassError",
     "ClassRefusedError",
     "Classes",
     "NotStorableError",
@@ -38,6 +39,10 @@ __all__ = [
 
 class ClassRefusedError(TypeError):
     """Stored data name a class that cannot be found, has changed, or may not be loaded."""
+
+
+class ChangedClassError(ClassRefusedError):
+    """A class cannot hold the fields that were stored of it."""
 
 
 class NotStorableError(ClassRefusedError):
@@ -160,11 +165,34 @@ def hints_of_fields(kind: type) -> dict[str, Any]:
         return {name: hint for name, hint in raw.items() if not isinstance(hint, str | typing.ForwardRef)}
 
 
-def builder(kind: type) -> Callable[[Iterable[Any]], Any]:
-    """Return a function that makes an instance of its fields' values, without running `__init__`, as pickle does."""
+def builder(kind: type, stored: Sequence[str] | None = None) -> Callable[[Iterable[Any]], Any]:
+    """Return a function that makes an instance of its fields' values, without running `__init__`, as pickle does.
+
+    Args:
+        kind: the class.
+        stored: the names of the values; None: those of the fields. Fields that are not among them get their defaults.
+
+    Raises:
+        ChangedClassError: the class lacks a field that was stored, or a default for one that was not.
+    """
+    names = field_names(kind) or ()
+    fill = _filling(kind, names)
+    if stored is None or tuple(stored) == names:
+        return fill
+    check_fields(kind, stored)
+    places = {name: place for place, name in enumerate(stored)}
+    arranged = [(places.get(name), default_of(kind, name)) for name in names]
+
+    def build_arranged(parts: Iterable[Any]) -> Any:
+        row = tuple(parts)
+        return fill([default() if place is None else row[place] for place, default in arranged])  # type: ignore[misc]
+
+    return build_arranged
+
+
+def _filling(kind: type, names: tuple[str, ...]) -> Callable[[Iterable[Any]], Any]:
     if issubclass(kind, tuple):
         return functools.partial(tuple.__new__, kind)
-    names = field_names(kind) or ()
     if is_model(kind):
         return functools.partial(_fill_model, kind, names)
     if not _has_slots(kind):
@@ -178,28 +206,32 @@ def build(kind: type, parts: Iterable[Any]) -> Any:
 
 
 def check_fields(kind: type, stored: Sequence[str]) -> None:
-    """Raise if the class has other fields than those that were stored.
+    """Raise if instances cannot be made of the fields that were stored, in any order, and of defaults for others.
 
     Raises:
-        ClassRefusedError: it has; the message names both.
+        ChangedClassError: they cannot; the message names both and says what to do.
     """
     names = field_names(kind)
     if names is None:
-        raise ClassRefusedError(f"the class {reference(kind)} is no dataclass or named tuple of its fields any more")
-    if tuple(names) != tuple(stored):
-        raise ClassRefusedError(
-            f"the class {reference(kind)} has the fields ({', '.join(names)}), but ({', '.join(stored)}) are stored"
+        raise ChangedClassError(f"the class {reference(kind)} is no dataclass or named tuple of its fields any more")
+    lost = [name for name in stored if name not in names]
+    new = [name for name in names if name not in stored and default_of(kind, name) is None]
+    if lost or new:
+        raise ChangedClassError(
+            f"the class {reference(kind)} has the fields ({', '.join(names)}), but ({', '.join(stored)}) are stored; "
+            + (f"keep {', '.join(lost)} in the class" if lost else f"give {', '.join(new)} a default in the class")
         )
 
 
 def build_named(kind: type, named: dict[str, Any]) -> Any:
-    """Return an instance of its fields by their names.
+    """Return an instance of its fields by their names; those that are not there get their defaults.
 
     Raises:
-        ClassRefusedError: the class has other fields.
+        ChangedClassError: the class cannot hold these fields.
     """
-    check_fields(kind, list(named))
-    return build(kind, named.values())
+    stored = tuple(named)
+    check_fields(kind, stored)
+    return builder(kind, stored)(named.values())
 
 
 def has_name(member: enum.Enum) -> bool:

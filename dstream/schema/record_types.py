@@ -114,11 +114,13 @@ class ClassType(RecordType):
         reference: the name of the class.
         kind: the class; None if it cannot be found here.
         problem: why it cannot.
+        has_changed: the class has other fields by now, or in another order, so that its instances do not fit.
     """
 
     reference: str = ""
     kind: Any = field(default=None, compare=False)
     problem: str = field(default="", compare=False)
+    has_changed: bool = field(default=False, compare=False)
 
     @property
     def name(self) -> str:
@@ -157,13 +159,14 @@ class ClassType(RecordType):
 
     @property
     def _class(self) -> Any:
-        return self.kind
+        """The class of what fits."""
+        return None if self.has_changed else self.kind
 
     def _parts(self, value: Any) -> Sequence[Any] | None:
         return classes.parts_of(value)
 
     def _maker(self) -> Callable[[Iterable[Any]], Any]:
-        return classes.builder(self.checked_kind())
+        return classes.builder(self.checked_kind(), self.names)
 
     def fits(self, value: Any) -> bool:
         if type(value) is not self._class:
@@ -178,7 +181,7 @@ class ClassType(RecordType):
         return replace(self, fields=tuple(refined))
 
     def shaped(self, key: Any) -> Any:
-        if self.kind is None or not (type(key) is tuple if issubclass(self.kind, tuple) else type(key) is self.kind):
+        if self._class is None or not (type(key) is tuple if issubclass(self.kind, tuple) else type(key) is self.kind):
             return NOTHING
         parts = key if type(key) is tuple else classes.parts_of(key)
         if parts is None or len(parts) != len(self.fields):
@@ -187,7 +190,8 @@ class ClassType(RecordType):
         return NOTHING if any(item is NOTHING for item in shaped) else classes.build(self.kind, shaped)
 
     def array(self, values: Sequence[Any], encode: Encode | None = None) -> pa.Array:
-        if self._class is None or not {self._class, type(None)}.issuperset(map(type, values)):
+        # Where the class is not there, its column takes absent items alone.
+        if not {self._class, type(None)}.issuperset(map(type, values)):
             raise ColumnTypeError(f"it holds {self.name}")
         empty, parts_of = (None,) * len(self.fields), self._parts
         rows = [empty if value is None else parts_of(value) for value in values]
@@ -225,10 +229,10 @@ class ClassType(RecordType):
         return [make(row) if there else None for there, row in zip(present, zip(*columns, strict=True), strict=True)]
 
     def checked_kind(self) -> type:
-        """Return the class, if it still has the fields that were stored.
+        """Return the class, if it can still hold the fields that were stored.
 
         Raises:
-            ClassRefusedError: it is not found, or has other fields.
+            ClassRefusedError: it is not found, or has changed too much.
         """
         if self.kind is None:
             raise ClassRefusedError(self.problem or f"the class {self.reference} cannot be found here")

@@ -19,6 +19,7 @@ __all__ = [
     "MAPPINGS",
     "UNIONS",
     "columns_of_fields",
+    "default_of",
     "field_names",
     "has_default",
     "has_plain_fields",
@@ -280,6 +281,33 @@ def _is_read_alike(name: str) -> bool:
 def has_default(field: dataclasses.Field[Any]) -> bool:
     """Say whether a field of a dataclass need not be given."""
     return not (is_missing(field.default) and is_missing(field.default_factory))
+
+
+def default_of(kind: type, name: str) -> Callable[[], Any] | None:
+    """Return a function that gives the default of a field; None if it has none that is known without code of the class.
+
+    Example:
+        >>> from dstream.values.fields import default_of
+        >>> notes = dataclasses.field(default_factory=list)
+        >>> sale = dataclasses.make_dataclass("Sale", ["price", ("notes", list, notes)])
+        >>> default_of(sale, "price"), default_of(sale, "notes")()
+        (None, [])
+    """
+    found: Callable[[], Any] | None = _default_of(cast(Any, kind), name)
+    return found
+
+
+@functools.lru_cache(maxsize=4096)
+def _default_of(kind: Any, name: str) -> Callable[[], Any] | None:
+    if dataclasses.is_dataclass(kind):
+        field = kind.__dataclass_fields__[name]
+        make: Any = field.default_factory
+        if not is_missing(make):
+            # A factory of the user's is code, which loading data does not run.
+            return make if getattr(make, "__module__", "") == "builtins" else None
+        return None if is_missing(field.default) else lambda: field.default
+    defaults: Mapping[str, Any] = getattr(kind, "_field_defaults", {}) if issubclass(kind, tuple) else {}
+    return (lambda: defaults[name]) if name in defaults else None
 
 
 def is_missing(default: object) -> bool:

@@ -14,8 +14,8 @@ from dstream.base.showing import shown
 from dstream.base.validation import NOT_UNDERSTOOD
 from dstream.errors import DStreamError, IllegalStateError, NullElementError, UnstableKeyError, UnsupportedError
 from dstream.schema import classes
-from dstream.schema.classes import ClassRefusedError, NotStorableError
-from dstream.schema.record_types import without_column
+from dstream.schema.classes import ChangedClassError, ClassRefusedError, NotStorableError
+from dstream.schema.record_types import ClassType, without_column
 from dstream.schema.scalar_types import one_chunk
 from dstream.schema.type_inference import STORED_SCALARS, infer_stored, stored_type
 from dstream.schema.types import NOTHING, ColumnTooLargeError, ColumnType, Decode, Encode
@@ -105,7 +105,7 @@ class Codec:
         if self.strict and self.value is not None and not self.value.fits(value):
             of_key = "" if self.kind == "list" else f" of {shown(key)}"
             raise TypeError(
-                f"{self} is strict: its values are {self.value.name}, "
+                f"{self} is strict: its values are {_in_words(self.value)}, "
                 f"and the value{of_key}, {_described(value)}, is not"
             )
 
@@ -349,12 +349,12 @@ class Codec:
         position = next(at for at, found in enumerate(values) if found is not None and not value.fits(found))
         # A list is stored in parts, so the place of an item within one says nothing.
         place = "an item" if self.kind == "list" else f"the value of {shown(keys[position])}"
-        raise TypeError(f"{self}: {place} is {_described(values[position])}, no {value.name}{_MIXED}")
+        raise TypeError(f"{self}: {place} is {_described(values[position])}, no {_in_words(value)}{_MIXED}")
 
     def _refused(self, error: ClassRefusedError, option: str) -> TypeError:
         hint = (
             ""
-            if option in str(error) or isinstance(error, NotStorableError)
+            if option in str(error) or isinstance(error, ChangedClassError | NotStorableError)
             else f"; if you have the class, name it as {option}, or in connect(allowed=[...])"
         )
         return UnloadedClassError(f"{self}: {error}{hint}")
@@ -412,6 +412,13 @@ def _is_loaded_by_name(kind: type) -> bool:
 
 
 _NOT_LOADED = frozenset({*STORED_SCALARS, datetime})
+
+
+def _in_words(found: ColumnType) -> str:
+    """Return the name of a type, with the fields of a class that has others by now."""
+    if isinstance(found, ClassType) and found.has_changed:
+        return f"{found.name} with the fields ({', '.join(found.names)})"
+    return found.name
 
 
 def _described(value: Any) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from dstream.base.validation import NOT_UNDERSTOOD, checked_text
-from dstream.schema.classes import Classes, ClassRefusedError
+from dstream.schema.classes import Classes, ClassRefusedError, field_names
 from dstream.schema.containers import ListType, MapType, MemberType, OptionalType
 from dstream.schema.record_types import ClassType, DictType, PickledType
 from dstream.schema.type_inference import STORED_SCALARS, Layout, OpenType
@@ -100,7 +100,8 @@ def type_from_json(data: Any, known: Classes, hint: Any = None) -> ColumnType:
     if "keys" in data:
         return DictType(fields, reference=checked_text(data["keys"]), kind=_resolved(data["keys"], known)[0])
     kind, problem = _resolved(checked_text(data["record"]), known)
-    return ClassType(fields, reference=data["record"], kind=kind, problem=problem)
+    has_changed = kind is not None and field_names(kind) != tuple(name for name, _ in fields)
+    return ClassType(fields, reference=data["record"], kind=kind, problem=problem, has_changed=has_changed)
 
 
 def _resolved(name: str, known: Classes) -> tuple[type | None, str]:
