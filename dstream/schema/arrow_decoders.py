@@ -26,6 +26,7 @@ from dstream.schema.decoders import (
     Whole,
 )
 from dstream.schema.factories import maker_of_rows
+from dstream.schema.record_decoders import Parsed
 from dstream.schema.times import has_nanoseconds, in_microseconds, in_usual_layout, usual_type
 from dstream.spi import ArrowRows
 from dstream.values.fields import field_names, has_plain_fields, is_typed_dict
@@ -253,7 +254,7 @@ def rows_maker(form: ItemDecoder | None, names: Sequence[str], columns: ColumnsO
     reached_by, made = _reached_by(form, names), partial(_items, form is not None, names, _maker(names, form))
 
     def rows(column: Column, size: int, most: int) -> ArrowRows:
-        parts = {name: partial(_floats if ways.get(name) == "as floats" else _as_it_is, column, name) for name in names}
+        parts = {name: partial(_PARTS[ways.get(name, "as it is")], column, name) for name in names}
         return ArrowRows(size, parts, reached_by, partial(made, column), most)
 
     return rows
@@ -272,7 +273,8 @@ def _ways(form: ItemDecoder, names: Sequence[str], columns: ColumnsOfRows) -> Ma
     return found
 
 
-_Way = Literal["as it is", "as floats"]
+_Way = Literal["as it is", "as floats", "as texts"]
+"""As texts, values are parsed for items, and are no part in columns."""
 
 
 def _way(form: Decoder, kind: Any, may_hold_nulls: Callable[[], bool]) -> _Way | None:
@@ -285,8 +287,10 @@ def _way(form: Decoder, kind: Any, may_hold_nulls: Callable[[], bool]) -> _Way |
         return None if form.present is None else _way(form.present, kind, lambda: False)
     import pyarrow as pa
 
-    if isinstance(form, Whole) and pa.types.is_integer(kind):
-        way: _Way | None = "as floats"
+    if isinstance(form, Parsed):  # Whoever has texts there has found that all of them can be parsed.
+        way: _Way | None = "as texts" if pa.types.is_string(kind) else None
+    elif isinstance(form, Whole) and pa.types.is_integer(kind):
+        way = "as floats"
     else:
         own = float if isinstance(form, Whole) else form.kind if isinstance(form, ScalarDecoder | Made) else None
         fits = _FITTING.get(own)
@@ -319,6 +323,17 @@ def _floats(column: Column, name: str) -> Any:
     import pyarrow as pa
 
     return column(name).cast(pa.float64(), safe=False)
+
+
+def _nothing(column: Column, name: str) -> None:
+    """Return no column, given that its texts have to be parsed."""
+
+
+_PARTS: Mapping[_Way, Callable[[Column, str], Any]] = {
+    "as it is": _as_it_is,
+    "as floats": _floats,
+    "as texts": _nothing,
+}
 
 
 def _reached_by(form: ItemDecoder | None, names: Sequence[str]) -> frozenset[Literal["attribute", "key", "place"]]:

@@ -266,10 +266,10 @@ def missing_columns(form: ItemDecoder | None, names: Sequence[str]) -> list[str]
 
 
 def typed_form(form: ItemDecoder) -> RecordDecoder | None:
-    """Return the form of the same items from values that have the types of its fields; None if some have no types.
+    """Return the form of the same items from strings, numbers and bools; None if a field may have others.
 
     Args:
-        form: of texts, or of JSON without parts.
+        form: of texts, or of JSON without parts. What is parsed of a text still is.
     """
     if not isinstance(form, RecordDecoder):
         return None
@@ -285,7 +285,7 @@ def typed_form(form: ItemDecoder) -> RecordDecoder | None:
 def _typed(form: Decoder) -> Decoder | None:
     match form:
         case Parsed(kind=kind):
-            return BINARY.scalars.get(kind)
+            return BINARY.scalars[kind] if kind in (str, int, float, bool) else form
         case UnionDecoder(present=present) if present is not None:
             inner = _typed(present)
             return None if inner is None else UnionDecoder((inner, *form.forms[1:]))

@@ -18,6 +18,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
+from ipaddress import IPv6Address
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple, NotRequired
@@ -30,7 +31,7 @@ from dstream.spi import ArrowRows
 from sources import csv_rows, json_lines
 from tests.differential.column_programs import Checks, judged, told
 
-__all__ = ["main"]
+__all__ = ["main", "one_by_one"]
 
 
 def main(first: int, last: int) -> Counter[str]:
@@ -40,9 +41,21 @@ def main(first: int, last: int) -> Counter[str]:
         return judged(range(first, last), partial(_checks_of, Path(folder)), counts)
 
 
+def one_by_one() -> Counter[str]:
+    """Read a file for each odd text beside usual ones; print those that differ, and return what became of all."""
+    counts: Counter[str] = Counter()
+    with tempfile.TemporaryDirectory() as folder, counted_blocks(counts):
+        made = [*_odd_csv_files(Path(folder)), *_odd_json_files(Path(folder))]
+        return judged(range(len(made)), lambda number: _checks_on(made[number](), Random(number)), counts)
+
+
 def _checks_of(folder: Path, seed: int) -> tuple[str, Checks]:
     random = Random(seed)
     made = _csv_file(folder, random) if random.random() < 0.6 else _json_file(folder, random)
+    return _checks_on(made, random)
+
+
+def _checks_on(made: _Made, random: Random) -> tuple[str, Checks]:
     with ExitStack() as patches:
         for module, name, values in _SIZES:
             patches.enter_context(patch.object(module, name, random.choice(values)))
@@ -83,8 +96,8 @@ def _by_columns(split: Any) -> Iterator[Any]:
             continue
         items = list(each.items(slice(0, each.size)))
         for name, part in each.parts.items():
-            parts = [item[name] if "key" in each.reached_by else getattr(item, name) for item in items]
-            assert told(parts) == told(part().to_pylist()), name
+            column, parts = part(), [item[name] if "key" in each.reached_by else getattr(item, name) for item in items]
+            assert column is None or told(parts) == told(column.to_pylist()), name
         yield from items
 
 
@@ -116,7 +129,7 @@ class _Made:
 
 def _csv_file(folder: Path, random: Random) -> _Made:
     names = random.sample(_NAMES, random.randrange(1, 5))
-    columns = {name: random.choice(_COLUMNS[: 6 if random.random() < 0.1 else 5]) for name in names}
+    columns = {name: random.choice(_COLUMNS[: None if random.random() < 0.1 else -1]) for name in names}
     delimiter, quote = (
         random.choice((*[","] * 6, ";", "\t", "|", " ", "x", "'")),
         random.choice((*['"'] * 6, "'", None)),
@@ -145,10 +158,10 @@ def _csv_file(folder: Path, random: Random) -> _Made:
 
 
 class _Oddities:
-    """Says where a file is odd: nowhere, in one row, or anywhere at a rate.
+    """Says where a file is odd: nowhere, in one place, or anywhere at a rate.
 
     Attributes:
-        row: the one.
+        row: the row of the place.
     """
 
     def __init__(self, kinds: tuple[str, ...], random: Random) -> None:
@@ -160,7 +173,9 @@ class _Oddities:
         """Say whether a row has something of a kind."""
         if self._rate is not None:
             return self._random.random() < self._rate
-        return kind == self._kind and row == self.row and self._random.random() < 0.7
+        is_here = kind == self._kind and row == self.row and self._random.random() < 0.5
+        self.row = self.row if not is_here else -1
+        return is_here
 
 
 def _damaged(data: bytes, random: Random) -> bytes:
@@ -291,6 +306,7 @@ _COLUMNS = [
         _float_text,
         (
             "nan",
+            "nan(1)",
             "inf",
             "-inf",
             "Infinity",
@@ -355,12 +371,95 @@ _COLUMNS = [
     ),
     _Column(lambda random: random.choice(_WORDS), _ODD_TEXTS, (str, str, str | None)),
     _Column(
-        lambda random: random.choice(("2.50", "3.75", "-1.00")),
-        ("2.5", "1E+3", "nan", "1_0", " 1", "-0.00"),
-        (Decimal, Decimal | None),
+        lambda random: f"{random.randrange(-99, 99)}.{random.randrange(10)}{random.randrange(10)}",
+        (
+            "2.5",
+            "1E+3",
+            "nan",
+            "1_0",
+            " 1",
+            "-0.00",
+            "0.00",
+            "-.50",
+            ".50",
+            "5",
+            "5.",
+            "-5.",
+            "007.50",
+            "1.2.3",
+            "--1.00",
+            "1-1.00",
+            ".",
+            "-",
+        )
+        + (
+            "9" * 40 + ".00",
+            "9" * 36 + ".25",
+            "sNaN",
+            "\u0663.25",
+            "+1.00",
+            "1.00 ",
+            "-0.0000000000000000000000000000000000000000",
+        ),
+        (Decimal, Decimal, Decimal | None, str),
     ),
+    _Column(
+        lambda random: str(
+            datetime.datetime(2026, random.randrange(1, 13), random.randrange(1, 29), random.randrange(24), 59)
+        ),
+        (
+            "2026-01-31",
+            "2026-01-31T10:00:00",
+            "2026-01-31T10:00:00.5",
+            "2026-01-31 10:00:00.123456",
+            "2026-01-31T10:00",
+            "20260131T100000",
+        )
+        + (
+            "2026-01-31T24:00:00",
+            "2026-01-31T23:59:60",
+            "2026-01-31T10:00:00Z",
+            "2026-01-31-10:00:00",
+            "2026-02-30 10:00:00",
+        )
+        + (
+            "0000-01-01 00:00:00",
+            "0001-01-01 00:00:00",
+            "9999-12-31 23:59:59",
+            "2026-01-31 10.00.00",
+            "2026-01-31 1 :00:00",
+            "2026-01-31  0:00:00",
+        )
+        + (
+            "2026-01-31T10:00:00.1-0500",
+            "2026-01-31 10:00:00.00000 ",
+            "2026-W05-6T10:00:00",
+            " 026-01-31 10:00:00",
+            "2026-01-31T10:00-01",
+        ),
+        (datetime.datetime, datetime.datetime, datetime.datetime | None, str),
+    ),
+    _Column(lambda random: "0:1:2:3:4:5:6:7", ("::", "::1"), (IPv6Address, str)),
 ]
 _NAMES = ("number", "count", "key", "value", "é", "a b", "")
+
+
+def _odd_csv_files(folder: Path) -> Iterator[Callable[[], _Made]]:
+    """Give what makes a file for each odd text of each column and each of its types."""
+    for column, hint in ((each, hint) for each in _COLUMNS for hint in dict.fromkeys((*each.hints, None))):
+        for text in (*column.odd, "", '""', '"a""b"', 'a"b', '"a"b', '"a', '"1\n2"', "1\r2", "1,2", "\ufeff1"):
+            yield partial(_odd_csv_file, folder, column, hint, text)
+
+
+def _odd_csv_file(folder: Path, column: _Column, hint: Any, text: str) -> _Made:
+    random = Random(text)
+    rows = [f"a,{column.usual(random)}" for _ in range(12)]
+    place = random.choice((8, 9, 11))
+    rows[place] = text if text.startswith("\ufeff") else f"a,{text}"
+    (folder / "odd.csv").write_text("\n".join(["key,value", *rows]), encoding="utf-8", newline="")
+    kind = None if hint is None else _class({"key": str, "value": hint})
+    [split] = csv_rows(folder / "odd.csv", kind=kind).splits(1)
+    return _Made(split, f"{hint} of {rows}")
 
 
 def _csv_text(
@@ -434,6 +533,32 @@ def _json_file(folder: Path, random: Random) -> _Made:
     if random.random() < 0.05:
         options["max_record"] = random.choice((5, 40, 80))
     return _Made(random.choice(json_lines(path, kind=kind, **options).splits(3)), f"{said} of {data!r} with {options}")
+
+
+def _odd_json_files(folder: Path) -> Iterator[Callable[[], _Made]]:
+    """Give what makes a file for each odd text of each kind of values, and of a line, and each of its types."""
+    for make, hints in _VALUES[:6]:
+        for hint in dict.fromkeys((*hints, None)):
+            for text in _ODD_VALUES:
+                yield partial(_odd_json_file, folder, make, hint, f'{{"key": "a", "value": {text}, "last": 1}}')
+            for key in _ODD_KEYS:
+                yield partial(
+                    _odd_json_file, folder, make, hint, f'{{"key": "a", {key}: {make(Random(1))}, "last": 1}}'
+                )
+            for line in (*_DAMAGES, '{"value": VALUE, "key": "a", "last": 1}', '{"key": "a", "last": 1}'):
+                usual = f'{{"key": "a", "value": {make(Random(1))}, "last": 1}}'
+                damaged = line.replace("VALUE", make(Random(1))).replace("L", usual).replace("E", "\n")
+                yield partial(_odd_json_file, folder, make, hint, damaged)
+
+
+def _odd_json_file(folder: Path, make: Callable[[Random], str], hint: Any, line: str) -> _Made:
+    random = Random(line)
+    lines = [f'{{"key": "a", "value": {make(random)}, "last": 1}}' for _ in range(12)]
+    lines[random.choice((0, 8, 11))] = line
+    (folder / "odd.jsonl").write_text("\n".join(lines), encoding="utf-8", newline="")
+    kind = None if hint is None else _class({"key": str, "value": hint})
+    [split] = json_lines(folder / "odd.jsonl", kind=kind).splits(1)
+    return _Made(split, f"{hint} of {lines}")
 
 
 _KEYS = ("number", "count", "key", "value", "\u00e9", "a b", "")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.differential.reader_programs import main
+from tests.differential.reader_programs import main, one_by_one
 
 
 def test_files_in_columns_give_what_readers_give() -> None:
@@ -13,3 +13,12 @@ def test_files_in_columns_give_what_readers_give() -> None:
     assert counts["blocks in columns"] > counts["blocks"] / 2
     assert counts["gives"] > 300
     assert counts["fails"] > 300
+
+
+def test_each_odd_text_alone_gives_what_readers_give() -> None:
+    """One odd text beside usual ones is what its reader makes of it, or fails as there."""
+    counts = one_by_one()
+
+    assert not counts["DIFFERS"]
+    assert counts["gives"] > 500
+    assert counts["fails"] > 500

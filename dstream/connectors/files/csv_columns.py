@@ -7,6 +7,7 @@ both read alike. A block with anything else gives None, and is read row by row.
 from __future__ import annotations
 
 import datetime
+import decimal
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -187,18 +188,40 @@ _TRUTHS = ("true", "True", "TRUE", "false", "False", "FALSE")
 
 
 def _dates(texts: Any) -> Any:
-    """Return dates; None if one is not written as `2026-01-31`, or is none of Python."""
+    """Return texts if each is a date of Python that is written as `2026-01-31`, None otherwise."""
     import pyarrow as pa
     from pyarrow.compute import call_function
 
     if not _has_only(texts, b"-0123456789"):
         return None
-    found = texts.cast(pa.date32())
-    least = call_function("min", [found.cast(pa.int32())]).as_py()
-    return None if least is not None and least < _FIRST_DAY else found
+    least = call_function("min", [texts.cast(pa.date32()).cast(pa.int32())]).as_py()
+    return None if least is not None and least < _FIRST_DAY else texts
 
 
 _FIRST_DAY = datetime.date.min.toordinal() - datetime.date(1970, 1, 1).toordinal()
+
+
+def _datetimes(texts: Any) -> Any:
+    """Return texts if each is a time of Python that is written as `2026-01-31T23:59:00`, or with microseconds."""
+    import pyarrow as pa
+    from pyarrow.compute import call_function
+
+    lengths = call_function("min_max", [call_function("binary_length", [texts])]).as_py()
+    if lengths["min"] not in (19, 26) or lengths["min"] != lengths["max"] or not _has_only(texts, b"-:T .0123456789"):
+        return None
+    least = call_function("min", [texts.cast(pa.timestamp("us")).cast(pa.int64())]).as_py()
+    return texts if least >= _FIRST_DAY * _DAY else None
+
+
+_DAY = 86_400_000_000
+
+
+def _decimals(texts: Any) -> Any:
+    """Return texts if each is a number with digits and a point alone, None otherwise."""
+    from pyarrow.compute import MatchSubstringOptions, call_function
+
+    found = call_function("match_substring_regex", [texts], MatchSubstringOptions(r"\A-?[0-9]+(\.[0-9]+)?\z"))
+    return texts if call_function("all", [found]).as_py() else None
 
 
 def _has_only(texts: Any, characters: bytes) -> bool:
@@ -213,5 +236,10 @@ _READ: Mapping[type | None, Callable[[Any], Any]] = {
     float: _floats,
     bool: _bools,
     datetime.date: _dates,
+    datetime.datetime: _datetimes,
+    decimal.Decimal: _decimals,
 }
-"""How the texts of a column are read as values of each class."""
+"""How the texts of a column are read as values of each class; those of dates and decimals stay texts, if all are some.
+
+Python parses these for items: Arrow takes five times as long to make objects of its dates and decimals (pyarrow 26).
+"""
