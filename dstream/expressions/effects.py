@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import dataclasses
+import datetime
 import functools
 import math
 import operator
@@ -30,7 +31,7 @@ from dstream.expressions.tree import (
 )
 from dstream.values.entries import as_entry
 
-__all__ = ["CHANGING_NOTHING", "KNOWN", "OPERATORS", "may_share", "name_of"]
+__all__ = ["CHANGING_NOTHING", "KNOWN", "OPERATORS", "PARAMETERS", "may_share", "name_of"]
 
 
 _BUILTINS = (
@@ -38,6 +39,13 @@ _BUILTINS = (
     *("hex", "int", "len", "list", "max", "min", "oct", "ord", "pow", "range", "repr", "round", "set", "slice"),
     *("sorted", "str", "sum", "tuple"),
 )
+_OF_DATETIME: dict[type, tuple[str, ...]] = {
+    datetime.date: ("fromisoformat", "fromordinal"),
+    datetime.datetime: ("combine", "fromisoformat", "fromtimestamp", "strptime"),
+    datetime.time: ("fromisoformat",),
+    datetime.timedelta: (),
+}
+"""Classes whose objects cannot be changed, with functions whose results depend on their arguments alone."""
 _OF_RE = ("escape", "findall", "fullmatch", "match", "search", "split", "sub")
 # `maketrans` is static: it does not take the string of which it seems to be a method.
 _OF_STR = tuple(name for name in vars(str) if not name.startswith("_") and name != "maketrans")
@@ -49,6 +57,12 @@ KNOWN: dict[str, Callable[..., Any]] = {
     **{f"re.{name}": getattr(re, name) for name in _OF_RE},
     **{f"str.{name}": getattr(str, name) for name in _OF_STR},
     "dataclasses.replace": dataclasses.replace,
+    **{f"datetime.{kind.__name__}": kind for kind in _OF_DATETIME},
+    **{
+        f"datetime.{kind.__name__}.{name}": getattr(kind, name)
+        for kind, names in _OF_DATETIME.items()
+        for name in names
+    },
     "dstream.Entry": as_entry,
 }
 """Functions by the names that a `Called` has for them."""
@@ -108,6 +122,22 @@ _NAMES = {id(fn): name for name, fn in KNOWN.items()} | {
 _HELD = (operator.abs, operator.truth, operator.getitem)  # An id is that of an object as long as this lives.
 
 
+PARAMETERS: dict[str, dict[str, Any]] = {
+    "datetime.date": dict.fromkeys(("year", "month", "day")),
+    "datetime.datetime": {
+        **dict.fromkeys(("year", "month", "day")),
+        **dict.fromkeys(("hour", "minute", "second", "microsecond"), 0),
+        "tzinfo": None,
+    },
+    "datetime.datetime.fromtimestamp": {"timestamp": None, "tz": None},
+    "datetime.time": {**dict.fromkeys(("hour", "minute", "second", "microsecond"), 0), "tzinfo": None},
+    "datetime.timedelta": dict.fromkeys(
+        ("days", "seconds", "microseconds", "milliseconds", "minutes", "hours", "weeks"), 0
+    ),
+}
+"""Parameters of functions that are often called with keywords, in order, with the defaults of those that have some."""
+
+
 def name_of(fn: object) -> str | None:
     """Return the name of a function that is known; None of any other."""
     return _NAMES.get(id(fn))
@@ -158,7 +188,7 @@ def _held(each: Expression, known: _Known) -> Iterator[Expression]:
                     yield from known[number]
                 case root if not isinstance(root, Argument):
                     yield from _held(root, known)
-        # Unlike others, these functions may return an argument, `float` an exact float (CPython 3.11), or one that has it.
+        # Unlike others, these functions may return an argument, `float` an exact float (CPython 3.11), or what has it.
         case Together(held) | Built(_, _, held) | Called("dstream.Entry" | "float" | "max" | "min", held):
             for one in held:
                 yield from _held(one, known)

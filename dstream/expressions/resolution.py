@@ -6,16 +6,19 @@ import ast
 import builtins
 import contextlib
 import dataclasses
+import datetime
 import functools
 import operator
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
+from itertools import pairwise
 from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, MethodDescriptorType, ModuleType
 from typing import Any
 
-from dstream.expressions.effects import CHANGING_NOTHING, OPERATORS, name_of
+from dstream.expressions.effects import CHANGING_NOTHING, KNOWN, OPERATORS, PARAMETERS, name_of
 from dstream.expressions.source import ALL_GLOBALS, assigned_once, globals_stored, told
 from dstream.expressions.tree import (
     Applied,
@@ -210,8 +213,8 @@ def _is_of_module(fn: FunctionType, name: str, value: object) -> bool:
     return isinstance(value, BuiltinFunctionType) or getattr(value, "__module__", None) in (fn.__module__, *_OURS)
 
 
-_KNOWN_MODULES = ("dataclasses", "dstream", "math", "operator", "re")
-_OURS = ("dataclasses", "re", "dstream.values.entries")
+_KNOWN_MODULES = ("dataclasses", "datetime", "dstream", "math", "operator", "re")
+_OURS = ("dataclasses", "datetime", "re", "dstream.values.entries")
 
 
 def is_by_reference(fn: FunctionType) -> bool:
@@ -285,9 +288,12 @@ def is_same_constant_everywhere(value: object) -> bool:
         return value == value
     if type(value) is tuple or type(value) is frozenset:
         return all(map(is_same_constant_everywhere, value))
-    return type(value) in _PLAIN
+    if isinstance(value, datetime.datetime | datetime.time) and type(value) in (datetime.datetime, datetime.time):
+        return type(value.tzinfo) in (type(None), datetime.timezone)
+    return type(value) in _PLAIN or type(value) in _OF_TIMES or (type(value) is Decimal and not value.is_nan())
 
 
+_OF_TIMES = (datetime.date, datetime.timedelta, datetime.timezone)
 _PLAIN = frozenset({int, bool, str, bytes, type(None), re.Pattern})
 
 
@@ -309,8 +315,31 @@ def known_call(fn: Any, written: str, arguments: Sequence[Expression], keywords:
     if fn is dataclasses.replace and len(arguments) == 1 + len(keywords):
         return Changed(arguments[0], "dataclass", tuple(keywords), tuple(arguments[1:]))
     if keywords:
-        return None
+        return _by_place(name_of(fn), tuple(arguments), tuple(keywords))
     return _operated(fn, tuple(arguments)) or _named(fn, tuple(arguments))
+
+
+def _by_place(name: str | None, arguments: tuple[Expression, ...], keywords: tuple[str, ...]) -> Expression | None:
+    """Return a call with keywords as one without; None if the function is unknown, or the order would change."""
+    parameters = PARAMETERS.get(name or "", {})
+    places = [
+        *range(len(arguments) - len(keywords)),
+        *(list(parameters).index(each) for each in keywords if each in parameters),
+    ]
+    if name is None or len(places) < len(arguments) or any(one >= other for one, other in pairwise(places)):
+        return None
+    given: dict[int, Expression] = dict(zip(places, arguments, strict=True))
+    defaults = list(parameters.values())
+    return _called(name, tuple(given.get(place) or Constant(defaults[place]) for place in range(places[-1] + 1)))
+
+
+def _called(name: str, arguments: tuple[Expression, ...]) -> Expression:
+    """Return a call, or its result if it makes a constant of constants."""
+    values = [each.value for each in arguments if isinstance(each, Constant)]
+    if name.startswith("datetime.") and len(values) == len(arguments):
+        with contextlib.suppress(Exception):  # It raises for each item that is reached.
+            return constant_of(KNOWN[name](*values)) or Called(name, arguments)
+    return Called(name, arguments)
 
 
 def _operated(fn: Any, arguments: tuple[Expression, ...]) -> Expression | None:
@@ -330,7 +359,7 @@ def _operated(fn: Any, arguments: tuple[Expression, ...]) -> Expression | None:
 
 def _named(fn: Any, arguments: tuple[Expression, ...]) -> Expression | None:
     name = name_of(fn)
-    return None if name is None else _of_pattern(name, arguments) or Called(name, arguments)
+    return None if name is None else _of_pattern(name, arguments) or _called(name, arguments)
 
 
 def _of_pattern(name: str, arguments: tuple[Expression, ...]) -> Expression | None:

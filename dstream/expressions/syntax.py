@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import datetime
 import functools
 import math
 import operator
@@ -12,8 +13,9 @@ from collections.abc import Sequence
 from types import BuiltinFunctionType, ModuleType
 from typing import Any, Protocol
 
-from dstream.expressions.effects import CHANGING_NOTHING, name_of
+from dstream.expressions.effects import CHANGING_NOTHING, KNOWN, name_of
 from dstream.expressions.resolution import Names, UnreadableName, constant_of
+from dstream.expressions.resolution import is_same_constant_everywhere as is_constant
 from dstream.expressions.tree import (
     Applied,
     Attribute,
@@ -186,6 +188,12 @@ def _object(syntax: ast.expr, body: Body) -> Any:
                 return Entry
             if owner is str and name in vars(str):
                 return getattr(str, name)
+            if owner in _OF_TIMES and is_constant(getattr(owner, name, owner)):
+                return getattr(owner, name)  # timezone.utc, date.max
+            if isinstance(owner, type) and name_of(owner) is not None:
+                known = KNOWN.get(f"{name_of(owner)}.{name}")
+                if known is not None:
+                    return known
             raise UnreadableName(f"looks at {ast.unparse(syntax)}", line=syntax.lineno)
     raise UnreadableName("calls what an expression gives", line=syntax.lineno)
 
@@ -193,16 +201,22 @@ def _object(syntax: ast.expr, body: Body) -> Any:
 def _of_module(module: ModuleType, name: str, syntax: ast.expr) -> Any:
     """Return the member of a module of the standard library, unless somebody has replaced it."""
     value = vars(module)[name]
-    is_known = name_of(value) is not None or isinstance(value, BuiltinFunctionType) or constant_of(value) is not None
+    is_known = (
+        name_of(value) is not None
+        or value is datetime.timezone
+        or isinstance(value, BuiltinFunctionType)
+        or constant_of(value) is not None
+    )
     # A test may have replaced a function of `math` or `re` in this process, which no worker would see.
     if not is_known or value is not _FIRST[module.__name__].get(name):
         raise UnreadableName(f"looks at {ast.unparse(syntax)}", line=syntax.lineno)
     return value
 
 
-_FIRST = {module.__name__: dict(vars(module)) for module in (dataclasses, math, operator, re)}
+_FIRST = {module.__name__: dict(vars(module)) for module in (dataclasses, datetime, math, operator, re)}
 """The contents of modules when this one was loaded; on a worker they have these when functions arrive."""
 _MODULES = frozenset(_FIRST)
+_OF_TIMES = (datetime.date, datetime.datetime, datetime.time, datetime.timedelta, datetime.timezone)
 
 
 def _is_of_the_item(syntax: ast.expr, body: Body) -> bool:
@@ -227,15 +241,23 @@ def _(syntax: ast.Call, body: Body) -> Expression:
         raise UnreadableName("unpacks arguments with *", line=syntax.lineno)
     fn = syntax.func
     if isinstance(fn, ast.Attribute) and _is_of_the_item(fn.value, body):
-        if syntax.keywords or fn.attr not in CHANGING_NOTHING:
-            raise UnreadableName(
-                f"calls .{fn.attr}(){' with a keyword' if syntax.keywords else ''}", line=syntax.lineno
-            )
-        return Method(read_syntax(fn.value, body), fn.attr, _all(syntax.args, body))
+        return _method(fn, syntax, body)
     written = ast.unparse(fn)
     if isinstance(fn, ast.Name) and fn.id in body.own:
         raise UnreadableName(f"calls its variable {written}", line=syntax.lineno)
     return _called_by_name(_callee(fn, written, body), written, syntax, body)
+
+
+def _method(fn: ast.Attribute, syntax: ast.Call, body: Body) -> Expression:
+    keywords = tuple(each.arg for each in syntax.keywords if each.arg is not None)
+    has_known_keywords = len(keywords) == len(syntax.keywords) and (not keywords or fn.attr in _WITH_KEYWORDS)
+    if not has_known_keywords or fn.attr not in CHANGING_NOTHING:
+        raise UnreadableName(f"calls .{fn.attr}(){' with a keyword' if syntax.keywords else ''}", line=syntax.lineno)
+    arguments = _all([*syntax.args, *(each.value for each in syntax.keywords)], body)
+    return Method(read_syntax(fn.value, body), fn.attr, arguments, keywords)
+
+
+_WITH_KEYWORDS = frozenset({"isoformat", "replace"})
 
 
 def _callee(fn: ast.expr, written: str, body: Body) -> Any:

@@ -192,11 +192,16 @@ class Called(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Method(Expression):
-    """`of.name(*arguments)`, a method of a builtin type, most of them of `str`, that changes nothing."""
+    """`of.name(*arguments)`, a method of a builtin type, most of them of `str`, that changes nothing.
+
+    Attributes:
+        keywords: the names of the last arguments.
+    """
 
     of: Expression
     name: str
     arguments: tuple[Expression, ...]
+    keywords: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ import re
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import date, datetime, timedelta
 from random import Random
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
@@ -138,6 +139,7 @@ class Named(NamedTuple):
     b: Any = 2.5
 
 
+_NAMES_OF_TIMES: dict[str, Any] = {"date": date, "datetime": datetime, "timedelta": timedelta}
 BUILT: dict[str, Any] = {"Pair": Pair, "Frozen": Frozen, "Named": Named, "dict": dict}
 """The classes of objects that functions build, by the names that these have for them."""
 
@@ -228,9 +230,9 @@ def items_of_form(form: Form, random: Random, size: int) -> list[Any]:
     return items
 
 
-def function_of(source: str) -> Callable[[Any], Any]:
+def function_of(source: str) -> Callable[..., Any]:
     """Compile a function, and remember its source."""
-    made: Callable[[Any], Any] = eval(source, {**BUILT, "dataclasses": dataclasses, "math": math})
+    made: Callable[..., Any] = eval(source, {**BUILT, **_NAMES_OF_TIMES, "dataclasses": dataclasses, "math": math})
     SOURCES[made] = source
     return made
 
@@ -257,6 +259,8 @@ class _Writer:
             return f"({self.write(kind, depth - 1)} if {self.write('b', depth - 1)} else {self.write(kind, depth - 1)})"
         if random.random() < 0.06 and depth > 0:
             return f"({self.write(kind, depth - 1)} {random.choice(('and', 'or'))} {self.write(kind, depth - 1)})"
+        if kind in "ifb" and random.random() < 0.25 and (times := self._of_times(kind)):
+            return times
         if depth <= 0 and kind != "t":
             return self.leaf(kind)
         return getattr(self, f"_{kind}")(depth - 1)
@@ -271,6 +275,36 @@ class _Writer:
         if names and random.random() < 0.75:
             return random.choice(names)
         return self.constant(kind)
+
+    def _of_times(self, kind: str) -> str | None:
+        """Write what a date, a moment or a Decimal gives; None if the items have none."""
+        random, form = self.random, self.form
+        days, moments, decimals = map(form.names, "dmc")
+        of_day = [(each, random.choice([*days, "date(2026, 1, 9)", "date.max"])) for each in days]
+        of_moment = [(each, random.choice([*moments, "datetime(2026, 1, 9, 12)"])) for each in moments]
+        sign = random.choice(("<", "<=", "==", "!=", ">"))
+        found: dict[str, list[str]] = {"i": [], "f": [], "b": []}
+        for one, other in (*of_day, *of_moment):
+            changed = random.choice(
+                (one, f"({one} + timedelta(days={random.randrange(-40, 400)}))", f"{one}.replace(day=1)")
+            )
+            found["i"] += [f"{changed}.{random.choice(('year', 'month', 'day'))}", f"{changed}.weekday()"]
+            found["i"] += [f"({one} - {other}).days", f"int({changed}.isoformat()[:4])", f"len(str({changed}))"]
+            found["b"] += [f"({changed} {sign} {other})", f"({one} is None)", f"(({one} and {other}) {sign} {other})"]
+            found["b"] += [f"({one} in ({other}, date(2026, 1, 3)))", f"({changed}.strftime('%d') > '15')"]
+            found["f"] += [f"({one} - {other}).total_seconds()"]
+        for one in moments:
+            found["i"] += [
+                f"{one}.hour",
+                f"{one}.date().isoweekday()",
+                f"{one}.replace(minute=0, second=0).microsecond",
+            ]
+            found["f"] += [f"{one}.timestamp()"]
+        for one in decimals:
+            found["b"] += [f"({one} {sign} {random.randrange(99)})", f"({one} * 2 {sign} {one} + 1)"]
+            found["f"] += [f"float({one})", f"float({one} * {random.choice(decimals)})"]
+            found["i"] += [f"int({one})", f"round({one})"]
+        return random.choice(found[kind]) if found[kind] else None
 
     def constant(self, kind: str) -> str:
         random = self.random

@@ -31,6 +31,7 @@ from dstream.connectors.dataframes import rows_of_table
 from dstream.connectors.files import parquet
 from dstream.operators.rows.guards import items_of
 from dstream.plan.steps import Step
+from dstream.schema.times import in_microseconds
 from dstream.storage.lake import splits
 from sources import parquet_rows
 from tests.differential import random_functions
@@ -131,7 +132,7 @@ class Workshop:
 
     def _table(self, random: Random) -> tuple[Any, Form, str]:
         columns = _columns(random)
-        table = _made_table(columns, random)
+        table = in_microseconds(_made_table(columns, random))
         kind, way, said = _kind(columns, random)
         return rows_of_table(table, kind), _form(columns, way), f"{said} of {table.schema} {table.to_pylist()}"
 
@@ -219,6 +220,9 @@ def _within(least: int, greatest: int) -> Callable[[Random], int]:
     return lambda random: random.choice((least, greatest, random.randint(least, greatest), min(greatest, 3)))
 
 
+_DAYS = [datetime.date(2026, 1, day) for day in range(1, 29)] + [datetime.date.min, datetime.date(2024, 2, 29)]
+_MOMENTS = [datetime.datetime.min, *(datetime.datetime(2026, 3, 29, hour, 30) for hour in range(1, 20))]
+_AWARE = [datetime.datetime(2026, month, 25, hour, tzinfo=datetime.UTC) for month in (3, 10) for hour in (0, 1, 13)]
 _KINDS: list[tuple[str, Any, Callable[[Random], Any], type]] = [
     ("i", pa.int64(), random_functions._small, int),
     ("i", pa.int64(), random_functions._wide, int),
@@ -233,9 +237,13 @@ _KINDS: list[tuple[str, Any, Callable[[Random], Any], type]] = [
     ("f", pa.float32(), random_functions._float, float),
     ("b", pa.bool_(), random_functions._bool, bool),
     ("s", pa.string(), random_functions._text, str),
-    ("s", pa.date32(), lambda random: datetime.date(2026, 1, random.randrange(1, 29)), datetime.date),
-    ("s", pa.timestamp("ms"), lambda random: datetime.datetime(2026, 1, random.randrange(1, 29)), datetime.datetime),
-    ("s", pa.decimal128(9, 2), lambda random: Decimal(random.randrange(9999)) / 100, Decimal),
+    ("d", pa.date32(), lambda random: random.choice(_DAYS), datetime.date),
+    ("m", pa.timestamp("ms"), lambda random: random.choice(_MOMENTS), datetime.datetime),
+    ("m", pa.timestamp("us"), lambda random: random.choice(_MOMENTS), datetime.datetime),
+    ("m", pa.timestamp("ns"), lambda random: random.choice(_MOMENTS[1:]), datetime.datetime),
+    ("m", pa.timestamp("us", "UTC"), lambda random: random.choice(_AWARE), datetime.datetime),
+    ("m", pa.timestamp("s", "Europe/Berlin"), lambda random: random.choice(_AWARE), datetime.datetime),
+    ("c", pa.decimal128(9, 2), lambda random: Decimal(random.randrange(-99, 9999)) / 100, Decimal),
     ("s", pa.list_(pa.int64()), lambda random: [1, 2], list),
 ]
 _NAMES = ("number", "a b", "count", "key", "é", "value")

@@ -19,7 +19,7 @@ from dstream.expressions import (
     Method,
     Together,
 )
-from tests.differential.random_functions import BUILT
+from tests.differential.random_functions import BUILT, function_of
 
 __all__ = ["expression_of"]
 
@@ -61,6 +61,12 @@ def expression_of(source: str) -> Expression:
 
 def _read(node: ast.expr) -> Expression:
     match node:
+        case ast.Call(ast.Name("date" | "datetime" | "timedelta")) | ast.Attribute(ast.Name("date")):
+            return Constant(function_of(f"lambda: {ast.unparse(node)}")())
+        case ast.Subscript(value, ast.Slice(None, stop, None)):
+            return Indexed(
+                _read(value), Called("slice", (Constant(None), _read(stop or ast.Constant(None)), Constant(None)))
+            )
         case ast.Name("x"):
             return Argument(0)
         case ast.Constant(value):
@@ -97,8 +103,9 @@ def _read(node: ast.expr) -> Expression:
             names = (*("a", "b")[: len(arguments)], *(str(each.arg) for each in keywords))
             values = (*arguments, *(each.value for each in keywords))
             return Built(BUILT[name], names, tuple(map(_read, values)))
-        case ast.Call(ast.Attribute(of, name), arguments, []):
-            return Method(_read(of), name, tuple(map(_read, arguments)))
+        case ast.Call(ast.Attribute(of, name), arguments, keywords):
+            names = tuple(str(each.arg) for each in keywords)
+            return Method(_read(of), name, tuple(map(_read, (*arguments, *(each.value for each in keywords)))), names)
         case ast.Call(ast.Name(function), arguments, []):
             return Called(function, tuple(map(_read, arguments)))
     raise AssertionError(ast.dump(node))

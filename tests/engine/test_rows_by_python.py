@@ -15,6 +15,7 @@ from dstream.expressions.reader import read
 from dstream.operators.columns import python_rows
 from dstream.operators.columns.arrow_rows import Records
 from dstream.operators.columns.chain_evaluation import column_chain, is_same
+from dstream.operators.columns.encoded import Encoded
 from dstream.operators.columns.evaluation import evaluated
 from dstream.operators.columns.python_rows import PythonRaises
 from dstream.operators.columns.strings import Strings
@@ -142,7 +143,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     ("values", "fn", "kind"),
     [
         (["é-1", "b", "é-1", "b"], lambda r: r["x"].partition("-")[0], Strings),
-        (["é-1", "b", "é-1", "b"], lambda r: "-" in r["x"] or None, Objects),
+        (["é-1", "b", "é-1", "b"], lambda r: "-" in r["x"] or None, Encoded),
         ([3, -2, 3, -2], lambda r: r["x"].bit_length(), Ints),
         ([3, -2, 3, -2], lambda r: f"{r['x']:b}".startswith("-"), Bools),
     ],

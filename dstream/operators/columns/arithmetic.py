@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dstream.operators.columns.built_rows import BuiltRows
+from dstream.operators.columns.encoded import Encoded
 from dstream.operators.columns.strings import StringLists, Strings
 from dstream.operators.columns.values import (
     GREATEST,
@@ -356,6 +357,8 @@ def truth(column: Column) -> NDArray[np.bool_]:
         return values
     if isinstance(column, Strings | StringLists):
         return column.are_filled()
+    if isinstance(column, Encoded):
+        return column.truth()
     if isinstance(column, Objects) and column.is_plain:
         return np.fromiter(map(bool, column.values), np.bool_, len(column.values))
     if isinstance(column, Objects | LazyRows):
@@ -397,6 +400,8 @@ def is_none(column: Column, none: Column, *, is_wanted: bool) -> Column:
     """Say for each row whether its value is None, or whether it is not."""
     if not isinstance(none, ConstantColumn) or none.value is not None:
         raise NotColumnar("an identity")
+    if isinstance(column, Encoded):
+        return Bools(column.are_none() == is_wanted)
     if isinstance(column, Objects):
         return Bools(np.fromiter(((each is None) is is_wanted for each in column.values), np.bool_))
     return ConstantColumn(
@@ -440,6 +445,10 @@ def merged_columns(chosen: NDArray[np.bool_], first: Column, second: Column) -> 
     if isinstance(first, Tuples) and isinstance(second, Tuples) and len(first.members) == len(second.members):
         pairs = zip(first.members, second.members, strict=True)
         return Tuples(tuple(merged_columns(chosen, *pair) for pair in pairs), len(chosen))
+    if isinstance(first, Encoded) or isinstance(second, Encoded):
+        from dstream.operators.columns.encoded_calls import merged_values  # loads Arrow
+
+        return merged_values(chosen, first, second)
     if isinstance(first, BuiltRows) and isinstance(second, BuiltRows) and first.has_layout_of(second):
         members = {name: merged_columns(chosen, each, second.members[name]) for name, each in first.members.items()}
         return BuiltRows(first.kind, members, len(chosen))

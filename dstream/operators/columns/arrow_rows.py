@@ -6,6 +6,7 @@ at is never decoded.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any
@@ -16,6 +17,8 @@ from numpy.typing import NDArray
 
 from dstream.failures import naming
 from dstream.operators.columns.built_rows import Access, RowsWithParts
+from dstream.operators.columns.encoded import Encoded
+from dstream.operators.columns.encoded_calls import attribute_of_values, encoded_array
 from dstream.operators.columns.entries import Entries
 from dstream.operators.columns.strings import Strings, offsets_and_bytes
 from dstream.operators.columns.values import GREATEST, Bools, Column, Floats, Ints, NotColumnar, Objects, rows_at
@@ -118,6 +121,8 @@ def attribute_of(column: Column, name: str) -> Column:
     Raises:
         NotColumnar: the items have no such part, or get it in a way of their own.
     """
+    if isinstance(column, Encoded):
+        return attribute_of_values(column, name)
     if isinstance(column, Entries):
         return column.part(name)
     if not isinstance(column, RowsWithParts) or "attribute" not in column.access:
@@ -151,12 +156,22 @@ def column_of_array(array: Any) -> Column:
         texts = _texts(array)
         if texts is not None:
             return texts
+    if array.null_count and (_is_number(array.type) or _is_text(array.type)):
+        with contextlib.suppress(NotColumnar):
+            return encoded_array(array)
     if _is_number(array.type) or _is_text(array.type):
         try:
             return Objects(array.to_pylist(), is_plain=True)
         except UnicodeDecodeError:  # Whoever makes the items says where they stand.
             raise NotColumnar("bytes that are no text") from None
+    if _is_one_of(array.type, "is_date32", "is_decimal128") or _is_moment(array.type):
+        return encoded_array(array)
     raise NotColumnar(f"a column of {array.type}")
+
+
+def _is_moment(kind: Any) -> bool:
+    """Say whether values of a type are moments or durations of microseconds or longer units, as Python has them."""
+    return getattr(kind, "unit", "ns") != "ns" and _is_one_of(kind, "is_timestamp", "is_duration", "is_time")
 
 
 def _is_number(kind: Any) -> bool:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
 import re
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
 
 from dstream.expressions import (
     Applied,
@@ -30,6 +32,8 @@ from dstream.values.fields import has_plain_fields
 __all__ = [
     "CALLED",
     "EACH_BY_PYTHON",
+    "METHODS_OF_TIMES",
+    "OF_TIMES",
     "STRING_METHODS",
     "gives_lists",
     "is_left_to_python",
@@ -84,8 +88,25 @@ STRING_METHODS: dict[str, tuple[int, int]] = {
 
 _OF_STR = frozenset(f"str.{name}" for name in STRING_METHODS if name != "findall")
 
+OF_TIMES = frozenset(
+    f"datetime.{name}"
+    for name in (
+        *("date", "date.fromisoformat", "date.fromordinal", "datetime", "datetime.combine"),
+        *("datetime.fromisoformat", "datetime.fromtimestamp", "datetime.strptime", "time", "timedelta"),
+    )
+)
+"""Constructors of dates and times, which Python calls for each distinct value."""
+
+METHODS_OF_TIMES = frozenset(
+    {"date", "isoformat", "isoweekday", "replace", "strftime", "time", "timestamp", "total_seconds", "weekday"}
+)
+"""Methods of dates and times alone, which take keywords, and whose arguments may be columns."""
+
 CALLED = (
-    EACH_BY_PYTHON | _OF_STR | {"abs", "bool", "float", "int", "len", "math.sqrt", "max", "min", "round", "str", "sum"}
+    EACH_BY_PYTHON
+    | _OF_STR
+    | OF_TIMES
+    | {"abs", "bool", "float", "int", "len", "math.sqrt", "max", "min", "round", "str", "sum"}
 )
 """Functions that take columns."""
 
@@ -165,6 +186,8 @@ def _obstacles(each: Expression) -> Iterator[str]:
     match each:
         case Method(_, "get", (Constant(str()),) | (Constant(str()), _)):
             pass
+        case Method(_, name, _, keywords) if name in METHODS_OF_TIMES and (keywords or name != "replace"):
+            pass
         case Built(kind, _, _) if kind not in (dict, list) and not has_plain_fields(kind):
             yield "columns build no objects of a class with code of its own"
         case Method(of, name, arguments):
@@ -225,7 +248,10 @@ def _compared(applied: Applied) -> tuple[Expression, ...]:
 
 
 def _is_no_number(operand: Expression) -> bool:
-    return isinstance(operand, Constant) and type(operand.value) not in (int, float, bool, str)
+    return isinstance(operand, Constant) and type(operand.value) not in _COMPARED
+
+
+_COMPARED = (int, float, bool, str, datetime.date, datetime.datetime, datetime.time, datetime.timedelta, Decimal)
 
 
 def obstacle_to_step(op: Op, expression: Expression | None) -> str | None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dstream.operators.columns.encoded import Encoded
 from dstream.operators.columns.strings import StringLists, Strings, offsets_and_bytes
 from dstream.operators.columns.values import (
     Bools,
@@ -119,7 +120,7 @@ def _is_plain(values: list[Any] | Column) -> bool:
     """Say whether values are numbers, strings or tuples of these, which may be made once for each pair."""
     if isinstance(values, Tuples):
         return all(map(_is_plain, values.members))
-    return isinstance(values, Ints | Floats | Bools | Strings)
+    return isinstance(values, Ints | Floats | Bools | Strings | Encoded)
 
 
 class PassingRows:

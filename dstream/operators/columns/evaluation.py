@@ -57,7 +57,9 @@ from dstream.operators.columns.built_rows import (
     changed_rows,
     tuples_of_lists,
 )
-from dstream.operators.columns.capabilities import CALLED, EACH_BY_PYTHON, is_left_to_python
+from dstream.operators.columns.capabilities import CALLED, EACH_BY_PYTHON, OF_TIMES, is_left_to_python
+from dstream.operators.columns.encoded import Encoded
+from dstream.operators.columns.encoded_calls import as_plain, by_distinct
 from dstream.operators.columns.entries import Entries, check_identities, entries_of, with_parts
 from dstream.operators.columns.python_rows import PythonRaises, are_scalars, root_of_path, rows_by_python
 from dstream.operators.columns.string_operators import (
@@ -204,8 +206,8 @@ def _in_columns(expression: Expression, given: _Given) -> Column:
             return entries_of(_value(pair, given))
         case Called(function, arguments):
             return _called(function, [_value(each, given) for each in arguments])
-        case Method(of, name, arguments):
-            return method_of(name, [_value(each, given) for each in (of, *arguments)])
+        case Method(of, name, arguments, keywords):
+            return method_of(name, [_value(each, given) for each in (of, *arguments)], keywords)
         case Text(members):
             return text_together([_value(each, given) for each in members])
         case Formatted(of, "" | "s", ""):
@@ -271,6 +273,9 @@ def _applied(sign: str, operands: list[Column]) -> Column:
     if sign in ("in", "not in"):
         found = truth(contained_among(*operands))
         return Bools(found if sign == "in" else ~found)
+    operands = list(map(as_plain, operands))
+    if any(isinstance(each, Encoded) for each in operands) and sign != "invert":
+        return by_distinct(OPERATORS[sign], operands)
     if any(isinstance(each, Strings) for each in operands):
         return applied_to_texts(sign, operands)
     if sign in comparisons:
@@ -338,6 +343,9 @@ def _called(function: str, arguments: list[Column]) -> Column:
         raise NotColumnar(f"{function} is left to Python")
     if all(isinstance(each, ConstantColumn) for each in arguments):
         return by_python(KNOWN[function], arguments)
+    arguments = list(map(as_plain, arguments))
+    if function in OF_TIMES or any(isinstance(each, Encoded) for each in arguments):
+        return by_distinct(KNOWN[function], arguments)
     if function.startswith("str."):
         if not isinstance(arguments[0], Strings):
             raise NotColumnar("a method of str on something else")

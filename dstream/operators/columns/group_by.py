@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from dstream.base.memory import Bound, pieces
 from dstream.keys import canonical_all
+from dstream.operators.columns.encoded import Encoded
 from dstream.operators.columns.float_sums import are_added_exactly, float_sums_of_groups
 from dstream.operators.columns.group_numbers import (
     Found,
@@ -172,7 +173,9 @@ def shape_of(keys: Column) -> Any:
     if isinstance(keys, ConstantColumn) and type(keys.value) in (int, float, bool, str):
         # By `repr`, which tells 0.0 from -0.0 and finds a NaN equal to itself.
         return ConstantColumn, type(keys.value), repr(keys.value)
-    if isinstance(keys, Ints | Floats | Bools | Strings):
+    if isinstance(keys, Encoded) and keys.are_none().any():
+        raise NotColumnar("keys that are None, which Python refuses")
+    if isinstance(keys, Ints | Floats | Bools | Strings | Encoded):
         return type(keys)
     raise NotColumnar("keys that are no numbers, texts or tuples of these")
 
@@ -319,6 +322,8 @@ def _codes(keys: Column) -> Int64s:
         with np.errstate(invalid="ignore"):
             # -0.0 + 0.0 is 0.0, and every NaN gets the bits of one.
             return np.where(keys.values == keys.values, keys.values + 0.0, np.nan).view(np.int64)
+    if isinstance(keys, Encoded):
+        return keys.equal_codes()
     if isinstance(keys, Strings):
         return _numbered(keys.values)[0]
     codes, width = np.zeros(size_of_column(keys), np.int64), 1

@@ -6,6 +6,7 @@ columns. Of strings and ints that repeat, Python is asked once for each distinct
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import sys
 from collections.abc import Callable, Sequence
@@ -31,6 +32,8 @@ from dstream.expressions.tree import (
 )
 from dstream.operators.columns.built_rows import makes_plain_objects
 from dstream.operators.columns.capabilities import is_part
+from dstream.operators.columns.encoded import Encoded
+from dstream.operators.columns.encoded_calls import encoded_results
 from dstream.operators.columns.entries import check_identities
 from dstream.operators.columns.strings import StringLists, Strings
 from dstream.operators.columns.values import (
@@ -41,6 +44,7 @@ from dstream.operators.columns.values import (
     Ints,
     NotColumnar,
     Objects,
+    PythonRaises,
     Tuples,
     column_of,
     items_of,
@@ -50,10 +54,6 @@ from dstream.operators.columns.values import (
 from dstream.operators.rows.syntax import FUNCTIONS, Form, form_of, syntax_of, with_syntax
 
 __all__ = ["PythonRaises", "are_scalars", "root_of_path", "rows_by_python"]
-
-
-class PythonRaises(NotColumnar):
-    """Python raises for one of the rows: each larger part of the expression would do so as well."""
 
 
 def rows_by_python(expression: Expression, leaf_of: Callable[[Expression], Column | None]) -> Column:
@@ -115,7 +115,7 @@ def _is_harmless(column: Column) -> bool:
         return all(map(_is_harmless, column.members))
     if isinstance(column, Objects):
         return column.is_plain
-    return isinstance(column, Ints | Floats | Bools | Strings | StringLists | ConstantColumn)
+    return isinstance(column, Ints | Floats | Bools | Strings | StringLists | Encoded | ConstantColumn)
 
 
 def _makes_objects(part: Expression) -> bool:
@@ -143,6 +143,9 @@ def _of_distinct(run: Run, column: Column) -> Column | None:
         return None
     distinct, codes = coded
     found = _column(run([distinct]), is_plain=True)
+    if isinstance(found, Objects):
+        with contextlib.suppress(NotColumnar):
+            return encoded_results(found.values, np.asarray(codes, np.int64))
     if not isinstance(found, Objects):
         return rows_at(found, codes)
     # Each row has a list or a dictionary of its own, and a NaN that is no other one.
@@ -175,6 +178,9 @@ _OF_COLUMNS = ({int}, {float}, {bool}, {str})
 
 def _coded(column: Column) -> tuple[list[Any], NDArray[np.intp]] | None:
     """Return the distinct values of a column and the number of that of each row; None if they are not few."""
+    if isinstance(column, Encoded):
+        used = column.compact()
+        return used.objects, used.codes
     size = size_of_column(column)
     if size < _FEWEST_ROWS:
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,8 @@ import numpy as np
 from dstream.expressions.effects import KNOWN
 from dstream.operators.columns.arithmetic import by_python, comparisons, contained, made
 from dstream.operators.columns.built_rows import RowsWithParts, got_part, has_part, tuples_of_lists
+from dstream.operators.columns.encoded import Encoded
+from dstream.operators.columns.encoded_calls import as_plain, by_distinct
 from dstream.operators.columns.strings import StringLists, Strings
 from dstream.operators.columns.values import Bools, Column, ConstantColumn, Ints, NotColumnar, Tuples
 
@@ -55,6 +58,8 @@ def applied_to_texts(sign: str, operands: list[Column]) -> Column:
 def contained_among(column: Column, among: Column) -> Column:
     """Say for each row whether a value is among others, or a text in another one."""
     among = tuples_of_lists(among)
+    if isinstance(column, Encoded) and isinstance(among, ConstantColumn):
+        return by_distinct(lambda value, values: value in values, [column, among])
     if isinstance(among, RowsWithParts):
         return Bools(np.full(among.size, has_part(among, column)))
     if isinstance(among, Strings):
@@ -78,6 +83,8 @@ def text_of(column: Column) -> Column:
         return column
     if isinstance(column, ConstantColumn):
         return by_python(str, [column])
+    if isinstance(column, Encoded):
+        return by_distinct(str, [column])
     if not isinstance(column, Ints):
         raise NotColumnar("digits that only Python finds")
     return _on_texts(lambda texts: texts.texts_of_ints(column))
@@ -91,14 +98,23 @@ def slice_of(of: Column, bounds: list[Column]) -> Column:
     return _on_texts(lambda texts: texts.sliced_texts(of, *values))
 
 
-def method_of(name: str, columns: list[Column]) -> Column:
-    """Return the results of a method of an object with its arguments."""
-    of, *arguments = columns
+def method_of(name: str, columns: list[Column], keywords: tuple[str, ...] = ()) -> Column:
+    """Return the results of a method of an object with its arguments, of which the last ones have names."""
+    of, *arguments = columns = list(map(as_plain, columns))
     if all(isinstance(each, ConstantColumn) for each in columns):
         raise NotColumnar("a method of what is the same for all rows")
     if name == "get" and isinstance(of, RowsWithParts):
         return got_part(of, arguments)
+    if isinstance(of, Encoded):
+        return by_distinct(partial(_method_called, name, keywords), columns)
+    if keywords:
+        raise NotColumnar("a method of something else than dates with a keyword")
     return _on_texts(lambda texts: texts.method_of_texts(name, of, arguments))
+
+
+def _method_called(name: str, keywords: tuple[str, ...], of: Any, *arguments: Any) -> Any:
+    by_place = len(arguments) - len(keywords)
+    return getattr(of, name)(*arguments[:by_place], **dict(zip(keywords, arguments[by_place:], strict=True)))
 
 
 def member_of_lists(lists: StringLists, index: Column) -> Column:

@@ -14,6 +14,7 @@ import numpy as np
 from more_itertools import sliding_window
 from numpy.typing import NDArray
 
+from dstream.operators.columns.encoded import Encoded
 from dstream.operators.columns.strings import MOST_BYTES, StringLists, Strings
 from dstream.operators.rows.blocks import LazyRows
 from dstream.values.bad_records import EncodedLines
@@ -28,6 +29,7 @@ __all__ = [
     "Ints",
     "NotColumnar",
     "Objects",
+    "PythonRaises",
     "TooFewRows",
     "Tuples",
     "bytes_of_texts",
@@ -55,6 +57,10 @@ GREATEST = 2**63 - 1
 
 class NotColumnar(Exception):
     """A column cannot promise Python's results for these rows."""
+
+
+class PythonRaises(NotColumnar):
+    """Python raises for one of the rows: each larger part of the expression would do so as well."""
 
 
 class TooFewRows(NotColumnar):
@@ -123,7 +129,9 @@ class Tuples:
     whole: Column | None = None
 
 
-Column: TypeAlias = Ints | Floats | Bools | ConstantColumn | Objects | Tuples | Strings | StringLists | LazyRows
+Column: TypeAlias = (
+    Ints | Floats | Bools | ConstantColumn | Objects | Tuples | Strings | StringLists | Encoded | LazyRows
+)
 
 
 def column_of(items: Sequence[Any]) -> Column:
@@ -215,7 +223,7 @@ def items_of(column: Column) -> list[Any]:
     """Return the values as objects of Python."""
     if isinstance(column, LazyRows):
         return list(chain.from_iterable(column.portions()))
-    if isinstance(column, Strings | StringLists):
+    if isinstance(column, Strings | StringLists | Encoded):
         return column.tolist()
     if isinstance(column, ConstantColumn):
         return [column.value] * column.size
@@ -234,7 +242,7 @@ def windows_of(column: Tuples) -> Iterator[tuple[Any, ...]]:
 
 def size_of_column(column: Column) -> int:
     """Return how many rows there are."""
-    if isinstance(column, Strings):
+    if isinstance(column, Strings | Encoded):
         return len(column)
     return column.size if isinstance(column, ConstantColumn | Tuples | StringLists | LazyRows) else len(column.values)
 
@@ -254,7 +262,7 @@ def rows_at(column: Column, places: NDArray[np.intp]) -> Column:
         return ConstantColumn(column.value, len(places))
     if isinstance(column, Tuples):
         return Tuples(tuple(rows_at(each, places) for each in column.members), len(places))
-    if isinstance(column, Strings | StringLists):
+    if isinstance(column, Strings | StringLists | Encoded):
         return column.taken(places)
     return Objects([column.values[place] for place in places.tolist()], column.is_plain)
 
@@ -380,6 +388,8 @@ def _of_one_type(columns: Sequence[Any]) -> Column:
             return Objects(values, all(each.is_plain for each in columns))
         case Strings():
             return _stacked_strings(columns)
+        case Encoded():
+            return Encoded.stacked(columns)
         case Tuples():
             if len({len(each.members) for each in columns}) > 1:
                 raise NotColumnar("tuples of several lengths")

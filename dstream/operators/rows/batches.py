@@ -203,6 +203,7 @@ _ROWS = 32_768
 
 def _made(column: Column) -> tuple[Any, ...]:
     # Here, since these modules load NumPy, which a stage of objects alone does without.
+    from dstream.operators.columns.encoded import Encoded as Values
     from dstream.operators.columns.strings import StringLists as Lists
     from dstream.operators.columns.strings import Strings as Texts
     from dstream.operators.columns.values import Bools, Floats, Ints, Objects, Tuples, items_of
@@ -218,6 +219,8 @@ def _made(column: Column) -> tuple[Any, ...]:
         return _numbers, ("?", column.values.tobytes())
     if isinstance(column, Same):
         return _same, (column.value, column.size)
+    if isinstance(column, Values):
+        return list, (column.tolist(),)
     if isinstance(column, Objects):
         return list, (column.values,)
     if isinstance(column, Texts):

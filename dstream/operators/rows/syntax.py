@@ -114,8 +114,8 @@ def _without_constants(each: Expression, constants: list[Any]) -> Expression:
             return Attribute(inner(of), name)
         case Called(function, arguments):
             return Called(function, all_of(arguments))
-        case Method(of, name, arguments):
-            return Method(inner(of), name, all_of(arguments))
+        case Method(of, name, arguments, keywords):
+            return Method(inner(of), name, all_of(arguments), keywords)
         case Together(members):
             return Together(all_of(members))
         case Built(kind, names, values) if kind is dict or kind is list:
@@ -274,8 +274,10 @@ class _Writing:
                 return ast.Attribute(self.syntax(of), name, ast.Load())
             case Called(function, arguments):
                 return ast.Call(_name(function.replace(".", "_of_")), self._all(arguments), [])
-            case Method(of, name, arguments):
-                return ast.Call(ast.Attribute(self.syntax(of), name, ast.Load()), self._all(arguments), [])
+            case Method(of, name, arguments, keywords):
+                written, by_place = self._all(arguments), len(arguments) - len(keywords)
+                method = ast.Attribute(self.syntax(of), name, ast.Load())
+                return ast.Call(method, written[:by_place], _keywords(keywords, written[by_place:]))
             case Built(kind, names, values):
                 return self._display(kind, names, self._all(values))
             case Changed(of, "dict", names, values):

@@ -1,0 +1,184 @@
+"""Calls of functions for each distinct value of columns, and columns as `Encoded`."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dstream.operators.columns.encoded import ENCODED_TYPES, Encoded
+from dstream.operators.columns.strings import Strings
+from dstream.operators.columns.values import (
+    Bools,
+    Column,
+    ConstantColumn,
+    Floats,
+    Ints,
+    NotColumnar,
+    PythonRaises,
+    column_of,
+    rows_at,
+)
+
+__all__ = [
+    "as_encoded",
+    "as_plain",
+    "attribute_of_values",
+    "by_distinct",
+    "encoded_array",
+    "encoded_results",
+    "merged_values",
+]
+
+
+def by_distinct(function: Callable[..., Any], columns: Sequence[Column]) -> Column:
+    """Return the results of a function without side effects, called once for each row of values that differs.
+
+    Raises:
+        NotColumnar: it raises, or its results or arguments are of other types than `ENCODED_TYPES`.
+    """
+    codes: NDArray[np.int64] | None = None
+    places: list[Any] = []
+    varying = [each for each in columns if not isinstance(each, ConstantColumn)]
+    encoded = [as_encoded(each).compact() for each in varying]
+    for each in encoded:
+        codes, places = _paired(codes, places, each)
+    assert codes is not None, "one column at least is no constant"
+    rows = [iter([each.objects[place] for place in of]) for each, of in zip(encoded, places, strict=True)]
+    arguments = [
+        [each.value] * len(places[0]) if isinstance(each, ConstantColumn) else list(rows.pop(0)) for each in columns
+    ]
+    try:
+        found = list(map(function, *arguments))
+    except Exception as error:
+        raise PythonRaises(f"Python raises {type(error).__name__}") from None
+    return encoded_results(found, codes)
+
+
+def _paired(codes: NDArray[np.int64] | None, places: list[Any], column: Encoded) -> tuple[NDArray[np.int64], list[Any]]:
+    """Return codes for rows of values with those of one more column, and the places of the values of each code."""
+    if codes is None:
+        return column.codes, [list(range(len(column.objects)))]
+    width = max(len(column.objects), 1)
+    numbers, different = _numbered(codes * width + column.codes)
+    before, own = np.divmod(different, width)
+    return numbers, [*([of[place] for place in before.tolist()] for of in places), own.tolist()]
+
+
+def _numbered(values: Any) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Return a number for each value of an array, and the values by number."""
+    import pyarrow as pa
+
+    encoded = pa.array(values).dictionary_encode()
+    return encoded.indices.to_numpy().astype(np.int64), encoded.dictionary.to_numpy()
+
+
+def as_encoded(column: Column) -> Encoded:
+    """Return a column with the same values.
+
+    Raises:
+        NotColumnar: they are of other types than `ENCODED_TYPES`, or a NaN.
+    """
+    match column:
+        case Encoded():
+            return column
+        case ConstantColumn(value, size):
+            return Encoded(np.zeros(size, np.int64), [_checked(value)])
+        case Bools(values):
+            return Encoded(values.astype(np.int64), [False, True])
+        case Ints(values):
+            codes, different = _numbered(values)
+            return Encoded(codes, different.tolist())
+        case Floats(values):
+            # By their bits: 0.0 and -0.0 are two values.
+            codes, different = _numbered(values.view(np.int64))
+            return Encoded(codes, list(map(_checked, different.view(np.float64).tolist())))
+        case Strings():
+            found = column.values.dictionary_encode()
+            return Encoded(found.indices.to_numpy().astype(np.int64), found.dictionary.to_pylist())
+    raise NotColumnar("values of other types than dates, numbers and strings")
+
+
+def _checked(value: Any) -> Any:
+    if type(value) not in ENCODED_TYPES or _has_own_zone(value) or value != value:
+        raise NotColumnar(f"a {type(value).__name__}, or a NaN")
+    return value
+
+
+def _has_own_zone(value: Any) -> bool:
+    """Say whether a moment has a zone of a class of the user's, whose code may do anything."""
+    zone = value.tzinfo if type(value) in (datetime.datetime, datetime.time) else None
+    return zone is not None and type(zone).__module__ not in _MODULES_OF_ZONES
+
+
+_MODULES_OF_ZONES = ("datetime", "zoneinfo", "pytz", "pytz.tzfile")
+
+
+def encoded_results(found: list[Any], codes: NDArray[np.int64]) -> Column:
+    """Return results of Python, placed by codes: as a column of numbers or strings, if they are of one such type."""
+    kinds = set(map(type, found))
+    if len(kinds) == 1 and kinds <= _OF_COLUMNS:
+        return rows_at(column_of(found), codes)
+    try:
+        return Encoded(codes, list(map(_checked, found)))
+    except ArithmeticError:  # A signaling NaN of Decimal raises where it is compared.
+        raise NotColumnar("a NaN") from None
+
+
+_OF_COLUMNS = frozenset({int, float, bool, str})
+
+
+def as_plain(column: Column) -> Column:
+    """Return values of one type of number or string, such as those of rows without None, as a column of these."""
+    if not isinstance(column, Encoded):
+        return column
+    try:
+        used = column.compact()
+        return encoded_results(used.objects, used.codes)
+    except NotColumnar:  # Ints of more than 64 bits.
+        return column
+
+
+def encoded_array(array: Any) -> Encoded:
+    """Return an array of Arrow without nanoseconds as values and codes; a null is None.
+
+    Raises:
+        NotColumnar: Python has none of them.
+    """
+    import pyarrow as pa
+
+    whole = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+    try:
+        found = whole.dictionary_encode("encode")
+        objects = found.dictionary.to_pylist()
+    except Exception as error:  # Whoever makes the items says which one it is.
+        raise NotColumnar(f"Arrow raises {type(error).__name__}") from None
+    return Encoded(found.indices.to_numpy().astype(np.int64), list(map(_checked, objects)))
+
+
+def attribute_of_values(column: Encoded, name: str) -> Column:
+    """Return `value.name` of each value: a field of a date, a time or a Decimal.
+
+    Raises:
+        NotColumnar: one of them has no such field.
+    """
+    if name not in _FIELDS:
+        raise NotColumnar(f"an attribute {name} that dates do not have")
+    return by_distinct(lambda value: getattr(value, name), [column])
+
+
+_FIELDS = frozenset({"day", "days", "fold", "hour", "microsecond", "microseconds", "minute", "month", "second"}) | {
+    *("imag", "real", "seconds", "tzinfo", "year")
+}
+
+
+def merged_values(chosen: NDArray[np.bool_], first: Column, second: Column) -> Encoded:
+    """Return a column with the values of `first` in the chosen rows, in order, and those of `second` in the others."""
+    one, other = as_encoded(first), as_encoded(second)
+    codes = np.empty(len(chosen), np.int64)
+    codes[chosen] = one.codes
+    codes[~chosen] = other.codes + len(one.objects)
+    return Encoded(codes, [*one.objects, *other.objects])
