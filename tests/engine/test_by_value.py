@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 import importlib
 import pickle
 import subprocess
@@ -292,3 +293,14 @@ def test_modules_that_cloudpickle_pickles_by_value_are_not_imported_elsewhere(tm
     rate, twice = pickle.loads(data)
 
     assert (rate.n, twice(3)) == (7, 6)
+
+
+def test_a_reducer_that_is_registered_later_is_used(monkeypatch):
+    """Those of `copyreg` are looked at for each pickle."""
+
+    class Opened:
+        pass
+
+    assert type(pickle.loads(dumps_by_value(Opened()))) is Opened
+    monkeypatch.setitem(copyreg.dispatch_table, Opened, lambda opened: (int, (7,)))
+    assert pickle.loads(dumps_by_value([Opened(), Opened()])) == [7, 7]
