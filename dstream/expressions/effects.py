@@ -50,6 +50,24 @@ _OF_RE = ("escape", "findall", "fullmatch", "match", "search", "split", "sub")
 # `maketrans` is static: it does not take the string of which it seems to be a method.
 _OF_STR = tuple(name for name in vars(str) if not name.startswith("_") and name != "maketrans")
 
+
+def unpacked(value: Any, size: int) -> tuple[Any, ...]:
+    """Return the members of a value that a statement assigns to as many variables.
+
+    Raises:
+        Exception: what Python raises for that statement.
+    """
+    return _unpacking(size)(value)
+
+
+@functools.cache
+def _unpacking(size: int) -> Callable[[Any], tuple[Any, ...]]:
+    names, namespace = "".join(f"v{number}, " for number in range(size)), dict[str, Any]()
+    exec(f"def unpacking(value):\n {names}= value\n return {names}", namespace)
+    unpacking: Callable[[Any], tuple[Any, ...]] = namespace["unpacking"]
+    return unpacking
+
+
 KNOWN: dict[str, Callable[..., Any]] = {
     **{name: getattr(builtins, name) for name in _BUILTINS},
     **{f"math.{name}": fn for name, fn in vars(math).items() if callable(fn) and not name.startswith("_")},
@@ -64,6 +82,8 @@ KNOWN: dict[str, Callable[..., Any]] = {
         for name in names
     },
     "dstream.Entry": as_entry,
+    "dstream.unpacked": unpacked,
+    "isinstance": isinstance,  # Of builtin types: a class of a user's may have its own check.
 }
 """Functions by the names that a `Called` has for them."""
 
@@ -114,7 +134,7 @@ OPERATORS: dict[Callable[..., Any], Operator] = {
 }
 
 # By their ids, since an object that is called need not have a hash.
-_NAMES = {id(fn): name for name, fn in KNOWN.items()} | {
+_NAMES = {id(fn): name for name, fn in KNOWN.items() if name != "isinstance"} | {
     id(operator.abs): "abs",
     id(operator.truth): "bool",
     id(operator.getitem): "operator.getitem",
@@ -188,11 +208,11 @@ def _held(each: Expression, known: _Known) -> Iterator[Expression]:
                     yield from known[number]
                 case root if not isinstance(root, Argument):
                     yield from _held(root, known)
-        # Unlike others, these functions may return an argument, `float` an exact float (CPython 3.11), or what has it.
+        # Unlike others, these may return an argument, `float` an exact float (CPython 3.11), or something that has it.
         case Together(held) | Built(_, _, held) | Called("dstream.Entry" | "float" | "max" | "min", held):
             for one in held:
                 yield from _held(one, known)
-        case Called("dict" | "frozenset" | "list" | "set" | "sorted" | "sum" | "tuple", held):
+        case Called("dict" | "frozenset" | "list" | "set" | "sorted" | "sum" | "tuple" | "dstream.unpacked", held):
             for one in held:
                 yield from _held(one, known)
         # Neither is a list or an object that a new one has.

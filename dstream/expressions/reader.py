@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 
 from dstream.base.functions import is_watched
 from dstream.base.showing import near
+from dstream.expressions.callables import object_read
 from dstream.expressions.resolution import (
     NameLookup,
     Names,
@@ -27,11 +28,10 @@ from dstream.expressions.resolution import (
     is_by_reference,
     is_same_constant_everywhere,
     known_call,
-    object_read,
     value_of_name,
 )
 from dstream.expressions.source import MissingSource, found_source, stamp_of_source
-from dstream.expressions.syntax import Body, read_block, read_syntax
+from dstream.expressions.syntax import Body, read_block
 from dstream.expressions.tree import Argument, Expression, Let, Local, asks_for_truth, is_leaf, replaced, stands_first
 from dstream.failures.attribution import is_installed
 
@@ -226,7 +226,8 @@ class _Reading:
         body = Body(names, variables, frozenset((*code.co_varnames, *code.co_cellvars)), self)
         self.inside.append(fn)
         syntax = found.syntax
-        result = read_syntax(syntax.body, body) if isinstance(syntax, ast.Lambda) else read_block(syntax.body, body)
+        statements = [ast.Return(syntax.body)] if isinstance(syntax, ast.Lambda) else syntax.body
+        result = read_block(statements, body)
         # Without `finally`, since an exception ends the whole reading.
         self.inside.pop()
         for value, _, number in reversed(stands_for):

@@ -11,19 +11,17 @@ import functools
 import operator
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from decimal import Decimal
-from itertools import pairwise
-from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, MethodDescriptorType, ModuleType
+from itertools import chain, pairwise
+from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, ModuleType
 from typing import Any
 
-from dstream.expressions.effects import CHANGING_NOTHING, KNOWN, OPERATORS, PARAMETERS, name_of
+from dstream.expressions.effects import KNOWN, OPERATORS, PARAMETERS, name_of
 from dstream.expressions.source import ALL_GLOBALS, assigned_once, globals_stored, told
 from dstream.expressions.tree import (
     Applied,
-    Argument,
-    Attribute,
     Built,
     Called,
     Changed,
@@ -43,12 +41,12 @@ __all__ = [
     "Namespaces",
     "UnreadableName",
     "constant_of",
+    "container_of",
     "is_as_imported",
     "is_by_reference",
     "is_constant_of_module",
     "is_same_constant_everywhere",
     "known_call",
-    "object_read",
     "value_of_name",
 ]
 
@@ -95,10 +93,20 @@ NameLookup = tuple[FunctionType | None, str, object]
 
 
 class Namespaces:
-    """The globals to which the functions of a module assign: looked up once for each module, for one plan."""
+    """The globals to which the functions of a module assign, and the containers that functions of a plan may change.
 
-    def __init__(self) -> None:
+    Args:
+        changing: finds the ids of the lists, dicts and sets that other functions of the plan may change; None: any.
+    """
+
+    def __init__(self, changing: Callable[[], Set[int] | None] = frozenset) -> None:
         self._stored: dict[int, tuple[dict[str, Any], frozenset[str]]] = {}  # It keeps the dict, whose id it has.
+        self._changing = functools.cache(changing)
+
+    def may_change(self, container: object) -> bool:
+        """Return whether a function of the plan may change a list, a dict or a set while others look into it."""
+        changing = self._changing()
+        return changing is None or id(container) in changing
 
     def stored(self, names: dict[str, Any]) -> frozenset[str]:
         """Return those that functions with the globals `names` may give another value; `ALL_GLOBALS` may be in it."""
@@ -282,6 +290,14 @@ def constant_of(value: object) -> Constant | None:
     return Constant(value) if is_same_constant_everywhere(value) else None
 
 
+def container_of(value: object, namespaces: Namespaces) -> Constant | None:
+    """Return a list, dict or set of constants that no function of the plan changes; None if it is none."""
+    if type(value) not in (dict, list, set) or namespaces.may_change(value):
+        return None
+    parts: Any = chain(value, value.values()) if isinstance(value, dict) else value
+    return Constant(value) if all(map(is_same_constant_everywhere, parts)) else None
+
+
 def is_same_constant_everywhere(value: object) -> bool:
     """Say whether a copy of `value` on a worker cannot be told from it; NaN can, in a tuple that has it."""
     if type(value) is float:
@@ -295,9 +311,6 @@ def is_same_constant_everywhere(value: object) -> bool:
 
 _OF_TIMES = (datetime.date, datetime.timedelta, datetime.timezone)
 _PLAIN = frozenset({int, bool, str, bytes, type(None), re.Pattern})
-
-
-_ITEM = Argument(0)
 
 
 def known_call(fn: Any, written: str, arguments: Sequence[Expression], keywords: Sequence[str]) -> Expression | None:
@@ -442,53 +455,3 @@ def _is_computed(kind: type, name: str) -> bool:
     """Return whether a descriptor, such as a property, takes the values assigned to a field."""
     held = getattr(kind, name, None)
     return hasattr(type(held), "__set__") and not isinstance(held, MemberDescriptorType)
-
-
-def object_read(fn: Any, arguments: int) -> Expression | None:
-    """Return the result of a callable that is no Python function for arguments; None if that is not known."""
-    if arguments == 1 and type(fn) in _MADE_BY_OPERATOR:
-        # These objects show what they were made of to pickle alone.
-        return _MADE_BY_OPERATOR[type(fn)](*fn.__reduce__())
-    if isinstance(fn, BuiltinFunctionType) and type(fn.__self__) in (str, re.Pattern):
-        bound = constant_of(fn.__self__)
-        places = tuple(map(Argument, range(arguments)))
-        return Method(bound, fn.__name__, places) if bound is not None and fn.__name__ in CHANGING_NOTHING else None
-    if isinstance(fn, type | BuiltinFunctionType | MethodDescriptorType):
-        try:
-            return known_call(fn, fn.__name__, tuple(map(Argument, range(arguments))), ())
-        except UnreadableName:
-            return None
-    return None
-
-
-def _items(kind: Any, keys: tuple[Any, ...], *more: Any) -> Expression | None:
-    constants = [each for each in map(constant_of, keys) if each is not None]
-    if more or len(constants) < len(keys):
-        return None
-    found = tuple(Indexed(_ITEM, each) for each in constants)
-    return found[0] if len(found) == 1 else Together(found)
-
-
-def _attributes(kind: Any, paths: tuple[str, ...], *more: Any) -> Expression | None:
-    found: list[Expression] = []
-    for path in paths:
-        value: Expression = _ITEM
-        for name in path.split("."):
-            value = Attribute(value, name)
-        found.append(value)
-    return None if more else found[0] if len(found) == 1 else Together(tuple(found))
-
-
-def _method(kind: Any, given: tuple[Any, ...], *more: Any) -> Expression | None:
-    name, *values = given
-    constants = [each for each in map(constant_of, values) if each is not None]
-    if more or kind is not operator.methodcaller or name not in CHANGING_NOTHING or len(constants) < len(values):
-        return None
-    return Method(_ITEM, name, tuple(constants))
-
-
-_MADE_BY_OPERATOR: dict[type, Callable[..., Expression | None]] = {
-    operator.itemgetter: _items,
-    operator.attrgetter: _attributes,
-    operator.methodcaller: _method,
-}

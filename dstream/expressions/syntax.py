@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import dataclasses
 import datetime
+import enum
 import functools
 import math
 import operator
@@ -13,8 +15,9 @@ from collections.abc import Sequence
 from types import BuiltinFunctionType, ModuleType
 from typing import Any, Protocol
 
+from dstream.base.by_value import is_importable
 from dstream.expressions.effects import CHANGING_NOTHING, KNOWN, name_of
-from dstream.expressions.resolution import Names, UnreadableName, constant_of
+from dstream.expressions.resolution import Names, UnreadableName, constant_of, container_of
 from dstream.expressions.resolution import is_same_constant_everywhere as is_constant
 from dstream.expressions.tree import (
     Applied,
@@ -32,6 +35,7 @@ from dstream.expressions.tree import (
     Text,
     Together,
 )
+from dstream.expressions.walrus import without_leading_walrus
 from dstream.values.entries import Entry
 
 __all__ = ["Body", "Callee", "read_block", "read_syntax"]
@@ -82,8 +86,10 @@ def read_block(statements: Sequence[ast.stmt], body: Body) -> Expression:
     """
     if not statements:
         return Constant(None)
-    first, rest = statements[0], statements[1:]
+    first, rest = without_leading_walrus(statements[0]), statements[1:]
     match first:
+        case (ast.Assign() as before, ast.stmt() as statement):
+            return read_block([before, statement, *rest], body)
         case ast.Return(value=None):
             return Constant(None)
         case ast.Return(value=ast.expr() as value):
@@ -96,9 +102,24 @@ def read_block(statements: Sequence[ast.stmt], body: Body) -> Expression:
             ast.Assign(targets=[ast.Name(id=name)], value=value) | ast.AnnAssign(target=ast.Name(id=name), value=value)
         ):
             return _assigned(name, value, rest, body) if value is not None else read_block(rest, body)
+        case ast.Assign(targets=[ast.Tuple(elts=targets)], value=value) if all(map(_is_name, targets)):
+            return _unpacked([each.id for each in targets if isinstance(each, ast.Name)], value, rest, body)
         case ast.Pass() | ast.Expr(value=ast.Constant()):
             return read_block(rest, body)
+    assert isinstance(first, ast.stmt), "what is before it was taken away"
     raise UnreadableName(_STATEMENTS.get(type(first), "does more than to return a value"), line=first.lineno)
+
+
+def _is_name(syntax: ast.expr) -> bool:
+    return isinstance(syntax, ast.Name)
+
+
+def _unpacked(names: Sequence[str], value: ast.expr, rest: Sequence[ast.stmt], body: Body) -> Expression:
+    members = Called("dstream.unpacked", (read_syntax(value, body), Constant(len(names))))
+    stands_for, number = body.callee.named(members)
+    for place, name in enumerate(names):
+        body = body.with_variable(name, Indexed(stands_for, Constant(place)))
+    return body.callee.within(members, number, read_block(rest, body))
 
 
 def _assigned(name: str, value: ast.expr, rest: Sequence[ast.stmt], body: Body) -> Expression:
@@ -230,9 +251,24 @@ def _is_of_the_item(syntax: ast.expr, body: Body) -> bool:
 
 @read_syntax.register
 def _(syntax: ast.Attribute, body: Body) -> Expression:
+    member = _of_enum(syntax, body)
+    if member is not None:
+        return member
     if _is_of_the_item(syntax.value, body):
         return Attribute(read_syntax(syntax.value, body), syntax.attr)
     return _captured(_object(syntax, body), ast.unparse(syntax), syntax.lineno)
+
+
+def _of_enum(syntax: ast.Attribute, body: Body) -> Constant | None:
+    """Return the name or the value of a member of an enumeration that travels with the function; None of others."""
+    match syntax:
+        case ast.Attribute(ast.Attribute(ast.Name(of), name), ("name" | "value") as part) if of not in body.own:
+            kind = body.names.found(of)
+            if type(kind) is enum.EnumMeta and not is_importable(kind) and name in kind.__members__:
+                # A class that it is made of may have a property of this name.
+                owner = next(each for each in kind.__mro__ if part in vars(each))
+                return constant_of(getattr(kind[name], part)) if owner is enum.Enum else None
+    return None
 
 
 @read_syntax.register
@@ -240,9 +276,15 @@ def _(syntax: ast.Call, body: Body) -> Expression:
     if any(isinstance(each, ast.Starred) for each in syntax.args):
         raise UnreadableName("unpacks arguments with *", line=syntax.lineno)
     fn = syntax.func
+    if isinstance(fn, ast.Attribute) and fn.attr in _LOOKING and not syntax.keywords:
+        container = _container(fn.value, body)
+        if container is not None:
+            return Method(container, fn.attr, _all(syntax.args, body))
     if isinstance(fn, ast.Attribute) and _is_of_the_item(fn.value, body):
         return _method(fn, syntax, body)
     written = ast.unparse(fn)
+    if written == "isinstance" and len(syntax.args) == 2 and not syntax.keywords:
+        return _instance(syntax, body)
     if isinstance(fn, ast.Name) and fn.id in body.own:
         raise UnreadableName(f"calls its variable {written}", line=syntax.lineno)
     return _called_by_name(_callee(fn, written, body), written, syntax, body)
@@ -258,6 +300,31 @@ def _method(fn: ast.Attribute, syntax: ast.Call, body: Body) -> Expression:
 
 
 _WITH_KEYWORDS = frozenset({"isoformat", "replace"})
+
+
+def _instance(syntax: ast.Call, body: Body) -> Expression:
+    if _object(syntax.func, body) is not builtins.isinstance:
+        raise UnreadableName("calls isinstance", line=syntax.lineno)
+    of, among = syntax.args
+    members = among.elts if isinstance(among, ast.Tuple) else [among]
+    kinds = tuple(_object(each, body) for each in members)
+    if not all(kind in _PLAIN_TYPES for kind in kinds):
+        raise UnreadableName("calls isinstance", "the builtin types can be read", syntax.lineno)
+    return Called("isinstance", (read_syntax(of, body), Constant(kinds)))
+
+
+_PLAIN_TYPES = (bool, bytes, dict, float, frozenset, int, list, set, str, tuple)
+
+
+_LOOKING = ("count", "get", "index", "isdisjoint", "issuperset")
+"""Methods of lists, dicts and sets that return no part of them but members."""
+
+
+def _container(syntax: ast.expr, body: Body) -> Constant | None:
+    """Return the list, dict or set of constants that a name stands for; None if it stands for something else."""
+    if not isinstance(syntax, ast.Name) or syntax.id in body.own:
+        return None
+    return container_of(body.names.found(syntax.id), body.names.namespaces)
 
 
 def _callee(fn: ast.expr, written: str, body: Body) -> Any:
@@ -360,7 +427,7 @@ def _looked_into(syntax: ast.expr, body: Body) -> Expression:
         if members and are_literals and all(isinstance(each, Constant) for each in members):
             values = tuple(each.value for each in members if isinstance(each, Constant))
             return Constant(values if isinstance(syntax, ast.List) else frozenset(values))
-    return read_syntax(syntax, body)
+    return _container(syntax, body) or read_syntax(syntax, body)
 
 
 def _is_literal(syntax: ast.expr) -> bool:
@@ -380,7 +447,7 @@ def _(syntax: ast.IfExp, body: Body) -> Expression:
 
 @read_syntax.register
 def _(syntax: ast.Subscript, body: Body) -> Expression:
-    of = read_syntax(syntax.value, body)
+    of = _container(syntax.value, body) or read_syntax(syntax.value, body)
     if isinstance(syntax.slice, ast.Slice):
         bounds = (syntax.slice.lower, syntax.slice.upper, syntax.slice.step)
         return Indexed(of, Called("slice", tuple(read_syntax(each or ast.Constant(None), body) for each in bounds)))

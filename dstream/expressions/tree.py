@@ -120,7 +120,8 @@ class Argument(Expression):
 class Constant(Expression):
     """A value that is the same for all items: an exact int, float, bool, str, bytes, None, or a tuple of such.
 
-    What `in` looks into may be a frozenset of them; what `re` works with is a compiled pattern.
+    What `in` looks into may be a frozenset of them; what `re` works with is a compiled pattern. A list, a dict or a set
+    of them that the function captures stands only where it is looked into, so that it is no part of a result.
 
     Two are equal if their values are and have one type: `1` is not `1.0`, nor `0.0` `-0.0`.
     """
@@ -142,6 +143,8 @@ def _told(value: Any) -> tuple[Any, ...]:
         return frozenset, frozenset(map(_told, value))
     if type(value) is re.Pattern:
         return re.Pattern, *_told(value.pattern), value.flags
+    if type(value) in (dict, list, set):
+        return type(value), id(value)
     return type(value), repr(value)
 
 

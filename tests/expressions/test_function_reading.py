@@ -208,7 +208,7 @@ async def _awaits(x: int) -> int:
 
 REFUSED: dict[str, Callable[..., Any]] = {
     "calls json.loads": lambda x: json.loads(x),
-    "captures _STOPS, a set": lambda x: x in _STOPS,
+    "captures _STOPS, a set": lambda x: (x, _STOPS),
     "captures _NOT_A_NUMBER, a float": lambda x: x in (_NOT_A_NUMBER, 1),
     "compares with is": lambda x: x is _RATE,
     "looks at count, which a global or nonlocal statement changes": _counter()[1],

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from dstream.base.memory import DEFAULT_BROADCAST
+from dstream.engine.compiler.changed_containers import containers_changed
 from dstream.engine.physical.graph import Decision, Done, Ending, Graph, Move, PartitionCount
 from dstream.engine.physical.vertices import Evaluation, Items, Pending, Splits, in_one_task, is_one_task, piped
 from dstream.errors import UnsupportedError
@@ -99,9 +100,10 @@ class Compiling:
     facts: ClusterFacts
     actions: dict[int, Action] = field(default_factory=dict)
     decisions: list[Decision] = field(default_factory=list)
-    namespaces: Namespaces = field(default_factory=Namespaces)
+    namespaces: Namespaces = field(init=False)
 
     def __post_init__(self) -> None:
+        self.namespaces = Namespaces(functools.partial(containers_changed, self.root))
         # Both once for the whole plan: a question for each operation would walk a long one again and again.
         self._bounded, self._ordered = bounded_operations(self.root), ordered_operations(self.root)
 

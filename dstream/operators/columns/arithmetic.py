@@ -7,7 +7,7 @@ greatest values of the operands are looked at.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from functools import reduce
 from typing import Any, TypeAlias
 
@@ -372,9 +372,9 @@ def contained(column: Column, among: Column) -> Bools:
     Raises:
         NotColumnar: it is no tuple of numbers, or a number is NaN: Python finds one that is the same object.
     """
-    if isinstance(among, ConstantColumn) and type(among.value) is frozenset and len(among.value) > _MANY_MEMBERS:
+    if isinstance(among, ConstantColumn) and _has_hashes(among.value):
         return _found_by_hash(column, among.value)
-    if isinstance(among, ConstantColumn) and type(among.value) in (tuple, frozenset):
+    if isinstance(among, ConstantColumn) and type(among.value) in (tuple, frozenset, list):
         among = Tuples(tuple(ConstantColumn(each, among.size) for each in among.value), among.size)
     if not isinstance(among, Tuples):
         raise NotColumnar("a container that is no tuple")
@@ -389,7 +389,12 @@ _MANY_MEMBERS = 64
 """To compare so many members with 32,768 ints takes as long as to look each int up by its hash (NumPy 2.4)."""
 
 
-def _found_by_hash(column: Column, among: frozenset[Any]) -> Bools:
+def _has_hashes(value: Any) -> bool:
+    """Return whether members of a constant are found by their hashes, as fast as by comparisons."""
+    return type(value) in (dict, set) or (type(value) is frozenset and len(value) > _MANY_MEMBERS)
+
+
+def _found_by_hash(column: Column, among: Container[Any]) -> Bools:
     found = numbers(column)
     if isinstance(found, Floats) and np.any(found.values != found.values):
         raise NotColumnar("a NaN that may be the same object")

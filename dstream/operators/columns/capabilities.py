@@ -35,6 +35,7 @@ __all__ = [
     "METHODS_OF_TIMES",
     "OF_TIMES",
     "STRING_METHODS",
+    "are_constants",
     "gives_lists",
     "is_left_to_python",
     "is_part",
@@ -182,17 +183,24 @@ def is_part(expression: Expression) -> bool:
     return False
 
 
+def are_constants(expressions: Sequence[Expression]) -> bool:
+    """Return whether all expressions are constants."""
+    return all(isinstance(each, Constant) for each in expressions)
+
+
 def _obstacles(each: Expression) -> Iterator[str]:
     match each:
         case Method(_, "get", (Constant(str()),) | (Constant(str()), _)):
             pass
         case Method(_, name, _, keywords) if name in METHODS_OF_TIMES and (keywords or name != "replace"):
             pass
+        case Method(Constant(dict() | list() | set()), _, (_, *others)) if are_constants(others):
+            pass
         case Built(kind, _, _) if kind not in (dict, list) and not has_plain_fields(kind):
             yield "columns build no objects of a class with code of its own"
         case Method(of, name, arguments):
             yield from _of_method(name, of, arguments)
-        case Called("slice" | "str" | "dstream.Entry", _):
+        case Called("slice" | "str" | "dstream.Entry" | "isinstance", _):
             pass
         case Called(function, (of, *arguments)) if function in _OF_STR:
             yield from _of_method(function.removeprefix("str."), of, arguments)

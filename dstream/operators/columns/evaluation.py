@@ -57,7 +57,7 @@ from dstream.operators.columns.built_rows import (
     changed_rows,
     tuples_of_lists,
 )
-from dstream.operators.columns.capabilities import CALLED, EACH_BY_PYTHON, OF_TIMES, is_left_to_python
+from dstream.operators.columns.capabilities import CALLED, EACH_BY_PYTHON, OF_TIMES, are_constants, is_left_to_python
 from dstream.operators.columns.encoded import Encoded
 from dstream.operators.columns.encoded_calls import as_plain, by_distinct
 from dstream.operators.columns.entries import Entries, check_identities, entries_of, with_parts
@@ -193,6 +193,10 @@ def _in_columns(expression: Expression, given: _Given) -> Column:
             return attribute_of(_value(of, given), name)
         case Indexed(of, Called("slice", (_, _, _) as bounds)):
             return slice_of(_value(of, given), [_value(each, given) for each in bounds])
+        case Indexed(Constant(dict() | list() as container), key) if not isinstance(key, Constant):
+            return _looked_up(Indexed(Constant(container), Local(0)), key, given)
+        case Method(Constant(dict() | list() | set()) as container, name, (key, *others)) if are_constants(others):
+            return _looked_up(Method(container, name, (Local(0), *others)), key, given)
         case Indexed(of, index):
             return _indexed(_value(of, given), _value(index, given))
         case Together(members):
@@ -204,6 +208,8 @@ def _in_columns(expression: Expression, given: _Given) -> Column:
             return changed_rows(rows, kind, names, columns)
         case Called("dstream.Entry", (pair,)):
             return entries_of(_value(pair, given))
+        case Called("isinstance", (of, Constant(kinds))):
+            return _is_instance(_value(of, given), kinds)
         case Called(function, arguments):
             return _called(function, [_value(each, given) for each in arguments])
         case Method(of, name, arguments, keywords):
@@ -218,6 +224,24 @@ def _in_columns(expression: Expression, given: _Given) -> Column:
         case Local(number):
             return given.named[number]
     raise NotColumnar(f"{type(expression).__name__} is left to Python")
+
+
+def _is_instance(of: Column, kinds: Any) -> Column:
+    kind = next((kind for column, kind in _KINDS if isinstance(of, column)), None)
+    if kind is None:
+        raise NotColumnar("values of several types")
+    return ConstantColumn(issubclass(kind, kinds), size_of_column(of))
+
+
+_KINDS: tuple[tuple[type, type], ...] = ((Ints, int), (Floats, float), (Bools, bool), (Strings, str))
+
+
+def _looked_up(expression: Expression, key: Expression, given: _Given) -> Column:
+    """Return what Python finds in a captured container by a key, which is local 0."""
+    keys = _value(key, given)
+    if isinstance(keys, LazyRows):
+        raise NotColumnar("objects as keys")
+    return rows_by_python(expression, lambda part: keys if part == Local(0) else None)
 
 
 def _together(members: tuple[Column, ...], given: _Given) -> Column:

@@ -358,13 +358,13 @@ def contained_in_texts(pattern: Column, texts: Strings) -> Bools:
 
 
 def texts_among(texts: Strings, among: Column) -> Bools:
-    """Say for each text whether it is among the members of a tuple or a frozenset.
+    """Say for each text whether it is among the members of a container.
 
     Raises:
         NotColumnar: it is none.
     """
     values = _constant(among)
-    if type(values) not in (tuple, frozenset):
+    if type(values) not in (tuple, frozenset, list, dict, set):
         raise NotColumnar("a container that is no tuple")
     wanted = [each for each in values if isinstance(each, str)]
     for each in wanted:
