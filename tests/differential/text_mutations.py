@@ -40,7 +40,7 @@ MUTATIONS = of_columns([
     ("string_methods", "    except UnicodeEncodeError:\n        raise NotColumnar(\"a surrogate\") from None", "    except UnicodeEncodeError:\n        return b\"?\""),
     ("string_methods", "        _encoded(pattern)\n        return _bools(match", "        return _bools(match"),
     ("string_methods", "    value = _constant(pattern)\n    _encoded(value)\n", "    value = _constant(pattern)\n"),
-    ("string_methods", "    if type(values) not in (tuple, frozenset):", "    if False:"),
+    ("string_methods", "    if type(values) not in (tuple, frozenset, list, dict, set):", "    if False:"),
     ("string_methods", "    for each in wanted:\n        _encoded(each)\n", ""),
     ("string_methods", '"<": pc.less,', '"<": pc.less_equal,'),
     ("string_methods", '">=": pc.greater_equal,', '">=": pc.greater,'),
