@@ -10,6 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from itertools import chain
 from random import Random
@@ -42,9 +43,10 @@ from dstream.engine.tasks.sorting import RouteByRange, SortRuns, merge_ranges
 from dstream.failures import naming
 from dstream.failures.account import known_of
 from dstream.gatherers import window_sliding
+from dstream.operators.columns.built_rows import BuiltRows
 from dstream.operators.columns.entries import JoinedRows
 from dstream.operators.columns.evaluation import evaluated
-from dstream.operators.columns.values import NotColumnar, column_of, items_of, rows_at
+from dstream.operators.columns.values import NotColumnar, Objects, column_of, items_of, rows_at
 from dstream.operators.joins.hash import Matching, Membership
 from dstream.operators.joins.pairs import join_batches, join_with
 from dstream.operators.rows.batches import loads
@@ -82,6 +84,7 @@ class Program:
         reverse: the greatest key comes first.
         targets: in how many places items meet.
         text: all of it, for messages.
+        behind: steps behind a join, as what they do and their sources; those without one are functions.
     """
 
     parts: list[list[list[Any]]]
@@ -91,6 +94,7 @@ class Program:
     reverse: bool
     targets: int
     text: str
+    behind: tuple[tuple[str, Any], ...] = ()
 
     def verified(self) -> Program:
         """Return it so that what columns give is compared with what Python gives."""
@@ -161,8 +165,62 @@ def _join(random: Random, targets: int) -> Program:
     if how in _OF_KEYS and random.random() < 0.4:
         sides = [[[list(map(_first_of, block)) for block in part] for part in side] for side in sides]
         key, source = unchanged, "itself"
-    text = f"{sides} {operator} by {source} {targets}"
-    return Program(sides[0] + sides[1], operator, key, KeyInColumns(None, False), False, targets, text)
+    behind: tuple[tuple[str, Any], ...] = ()
+    if random.random() < 0.4:
+        sides = [[[_records(random) for _ in range(random.randrange(4))] for _ in range(2)] for _ in range(2)]
+        source = random.choice(_KEYS_OF_RECORDS)
+        key = function_of(source)
+        behind = tuple(random.sample(_OF_ROWS if how in _OF_KEYS else _OF_PAIRS, random.randrange(4)))
+    read = expression_of(source) if source is not None and key is not unchanged and random.random() < 0.8 else None
+    text = f"{sides} {operator} by {source} {targets} {read is not None} {behind}"
+    return Program(sides[0] + sides[1], operator, key, KeyInColumns(read, False), False, targets, text, behind)
+
+
+def _records(random: Random) -> list[Any]:
+    """Return dicts, most of which may be columns, and of which several have one key."""
+    texts, kinds = random.random() < 0.5, random.choice(([int], [int], [float], [int, None]))
+    found: list[Any] = []
+    for number in range(random.randrange(12)):
+        kind = random.choice(kinds)
+        key = random.choice(("a", "b", "é", "")) if texts else random.randrange(4)
+        found.append({"k": key, "v": None if kind is None else kind(number), "t": str(number)})
+    if random.random() < 0.1:
+        found.append(
+            random.choice([{"v": 1, "k": 2, "t": ""}, {"k": True, "v": 1, "t": ""}, {"k": None, "v": 0, "t": ""}, {}])
+        )
+    return found
+
+
+_KEYS_OF_RECORDS = (
+    "lambda x: x['k']",
+    "lambda x: x['k']",
+    "lambda x: x['v']",
+    "lambda x: x['v'] % 3",
+    "lambda x: x['t'] + ''",
+)
+
+
+def _grow(item: Any) -> Any:
+    """Change what the item has, and so what others have that share it."""
+    for each in [item] if isinstance(item, dict) else [item, *item] if isinstance(item, tuple) else []:
+        for part in each if isinstance(each, tuple) else [each]:
+            if isinstance(part, dict):
+                part["v"] = 10 + (part.get("v") or 0)
+    return item
+
+
+_OF_PAIRS = [
+    ("map", "lambda x: (x.key, (x.value[0], {'v': x.value[1]['v'] + 1}))"),
+    ("map", "lambda x: (x.key, (x.value[0]['v'], x.value[1]['t']))"),
+    ("map", "lambda x: (x.key, ({'v': x.value[1]['v'], 'row': x.value[1]}, {**x.value[1], 'v': 5}))"),
+    ("map", "lambda x: x.value[1]"),
+    ("filter", "lambda x: x.value[1]['v'] > 2"),
+    ("filter", "lambda x: x.value[0]['t'] < '3'"),
+    ("filter", "lambda x: x.value[0]['v'] + x.value[1]['v'] < 12"),
+    ("map", _grow),
+    ("map", _grow),
+]
+_OF_ROWS = [("map", "lambda x: (x['v'], x['t'])"), ("filter", "lambda x: x['v'] > 2"), ("map", _grow)]
 
 
 def _first_of(item: Any) -> Any:
@@ -249,6 +307,7 @@ def _outcome(made: Program, *, in_columns: bool) -> Outcome:
 
 
 def _given(part: list[list[Any]], in_columns: bool) -> Iterator[Any]:
+    part = deepcopy(part)  # A program may change its items.
     if in_columns:
         return ColumnItems(map(_block, part))
     return (item for block in part for item in block)
@@ -257,10 +316,23 @@ def _given(part: list[list[Any]], in_columns: bool) -> Iterator[Any]:
 def _block(items: list[Any]) -> Block:
     if any(type(item) is Entry for item in items):
         return iter(items)
+    if items and all(type(item) is dict and tuple(item) == ("k", "v", "t") for item in items):
+        return _rows_of(items)
     try:
         return column_of(items) if len(items) % 4 else iter(items)
     except NotColumnar:
         return iter(items)
+
+
+def _rows_of(items: list[Any]) -> Block:
+    members = {}
+    for name in items[0]:
+        values = [item[name] for item in items]
+        try:
+            members[name] = column_of(values)
+        except NotColumnar:
+            members[name] = Objects(values)
+    return BuiltRows(dict, members, len(items))
 
 
 def _told(value: Any) -> Any:
@@ -300,10 +372,11 @@ def _joined(made: Program, parts: Sequence[Iterator[Any]]) -> list[Any]:
     _, how, held_side, way = made.operator.split()
     holds_left, in_columns = held_side == "left", made.columns is not None
     matching: Matching | Membership = Matching.of(how, holds_left)
-    side = other = Side(made.key, _STEP)
+    read = made.columns if made.columns is not None and made.columns.expression is not None else None
+    side = other = Side(made.key, _STEP, read)
     if how in _OF_KEYS:
         matching = Membership(how == "semi")
-        side, other = Side(made.key or key_of, _STEP), KeysAlone(made.key or key_of, _STEP)
+        side, other = Side(made.key or key_of, _STEP, read), KeysAlone(made.key or key_of, _STEP, read)
     lefts, rights = parts[:2], parts[2:]
     held, passing = (lefts, rights) if holds_left else (rights, lefts)
     route, route_held = (RouteSide(each, made.targets, in_columns) for each in (side, other))
@@ -313,17 +386,43 @@ def _joined(made: Program, parts: Sequence[Iterator[Any]]) -> list[Any]:
             # Batches for several targets stand in the order in which they were full.
             kept = sorted((row for items in passing for row in route(items, StageTask(1, _BOUND))), key=_target)
             batches = read_buckets(iter(kept))
-            return list(_by_blocks(join_with(payloads, matching, _STEP, None, batches, StageTask(1, _BOUND))))
+            return _behind(made, join_with(payloads, matching, _STEP, None, batches, StageTask(1, _BOUND)))
         tasks = [join_with(payloads, matching, _STEP, side, items, StageTask(1, _BOUND)) for items in passing]
-        return list(chain.from_iterable(map(_by_blocks, tasks)))
+        return [item for each in tasks for item in _behind(made, each)]
     sent = [row for items in held for row in route_held(items, StageTask(0, _BOUND))]
     others = (row for items in passing for row in route(items, StageTask(1, _BOUND)))
     sent += [row._replace(target=row.target + made.targets) for row in others]
     found: list[Any] = []
     for target in range(made.targets):
         here = read_buckets(row for row in sent if row.target % made.targets == target)
-        found += _by_blocks(join_batches(matching, _STEP, made.targets, here, StageTask(target, _BOUND)))
+        found += _behind(made, join_batches(matching, _STEP, made.targets, here, StageTask(target, _BOUND)))
     return found
+
+
+def _behind(made: Program, joined: Any) -> list[Any]:
+    """Return the items of a join behind the steps, and which of their dicts are one object."""
+    if not any(isinstance(item, dict) for part in made.parts for block in part for item in block):
+        return list(_by_blocks(joined))
+    ops = [_op(*each, in_columns=made.columns is not None) for each in made.behind]
+    steps = operation(Chain(_SOURCE, tuple(ops), step=_STEP))
+    found = list(steps(joined, StageTask(1, _BOUND)) if ops else joined)
+    seen: dict[int, int] = {}
+    shared = [seen.setdefault(id(each), len(seen)) for each in _dicts(found)]
+    return [*found, tuple(shared)]
+
+
+def _op(action: Any, does: Any, *, in_columns: bool) -> Op:
+    if not isinstance(does, str):
+        return Op(action, does, None, _STEP)
+    op = Op(action, function_of(does), None, _STEP)
+    return replace(op, evaluation=step_evaluation(op, expression_of(does))) if in_columns else op
+
+
+def _dicts(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict):
+        yield value
+    for each in value.values() if isinstance(value, dict) else value if isinstance(value, tuple | list) else ():
+        yield from _dicts(each)
 
 
 def _by_blocks(joined: Any) -> Iterator[Any]:
@@ -448,6 +547,8 @@ def watched(counts: Counter[str]) -> Iterator[None]:
         patch.object(column_windows, "_windows", counted("windows", column_windows._windows)),
         patch.object(column_distinct, "_first_places", counted("firsts", column_distinct._first_places)),
         patch.object(column_entries, "_repeated", counted("repeated", column_entries._repeated)),
+        patch.object(column_joining, "_evaluated_keys", counted("keys", column_joining._evaluated_keys)),
+        patch.object(column_entries, "check_unshared", counted("unshared", column_entries.check_unshared)),
         patch.object(column_joining.JoinTable, "_looked_up", counted("looked up", column_joining.JoinTable._looked_up)),
     ):
         yield

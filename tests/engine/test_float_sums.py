@@ -61,6 +61,17 @@ def test_sums_are_rounded_to_the_nearest_float_once():
     assert _sums([0] * 2, [1.0, 2.0**-53], 1).rounded().tolist() == [1.0]
     assert _sums([0] * 2, [-1.0, -(2.0**-53) * 3], 1).rounded().tolist() == [-(1.0 + 2.0**-51)]
     assert _sums([0] * 3, [1.0, 2.0**-53, 2.0**-300], 1).rounded().tolist() == [1.0 + 2.0**-52]
+    assert _sums([0] * 3, [1.0, 2.0**-53, 2.0**-64], 1).rounded().tolist() == [1.0 + 2.0**-52]
+    assert _sums([0] * 3, [2.0**31, 2.0**-22, 2.0**-40], 1).rounded().tolist() == [2.0**31 + 2.0**-21]
+
+
+def test_sums_of_many_large_floats_get_a_further_digit():
+    """The last digit is carried as well, before it leaves the range of exact floats."""
+    large = float(2**53 - 1) * 2**31
+    merged = merged_float_sums([_sums([0] * 5000, [large] * 5000, 1)] * 3, np.zeros(3, np.int64), 1)
+
+    assert len(merged.digits) > len(_sums([0], [large], 1).digits)
+    assert merged.rounded().tolist() == [float((2**53 - 1) * 2**31 * 15_000)]
 
 
 @pytest.mark.parametrize("numbers", [[math.inf], [-math.inf, 1.0], [math.nan], [1.0, math.nan], [1e308, 1e-308]])

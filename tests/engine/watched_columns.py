@@ -14,6 +14,8 @@ from dstream.engine.physical.vertices import Applied, Input, Splits
 from dstream.engine.tasks.gatherers import Bordering
 from dstream.expressions import Argument, Constant, Indexed
 from dstream.operators.columns import chain_evaluation, collectors, ranks, top
+from dstream.operators.joins import columns as joins
+from dstream.operators.rows.keys import Side
 from dstream.plan import Collect, ToList, called, rewrite
 from dstream.plan.operations.elementwise import Chain
 from dstream.plan.operations.streams import Node
@@ -33,7 +35,7 @@ class Watched:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._seen: dict[int, Any] = {}
-        for module in (chain_evaluation, collectors, ranks, top, collectors):
+        for module in (chain_evaluation, collectors, joins, ranks, top):
             monkeypatch.setattr(module, "evaluated", functools.partial(self._evaluated, module.evaluated))
 
     def _evaluated(self, evaluated: Callable[..., Any], expression: Any, columns: Any) -> Any:
@@ -84,6 +86,8 @@ def _expressions(values: Any) -> Iterator[Any]:
         match value:
             case Bordering(sink=sink):
                 yield from _expressions(vars(sink).values())
+            case Side(in_columns=KeyInColumns(expression)):
+                yield [expression]
             case KeyInColumns(expression):
                 yield [expression]
             case Collector(in_columns=InColumns() as known):

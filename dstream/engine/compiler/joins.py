@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Any
 
+from dstream.engine.compiler.evaluation import key_in_columns
 from dstream.engine.compiler.walk import ClusterFacts, Compiling, called_by, compile_node
 from dstream.engine.physical import vertices
 from dstream.engine.physical.graph import Ask, Done, Move, Outcome, PartitionCount, Report, SendToAll
@@ -51,6 +52,7 @@ from dstream.operators.rows.keys import Side, sides_of
 from dstream.operators.rows.operations import Task, some
 from dstream.plan.operations.pairs import AsOf, CoGroup, HashJoin, Join, SemiJoin, Zip
 from dstream.plan.operations.streams import Node
+from dstream.plan.steps import KeyInColumns
 
 __all__ = ["BroadcastHashJoin", "ZipByPosition", "may_be_small"]
 
@@ -63,14 +65,40 @@ IsLeft = bool
 def _(node: Join, inputs: Sequence[Items], compiling: Compiling) -> Items:
     left, right = inputs
     candidates = tuple(may_be_small(node, compiling.is_bounded))
-    return (compiling.decide(AdaptiveJoin(node, left, right, compiling.facts, candidates, compiling.is_bounded(node))),)
+    keys = _keys_read(node, compiling)
+    is_bounded = compiling.is_bounded(node)
+    return (compiling.decide(AdaptiveJoin(node, left, right, compiling.facts, candidates, is_bounded, keys)),)
 
 
 @compile_node.register
 def _(node: SemiJoin, inputs: Sequence[Items], compiling: Compiling) -> Items:
     left, right = inputs
     # Only the right side may travel: copies of the left one would give an item once in each task that matches it.
-    return (compiling.decide(AdaptiveJoin(node, left, right, compiling.facts, (False,), compiling.is_bounded(node))),)
+    keys = _keys_read(node, compiling)
+    is_bounded = compiling.is_bounded(node)
+    return (compiling.decide(AdaptiveJoin(node, left, right, compiling.facts, (False,), is_bounded, keys)),)
+
+
+_Key = tuple[KeyInColumns | None, Sequence[Evaluation]]
+"""The expression of a key function, if it is read, and the decision on it."""
+
+
+def _keys_read(node: Join | SemiJoin, compiling: Compiling) -> tuple[_Key, _Key]:
+    """Return what is known of the key functions of the left and of the right side."""
+    left, right = ((name, getattr(node, name)) for name in ("left_key", "right_key"))
+    return _key_read(node, *left, compiling), _key_read(node, *right, compiling)
+
+
+def _key_read(node: Join | SemiJoin, name: str, key: Any, compiling: Compiling) -> _Key:
+    called = [each for each in called_by(node, compiling.facts) if each.name == name]
+    if not called:
+        return None, ()
+    is_verified = compiling.facts.columns == "verify"
+    found, decided = key_in_columns(key, _KEYS, compiling.namespaces, is_verified=is_verified)
+    return None if found.expression is None else found, [replace(each, name=name) for each in decided]
+
+
+_KEYS = "all keys are of one type, int or str"
 
 
 @compile_node.register(CoGroup)
@@ -94,6 +122,7 @@ class AdaptiveJoin:
     Attributes:
         candidates: the sides whose sizes are still to be looked at.
         counts: both sides end.
+        keys: what is known of both key functions, if columns can take them; None: they are called.
         targets: to how many partitions items go if both sides move.
         partitions: in how many each side stands.
         kept: the sides that were computed.
@@ -107,6 +136,7 @@ class AdaptiveJoin:
     facts: ClusterFacts
     candidates: tuple[IsLeft, ...]
     counts: bool
+    keys: tuple[_Key, _Key] | None = None
     targets: int = 0
     partitions: tuple[int, int] = (0, 0)
     kept: Mapping[IsLeft, Vertex] = field(default_factory=dict)
@@ -204,13 +234,13 @@ class AdaptiveJoin:
         """Return the format of the results: entries with columns of both sides, or some items of one side."""
         if not isinstance(self.node, Join | SemiJoin):
             return one_by_one("an operation on two streams gives items one by one")
-        if not self.facts.reads_functions or not all(side.has_keys_in_columns for side in sides_of(self.node)):
+        if not self.facts.reads_functions or not all(side.has_keys_in_columns for side in self._sides):
             return one_by_one()
-        keys = "all keys are of one type, int or str"
         if isinstance(self.node, SemiJoin):
-            return only_if(keys)
+            return only_if(_KEYS)
         partners = "" if self.node.how == "inner" else ", and each item has a partner"
-        return only_if(f"{keys}, all values of a side are numbers, strings or tuples of these of one type{partners}")
+        values = "all values of a side are numbers, strings, or records and tuples of these"
+        return only_if(f"{_KEYS}, {values}, of one type{partners}")
 
     def _meeting(self) -> tuple[bool, str, Callable[..., Any]]:
         """Return whether the left side comes first where both meet, the work there in words, and its function."""
@@ -253,14 +283,19 @@ class AdaptiveJoin:
 
     def _keys_of(self, is_left: IsLeft) -> Sequence[Evaluation]:
         """Return the decisions on the functions that take the items of a side."""
+        if self.keys is not None:
+            return self.keys[0 if is_left else 1][1]
         return [each for each in called_by(self.node, self.facts) if each.name.startswith(_name(is_left))]
 
     def _items(self, is_left: IsLeft) -> Items:
         return self.left if is_left else self.right
 
     def _side(self, is_left: IsLeft) -> Side:
-        left, right = sides_of(self.node)
-        return left if is_left else right
+        return self._sides[0 if is_left else 1]
+
+    @property
+    def _sides(self) -> tuple[Side, Side]:
+        return sides_of(self.node, (None, None) if self.keys is None else (self.keys[0][0], self.keys[1][0]))
 
 
 _MEET = "equal keys of both sides meet in one place"

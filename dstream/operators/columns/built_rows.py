@@ -17,19 +17,36 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from dstream.operators.columns.values import Column, ConstantColumn, NotColumnar, Objects, Tuples, items_of, rows_at
+from dstream.operators.columns.encoded import Encoded
+from dstream.operators.columns.strings import Strings
+from dstream.operators.columns.values import (
+    Bools,
+    Column,
+    ConstantColumn,
+    Floats,
+    Ints,
+    NotColumnar,
+    Objects,
+    Tuples,
+    items_of,
+    rows_at,
+    stacked,
+)
 from dstream.operators.rows.blocks import LazyRows
 from dstream.values.fields import field_names, has_plain_fields
 
 __all__ = [
     "BuiltRows",
     "ChangedRows",
+    "PackedRows",
     "RowsWithParts",
     "built_rows",
     "changed_rows",
     "got_part",
     "has_part",
     "makes_plain_objects",
+    "packed_rows",
+    "stacked_rows",
     "tuples_of_lists",
 ]
 
@@ -37,7 +54,13 @@ Access: TypeAlias = Literal["attribute", "key", "place"]
 
 
 class RowsWithParts(LazyRows):
-    """Rows that have a column for some parts of their items."""
+    """Rows that have a column for some parts of their items.
+
+    Attributes:
+        is_shared: several rows may have the same item, which therefore must not be made twice.
+    """
+
+    is_shared = False
 
     @property
     @abstractmethod
@@ -158,6 +181,40 @@ def _maker_of_dicts(names: tuple[str, ...]) -> Callable[[Iterable[tuple[Any, ...
     return made
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class PackedRows:
+    """`BuiltRows` that travel as columns, which they own."""
+
+    kind: type
+    members: Mapping[str, Column]
+    size: int
+
+    def unpacked(self) -> BuiltRows:
+        """Return the rows."""
+        return BuiltRows(self.kind, self.members, self.size)
+
+
+def packed_rows(rows: RowsWithParts) -> PackedRows | None:
+    """Return rows so that they travel as columns; None if their items are more than numbers and strings by name.
+
+    All rows have one class, and dicts of them the same keys: one item shows which.
+    """
+    names = tuple(rows.names)
+    try:
+        members = {name: rows.part(name) for name in names}
+    except NotColumnar:
+        return None
+    if not rows.size or not all(
+        isinstance(each, Ints | Floats | Bools | Strings | Encoded) for each in members.values()
+    ):
+        return None
+    first = next(chain.from_iterable(rows.at(np.arange(1)).portions()))
+    there = tuple(first) if type(first) is dict else field_names(type(first)) if has_plain_fields(type(first)) else ()
+    if there != names or hasattr(first, "__del__"):
+        return None
+    return PackedRows(type(first), members, rows.size)
+
+
 class ChangedRows(RowsWithParts):
     """Copies of rows with other values in some parts, or further ones.
 
@@ -169,7 +226,7 @@ class ChangedRows(RowsWithParts):
 
     def __init__(self, of: RowsWithParts, kind: str, members: Mapping[str, Column]) -> None:
         self.size = of.size
-        self._of, self._kind, self._members = of, kind, members
+        self._of, self._kind, self.members = of, kind, members
 
     @property
     def access(self) -> frozenset[Access]:
@@ -177,27 +234,27 @@ class ChangedRows(RowsWithParts):
 
     @property
     def names(self) -> Sequence[str]:
-        return (*self._of.names, *(name for name in self._members if name not in self._of.names))
+        return (*self._of.names, *(name for name in self.members if name not in self._of.names))
 
     @property
     def has_other_parts(self) -> bool:
         return self._of.has_other_parts
 
     def part(self, name: str) -> Column:
-        return self._members[name] if name in self._members else self._of.part(name)
+        return self.members[name] if name in self.members else self._of.part(name)
 
     def at(self, places: Any) -> ChangedRows:
-        members = {name: rows_at(column, places) for name, column in self._members.items()}
+        members = {name: rows_at(column, places) for name, column in self.members.items()}
         rows = self._of.at(places)
         assert isinstance(rows, RowsWithParts), "rows of rows with parts have them, too"
         return ChangedRows(rows, self._kind, members)
 
     def portions(self) -> Iterator[Iterable[Any]]:
-        values = zip(*(items_of(each) for each in self._members.values()), strict=True)
-        change = partial_change(self._kind, tuple(self._members))
+        values = zip(*(items_of(each) for each in self.members.values()), strict=True)
+        change = partial_change(self._kind, tuple(self.members))
         for portion in self._of.portions():
             # `map` asks for an item first: no row of values is lost between two portions.
-            yield map(change, portion, values) if self._members else portion
+            yield map(change, portion, values) if self.members else portion
 
 
 def partial_change(kind: str, names: tuple[str, ...]) -> Callable[[Any, tuple[Any, ...]], Any]:
@@ -233,13 +290,27 @@ def built_rows(kind: type, names: tuple[str, ...], columns: Sequence[Column], si
     return BuiltRows(kind, dict(zip(named, columns, strict=True)), size)
 
 
+def stacked_rows(parts: Sequence[BuiltRows]) -> BuiltRows:
+    """Return rows one after another.
+
+    Raises:
+        NotColumnar: they are of several layouts, or a part has several types.
+    """
+    first = parts[0]
+    if not all(first.has_layout_of(each) for each in parts):
+        raise NotColumnar("rows of several layouts")
+    members = {name: stacked([each.members[name] for each in parts]) for name in first.members}
+    return BuiltRows(first.kind, members, sum(each.size for each in parts))
+
+
 def changed_rows(of: Column, kind: str, names: tuple[str, ...], columns: Sequence[Column]) -> ChangedRows:
     """Return copies of rows with other values.
 
     Raises:
         NotColumnar: the rows are none of dicts, or of a dataclass with these fields.
     """
-    if not isinstance(of, RowsWithParts) or of.access != {"key" if kind == "dict" else "attribute"}:
+    access = {"key" if kind == "dict" else "attribute"}
+    if not isinstance(of, RowsWithParts) or of.is_shared or of.access != access:
         raise NotColumnar("a copy of something else than a record")
     if kind == "dataclass" and of.size:
         # One item is made to see the class, which is that of all rows.

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from dstream.errors import ColumnsDifferError
 from dstream.failures import shown
 from dstream.operators.columns.arithmetic import truth
+from dstream.operators.columns.entries import are_shared, check_unshared
 from dstream.operators.columns.evaluation import evaluated
 from dstream.operators.columns.strings import StringLists, Strings, lists_that_have
 from dstream.operators.columns.values import (
@@ -234,8 +235,9 @@ def _through(ops: Sequence[Op], blocks: Iterator[Block], open_block: OpenBlock |
             # Rows that are too few say nothing of those behind: they do not count as fallbacks.
             made, passing = by_items(given(block)), _Passing(block)
         except NotColumnar:
-            # Steps that count look at how many items of a block are taken, and so take it as a whole.
-            first = 0 if open_block is not None else passing.steps
+            # Steps that count look at how many items of a block are taken, and so take it as a whole; items that
+            # several rows share go through all steps, since a later step may change what an earlier one reads.
+            first = 0 if open_block is not None or are_shared(block) else passing.steps
             made = run_chain(one_by_one(ops[first:]), given(passing.column if first else block))
             passing, fallbacks = _Passing(block), 0 if first else fallbacks + 1
         if open_block is not None:
@@ -274,6 +276,7 @@ def _passed(ops: Sequence[Op], passing: _Passing) -> Column:
         else:
             passing.column = column = _behind(op, column, passing.effects)
         passing.steps += 1
+    check_unshared(column)
     return column
 
 

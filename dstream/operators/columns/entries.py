@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dstream.operators.columns.built_rows import Access, BuiltRows, ChangedRows, RowsWithParts, stacked_rows
 from dstream.operators.columns.encoded import Encoded
 from dstream.operators.columns.strings import StringLists, Strings, offsets_and_bytes
 from dstream.operators.columns.values import (
@@ -35,8 +36,11 @@ __all__ = [
     "JoinedRows",
     "PassingRows",
     "RowValues",
+    "SharedRows",
+    "are_shared",
     "are_unmade",
     "check_identities",
+    "check_unshared",
     "entries_of",
     "with_parts",
 ]
@@ -91,6 +95,7 @@ class RowValues:
         self._items: list[Any] | None = None
         self._column: Column | None = None
         self.is_columnar = bool(parts) and all(map(_is_plain, parts))
+        self.has_records = any(isinstance(each, RowsWithParts) for each in parts)
 
     def column(self) -> Column:
         """Return the values as a column.
@@ -101,7 +106,7 @@ class RowValues:
         if not self.is_columnar:
             raise NotColumnar("values of a join that are objects")
         if self._column is None:
-            self._column = stacked(self._parts)  # type: ignore[arg-type]
+            self._column = _stacked(self._parts)  # type: ignore[arg-type]
             # Nothing is in memory twice.
             self._parts = [self._column]
         return self._column
@@ -116,11 +121,90 @@ class RowValues:
         return self._items
 
 
+def _stacked(parts: Sequence[Column]) -> Column:
+    are_built = len(parts) > 1 and all(isinstance(each, BuiltRows) for each in parts)
+    return stacked_rows(cast("Sequence[BuiltRows]", parts)) if are_built else stacked(parts)
+
+
 def _is_plain(values: list[Any] | Column) -> bool:
-    """Say whether values are numbers, strings or tuples of these, which may be made once for each pair."""
+    """Say whether values are numbers, strings, tuples of these, or rows whose parts may be such columns.
+
+    The former may be made once for each pair. Of rows `SharedRows` give an item that is made once for all of its pairs.
+    """
     if isinstance(values, Tuples):
         return all(map(_is_plain, values.members))
+    if isinstance(values, RowsWithParts):
+        return not values.is_shared
     return isinstance(values, Ints | Floats | Bools | Strings | Encoded)
+
+
+class SharedRows(RowsWithParts):
+    """Rows of one side of a join, each of which may be in several pairs.
+
+    Their parts are columns as long as no item is made: a function of Python may change an item, which others share.
+
+    Args:
+        values: those of the side.
+        rows: which of them these are.
+    """
+
+    is_shared = True
+
+    def __init__(self, values: RowValues, rows: NDArray[np.int64]) -> None:
+        self.size = len(rows)
+        self._values, self._rows = values, rows
+
+    @property
+    def _columns(self) -> RowsWithParts:
+        column = self._values.column()
+        if not isinstance(column, RowsWithParts):
+            raise NotColumnar("a part of something else than a record")
+        return column
+
+    @property
+    def access(self) -> frozenset[Access]:
+        return self._columns.access
+
+    @property
+    def names(self) -> Sequence[str]:
+        return self._columns.names
+
+    @property
+    def has_other_parts(self) -> bool:
+        return self._columns.has_other_parts
+
+    def part(self, name: str) -> Column:
+        return _repeated(self._columns.part(name), self._rows)
+
+    def at(self, places: Any) -> SharedRows:
+        return SharedRows(self._values, self._rows.take(places))
+
+    def portions(self) -> Iterator[Iterable[Any]]:
+        yield map(self._values.items().__getitem__, self._rows.tolist())
+
+
+def check_unshared(column: Column) -> None:
+    """Look whether results have rows of a join, whose items a later step of Python may change while others share them.
+
+    Raises:
+        NotColumnar: they have some.
+    """
+    if are_shared(column):
+        raise NotColumnar("rows of a join that become items")
+    for each in _members_of(column):
+        check_unshared(each)
+
+
+def are_shared(block: object) -> bool:
+    """Say whether several rows may have the same item, which a step of Python may change."""
+    return isinstance(block, SharedRows) or (isinstance(block, JoinedRows) and block.has_records)
+
+
+def _members_of(column: Column) -> Iterable[Column]:
+    if isinstance(column, BuiltRows | ChangedRows):
+        return column.members.values()
+    # A subclass has its items from elsewhere.
+    return column.members if isinstance(column, Tuples) or type(column) is Entries else ()
 
 
 class PassingRows:
@@ -157,6 +241,8 @@ def _repeated(column: Column, rows: NDArray[np.int64]) -> Column:
     Raises:
         NotColumnar: their strings have too many bytes.
     """
+    if isinstance(column, RowsWithParts):
+        raise NotColumnar("records within records")
     if _bytes_at(column, rows) > _MOST_BYTES:
         raise NotColumnar("strings of many bytes")
     return rows_at(column, rows)
@@ -170,6 +256,10 @@ def _bytes_at(column: Column, rows: NDArray[np.int64]) -> int:
     if isinstance(column, Tuples):
         return sum(_bytes_at(each, rows) for each in column.members)
     return int(np.diff(offsets_and_bytes(column.values)[0])[rows].sum()) if isinstance(column, Strings) else 0
+
+
+def _in_pairs(column: Column, values: RowValues, rows: NDArray[np.int64]) -> Column:
+    return SharedRows(values, rows) if isinstance(column, RowsWithParts) else _repeated(column, rows)
 
 
 class JoinedRows(Entries):
@@ -201,6 +291,11 @@ class JoinedRows(Entries):
         self.is_evaluated = are_columns and int(held_rows.min(initial=0)) >= 0
 
     @property
+    def has_records(self) -> bool:
+        """Whether an item of a side may be a record, which several pairs share."""
+        return self._passing.values.has_records or self._held.has_records
+
+    @property
     def members(self) -> tuple[Column, Column]:
         """The column of the keys, and that of the pairs of values.
 
@@ -212,7 +307,8 @@ class JoinedRows(Entries):
             # A row that is held may have pairs in other blocks, one that passes by only in its own.
             if len(_nan_rows(held, self._held_rows)) or _has_equal(_nan_rows(passing, self._rows_of_block)):
                 raise NotColumnar("a NaN that may stand in several pairs")
-            own, other = _repeated(passing, self._rows), _repeated(held, self._held_rows)
+            own = _in_pairs(passing, self._passing.values, self._rows)
+            other = _in_pairs(held, self._held, self._held_rows)
             pair = (other, own) if self._holds_left else (own, other)
             self._found = self._passing.key_column(self._rows), Tuples(pair, self.size)
         return self._found

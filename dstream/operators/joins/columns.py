@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import compress
+from itertools import chain, compress
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -13,7 +13,10 @@ from numpy.typing import NDArray
 
 from dstream.base.pickling import dumps
 from dstream.keys import stable_hashes
+from dstream.operators.columns.built_rows import PackedRows, RowsWithParts, packed_rows
+from dstream.operators.columns.chain_evaluation import compare_results
 from dstream.operators.columns.entries import Entries, JoinedRows, PassingRows, RowValues
+from dstream.operators.columns.evaluation import evaluated
 from dstream.operators.columns.groups import stable_hashes_of_ints
 from dstream.operators.columns.strings import Strings
 from dstream.operators.columns.values import (
@@ -27,7 +30,8 @@ from dstream.operators.columns.values import (
 )
 from dstream.operators.rows.batches import dumps_items, loads_items
 from dstream.operators.rows.blocks import Block
-from dstream.plan.steps import unchanged
+from dstream.operators.rows.keys import results
+from dstream.plan.steps import KeyInColumns, unchanged
 from dstream.values.entries import as_entry, key_of
 
 if TYPE_CHECKING:
@@ -125,8 +129,8 @@ class JoinBatch:
 
     def unpacked(self) -> list[Any] | Column:
         """Return the values as they travelled."""
-        found: list[Any] | Column = loads_items(self.data)
-        return found
+        found: list[Any] | Column | PackedRows = loads_items(self.data)
+        return found.unpacked() if isinstance(found, PackedRows) else found
 
     def values(self) -> list[Any]:
         """Return the values."""
@@ -154,14 +158,18 @@ def rows_of_items(keys: list[Any], values: list[Any]) -> JoinRows | None:
     return (column.values, values) if isinstance(column, Ints) else None
 
 
-def rows_of_block(block: Any, key: Callable[[Any], Any] | None) -> JoinRows | None:
+def rows_of_block(block: Any, key: Callable[[Any], Any] | None, columns: KeyInColumns | None = None) -> JoinRows | None:
     """Return the rows of a block, whose items are not made; None if their keys are no ints and no texts.
 
     Args:
         block: a column, or something else.
         key: None: the items are pairs of a key and a value; `key_of`: the values are the pairs; `unchanged`: the items
             are keys and values.
+        columns: the expression of the key, whose values are the items; None for the keys above.
     """
+    if columns is not None:
+        keys = _evaluated_keys(block, key, columns)
+        return None if keys is None else (keys, block)
     if key is unchanged:
         keys = keys_in(block)
         return None if keys is None else (keys, block)
@@ -170,6 +178,20 @@ def rows_of_block(block: Any, key: Callable[[Any], Any] | None) -> JoinRows | No
         return None
     keys = keys_in(block.members[0])
     return None if keys is None else (keys, block if key is key_of else block.members[1])
+
+
+def _evaluated_keys(block: Any, key: Any, columns: KeyInColumns) -> Keys | None:
+    """Return the results of a key function that is read; None if they are no column of keys."""
+    assert columns.expression is not None, "only such functions are evaluated"
+    try:
+        found = evaluated(columns.expression, (block,))
+    except NotColumnar:
+        return None
+    keys = keys_in(found)
+    if keys is not None and columns.is_verified:
+        items = items_of(block)
+        compare_results("key", items_of(found), results(key, items), lambda: f"a block of {len(items):,} items")
+    return keys
 
 
 def each_key_once(rows: JoinRows) -> JoinRows:
@@ -196,8 +218,14 @@ def sent_to_targets(rows: JoinRows, targets: int) -> Iterator[tuple[int, int, by
         if isinstance(values, list):
             data = dumps_items(list(map(values.__getitem__, chosen.tolist())))
         else:
-            data = dumps(rows_at(values, chosen))
+            data = dumps(_that_travels(rows_at(values, chosen)))
         yield target, len(chosen), dumps(JoinBatch(keys_at(keys, chosen), data))
+
+
+def _that_travels(values: Column) -> Column | PackedRows:
+    """Return values in the form in which they are pickled: records as columns, if they have some."""
+    is_record = isinstance(values, RowsWithParts) and not values.is_shared
+    return (packed_rows(values) if is_record else None) or values  # type: ignore[arg-type]
 
 
 class JoinTable(ABC):
@@ -255,6 +283,10 @@ class JoinTable(ABC):
         """Give the items of rows whose keys have these numbers."""
 
     @abstractmethod
+    def pairs(self) -> Iterator[Pair]:
+        """Yield (key, item) of the rows that are held, with the items that earlier blocks have."""
+
+    @abstractmethod
     def ending(self) -> Iterator[Any]:
         """Yield the rows that follow all passing rows."""
 
@@ -289,6 +321,9 @@ class KeyTable(JoinTable):
         else:
             yield rows_at(values, np.flatnonzero(is_given))
 
+    def pairs(self) -> Iterator[Pair]:
+        return ((key, None) for key in self._keys.to_pylist())
+
     def ending(self) -> Iterator[Any]:
         return iter(())
 
@@ -309,7 +344,8 @@ class SideTable(JoinTable):
         # The row -1, which those have that match nothing, is None.
         self._values = RowValues([each.unpacked() for each in held], behind=[None])
         self._matching = matching
-        encoded = together([each.keys for each in held]).dictionary_encode()
+        self._keys_of_rows = [each.keys for each in held]
+        encoded = together(self._keys_of_rows).dictionary_encode()
         self._keys = encoded.dictionary
         numbers = encoded.indices.to_numpy()
         self._counts = np.bincount(numbers, minlength=len(self._keys))
@@ -349,6 +385,12 @@ class SideTable(JoinTable):
         is_found = numbers >= 0
         held[is_found] = self._rows[self._starts[numbers[is_found]] + inside[is_found]]
         return held
+
+    def pairs(self) -> Iterator[Pair]:
+        # Behind the items of the rows is None.
+        return zip(
+            chain.from_iterable(each.tolist() for each in self._keys_of_rows), self._values.items(), strict=False
+        )
 
     def going_on(self, index: Index, passing: Iterable[Pair]) -> Iterator[Any]:
         return self._matching.entries(index, passing, set(self._held_at(np.flatnonzero(self._is_matched))))

@@ -149,7 +149,7 @@ def _matched_in_columns(
     rest = list[Any]()
     yield from those.blocks(_rows_of(passing, side, rest, those), are_collected=side is None)
     if rest:
-        index = index_of(pairs_of_batches((0, batch) for batch in held))
+        index = index_of(those.pairs())
         others = chain(_popped(rest), passing)
         left = pairs_of_batches(others) if side is None else side.pairs(chain.from_iterable(map(given, others)))
         yield _named(step, those.going_on(index, left))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ from dstream.keys import canonical, canonical_keys
 from dstream.operators.rows.operations import Operation, Task, operation
 from dstream.plan.operations.keyed import PartitionBy
 from dstream.plan.operations.pairs import Pairing, SemiJoin
-from dstream.plan.steps import Step, unchanged
+from dstream.plan.steps import KeyInColumns, Step, unchanged
 from dstream.values import Entry
 from dstream.values.entries import key_of
 
@@ -29,21 +29,23 @@ class Side:
     Attributes:
         key: gives the key of an item; None: the items are entries.
         step: the join.
+        in_columns: the key function as an expression over columns, if it is a function that is read.
     """
 
     key: Callable[[Any], Any] | None
     step: Step
+    in_columns: KeyInColumns | None = None
 
     @property
     def has_keys_in_columns(self) -> bool:
-        """Whether the keys of items that stand in columns are one of these: the user gave no function."""
-        return self.key is None or self.key is key_of or self.key is unchanged
+        """Whether the keys of items that stand in columns are columns: the user gave no function, or it is read."""
+        return self.in_columns is not None or self.key is None or self.key is key_of or self.key is unchanged
 
     def rows(self, block: Any) -> JoinRows | None:
         """Return the keys and the items or values of a block whose keys are a column of ints; None if they are not."""
         from dstream.operators.joins.columns import rows_of_block  # loads NumPy, which made the column
 
-        return rows_of_block(block, self.key)
+        return None if isinstance(block, Iterator | Sequence) else rows_of_block(block, self.key, self.in_columns)
 
     def pairs(self, items: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
         """Give (canonical key, item or value of an entry) of each item, reading nothing ahead."""
@@ -103,10 +105,12 @@ def _parts(item: Any) -> tuple[Any, Any]:
     raise TypeError(f"without `on` the items of both streams are entries, (key, value), not {shown(item)}")
 
 
-def sides_of(node: Pairing) -> tuple[Side, Side]:
-    """Return the left and the right side of a join."""
+def sides_of(
+    node: Pairing, columns: tuple[KeyInColumns | None, KeyInColumns | None] = (None, None)
+) -> tuple[Side, Side]:
+    """Return the left and the right side of a join; `columns` has what is known of the two key functions."""
     right = KeysAlone if isinstance(node, SemiJoin) else Side
-    return Side(node.left_key, node.step), right(node.right_key, node.step)
+    return Side(node.left_key, node.step, columns[0]), right(node.right_key, node.step, columns[1])
 
 
 @operation.register

@@ -1,0 +1,96 @@
+"""Joins of records by key functions that are read: rows travel and match as columns, and become items once."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tests.differential.column_operators as programs
+from dstream.operators.columns.built_rows import BuiltRows, PackedRows, RowsWithParts, packed_rows
+from dstream.operators.columns.values import Column, ConstantColumn, Ints, Objects
+from dstream.plan.steps import KeyInColumns
+from tests.differential.column_operators import Program, outcomes
+from tests.differential.random_functions import function_of
+from tests.differential.written_expressions import expression_of
+
+_GROW = ("map", programs._grow)
+_BEHIND = {
+    "a filter before a change": [("filter", "lambda x: x.value[1]['v'] < 12"), _GROW],
+    "a change of what a display has": [
+        ("map", "lambda x: (x.key, ({'row': x.value[1], 'v': x.value[0]['v']}, 1))"),
+        _GROW,
+    ],
+    "a copy": [("map", "lambda x: (x.key, ({**x.value[1], 'v': 5}, x.value[1]['v']))")],
+    "a row of one side": [("map", "lambda x: x.value[1]"), _GROW],
+    "numbers of both sides": [("map", "lambda x: (x.key, (x.value[0]['v'], x.value[1]['v']))")],
+    "no step": [],
+}
+
+
+def _rows(*numbers: int) -> list[Any]:
+    return [{"k": number % 3, "v": number, "t": str(number)} for number in numbers]
+
+
+@pytest.mark.parametrize("way", ["travels", "meets"])
+@pytest.mark.parametrize("targets", [1, 2])
+@pytest.mark.parametrize("behind", _BEHIND)
+def test_rows_that_pairs_share_are_one_item(way: str, targets: int, behind: str) -> None:
+    """Steps behind a join see the changes of earlier ones, as if no row was a column."""
+    key = "lambda x: x['k']"
+    columns = KeyInColumns(expression_of(key), False)
+    parts = [
+        [_rows(*range(9)), _rows(3, 4)],
+        [_rows(1, 2)],
+        [_rows(0, 1, 5), _rows(6)],
+        [[{"k": None, "v": 1, "t": ""}]],
+    ]
+    for last in ([], parts[3]):
+        made = Program([*parts[:3], last], f"join inner right {way}", function_of(key), columns, False, targets, "")
+        made = Program(**{**vars(made), "behind": tuple(_BEHIND[behind])})
+        for seed in range(6):
+            found, expected = outcomes(made, seed)
+            assert found == expected
+            assert found[0] == "gives"
+
+
+def test_a_passing_block_of_other_keys_gets_the_same_items() -> None:
+    """The items of the side that is held are made once, whatever comes after they have been looked up in columns."""
+    key = "lambda x: x['k']"
+    others: list[Any] = [{"k": 1.0, "v": 7, "t": ""}]
+    parts: list[Any] = [[_rows(1, 2), others], [], [_rows(4)], []]
+    made = Program(
+        parts, "join inner right travels", function_of(key), KeyInColumns(expression_of(key), False), False, 2, ""
+    )
+
+    found, expected = outcomes(made, 1)
+    assert found == expected
+
+
+class _Part(RowsWithParts):
+    """Rows of dicts that have more keys than columns."""
+
+    size = 2
+    access = frozenset({"key"})  # type: ignore[assignment]
+    names: Sequence[str] = ("a",)  # type: ignore[assignment]
+
+    def part(self, name: str) -> Column:
+        return Ints(np.array([1, 2]), 1, 2)
+
+    def at(self, places: Any) -> RowsWithParts:
+        return self
+
+    def portions(self) -> Iterator[Any]:
+        yield [{"a": 1, "b": 1}, {"a": 2, "b": 2}]
+
+
+def test_records_travel_as_columns_where_these_are_all_that_they_have() -> None:
+    """Parts that are objects, or keys without a column, make them travel as items."""
+    numbers = Ints(np.array([1, 2]), 1, 2)
+    packed = packed_rows(BuiltRows(dict, {"a": numbers, "b": numbers}, 2))
+
+    assert isinstance(packed, PackedRows)
+    assert list(*packed.unpacked().portions()) == [{"a": 1, "b": 1}, {"a": 2, "b": 2}]
+    assert packed_rows(BuiltRows(dict, {"a": Objects([None, 1])}, 2)) is None
+    assert packed_rows(BuiltRows(dict, {"a": ConstantColumn(1, 2)}, 2)) is None
+    assert packed_rows(_Part()) is None
