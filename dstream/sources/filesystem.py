@@ -270,8 +270,8 @@ def json_lines(
         >>> [value for split in json_lines(path, Event).splits(2) for value in split.read()]
         [Event(n=1), Event(n=2)]
     """
+    from dstream.connectors.files.json_lines import JsonReader, exact_float
     from dstream.connectors.files.sources import RecordFiles, checked_max_record, options, shown_max_record
-    from dstream.connectors.files.text import JsonReader, exact_float
     from dstream.filesystem.discovery import path_list
     from dstream.schema.record_decoders import JSON, form_of, kind_behind
 

@@ -54,7 +54,7 @@ MUTATIONS: list[Mutation] = [(module if "." in module else f"{_FILES}.{module}",
     ("json_columns", "(_END if place == len(parts) else _COMMA).fullmatch(behind)", "True"),
     ("json_columns", "(value.around is None and kind not in (None, object, str))", "False"),
     ("json_columns", "if call_function(\"any\", [is_null]).as_py():", "if False:"),
-    ("text", "given += rows.size", "given += 0"),
+    ("json_lines", "given += rows.size", "given += 0"),
 ]]  # fmt: skip
 
 

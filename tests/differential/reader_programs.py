@@ -26,7 +26,7 @@ from unittest.mock import patch
 
 from dstream.connectors.files import csv as csv_files
 from dstream.connectors.files import lines, text_columns
-from dstream.connectors.files.text import JsonReader
+from dstream.connectors.files.json_lines import JsonReader
 from dstream.spi import ArrowRows
 from sources import csv_rows, json_lines
 from tests.differential.column_programs import Checks, judged, told

@@ -11,7 +11,8 @@ import pytest
 
 import dstream as ds
 from collectors import summing
-from dstream.connectors.files import csv, text
+from dstream.connectors.files import csv
+from dstream.connectors.files import json_lines as json_reader
 from dstream.errors import SourceError
 from dstream.spi import ArrowRows
 from sources import csv_rows, json_lines
@@ -32,7 +33,7 @@ _LINES = [f"{n},{n / 4},item {n}" for n in range(1000)]
 @pytest.fixture(autouse=True)
 def _columns_of_small_files(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(csv.CsvReader, "fewest_bytes", 1)
-    monkeypatch.setattr(text.JsonReader, "fewest_bytes", 1)
+    monkeypatch.setattr(json_reader.JsonReader, "fewest_bytes", 1)
 
 
 def _csv(folder: Path, lines: list[str]) -> Path:
