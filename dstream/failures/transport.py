@@ -57,12 +57,12 @@ class _Packed:
     cause: _Packed | None = None
 
 
-def raise_to_driver(error: Exception, secret: bytes) -> NoReturn:
+def raise_to_driver(error: Exception | SystemExit, secret: bytes) -> NoReturn:
     """Raise, on a worker, an exception that the driver with the same secret turns into `error` again."""
     raise WorkerFailure(as_text(error, secret)) from None
 
 
-def as_text(error: Exception, secret: bytes) -> str:
+def as_text(error: Exception | SystemExit, secret: bytes) -> str:
     """Return a text that `from_worker` turns into `error` again, and forget its facts here."""
     if isinstance(error, WorkerFailure):  # It is on its way from an earlier task.
         return str(error)

@@ -213,3 +213,12 @@ def test_a_list_reducer_runs_no_function(engine):
     error = failed(lambda: engine.stream([0], 1).map(inverse).collect(to_ilist("failing")))
 
     assert ds.failure(error).step.label == ".map(inverse)"
+
+
+@pytest.mark.on_spark("function")
+@pytest.mark.parametrize("function", [sys.exit, lambda n: sys.exit(n)])
+def test_a_function_that_ends_the_program_ends_that_of_the_caller(function, engine):
+    """Not the worker, which would look like one that was killed."""
+    with pytest.raises(SystemExit) as raised:
+        engine.stream([3, 3, 3]).map(function).to_list()
+    assert raised.value.code == 3

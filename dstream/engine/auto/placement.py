@@ -112,9 +112,9 @@ def placed(
         # Calls give the same, and need none of the packages of columns, which take longer to load than the calls.
         if _estimate(plan, called, known, costs).seconds_here < _LOADING:
             facts = called
-    found = _sooner(estimate, known, settings.local_limit)
+    chosen = _sooner(estimate, known, settings.local_limit)
     without = "; functions are called, since columns would take longer to load"
-    return replace(found, reason=found.reason + without * (facts.columns != settings.columns), facts=facts)
+    return replace(chosen, reason=chosen.reason + without * (facts.columns != settings.columns), facts=facts)
 
 
 def _surely_ends_here(estimate: PlanEstimate, machine: Machine) -> bool:

@@ -329,7 +329,7 @@ def rows_of_watermarks(known: Watermarks, partition: int, sink: object) -> Itera
         yield Row(target, partition, LAST, WATERMARKS, 0, payload)
 
 
-def rows_of_failure(error: Exception, sink: object, secret: bytes) -> Iterator[Row]:
+def rows_of_failure(error: Exception | SystemExit, sink: object, secret: bytes) -> Iterator[Row]:
     """Give the exception that ended a task, once for each target."""
     payload = as_text(error, secret).encode()
     for target in range(targets_of(sink)):

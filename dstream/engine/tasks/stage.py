@@ -287,7 +287,7 @@ def _run(pickled: bytes, batches: Iterator[pa.RecordBatch], secret: bytes) -> It
                 rows = counting_sent(rows, task.partition, stage.sink) if stage.counts_rows else rows
                 rows = rows if stage.storing is None else stage.storing.stored(rows)
                 yield from map(to_record_batch, bounded(rows, stage.largest, stage.step))
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # A function of the user's may call `sys.exit`.
         # A stage that cannot be loaded fails the task: nothing says to which targets a row would go.
         if stage is not None and stage.hands_failures_on:
             yield from map(to_record_batch, rows_of_failure(error, stage.sink, secret))
