@@ -10,6 +10,7 @@ import math
 import operator
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 from dstream.expressions.tree import (
@@ -75,6 +76,7 @@ KNOWN: dict[str, Callable[..., Any]] = {
     **{f"re.{name}": getattr(re, name) for name in _OF_RE},
     **{f"str.{name}": getattr(str, name) for name in _OF_STR},
     "dataclasses.replace": dataclasses.replace,
+    "decimal.Decimal": Decimal,
     **{f"datetime.{kind.__name__}": kind for kind in _OF_DATETIME},
     **{
         f"datetime.{kind.__name__}.{name}": getattr(kind, name)
@@ -97,6 +99,7 @@ CHANGING_NOTHING = frozenset(
             "isocalendar",
             "isoformat",
             "isoweekday",
+            "quantize",
             "strftime",
             "time",
             "timestamp",

@@ -221,8 +221,8 @@ def _is_of_module(fn: FunctionType, name: str, value: object) -> bool:
     return isinstance(value, BuiltinFunctionType) or getattr(value, "__module__", None) in (fn.__module__, *_OURS)
 
 
-_KNOWN_MODULES = ("dataclasses", "datetime", "dstream", "math", "operator", "re")
-_OURS = ("dataclasses", "datetime", "re", "dstream.values.entries")
+_KNOWN_MODULES = ("dataclasses", "datetime", "decimal", "dstream", "math", "operator", "re")
+_OURS = ("dataclasses", "datetime", "decimal", "re", "dstream.values.entries")
 
 
 def is_by_reference(fn: FunctionType) -> bool:
@@ -349,7 +349,7 @@ def _by_place(name: str | None, arguments: tuple[Expression, ...], keywords: tup
 def _called(name: str, arguments: tuple[Expression, ...]) -> Expression:
     """Return a call, or its result if it makes a constant of constants."""
     values = [each.value for each in arguments if isinstance(each, Constant)]
-    if name.startswith("datetime.") and len(values) == len(arguments):
+    if name.startswith(("datetime.", "decimal.")) and len(values) == len(arguments):
         with contextlib.suppress(Exception):  # It raises for each item that is reached.
             return constant_of(KNOWN[name](*values)) or Called(name, arguments)
     return Called(name, arguments)

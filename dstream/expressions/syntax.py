@@ -6,6 +6,7 @@ import ast
 import builtins
 import dataclasses
 import datetime
+import decimal
 import enum
 import functools
 import math
@@ -234,7 +235,7 @@ def _of_module(module: ModuleType, name: str, syntax: ast.expr) -> Any:
     return value
 
 
-_FIRST = {module.__name__: dict(vars(module)) for module in (dataclasses, datetime, math, operator, re)}
+_FIRST = {module.__name__: dict(vars(module)) for module in (dataclasses, datetime, decimal, math, operator, re)}
 """The contents of modules when this one was loaded; on a worker they have these when functions arrive."""
 _MODULES = frozenset(_FIRST)
 _OF_TIMES = (datetime.date, datetime.datetime, datetime.time, datetime.timedelta, datetime.timezone)
@@ -299,7 +300,7 @@ def _method(fn: ast.Attribute, syntax: ast.Call, body: Body) -> Expression:
     return Method(read_syntax(fn.value, body), fn.attr, arguments, keywords)
 
 
-_WITH_KEYWORDS = frozenset({"isoformat", "replace"})
+_WITH_KEYWORDS = frozenset({"isoformat", "quantize", "replace"})
 
 
 def _instance(syntax: ast.Call, body: Body) -> Expression:

@@ -6,7 +6,7 @@ import datetime as times
 import math
 from collections.abc import Callable
 from datetime import date, datetime, timedelta
-from decimal import Decimal
+from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -94,6 +94,8 @@ FUNCTIONS: list[Callable[[Any], Any]] = [
     lambda d: max(d["day"], _START),
     lambda d: (d["total"] > 1, d["total"] * 2, float(d["total"]), int(d["total"]), round(d["total"], 1), -d["total"]),
     lambda d: d["total"] * d["n"] + 1,
+    lambda d: d["total"].quantize(Decimal("0.1"), rounding=ROUND_HALF_UP),
+    lambda d: (Decimal(d["n"]), Decimal(d["text"][:4]), d["total"] > Decimal("0.3"), Decimal(d["n"]) / 3),
     lambda d: {"day": d["day"], "note": d["note"]},
     lambda d: (d["note"] is None, d["note"] is not None, d["discount"] is None),
     lambda d: (d["note"] or "none", d["discount"] or 0, d["discount"] or 0.0),
@@ -121,6 +123,7 @@ REFUSED: list[Callable[[Any], Any]] = [
     lambda d: d["day"].replace(hour=1),
     lambda d: date.fromisoformat(d["note"]),
     lambda d: d["total"] / 0,
+    lambda d: Decimal(d["text"]),
     lambda d: ~d["note"],
 ]
 
@@ -243,3 +246,23 @@ def test_values_of_one_type_become_numbers_again() -> None:
     column = column_of_array(pa.array([None, 5, 7, 5]))
     expression: Any = read(lambda n: n + 1)
     assert isinstance(evaluated(expression, [rows_at(column, np.arange(1, 4))]), Ints)
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "day"])
+@pytest.mark.parametrize("numbers", [range(2_000), [n % 3 for n in range(2_000)], [7, 7, None], [-1, -719_162]])
+def test_times_are_those_that_arrow_makes(unit: str, numbers: Any) -> None:
+    """Whether they repeat or not, in each unit."""
+    array = pa.array(numbers, pa.date32() if unit == "day" else pa.timestamp(unit))
+    found = column_of_array(array)
+
+    assert items_of(found) == array.to_pylist()
+    assert set(map(type, items_of(found))) == set(map(type, array.to_pylist()))
+    if len(array) == 2_000:
+        assert len(found.objects) == len(set(numbers))  # type: ignore[union-attr]
+
+
+def test_equal_dates_are_encoded_once_where_they_repeat() -> None:
+    """Of a slice, too."""
+    found = column_of_array(pa.array([5, 6, 5, 6] * 300, pa.date32()).slice(1))
+    assert isinstance(found, Encoded)
+    assert found.objects == [date(1970, 1, 7), date(1970, 1, 6)]

@@ -87,6 +87,10 @@ class Records(RowsWithParts):
                 column = Records(array, self._step)
             elif array is not None and not array.null_count and _is_number(array.type):
                 column = _numbers(array)
+            elif array is not None and _is_encoded(array.type):
+                # Several steps ask for it, and each value is made once for all of them.
+                with contextlib.suppress(NotColumnar):
+                    column = encoded_array(array)
             self._known[name] = array, column
         return self._known[name]
 
@@ -164,14 +168,16 @@ def column_of_array(array: Any) -> Column:
             return Objects(array.to_pylist(), is_plain=True)
         except UnicodeDecodeError:  # Whoever makes the items says where they stand.
             raise NotColumnar("bytes that are no text") from None
-    if _is_one_of(array.type, "is_date32", "is_decimal128") or _is_moment(array.type):
+    if _is_encoded(array.type):
         return encoded_array(array)
     raise NotColumnar(f"a column of {array.type}")
 
 
-def _is_moment(kind: Any) -> bool:
-    """Say whether values of a type are moments or durations of microseconds or longer units, as Python has them."""
-    return getattr(kind, "unit", "ns") != "ns" and _is_one_of(kind, "is_timestamp", "is_duration", "is_time")
+def _is_encoded(kind: Any) -> bool:
+    """Say whether values of a type are dates, Decimals, or times without nanoseconds, which Python lacks."""
+    return _is_one_of(kind, "is_date32", "is_decimal128") or (
+        getattr(kind, "unit", "ns") != "ns" and _is_one_of(kind, "is_timestamp", "is_duration", "is_time")
+    )
 
 
 def _is_number(kind: Any) -> bool:

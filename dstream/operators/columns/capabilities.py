@@ -89,19 +89,30 @@ STRING_METHODS: dict[str, tuple[int, int]] = {
 
 _OF_STR = frozenset(f"str.{name}" for name in STRING_METHODS if name != "findall")
 
-OF_TIMES = frozenset(
+OF_TIMES = frozenset({"decimal.Decimal"}) | frozenset(
     f"datetime.{name}"
     for name in (
         *("date", "date.fromisoformat", "date.fromordinal", "datetime", "datetime.combine"),
         *("datetime.fromisoformat", "datetime.fromtimestamp", "datetime.strptime", "time", "timedelta"),
     )
 )
-"""Constructors of dates and times, which Python calls for each distinct value."""
+"""Constructors of dates, times and Decimals, which Python calls for each distinct value."""
 
 METHODS_OF_TIMES = frozenset(
-    {"date", "isoformat", "isoweekday", "replace", "strftime", "time", "timestamp", "total_seconds", "weekday"}
+    {
+        "date",
+        "isoformat",
+        "isoweekday",
+        "quantize",
+        "replace",
+        "strftime",
+        "time",
+        "timestamp",
+        "total_seconds",
+        "weekday",
+    }
 )
-"""Methods of dates and times alone, which take keywords, and whose arguments may be columns."""
+"""Methods of dates, times and Decimals alone, which take keywords, and whose arguments may be columns."""
 
 CALLED = (
     EACH_BY_PYTHON
