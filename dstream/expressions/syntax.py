@@ -210,7 +210,7 @@ def _object(syntax: ast.expr, body: Body) -> Any:
                 return Entry
             if owner is str and name in vars(str):
                 return getattr(str, name)
-            if owner in _OF_TIMES and is_constant(getattr(owner, name, owner)):
+            if any(owner is each for each in _OF_TIMES) and is_constant(getattr(owner, name, owner)):
                 return getattr(owner, name)  # timezone.utc, date.max
             if isinstance(owner, type) and name_of(owner) is not None:
                 known = KNOWN.get(f"{name_of(owner)}.{name}")

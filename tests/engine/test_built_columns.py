@@ -73,6 +73,15 @@ class Rounded(NamedTuple):
 
 
 @dataclass
+class Gap:
+    """One of its defaults may be used, and not the other."""
+
+    a: int
+    b: int = 1
+    c: int = 2
+
+
+@dataclass
 class Deleted:
     """Its code shows whether an object was made."""
 
@@ -142,6 +151,9 @@ OF_OBJECTS: list[Callable[[Any], Any]] = [
     lambda o: dataclasses.replace(o, n=1, city=o.city + "!"),
     lambda o: dataclasses.replace(o),
     lambda o: {"o": o},
+    lambda o: Gap(o.n, c=o.n + 1),
+    lambda o: {"a": 1, "b": o.n} if o.n > 2 else {"b": 1, "a": o.n},
+    lambda o: Named(o.city, o.n) if o.n > 2 else {"city": o.city, "n": o.n},
 ]
 OF_DICTS: list[Callable[[Any], Any]] = [
     lambda d: {**d, "total": d["price"] * d["n"]},

@@ -124,6 +124,7 @@ REFUSED: list[Callable[[Any], Any]] = [
     lambda d: date.fromisoformat(d["note"]),
     lambda d: d["total"] / 0,
     lambda d: Decimal(d["text"]),
+    lambda d: d["text"].replace(old="2", new="3"),
     lambda d: ~d["note"],
 ]
 
@@ -151,6 +152,13 @@ def test_a_function_is_called_once_for_each_distinct_value() -> None:
     seen.clear()
     assert items_of(by_distinct(noted, [chosen, column_of([5, 5, 6, 5])])) == [1, 2, 3, 4]
     assert seen == [(_DAYS[0], 5), (_DAYS[1], 5), (_DAYS[2], 6), (_DAYS[3], 5)]
+
+
+def test_results_of_several_types_stay_what_they_are() -> None:
+    """An int is no bool, also beside one."""
+    days = column_of_array(pa.array(_DAYS))
+    found = by_distinct(lambda day: True if day.day == 29 else day.month // 12, [days])
+    assert list(map(repr, items_of(found))) == ["True", "1", "True", "0"]
 
 
 def test_equal_values_of_different_forms_stay_apart() -> None:
@@ -186,6 +194,17 @@ def test_results_of_other_types_are_left_to_python() -> None:
             by_distinct(lambda value, result=result: result, [days])
 
 
+class _Zone(times.tzinfo):
+    """A zone of a user."""
+
+
+def test_values_with_code_of_a_user_are_left_to_python() -> None:
+    """Which may do anything, and see how often it is called."""
+    for value in (datetime(2024, 1, 1, tzinfo=_Zone()), times.time(1, tzinfo=_Zone()), _Zone()):
+        with pytest.raises(NotColumnar):
+            as_encoded(ConstantColumn(value, 1))
+
+
 def test_rows_travel_as_their_items() -> None:
     """Few rows without the values of others."""
     column = as_encoded(column_of_array(pa.array(_DAYS)))
@@ -206,6 +225,8 @@ GROUPED: list[Callable[[Any], Any]] = [
     lambda d: d["discount"] or False,
     lambda d: d["day"].isoformat()[:7],
     lambda d: d["total"] * 0,
+    lambda d: d["total"] * 0 if d["n"] > 1 else d["n"] - d["n"],
+    lambda d: d["note"] or d["n"] > 2 or 1.0,
 ]
 
 

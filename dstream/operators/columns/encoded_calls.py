@@ -190,19 +190,12 @@ def _objects(array: Any) -> list[Any]:
 
 
 def attribute_of_values(column: Encoded, name: str) -> Column:
-    """Return `value.name` of each value: a field of a date, a time or a Decimal.
+    """Return `value.name` of each value, whose type has no code of a user's.
 
     Raises:
-        NotColumnar: one of them has no such field.
+        NotColumnar: one of them has no such attribute, or a method of this name.
     """
-    if name not in _FIELDS:
-        raise NotColumnar(f"an attribute {name} that dates do not have")
     return by_distinct(lambda value: getattr(value, name), [column])
-
-
-_FIELDS = frozenset({"day", "days", "fold", "hour", "microsecond", "microseconds", "minute", "month", "second"}) | {
-    *("imag", "real", "seconds", "tzinfo", "year")
-}
 
 
 def merged_values(chosen: NDArray[np.bool_], first: Column, second: Column) -> Encoded:
