@@ -17,6 +17,7 @@ import sources
 from collectors import counting, grouping_by, summing
 from dstream import Stream
 from dstream.connectors.dataframes import rows_of_table
+from dstream.engine.auto import placement
 from dstream.engine.auto.constants import COSTS, machine_scale
 from dstream.engine.auto.estimates import Machine, MeasuredCosts, estimated
 from dstream.engine.auto.placement import AutoSettings, placed
@@ -468,3 +469,12 @@ def test_plans_that_surely_end_soon_run_in_one_task():
     assert parallelism(objects(300_000).sorted(), spark="startable") == 1
     assert parallelism(objects(20_000).map(called).sorted()) == 4
     assert parallelism(Stream.from_iterable(iter("abc")).sorted()) == 4
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0.000012, "0.012 ms"), (0.0994, "99 ms"), (0.0996, "0.1 s"), (1.234, "1.2 s"), (99.7, "100 s"), (361, "360 s")],
+)
+def test_estimates_have_two_digits_and_no_exponent(seconds, words):
+    """Users read them in explain()."""
+    assert placement._seconds(seconds) == words

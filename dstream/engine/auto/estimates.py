@@ -30,6 +30,7 @@ from dstream.engine.physical.vertices import (
     Vertex,
 )
 from dstream.engine.tasks.sinks import Accumulate, Act, WriteColumns, WriteEach
+from dstream.operators.columns.capabilities import left_to_python
 from dstream.plan.operations.elementwise import CallResults, Chain, Gather, UsingBatches
 from dstream.plan.operations.ends import Collect, Write
 from dstream.plan.operations.keyed import Aggregate, Distinct
@@ -281,7 +282,7 @@ class _Estimate:
             evaluation = op.evaluation
             if number < in_columns:
                 columnar = costs.text_columnar if flow.is_text else costs.columnar
-                flow.spend(columnar * max(1, evaluation.operators))
+                flow.spend(columnar * max(1, evaluation.operators) + _called_inside(op, costs))
             else:
                 flow.leave_columns()
                 flow.spend(costs.called if evaluation.expression is None else _inlined(op, costs))
@@ -419,8 +420,14 @@ _NO_NODE = Node()
 
 def _inlined(op: Op, costs: Costs) -> float:
     """Return the cost of an expression in a loop."""
-    seconds = costs.inlined * (1 + op.evaluation.operators)
-    return seconds + costs.library_call if (op.evaluation.obstacle or "").startswith("columns have no") else seconds
+    return costs.inlined * (1 + op.evaluation.operators) + _called_inside(op, costs)
+
+
+def _called_inside(op: Op, costs: Costs) -> float:
+    """Return the cost of a call that Python makes for each item within an expression, in columns too."""
+    expression = op.evaluation.expression
+    reason = op.evaluation.obstacle or (expression and left_to_python(expression)) or ""
+    return costs.library_call if reason.startswith("columns have no") else 0.0
 
 
 def _levels_of(splits: Splits) -> Sequence[Splits]:

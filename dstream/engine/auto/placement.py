@@ -261,8 +261,8 @@ def _sooner(estimate: PlanEstimate, machine: Machine, limit: float | None) -> Pl
 
 
 def _seconds(seconds: float) -> str:
-    # Just below, two digits of milliseconds would be 1e+02.
-    return f"{seconds:.2g} s" if seconds >= 0.0995 else f"{seconds * 1000:.2g} ms"
+    # Twice, since two digits alone would be 1e+02.
+    return f"{float(f'{seconds:.2g}'):g} s" if seconds >= 0.0995 else f"{float(f'{seconds * 1000:.2g}'):g} ms"
 
 
 _LOADING = 0.3
