@@ -248,13 +248,13 @@ def rows_maker(form: ItemDecoder | None, names: Sequence[str], columns: ColumnsO
         columns: what is known of these.
     """
     names = names_read(form, names)
-    ways = {} if form is None else _ways(form, names, columns)
+    ways: Mapping[str, _Way] | None = dict.fromkeys(names, "as it is") if form is None else _ways(form, names, columns)
     if ways is None or not names or any(has_intervals(columns.type_of(name)) for name in names):
         return None
     reached_by, made = _reached_by(form, names), partial(_items, form is not None, names, _maker(names, form))
 
     def rows(column: Column, size: int, most: int) -> ArrowRows:
-        parts = {name: partial(_PARTS[ways.get(name, "as it is")], column, name) for name in names}
+        parts = {name: partial(_PARTS[way], column, name) for name, way in ways.items()}
         return ArrowRows(size, parts, reached_by, partial(made, column), most)
 
     return rows
@@ -273,8 +273,8 @@ def _ways(form: ItemDecoder, names: Sequence[str], columns: ColumnsOfRows) -> Ma
     return found
 
 
-_Way = Literal["as it is", "as floats", "as texts"]
-"""As texts, values are parsed for items, and are no part in columns."""
+_Way = Literal["as it is", "as floats", "as texts", "as texts of dates", "as texts of times", "as texts of decimals"]
+"""As texts, values are parsed for items, and as a column if Arrow has one for the same values."""
 
 
 def _way(form: Decoder, kind: Any, may_hold_nulls: Callable[[], bool]) -> _Way | None:
@@ -288,7 +288,7 @@ def _way(form: Decoder, kind: Any, may_hold_nulls: Callable[[], bool]) -> _Way |
     import pyarrow as pa
 
     if isinstance(form, Parsed):  # Whoever has texts there has found that all of them can be parsed.
-        way: _Way | None = "as texts" if pa.types.is_string(kind) else None
+        way: _Way | None = _AS_TEXTS.get(form.kind, "as texts") if pa.types.is_string(kind) else None
     elif isinstance(form, Whole) and pa.types.is_integer(kind):
         way = "as floats"
     else:
@@ -329,10 +329,54 @@ def _nothing(column: Column, name: str) -> None:
     """Return no column, given that its texts have to be parsed."""
 
 
+def _dates(column: Column, name: str) -> Any:
+    import pyarrow as pa
+
+    return column(name).cast(pa.date32())
+
+
+def _datetimes(column: Column, name: str) -> Any:
+    import pyarrow as pa
+
+    return column(name).cast(pa.timestamp("us"))
+
+
+def _decimals(column: Column, name: str) -> Any:
+    """Return decimals; None if not all have as many digits behind the point, or one may be no decimal of Arrow."""
+    import pyarrow as pa
+    from pyarrow.compute import MatchSubstringOptions, call_function
+
+    texts = column(name)
+    lengths = call_function("binary_length", [texts])
+    points = call_function("find_substring", [texts], MatchSubstringOptions("."))
+    behind = call_function(
+        "if_else", [call_function("less", [points, 0]), 1, call_function("subtract", [lengths, points])]
+    )
+    scales = call_function("min_max", [behind]).as_py()
+    # More digits than a decimal has give another number, and no error (pyarrow 26).
+    longest = call_function("max", [lengths]).as_py()
+    if scales["min"] is None or scales["min"] != scales["max"] or longest > _MOST_DIGITS:
+        return None
+    # Arrow has no -0.00.
+    zeros = call_function("match_substring_regex", [texts], MatchSubstringOptions(r"\A-[0.]+\z"))
+    if call_function("any", [zeros]).as_py():
+        return None
+    return texts.cast(pa.decimal128(_MOST_DIGITS, scales["min"] - 1))
+
+
+_MOST_DIGITS = 38
 _PARTS: Mapping[_Way, Callable[[Column, str], Any]] = {
     "as it is": _as_it_is,
     "as floats": _floats,
     "as texts": _nothing,
+    "as texts of dates": _dates,
+    "as texts of times": _datetimes,
+    "as texts of decimals": _decimals,
+}
+_AS_TEXTS: Mapping[type, _Way] = {
+    datetime.date: "as texts of dates",
+    datetime.datetime: "as texts of times",
+    decimal.Decimal: "as texts of decimals",
 }
 
 

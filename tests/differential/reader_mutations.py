@@ -10,14 +10,16 @@ _FILES = "dstream.connectors.files"
 
 MUTATIONS: list[Mutation] = [(module if "." in module else f"{_FILES}.{module}", old, new) for module, old, new in [
     ("csv_columns", 'if _has_only(texts, b"-0123456789") else None\n\n\ndef _floats', "\n\n\ndef _floats"),
-    ("csv_columns", 'if not _has_only(texts, b"-.0123456789eE"):', "if False:"),
     ("csv_columns", "return found if call_function(\"all\"", "return found if True or call_function(\"all\""),
     ("csv_columns", "if places.null_count == texts.null_count else None", ""),
     ("csv_columns", "pa.scalar(3, pa.int32())", "pa.scalar(4, pa.int32())"),
     ("csv_columns", "return None if least is not None and least < _FIRST_DAY else texts", "return texts"),
     ("csv_columns", 'lengths["min"] not in (19, 26)', 'lengths["min"] < 0'),
     ("csv_columns", 'return texts if call_function("all", [found]).as_py() else None', "return texts"),
-    ("dstream.schema.arrow_decoders", '"as texts": _nothing', '"as texts": _as_it_is'),
+    ("dstream.schema.arrow_decoders", '"as texts of dates": _dates', '"as texts of dates": _as_it_is'),
+    ("dstream.schema.arrow_decoders", ' or longest > _MOST_DIGITS', ""),
+    ("dstream.schema.arrow_decoders", ' or scales["min"] != scales["max"]', ""),
+    ("dstream.schema.arrow_decoders", 'if call_function("any", [zeros]).as_py():', "if False:"),
     ("csv_columns", ' or lengths["min"] != lengths["max"]', ""),
     ("csv_columns", ">= _FIRST_DAY * _DAY", ">= -2**63"),
     ("csv_columns", 'text.startswith(b"\\xef\\xbb\\xbf") or ', ""),

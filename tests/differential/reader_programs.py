@@ -447,7 +447,9 @@ _NAMES = ("number", "count", "key", "value", "é", "a b", "")
 def _odd_csv_files(folder: Path) -> Iterator[Callable[[], _Made]]:
     """Give what makes a file for each odd text of each column and each of its types."""
     for column, hint in ((each, hint) for each in _COLUMNS for hint in dict.fromkeys((*each.hints, None))):
-        for text in (*column.odd, "", '""', '"a""b"', 'a"b', '"a"b', '"a', '"1\n2"', "1\r2", "1,2", "\ufeff1"):
+        marked = (f"\ufeff{n}" for n in range(12))  # Some of them begin a block.
+        cut = (f"{column.usual(Random(n))}\ra,{column.usual(Random(n))}" for n in range(6))
+        for text in (*column.odd, "", '""', '"a""b"', 'a"b', '"a"b', '"a', '"1\n2"', "1\r2", "1,2", *marked, *cut):
             yield partial(_odd_csv_file, folder, column, hint, text)
 
 
@@ -455,7 +457,8 @@ def _odd_csv_file(folder: Path, column: _Column, hint: Any, text: str) -> _Made:
     random = Random(text)
     rows = [f"a,{column.usual(random)}" for _ in range(12)]
     place = random.choice((8, 9, 11))
-    rows[place] = text if text.startswith("\ufeff") else f"a,{text}"
+    rows[place] = f"{text},{column.usual(random)}" if text.startswith("\ufeff") else f"a,{text}"
+    rows += ["a"] * ("\ra" in text)  # An error behind a lone "\r" has the number of its line.
     (folder / "odd.csv").write_text("\n".join(["key,value", *rows]), encoding="utf-8", newline="")
     kind = None if hint is None else _class({"key": str, "value": hint})
     [split] = csv_rows(folder / "odd.csv", kind=kind).splits(1)
