@@ -142,7 +142,7 @@ def csv_rows(
     empty. Nothing is guessed: an `int` is written with digits, a `bool` as
     `true` or `false`, with a capital or all in capitals; spaces around a number are refused. Columns that the kind has
     not are left out; a field with a default needs no column. A pydantic model converts by its own rules.
-    Up to 128 rows are made at a time, also if fewer are asked for.
+    Up to 128 rows are made at a time, also if fewer are asked for; in columns, those of a block of about 1 MB.
 
     **Parallelism**: one task for each file, since a quoted field may hold line ends; small
     neighbours share a task.
