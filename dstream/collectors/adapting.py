@@ -353,6 +353,7 @@ def collecting_and_then(downstream: Collector[T, Any, R], fn: Callable[[R], U]) 
         keyed and Keyed(keyed.classifier, keyed.downstream, assemble),
         parts=downstream.parts,
         deducting=downstream.deducting,
+        in_columns=downstream.on_columns(),
     )
 
 

@@ -31,6 +31,7 @@ from collectors import (
     averaging,
     averaging_double,
     bottom_n,
+    collecting_and_then,
     counting,
     filtering,
     frequencies,
@@ -209,7 +210,8 @@ def _collector(form: Form, random: Random) -> tuple[str, Collector[Any, Any, Any
 
 def compound(form: Form, random: Random, depth: int = 2) -> tuple[str, Collector[Any, Any, Any]]:
     """Return a collector of several, of what passes, of results, or of groups, whose functions are not read yet."""
-    kind = random.choice(("all_of", "all_of", "teeing", "filtering", "mapping", "grouping_by")) if depth else "leaf"
+    kinds = ("all_of", "all_of", "teeing", "filtering", "mapping", "grouping_by", "collecting_and_then")
+    kind = random.choice(kinds) if depth else "leaf"
     if kind == "leaf" or (depth < 2 and random.random() < 0.5):
         return _plain_downstream(form, random)
     if kind in ("all_of", "teeing"):
@@ -220,6 +222,9 @@ def compound(form: Form, random: Random, depth: int = 2) -> tuple[str, Collector
         if random.random() < 0.2:
             return f"all_of({text}, finish)", all_of(*collectors, finish=_in_a_list)  # type: ignore[call-overload]
         return f"all_of({text})", all_of(*collectors)
+    if kind == "collecting_and_then":
+        text, downstream = compound(form, random, depth - 1)
+        return f"collecting_and_then({text})", collecting_and_then(downstream, _in_a_list)
     source = source_of(form, random, "b" if kind == "filtering" else random.choice("iif"))
     if kind == "grouping_by":
         source = f"lambda x: {_few(source, random)}"
