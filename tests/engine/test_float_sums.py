@@ -13,7 +13,8 @@ import dstream as ds
 import dstream.operators.columns.float_sums as float_sums
 from collectors import all_of, averaging, counting, filtering, grouping_by, summing, summing_double
 from dstream.operators.columns.float_sums import FloatSums, are_added_exactly, float_sums_of_groups, merged_float_sums
-from dstream.operators.columns.values import Floats, NotColumnar
+from dstream.operators.columns.groups import grouped, merged_groups
+from dstream.operators.columns.values import Floats, Ints, NotColumnar
 from dstream.values import ExactSum
 from sources import parquet_rows
 
@@ -146,3 +147,22 @@ def test_groups_of_odd_floats_are_those_of_the_containers(auto_ctx, odd, tmp_pat
     found = auto_ctx.read(parquet_rows(tmp_path / "odd.parquet")).collect(by_shop)
 
     assert repr(found) == repr(by_shop.collect(rows))
+
+
+def test_sums_of_ints_and_of_floats_are_not_merged():
+    """The container of such a group knows which of its numbers were ints."""
+    keys = Ints(np.array([1, 2]), 1, 2)
+    tables = [grouped(keys, keys), grouped(keys, Floats(np.array([1.0, 2.0])))]
+
+    with pytest.raises(NotColumnar):
+        merged_groups(tables)
+
+
+def test_a_sum_of_floats_none_of_which_pass_is_a_float(auto_ctx, tmp_path):
+    """Where no row of any block passes, there are no floats to tell that the sum is one."""
+    rows = [{"shop": number % 7, "price": number / 7} for number in range(20_000)]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "none.parquet")
+    none = filtering(lambda row: row["price"] < 0, summing_double(lambda row: row["price"]))
+    found = auto_ctx.read(parquet_rows(tmp_path / "none.parquet")).collect(grouping_by(lambda row: row["shop"], none))
+
+    assert repr(found) == repr(dict.fromkeys(range(7), 0.0))
