@@ -187,7 +187,7 @@ SOURCES: dict[str, Callable[[Path, Mapping[str, Any]], Any]] = {
     "jsons": _lines(_event),
     "numbers": lambda folder, script: Items(range(_ROWS), 1),
     "orders": lambda folder, script: csv_rows(
-        _file(folder, ".csv", (_order(n) for n in range(-1, _LINES))), kind=script["Order"]
+        _file(folder, ".csv", (_order(n) for n in range(-1, 2 * _LINES))), kind=script["Order"]
     ),
     "events": lambda folder, script: json_lines(_file(folder, ".jsonl", map(_event, range(_LINES)))),
 }

@@ -24,6 +24,7 @@ import pyarrow as pa
 import dstream as ds
 import dstream.operators.columns.group_by as column_row_groups
 import dstream.operators.columns.groups as text_groups
+import dstream.operators.columns.python_rows as python_rows
 import dstream.operators.columns.string_methods as text_functions
 import dstream.operators.rows.blocks as column_items
 import dstream.operators.rows.group_tables as column_ends
@@ -214,12 +215,22 @@ _NAMED = {
 }
 
 
+_CONTAINERS: dict[str, Any] = {
+    "D": {"the": "der", "a": "", "": "é", "Sea": "Meer", 1: "one"},
+    "N": {0: 5, 1.0: 6, 2: -1, -3: 2**40, "1": 7},
+    "S": {"the", "sea", "", 3, True, None},
+    "W": ["the", "a", "x_y", "Sea"],
+}
+"""Captured containers; what is not there is an error."""
+
+
 class _Writer:
     """Writes functions of a text, or of an int, named `x`."""
 
-    def __init__(self, random: Random, form: str) -> None:
+    def __init__(self, random: Random, form: str, item: str = "x") -> None:
         self._random = random
         self._form = form
+        self._item = item
 
     def function(self, gives: str, depth: int) -> str:
         """Write a function."""
@@ -245,11 +256,12 @@ class _Writer:
         if gives in ("l", "p"):
             return {"l": f"{self._leaf('t')}.split()", "p": f"({self._leaf('t')}, 1)"}[gives]
         if gives == self._form:
-            return "x"
+            return self._item
         if gives == "t":
-            return "str(x)" if self._form == "i" else repr(self._random.choice(_CONSTANTS))
+            return f"str({self._item})" if self._form == "i" else repr(self._random.choice(_CONSTANTS))
         if gives == "i":
-            return "len(x)" if self._form == "t" and self._random.random() < 0.7 else str(self._random.randrange(-2, 5))
+            is_length = self._form == "t" and self._random.random() < 0.7
+            return f"len({self._item})" if is_length else str(self._random.randrange(-2, 5))
         return f"{self._leaf('t')} < {self._leaf('t')}"
 
 
@@ -308,6 +320,9 @@ _FORMS = {
         ),
         *("{t}.lstrip({c})", "{t}.rstrip({c})", "{t}.replace({c}, {c})", "{t}[{k}:]", "{t}[:{k}]", "{t}[{k}:{k}]"),
         *("{t} + {c}", "{c} + {t}", "({t} + {t})", "({t} if {b} else {t})", "({t} or {c})", "({t} and {t})"),
+        *("{t}.zfill({k})", "{t}.rjust({k}, '.')", "f'{{{i}:04d}}'", "f'{{{t}!r:>9}}'", "D.get({t}, {c})", "D[{t}]"),
+        *("{t}.partition({c})[{k}]", "{t}.rsplit({c}, 1)[-1]", "' '.join({l})", "re.sub({R}, {c}, {t})", "W[{k}]"),
+        *("(D.get({t}) or {t})", "W[len({t}) % 3]", "(n if (n := {t}) else {c})", "max({t}, {c})"),
         *("{l}[{k}]", "str({i})", "f'{{{t}}}-{{{i}}}'", "f'{{{t}!s}}'", "str({t})", "str.lower({t})", "{t}[{k}:{k}:2]"),
     ],
     "i": [
@@ -320,6 +335,8 @@ _FORMS = {
         "len({t}.lower())",
         "{t}.count({c})",
         "{t}.find({c})",
+        *("{t}.rfind({c})", "W.index({t})", "W.count({t})", "N.get({i}, {k})", "N[{i}]", "{i}.bit_length()"),
+        *("(n := {i}) * n", "len({t}.encode())"),
     ],
     "b": [
         *("{t}.startswith({c})", "{t}.endswith({c})", "{c} in {t}", "{c} not in {t}", "{t} in ({c}, {c}, 1)"),
@@ -327,10 +344,21 @@ _FORMS = {
         *("({b} and {b})", "({b} or {b})", "{t} not in ({c}, {c})", "{t} in {t}", "{t} > {k}"),
         *("{t}.isalnum()", "{t}.isalpha()", "{t}.isascii()", "{t}.isdecimal()", "{t}.isdigit()", "{t}.isnumeric()"),
         *("{t}.isprintable()", "{t}.isspace()"),
+        *(
+            "{t} in S",
+            "{t} not in D",
+            "{t} in W",
+            "{i} in N",
+            "{i} in S",
+            "isinstance({t}, str)",
+            "isinstance({i}, bool)",
+        ),
+        *("re.search({R}, {t})", "re.match({R}, {t}) is not None", "{t}.startswith(({c}, {c}))", "{t}.istitle()"),
     ],
     "l": [
         *("{t}.split()", "{t}.split({c})", "str.split({t})", "{P}.findall({t})", "{P}.findall({t}.lower())"),
-        *("re.findall({R}, {t})", "re.findall({R}, {t}.lower())"),
+        *("re.findall({R}, {t})", "re.findall({R}, {t}.lower())", "{t}.split({c}, 1)", "{t}.rsplit({c})"),
+        *("re.split({R}, {t})", "{t}.splitlines()"),
     ],
     "p": ["({t}, {i})", "({t}, {t})", "({i}, {t}, {l})"],
 }
@@ -342,7 +370,8 @@ def function_of(source: str) -> Callable[[Any], Any]:
     name = f"<text program {source}>"
     linecache.cache[name] = len(source), None, [f"{source}\n"], name
     made: Callable[[Any], Any] = eval(
-        compile(source, name, "eval"), {"__name__": "texts", "Entry": Entry, "ds": ds, "re": re, **_PATTERNS, **_NAMED}
+        compile(source, name, "eval"),
+        {"__name__": "texts", "Entry": Entry, "ds": ds, "re": re, **_PATTERNS, **_NAMED, **_CONTAINERS},
     )
     return made
 
@@ -360,16 +389,22 @@ def program(seed: int) -> Program:
     random = Random(seed)
     parts = [_texts(random) for _ in range(random.randrange(1, 4))]
     ops: list[Op] = []
-    form = "t"
+    form, item = "t", "x"
     for number in range(random.randrange(0, 4)):
-        writer = _Writer(random, form)
+        if item == "x" and random.random() < 0.25:  # Python evaluates parts of items for each row, and wholes seldom.
+            ops.append(_op("map", f"lambda x: (x, {random.choice(('1', 'x', 'None'))})", len(ops)))
+            item = "x[0]"
+        writer = _Writer(random, form, item)
         action, gives = random.choice((("flat_map", "l"), ("map", "t"), ("filter", "b"), ("map", "i"), ("filter", "t")))
         if number == 2 and random.random() < 0.3:
             action, gives = "map", "p"
-        ops.append(_op(action, writer.function(gives, random.randrange(1, 4)), number))
+        ops.append(_op(action, writer.function(gives, random.randrange(1, 4)), len(ops)))
         form = {"flat_map": "t", "map": gives, "filter": form}[action]
+        item = item if action == "filter" else "x"
         if form == "p":
             break
+    if item != "x":
+        ops.append(_op("map", "lambda x: x[0]", len(ops)))
     if form != "p" and random.random() < 0.3:
         ops += _entry_steps(random, len(ops))
         text, collector = random.choice(_OF_ENTRIES)
@@ -542,6 +577,7 @@ def outcomes(made: Program, seed: int) -> list[tuple[Outcome, list[Outcome]]]:
         with (
             patch.multiple(column_items, _FEWEST=1, _ROWS=rows, _WORTH_A_LIST=0, _NUMBERS=_ALL_KINDS),
             patch.object(text_functions, "_MOST_MADE", 2**27 if seed % 8 else 20 * rows),
+            patch.multiple(python_rows, _FEWEST_ROWS=seed % 5, _REPEATED=1 + seed % 3, _SAMPLE=1 + seed % 7),
             patch.multiple(text_groups, _MOST_STRING_GROUPS=rows * 2, _MOST_BYTES=rows * 8),
             patch.object(column_ends, "_MOST_GROUPS", 1 + seed % 4),
             patch.object(tables_by_key, "_MOST_BYTES", bytes_together(end, seed)),
