@@ -1,5 +1,7 @@
 """`python -m tests.benchmarks.usual_functions`: how tasks evaluate 150 functions as data engineers write them.
 
+With `times` it prints the CPU time of functions that Python evaluates in part between columns, and of the loop instead.
+
 Each function of `usual_lambdas` runs in a task of this process, on items of a source that it would have. Its route is
 observed, and its results are compared with those of plain Python.
 """
@@ -7,14 +9,16 @@ observed, and its results are compared with those of plain Python.
 from __future__ import annotations
 
 import json
+import sys
 import tempfile
+import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import pyarrow as pa
 import pytest
@@ -23,7 +27,10 @@ from dstream.connectors.dataframes import rows_of_table
 from dstream.engine.compiler import ClusterFacts
 from dstream.engine.compiler.evaluation import read_op
 from dstream.expressions.reader import Unreadable
+from dstream.operators.columns import evaluation
 from dstream.operators.columns.chain_evaluation import is_same
+from dstream.operators.columns.python_rows import rows_by_python
+from dstream.operators.columns.values import NotColumnar
 from dstream.operators.rows.batches import loads_items
 from dstream.plan import Read, ToList, rewrite
 from dstream.plan.operations.elementwise import Chain
@@ -36,7 +43,7 @@ from tests.engine.watched_columns import Watched
 
 __all__ = ["Found", "counted", "main"]
 
-_SCRIPT = Path(__file__).with_name("usual_lambdas.py")
+_FILE = Path(__file__).with_name("usual_lambdas.py")
 _ROWS = 5_000
 """More than a list or a range needs to become columns."""
 _LINES = 10_000
@@ -62,6 +69,11 @@ class Found(NamedTuple):
 
 
 def main() -> None:
+    """Print routes or times."""
+    _print_times() if sys.argv[1:] == ["times"] else _print_routes()
+
+
+def _print_routes() -> None:
     """Print the number of functions by kind and route, and the reason for each that is not in columns."""
     with tempfile.TemporaryDirectory() as folder:
         found = list(counted(Path(folder)))
@@ -78,6 +90,33 @@ def main() -> None:
         print(f"{routes.total():8}")
 
 
+def _print_times() -> None:
+    """Print the nanoseconds of a row, the best of several runs in turns, with parts by Python and without."""
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        script, sources = _script(Path(folder))
+        for kind, items in (("regex", "sales"), ("formats", "sales"), ("optional", "sales"), ("regex", "lines")):
+            functions, best = script["FUNCTIONS"][kind][items], [1e9, 1e9]
+            for _ in range(_RUNS):
+                for place, by_python in enumerate((rows_by_python, _refused)):
+                    patch.setattr(evaluation, "rows_by_python", by_python)
+                    best[place] = min(best[place], sum(_seconds(sources[items], fn) for fn in functions))
+            rows = len(functions) * (_LINES if items == "lines" else _ROWS)
+            print(f"{kind} of {items}: {best[0] / rows * 1e9:.0f} and {best[1] / rows * 1e9:.0f} ns", flush=True)
+
+
+_RUNS = 5
+
+
+def _refused(*given: Any) -> NoReturn:
+    raise NotColumnar("a part that Python would evaluate")
+
+
+def _seconds(source: Any, fn: Callable[[Any], Any]) -> float:
+    graph, began = _graph(source, fn), time.process_time()
+    graph.run()
+    return time.process_time() - began
+
+
 def counted(folder: Path, only: frozenset[str] | None = None) -> Iterator[Found]:
     """Run the functions and give the route of each.
 
@@ -88,9 +127,7 @@ def counted(folder: Path, only: frozenset[str] | None = None) -> Iterator[Found]
     Raises:
         AssertionError: a task returns something else than plain Python.
     """
-    script: dict[str, Any] = {"__name__": "__main__", "__file__": str(_SCRIPT)}
-    exec(compile(_SCRIPT.read_text("utf-8"), str(_SCRIPT), "exec", dont_inherit=True), script)
-    sources = {name: make(folder, script) for name, make in SOURCES.items()}
+    script, sources = _script(folder)
     with pytest.MonkeyPatch.context() as patch:
         watched = Watched(patch)
         for kind, by_items in script["FUNCTIONS"].items():
@@ -100,9 +137,20 @@ def counted(folder: Path, only: frozenset[str] | None = None) -> Iterator[Found]
                     yield Found(kind, items, line, *_route(sources[items], fn, watched))
 
 
-def _route(source: Any, fn: Callable[[Any], Any], watched: Watched) -> tuple[str, str]:
+def _script(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the names of the script, and the sources of its items."""
+    script: dict[str, Any] = {"__name__": "__main__", "__file__": str(_FILE)}
+    exec(compile(_FILE.read_text("utf-8"), str(_FILE), "exec", dont_inherit=True), script)
+    return script, {name: make(folder, script) for name, make in SOURCES.items()}
+
+
+def _graph(source: Any, fn: Callable[[Any], Any]) -> GraphHere:
     end = rewrite(ToList(Stream(Read(source), None).parallel(1).map(fn)._node))
-    graph = GraphHere(end, ClusterFacts(1, 1, 2**22))
+    return GraphHere(end, ClusterFacts(1, 1, 2**22))
+
+
+def _route(source: Any, fn: Callable[[Any], Any], watched: Watched) -> tuple[str, str]:
+    graph = _graph(source, fn)
     watched.begin()
     found = chain.from_iterable(loads_items(row.payload) for row in graph.run())
     expected = [fn(item) for split in source.splits(1) for item in split.read()]
