@@ -54,7 +54,6 @@ class InColumns:
     finds: Found
     take: Callable[..., Any] | None = None
     take_all: Callable[[Any, Any], Any] | None = None
-    take_floats: Callable[[Any, int, Any], Any] | None = None
     of: Callable[[Any], Any] | None = None
     kind: type | None = None
     downstream: InColumns | None = None
@@ -73,6 +72,7 @@ class InColumns:
     parts: tuple[InColumns, ...] = ()
     finishers: tuple[Callable[[Any], Any], ...] = ()
     whole: Callable[[tuple[Any, ...]], Any] | None = None
+    take_floats: Callable[[Any, int, Any], Any] | None = None
 
     @property
     def is_filtered(self) -> bool:

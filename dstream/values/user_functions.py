@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 import inspect
+from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
 from dstream.values.predicates import Predicate
 
-__all__ = ["is_async", "refuse_async", "refuse_one_that_would_not_run", "shown_function"]
+__all__ = ["is_async", "refuse_async", "refuse_one_that_would_not_run", "results", "shown_function"]
 
 
 def shown_function(fn: Any) -> str:
@@ -87,3 +88,16 @@ def _innermost(fn: Any) -> Any:
 
 
 _CACHED = type(functools.cache(abs))
+
+
+def results(fn: Callable[[Any], Any], items: list[Any]) -> list[Any]:
+    """Return the results of `fn` for each item; an error can be attributed to the item.
+
+    Example:
+        >>> results(str.upper, ["a", "b"])
+        ['A', 'B']
+    """
+    found = []
+    for item in items:  # A failure finds the item by this name.
+        found.append(fn(item))  # noqa: PERF401 - inside a comprehension Python 3.12 would forget the name
+    return found

@@ -21,12 +21,13 @@ from dstream.operators.joins.lookup import RightSide, looked_up
 from dstream.operators.rows.batches import Batcher, dumps_columns
 from dstream.operators.rows.blocks import ColumnItems, given
 from dstream.operators.rows.group_tables import groups_of_table, is_table, tables_of_groups
-from dstream.operators.rows.keys import Side, item_key, results
+from dstream.operators.rows.keys import Side, item_key
 from dstream.operators.rows.operations import Task
 from dstream.operators.rows.spill import Columns, first_ones, partial_groups
 from dstream.plan.operations.pairs import HashJoin
 from dstream.plan.steps import Step
 from dstream.spi import Collector
+from dstream.values.user_functions import results
 
 if TYPE_CHECKING:
     from dstream.operators.columns.groups import GroupTable, StringGroupTable

@@ -13,9 +13,10 @@ from dstream.engine.tasks.rows import COLUMNS, ITEMS, STOPPED, WAITING, Row
 from dstream.engine.tasks.runtime import StageTask
 from dstream.failures import naming
 from dstream.keys import canonical, stable_hash
+from dstream.operators.rows.aggregates import finished_groups
 from dstream.operators.rows.batches import Batcher, dumps_items
 from dstream.operators.rows.blocks import ColumnItems
-from dstream.operators.rows.group_tables import collected, finished_groups, groups_of_table, tables_of_groups
+from dstream.operators.rows.group_tables import collected, groups_of_table, tables_of_groups
 from dstream.operators.rows.loops import run_branches
 from dstream.operators.rows.operations import by_bucket, ops_in_task, written
 from dstream.operators.rows.spill import Run, partial_groups

@@ -30,9 +30,9 @@ from dstream.operators.columns.values import (
 )
 from dstream.operators.rows.batches import dumps_items, loads_items
 from dstream.operators.rows.blocks import Block
-from dstream.operators.rows.keys import results
 from dstream.plan.steps import KeyInColumns, unchanged
 from dstream.values.entries import as_entry, key_of
+from dstream.values.user_functions import results
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -12,9 +12,9 @@ from dstream.errors import UnsupportedError
 from dstream.failures import naming
 from dstream.keys import canonical, canonical_all, canonical_keys
 from dstream.operators.rows.batches import Batcher, dumps_columns, loads_items
-from dstream.operators.rows.keys import results
 from dstream.plan.operations.pairs import HashJoin
 from dstream.plan.steps import Step, no_key
+from dstream.values.user_functions import results
 
 __all__ = ["LookupTable", "RightSide", "looked_up", "table_here", "table_of"]
 

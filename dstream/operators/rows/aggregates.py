@@ -17,7 +17,7 @@ from operator import itemgetter
 from typing import Any, TypeAlias
 
 from dstream.base.functions import many, refuse_awaitable
-from dstream.base.memory import holding, pieces, size_of
+from dstream.base.memory import Bound, holding, pieces, size_of
 from dstream.failures import blame, naming
 from dstream.failures.attribution import stopped
 from dstream.keys import canonical_all, canonical_keys
@@ -25,6 +25,7 @@ from dstream.operators.rows.blocks import Block, ColumnItems
 from dstream.operators.rows.group_tables import (
     Table,
     collected,
+    finished_lines,
     groups_of_table,
     is_table,
     results_of_groups,
@@ -32,15 +33,16 @@ from dstream.operators.rows.group_tables import (
     tables_by_key,
     tables_of_groups,
 )
-from dstream.operators.rows.keys import item_key, results
+from dstream.operators.rows.keys import item_key
 from dstream.operators.rows.operations import Operation, Task, operation
 from dstream.operators.rows.spill import Columns, Groups, merged_as, sorted_items
 from dstream.plan.operations.keyed import Aggregate, Stateful
 from dstream.plan.steps import Step
 from dstream.spi import AggregateOperation, Collector
 from dstream.values.entries import Pairs, PairsOfOneValue
+from dstream.values.user_functions import results
 
-__all__ = ["StatefulCalls", "at_places", "finishing", "groups_of_partition", "partial"]
+__all__ = ["StatefulCalls", "at_places", "finished_groups", "finishing", "groups_of_partition", "partial"]
 
 
 def partial(node: Aggregate, number: int, items_may_travel: bool = True) -> Operation:
@@ -194,6 +196,24 @@ def finishing(node: Aggregate) -> Operation:
 def _downstreams(node: Aggregate) -> list[Collector[Any, Any, Any]]:
     """Return the collectors of the items of a key, for each input."""
     return [reduction.keyed.downstream for reduction in node.reductions if reduction.keyed is not None]
+
+
+def finished_groups(collector: Collector[Any, Any, Any], items: Iterator[Any], bound: Bound) -> Iterator[Block]:
+    """Yield blocks of (rank, key, finished value) of the groups of all items, in the order of their first items.
+
+    If all groups are tables, they are merged and finished in columns.
+    """
+    assert collector.keyed is not None, "it makes groups"
+    found = tables_of_groups(collector, items, bound)
+    if found is None:
+        container = collector.accumulated(collector.supplier(), items)
+    else:
+        from dstream.operators.columns.group_results import groups_in_task  # loads NumPy, which made the columns
+
+        blocks, container = groups_in_task(collector, found)
+        yield from blocks
+    lines = ((rank, *group) for rank, group in enumerate(container.items()))
+    yield finished_lines(collector.keyed.downstream, lines)
 
 
 def _finished_groups(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, Union
 
 from dstream.base.memory import Bound
 from dstream.failures.attribution import in_group
-from dstream.operators.rows.blocks import Block, ColumnItems
+from dstream.operators.rows.blocks import ColumnItems
 from dstream.operators.rows.spill import DEEPEST, FAN_OUT, Run
 from dstream.spi import Collector, InColumns
 from dstream.values.entries import as_entry
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 __all__ = [
     "Table",
     "collected",
-    "finished_groups",
     "finished_lines",
     "groups_of_table",
     "is_table",
@@ -62,24 +61,6 @@ def tables_of_groups(
     from dstream.operators.columns.collectors import group_tables
 
     return group_tables(collector, known, items.blocks(), bound)
-
-
-def finished_groups(collector: Collector[Any, Any, Any], items: Iterator[Any], bound: Bound) -> Iterator[Block]:
-    """Yield blocks of (rank, key, finished value) of the groups of all items, in the order of their first items.
-
-    If all groups are tables, they are merged and finished in columns.
-    """
-    assert collector.keyed is not None, "it makes groups"
-    found = tables_of_groups(collector, items, bound)
-    if found is None:
-        container = collector.accumulated(collector.supplier(), items)
-    else:
-        from dstream.operators.columns.group_results import groups_in_task  # loads NumPy, which made the columns
-
-        blocks, container = groups_in_task(collector, found)
-        yield from blocks
-    lines = ((rank, *group) for rank, group in enumerate(container.items()))
-    yield finished_lines(collector.keyed.downstream, lines)
 
 
 def is_table(groups: Groups) -> TypeGuard[GroupTable | StringGroupTable]:

@@ -15,11 +15,12 @@ from dstream.plan.operations.pairs import Pairing, SemiJoin
 from dstream.plan.steps import KeyInColumns, Step, unchanged
 from dstream.values import Entry
 from dstream.values.entries import key_of
+from dstream.values.user_functions import results
 
 if TYPE_CHECKING:
     from dstream.operators.joins.columns import JoinRows
 
-__all__ = ["Side", "item_key", "results", "sides_of"]
+__all__ = ["Side", "item_key", "sides_of"]
 
 
 @dataclass(frozen=True)
@@ -89,14 +90,6 @@ class KeysAlone(Side):
 
 
 _ENTRIES = frozenset({Entry, tuple})
-
-
-def results(fn: Callable[[Any], Any], items: list[Any]) -> list[Any]:
-    """Return the results of `fn` for each item; an error can be attributed to the item."""
-    found = []
-    for item in items:  # A failure finds the item by this name.
-        found.append(fn(item))  # noqa: PERF401 - inside a comprehension Python 3.12 would forget the name
-    return found
 
 
 def _parts(item: Any) -> tuple[Any, Any]:

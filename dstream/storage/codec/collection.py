@@ -416,9 +416,8 @@ _NOT_LOADED = frozenset({*STORED_SCALARS, datetime})
 
 def _in_words(found: ColumnType) -> str:
     """Return the name of a type, with the fields of a class that has others by now."""
-    if isinstance(found, ClassType) and found.has_changed:
-        return f"{found.name} with the fields ({', '.join(found.names)})"
-    return found.name
+    fields = ", ".join(found.names) if isinstance(found, ClassType) and found.has_changed else None
+    return found.name if fields is None else f"{found.name} with the fields ({fields})"
 
 
 def _described(value: Any) -> str:
