@@ -26,6 +26,8 @@ from unittest.mock import patch
 
 from dstream.connectors.files import csv as csv_files
 from dstream.connectors.files import lines, text_columns
+from dstream.connectors.files.csv_columns import CsvColumns
+from dstream.connectors.files.json_columns import JsonColumns
 from dstream.connectors.files.json_lines import JsonReader
 from dstream.spi import ArrowRows
 from sources import csv_rows, json_lines
@@ -68,6 +70,9 @@ _SIZES: list[tuple[Any, str, tuple[int, ...]]] = [
     (lines, "BLOCK", (1, 20, 60, 300, 4000)),
     (csv_files, "ROWS", (1, 2, 7, 128)),
     (text_columns, "_MOST_FAILURES", (1, 1, 3)),
+    (CsvColumns, "fewest_lines", (0,)),
+    (CsvColumns, "fewest_bytes", (0,)),
+    (JsonColumns, "fewest_lines", (0,)),
     (csv_files.CsvReader, "fewest_bytes", (0,)),
     (JsonReader, "fewest_bytes", (0,)),
 ]
@@ -142,7 +147,7 @@ def _csv_file(folder: Path, random: Random) -> _Made:
     data = text.encode(encoding, random.choice(("replace", "ignore")))
     data = _damaged(data, random) if oddities.are_here("byte", oddities.row) else data
     path = folder / ("a.csv.gz" if random.random() < 0.1 else "a.csv")
-    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+    path.write_bytes(_torn_sometimes(gzip.compress(data), random) if path.suffix == ".gz" else data)
     kind, said = _kind({name: column.hints for name, column in columns.items()}, random)
     options: dict[str, Any] = {"delimiter": delimiter, "quotechar": quote, "encoding": encoding}
     if not has_header:
@@ -176,6 +181,10 @@ class _Oddities:
         is_here = kind == self._kind and row == self.row and self._random.random() < 0.5
         self.row = self.row if not is_here else -1
         return is_here
+
+
+def _torn_sometimes(data: bytes, random: Random) -> bytes:
+    return data if random.random() < 0.5 else data[: -random.randrange(1, len(data) // 2)]
 
 
 def _damaged(data: bytes, random: Random) -> bytes:
@@ -474,16 +483,16 @@ def _csv_text(
 ) -> str:
     end = random.choice(("\n", "\n", "\n", "\r\n", "\r"))
     quoting = random.choice((0, 0, 0.1, 1))
-    some_empty = random.choice((0, 0, 0, 0.1))
+    empty = {name: random.choice((0, 0, 0, 0.1, 0.1, 1)) for name in columns}
     found = [delimiter.join(_cell(name, delimiter, quote, 0) for name in header)] if header else []
     for row in range(random.choice((0, 1, 10, 30, 30, 40, 60))):
         cells = []
-        for column in columns.values():
+        for name, column in columns.items():
             if odd.are_here("cell", row):
                 cells.append(random.choice((*column.odd, "", quote * 2)))
             elif odd.are_here("torn", row):
                 cells.append(_torn(quote, delimiter, random))
-            elif random.random() < some_empty:
+            elif random.random() < empty[name]:
                 cells.append(random.choice(("", "", quote * 2)))
             else:
                 cells.append(_cell(column.usual(random), delimiter, quote, quoting if random.random() < quoting else 0))
@@ -514,6 +523,7 @@ def _torn(quote: str, delimiter: str, random: Random) -> str:
 def _json_file(folder: Path, random: Random) -> _Made:
     names = random.sample(_KEYS, random.randrange(1, 5))
     values = {name: random.choice(_VALUES[: None if random.random() < 0.1 else 6]) for name in names}
+    values = {name: (_null if random.random() < 0.1 else make, hints) for name, (make, hints) in values.items()}
     odd = _Oddities(("value", "value", "value", "key", "keys", "line", "byte"), random)
     colon, comma = random.choice(((": ", ", "), (": ", ", "), (":", ","), (" : ", " , "), (":\t", ",")))
     end, found = random.choice(("\n", "\n", "\n", "\r\n", "\r")), []
@@ -568,6 +578,10 @@ def _odd_json_file(folder: Path, make: Callable[[Random], str], hint: Any, line:
     return _Made(split, f"{hint} of {lines}")
 
 
+def _null(random: Random) -> str:
+    return "null"
+
+
 _KEYS = ("number", "count", "key", "value", "\u00e9", "a b", "")
 _ODD_KEYS = ('"num\\u0062er"', '"count "', '"Key"', '"x\\"y"', "number", '"valu"', '"a":1,"value"')
 _VALUES: list[tuple[Callable[[Random], str], tuple[Any, ...]]] = [
@@ -619,6 +633,8 @@ _ODD_VALUES = (
         "9223372036854775808",
         "-9223372036854775809",
         "9" * 400,
+        "9" * 641,
+        "9" * 4301,
         "1.0",
         "1.5e3",
         "True",

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +17,8 @@ import dstream as ds
 from collectors import summing
 from dstream.connectors.files import csv
 from dstream.connectors.files import json_lines as json_reader
+from dstream.connectors.files.csv_columns import CsvColumns
+from dstream.connectors.files.json_columns import JsonColumns
 from dstream.errors import SourceError
 from dstream.spi import ArrowRows
 from sources import csv_rows, json_lines
@@ -34,6 +40,9 @@ _LINES = [f"{n},{n / 4},item {n}" for n in range(1000)]
 def _columns_of_small_files(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(csv.CsvReader, "fewest_bytes", 1)
     monkeypatch.setattr(json_reader.JsonReader, "fewest_bytes", 1)
+    monkeypatch.setattr(JsonColumns, "fewest_lines", 10)
+    monkeypatch.setattr(CsvColumns, "fewest_lines", 10)
+    monkeypatch.setattr(CsvColumns, "fewest_bytes", 1)
 
 
 def _csv(folder: Path, lines: list[str]) -> Path:
@@ -111,3 +120,91 @@ def test_items_with_code_of_their_own_are_not_in_columns(tmp_path: Path) -> None
             self.shop *= 2
 
     assert _rows_in_columns(csv_rows(_csv(tmp_path, _LINES), Doubled)) == 0
+
+
+def test_an_int_that_python_does_not_parse_is_refused_under_any_key(tmp_path: Path) -> None:
+    """A key that the class does not have is parsed, too."""
+    path = _json(tmp_path, [{"shop": n, "price": 1.5, "name": "", "more": 1} for n in range(100)])
+    path.write_text(path.read_text().replace('"more": 1', f'"more": {"1" * 5000}'))
+    [split] = json_lines(path, kind=Sale).splits(1)
+
+    with pytest.raises(SourceError, match="Exceeds the limit"):
+        _items(split)
+
+
+def test_rows_before_the_error_of_a_file_come_first(tmp_path: Path) -> None:
+    """Lines of a torn gzip file are read up to its end, as row by row."""
+    data = gzip.compress("".join(f'{{"n": {n}, "name": "{n * 7919 % 10007}"}}\n' for n in range(60_000)).encode())
+    (tmp_path / "a.jsonl.gz").write_bytes(data[: len(data) * 3 // 4])
+    [split] = json_lines(tmp_path / "a.jsonl.gz").splits(1)
+    found: dict[str, list[Any]] = {"rows": [], "columns": []}
+    for name, items in (("rows", split.read()), ("columns", _each_item(split))):
+        with pytest.raises(SourceError):
+            found[name].extend(items)
+
+    assert len(found["rows"]) > 30_000
+    assert found["columns"] == found["rows"]
+
+
+def test_a_delimiter_is_seen_in_first_rows_of_several_blocks(tmp_path: Path) -> None:
+    """The first rows are the same ones whatever their size is."""
+    wide = "x" * 6000
+    rows = [*(f"{n}{wide}" for n in range(60)), *(f"{n};{wide}" for n in range(90))]
+    (tmp_path / "a.csv").write_text("\n".join(["a;b", *rows, ""]))
+    [split] = csv_rows(tmp_path / "a.csv").splits(1)
+
+    with pytest.raises(SourceError, match="delimiter=';' reads 2 columns"):
+        _items(split)
+
+
+def test_blocks_with_few_lines_are_read_row_by_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arrow's calls take as long for a few rows as for many."""
+    monkeypatch.undo()
+    monkeypatch.setattr(csv.CsvReader, "fewest_bytes", 1)
+    monkeypatch.setattr(json_reader.JsonReader, "fewest_bytes", 1)
+    few, many = ([{"shop": n, "price": 1.5, "name": ""} for n in range(count)] for count in (1900, 2100))
+
+    assert _rows_in_columns(csv_rows(_csv(tmp_path, _LINES[:600]))) == 0
+    assert _rows_in_columns(csv_rows(_csv(tmp_path, _LINES * 3))) == 3000 - csv.ROWS
+    assert _rows_in_columns(json_lines(_json(tmp_path, few))) == 0
+    assert _rows_in_columns(json_lines(_json(tmp_path, many))) == 2100
+    assert _rows_in_columns(json_lines(_json(tmp_path, [{f"key {n}": n for n in range(17)}] * 2100))) == 0
+
+
+@dataclass
+class Note:
+    """A row of what may be absent."""
+
+    at: datetime | None
+    total: Decimal | None
+
+
+@dataclass
+class Found:
+    """A line of what may be absent."""
+
+    count: int | None
+    price: float | None
+    is_new: bool | None
+    name: str | None
+
+
+def test_columns_without_any_value_are_in_columns(tmp_path: Path) -> None:
+    """Of no values all are some."""
+    (tmp_path / "a.csv").write_text("at,total,key\n" + ",,1\n" * 500)
+    lines = [{"count": None, "price": None, "is_new": None, "name": None}] * 500
+
+    assert _rows_in_columns(csv_rows(tmp_path / "a.csv", Note)) == 500 - csv.ROWS
+    for kind in (Found, None):
+        source = json_lines(_json(tmp_path, lines), kind=kind)
+        assert _rows_in_columns(source) == 500
+        assert _items(source.splits(1)[0]) == list(source.splits(1)[0].read())
+
+
+def _items(split: Any) -> list[Any]:
+    return list(_each_item(split))
+
+
+def _each_item(split: Any) -> Iterator[Any]:
+    for each in split.arrow_rows():
+        yield from each.items(slice(0, each.size)) if isinstance(each, ArrowRows) else each

@@ -128,7 +128,10 @@ class RowsOfFile:
             if is_first and self._delimiters.are_likely:
                 place = f"{self._file.name}, line {lines.done:,}"
                 self._delimiters.refuse_single_column(place, names[0], lines.up_to(last))
-            is_first = False
+            is_first, lines.ends_rows = (
+                False,
+                True,
+            )  # The first rows show the delimiter, also if they are several blocks.
             made = make_many(rows) if lines.are_plain else []
             if made:
                 yield made

@@ -60,6 +60,9 @@ class CsvColumns(TextColumns):
         form: of the items; None for dictionaries of texts.
     """
 
+    fewest_lines = 300
+    fewest_bytes = 32 << 10
+
     def __init__(self, dialect: Mapping[str, Any], names: tuple[str, ...], form: ItemDecoder | None) -> None:
         super().__init__(form)
         self._dialect = dialect
@@ -207,6 +210,8 @@ def _datetimes(texts: Any) -> Any:
     from pyarrow.compute import call_function
 
     lengths = call_function("min_max", [call_function("binary_length", [texts])]).as_py()
+    if lengths["min"] is None:  # All fields are empty.
+        return texts
     if lengths["min"] not in (19, 26) or lengths["min"] != lengths["max"] or not _has_only(texts, b"-:T .0123456789"):
         return None
     least = call_function("min", [texts.cast(pa.timestamp("us")).cast(pa.int64())]).as_py()
@@ -221,7 +226,7 @@ def _decimals(texts: Any) -> Any:
     from pyarrow.compute import MatchSubstringOptions, call_function
 
     found = call_function("match_substring_regex", [texts], MatchSubstringOptions(r"\A-?[0-9]+(\.[0-9]+)?\z"))
-    return texts if call_function("all", [found]).as_py() else None
+    return texts if call_function("all", [found]).as_py() is not False else None
 
 
 def _has_only(texts: Any, characters: bytes) -> bool:

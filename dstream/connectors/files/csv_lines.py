@@ -99,6 +99,7 @@ class CsvInput:
         are_plain: no line that is not done is damaged, or may hold quotes around nothing.
         damaged: what is said of lines in another encoding, or in none, or that are too long, by their numbers.
         rows: gets the rows that are read of these lines and are not done.
+        ends_rows: rows that are made together end with a block, if `text` may return the next one.
 
     Args:
         as_text: `text` gives blocks as bytes, so that no row is read of two blocks unless it stands in both.
@@ -117,6 +118,7 @@ class CsvInput:
     ) -> None:
         self.done = 0
         self.rows: list[list[str]] = []
+        self.ends_rows = False
         self.are_plain = True
         self.damaged: dict[int, Misread] = {}
         self._part = part
@@ -210,7 +212,7 @@ class CsvInput:
             self._end_of_block()
 
     def _end_of_block(self) -> None:
-        if self._as_text and self.rows:
+        if self._as_text and self.ends_rows and self.rows:
             raise FullError
 
     def _check_size(self) -> None:

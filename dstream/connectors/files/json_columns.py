@@ -43,6 +43,8 @@ class JsonColumns(TextColumns):
         form: of the items; None for dictionaries, whose keys are those of the first line of a block.
     """
 
+    fewest_lines = 2_000
+
     def __init__(self, form: ItemDecoder | None) -> None:
         super().__init__(form)
         self._kinds: dict[str, type] | None = None
@@ -128,10 +130,12 @@ def _layout(line: bytes) -> _Layout | None:
             return None
         if not (_END if place == len(parts) else _COMMA).fullmatch(behind):
             return None
-    return _Layout(len(parts), constant, keys) if keys and place == len(parts) else None
+    return _Layout(len(parts), constant, keys) if 0 < len(keys) <= _MOST_KEYS and place == len(parts) else None
 
 
 _MOST_PARTS = 1 << 12
+_MOST_KEYS = 16
+"""With more, the tokens of a line take longer in columns than `json` takes for it (pyarrow 26)."""
 _BEGIN = re.compile(rb" *\{ *")
 _COLON = re.compile(rb" *: *")
 _COMMA = re.compile(rb" *, *")
@@ -217,7 +221,9 @@ def _within(texts: Any, before: bytes, behind: bytes) -> Any:
 def _read(tokens: Any, kind: type | None) -> Iterator[Any]:
     """Yield the values as each class that the kind allows, of which there is one at most; None for each other one."""
     if kind is None:
-        yield tokens if _match(tokens, _ANY) else None
+        yield tokens if _match(tokens, _ANY) and not _has_long(tokens) else None
+    if kind is str:  # A string is no token.
+        yield tokens if tokens.null_count == len(tokens) else None
     if kind in (int, object):
         yield _cast(tokens, "int64", _INT)
     if kind is float:
@@ -228,6 +234,16 @@ def _read(tokens: Any, kind: type | None) -> Iterator[Any]:
         yield _cast(tokens, "bool", "true|false")
 
 
+def _has_long(tokens: Any) -> bool:
+    """Say whether a token may be an int that Python refuses to parse."""
+    from pyarrow.compute import call_function
+
+    longest = call_function("max", [call_function("binary_length", [tokens])]).as_py()
+    return longest is not None and longest > _MOST_DIGITS
+
+
+_MOST_DIGITS = 640
+"""The least value of `sys.set_int_max_str_digits` that bounds the digits of an int."""
 _INT = "-?(0|[1-9][0-9]*)"
 _NUMBER = _INT + r"(\.[0-9]+)?([eE][-+]?[0-9]+)?"
 _FLOAT = _INT + r"(\.[0-9]+([eE][-+]?[0-9]+)?|[eE][-+]?[0-9]+)"
@@ -238,7 +254,7 @@ def _match(tokens: Any, pattern: str) -> bool:
     from pyarrow.compute import MatchSubstringOptions, call_function
 
     found = call_function("match_substring_regex", [tokens], MatchSubstringOptions(rf"\A({pattern})\z"))
-    return call_function("all", [found]).as_py() is True
+    return call_function("all", [found]).as_py() is not False  # It is null if all tokens are.
 
 
 def _cast(tokens: Any, type_name: str, pattern: str) -> Any:
@@ -250,7 +266,7 @@ def _cast(tokens: Any, type_name: str, pattern: str) -> Any:
         return None
     found = tokens.cast(pa.type_for_alias(type_name))
     is_float = type_name == "double"
-    return None if is_float and not call_function("all", [call_function("is_finite", [found])]).as_py() else found
+    return None if is_float and call_function("all", [call_function("is_finite", [found])]).as_py() is False else found
 
 
 def _without_negative_zero(floats: Any) -> Any:

@@ -236,14 +236,18 @@ def blocks_of_text(
     with contextlib.closing(_pieces_of_lines(part, encoding, lines, most, _in_utf8, quote)) as blocks:
         yield from itertools.islice(blocks, 1)  # Alone, for who looks for one item.
         some: list[bytes] = []
-        for block in blocks:
-            if isinstance(block, bytes):
-                some.append(block)
-            if not isinstance(block, bytes) or sum(map(len, some)) >= _TEXT_BLOCK:
-                yield from filter(None, (b"".join(some),))
-                some.clear()
-            if not isinstance(block, bytes):
-                yield block
+        try:
+            for block in blocks:
+                if isinstance(block, bytes):
+                    some.append(block)
+                if not isinstance(block, bytes) or sum(map(len, some)) >= _TEXT_BLOCK:
+                    yield from filter(None, (b"".join(some),))
+                    some.clear()
+                if not isinstance(block, bytes):
+                    yield block
+        except Exception:
+            yield from filter(None, (b"".join(some),))  # What was read before the error of a file comes first.
+            raise
         yield from filter(None, (b"".join(some),))
 
 

@@ -31,12 +31,19 @@ class TextColumns(ABC):
         form: of the items, from texts or JSON; None for dictionaries.
     """
 
+    fewest_lines: int
+    """Of a block with fewer lines Arrow's calls for each column take longer than the rows."""
+    fewest_bytes = 0
+    """Of a shorter block these take longer, too."""
+
     def __init__(self, form: ItemDecoder | None) -> None:
         self._form = None if form is None else typed_form(form)
         self._failures = self._pause = 0
 
     def rows(self, text: bytes) -> ArrowRows | None:
-        """Return the rows of a block, which begins and ends with a line; None if it is not columnar."""
+        """Return the rows of a block, which are whole lines; None if it is not columnar, or has few lines."""
+        if len(text) < self.fewest_bytes or text.count(b"\n") < self.fewest_lines:
+            return None
         if self._pause:  # Where many blocks are not, few are looked at in vain.
             self._pause -= 1
             return None
