@@ -100,17 +100,19 @@ def _is_elsewhere(module: str) -> bool:
     return module != "__main__" and not any(f"{module}.".startswith(f"{each}.") for each in registered)
 
 
-_flattened: tuple[dict[Any, Any], dict[Any, Any]] = ({}, {})
-"""What was registered with `copyreg`, and the reducers of that and of cloudpickle."""
+_flattened: tuple[list[dict[Any, Any]], dict[Any, Any]] = ([], {})
+"""Copies of the reducers of cloudpickle and of `copyreg`, and both in one."""
 
 
 def _dispatch_table() -> dict[Any, Any]:
     """Return the reducers of cloudpickle, and those that are registered now."""
     global _flattened
     registered, reducers = _flattened
-    if not reducers or registered != copyreg.dispatch_table:
-        reducers = dict(cloudpickle.Pickler.dispatch_table)
-        _flattened = (dict(copyreg.dispatch_table), reducers)
+    maps = cloudpickle.Pickler.dispatch_table.maps
+    if registered != maps:
+        registered = list(map(dict, maps))
+        reducers = {kind: reducer for each in reversed(registered) for kind, reducer in each.items()}
+        _flattened = (registered, reducers)
     return reducers
 
 

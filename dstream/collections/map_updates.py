@@ -90,7 +90,7 @@ class ChangingMap(ReadMap[K, V], MutableMapping[K, V]):
     """The writing half of `IStreamMap`; each call is one commit."""
 
     def __setitem__(self, key: K, value: V) -> None:
-        self.put(key, value)
+        self.store.update([self._key(key)], Assignment([self._value(key, value)]))
 
     def __delitem__(self, key: K) -> None:
         if self.remove(key) is None:
@@ -102,9 +102,8 @@ class ChangingMap(ReadMap[K, V], MutableMapping[K, V]):
 
     def put(self, key: K, value: V) -> V | None:
         """Set the value of `key` and return the one before, or None."""
-        old: V | None
-        (old,) = self.store.update([self._key(key)], Assignment([self._value(key, value)]))
-        return old
+        new = self._value(key, value)
+        return self._update(key, lambda old: new)
 
     def put_if_absent(self, key: K, value: V) -> V | None:
         """Set the value of `key` if it has none; return the one that it has, or None.

@@ -24,6 +24,7 @@ __all__ = [
     "build_named",
     "builder",
     "check_fields",
+    "compared_names",
     "field_names",
     "find",
     "has_name",
@@ -116,6 +117,13 @@ def _field_names(kind: Any) -> tuple[str, ...] | None:
     # Whoever has a model has imported pydantic, which others should not pay for.
     base = sys.modules["pydantic"].BaseModel if is_model(kind) else object
     return fields.field_names(kind) if kind.__new__ is object.__new__ and _is_copied_as(kind, base) else None
+
+
+def compared_names(kind: type, names: Sequence[str] | None = None) -> tuple[str, ...]:
+    """Return those of some names, by default of all fields, that equality of the class does not leave out."""
+    fields_of_kind = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
+    left_out = {field.name for field in fields_of_kind if not field.compare}
+    return tuple(name for name in (field_names(kind) or () if names is None else names) if name not in left_out)
 
 
 def parts_of(value: Any) -> Sequence[Any] | None:
@@ -219,8 +227,15 @@ def check_fields(kind: type, stored: Sequence[str]) -> None:
     if lost or new:
         raise ChangedClassError(
             f"the class {reference(kind)} has the fields ({', '.join(names)}), but ({', '.join(stored)}) are stored; "
-            + (f"keep {', '.join(lost)} in the class" if lost else f"give {', '.join(new)} a default in the class")
+            + (
+                f"keep {', '.join(lost)} in the class"
+                if lost
+                else f"give {', '.join(new)} a default in the class{_DEFAULTS}"
+            )
         )
+
+
+_DEFAULTS = ", a value or a factory such as list; only dataclasses and named tuples have known defaults"
 
 
 def build_named(kind: type, named: dict[str, Any]) -> Any:

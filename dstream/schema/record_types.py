@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from dstream.base.showing import shown
 from dstream.schema import classes
-from dstream.schema.classes import ClassRefusedError, reference
+from dstream.schema.classes import ChangedClassError, ClassRefusedError, reference
 from dstream.schema.containers import ListType, MapType, OptionalType, absent_mask, or_null
 from dstream.schema.scalar_types import one_chunk
 from dstream.schema.types import NOTHING, ColumnType, ColumnTypeError, Decode, Encode
@@ -18,7 +18,7 @@ from dstream.values.fields import columns_of_fields, field_names
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["ClassType", "DictType", "PickledType", "RecordType", "without_column"]
+__all__ = ["ClassType", "DictType", "PickledType", "RecordType", "has_changed", "without_column"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ class ClassType(RecordType):
         reference: the name of the class.
         kind: the class; None if it cannot be found here.
         problem: why it cannot.
-        has_changed: the class has other fields by now, or in another order, so that its instances do not fit.
+        has_changed: it, or a class within it, has other fields by now, or in another order: its instances do not fit.
     """
 
     reference: str = ""
@@ -228,6 +228,20 @@ class ClassType(RecordType):
         present = array.is_valid().to_pylist()
         return [make(row) if there else None for there, row in zip(present, zip(*columns, strict=True), strict=True)]
 
+    def checked_as_key(self) -> None:
+        """Raise if equal keys of the class as it is now, and as it was stored, would not be found by one another.
+
+        Raises:
+            ChangedClassError: its compared fields have changed.
+        """
+        for inner in (each for _, part in self.fields for each in _classes_within(part)):
+            inner.checked_as_key()
+        if self.has_changed and classes.compared_names(self.kind, self.names) != classes.compared_names(self.kind):
+            raise ChangedClassError(
+                f"the class {self.reference} has other compared fields than ({', '.join(self.names)}), which are "
+                "stored: read the keys as a class that has these, and write them into another collection"
+            )
+
     def checked_kind(self) -> type:
         """Return the class, if it can still hold the fields that were stored.
 
@@ -312,6 +326,20 @@ class PickledType(ColumnType):
 
     def to_json(self) -> Any:
         return {"other": self.text, "classes": list(self.references)}
+
+
+def has_changed(found: ColumnType) -> bool:
+    """Say whether a class within a type has other fields than those that are stored."""
+    return any(each.has_changed for each in _classes_within(found))
+
+
+def _classes_within(found: ColumnType) -> Iterator[ClassType]:
+    if isinstance(found, ClassType):
+        yield found
+    elif isinstance(found, OptionalType):
+        yield from _classes_within(found.inner)
+    elif isinstance(found, ListType | MapType):
+        yield from _classes_within(found.each if isinstance(found, ListType) else found.value)
 
 
 def _is_stored_as_bytes(part: ColumnType) -> bool:

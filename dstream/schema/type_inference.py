@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta, tzinfo
 from decimal import Decimal
@@ -468,3 +468,25 @@ def _name_of(hint: Any) -> str:
     if hint in STORED_SCALARS:
         return STORED_SCALARS[hint].name
     return hint.__qualname__ if hint.__module__ == "builtins" or hint is datetime else reference(hint)
+
+
+def classes_in(hint: Any) -> Iterator[type]:
+    """Give the classes that a hint names, also those inside the fields of dataclasses and named tuples."""
+    seen: set[type] = set()
+    pending = [hint]
+    while pending:
+        found = plain_hint(pending.pop())
+        pending += get_args(found)
+        found = get_origin(found) or found
+        if isinstance(found, type) and found not in seen and _is_loaded_by_name(found):
+            seen.add(found)
+            yield found
+            if classes.field_names(found):
+                pending += classes.hints_of_fields(found).values()
+
+
+def _is_loaded_by_name(kind: type) -> bool:
+    return kind not in _NOT_LOADED and kind.__module__ not in ("builtins", "types", "typing")
+
+
+_NOT_LOADED = frozenset({*STORED_SCALARS, datetime})

@@ -73,7 +73,9 @@ UNCHANGED = Unchanged.UNCHANGED
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """A change for `MapStore.update` that needs no old values, so that a store may write before it reads them.
+    """A change for `MapStore.update` that needs no old values, neither to decide on nor as the result.
+
+    A store need not read them: it may return None for each.
 
     Attributes:
         values: one for each key, None to remove the entry.

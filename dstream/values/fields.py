@@ -300,14 +300,25 @@ def default_of(kind: type, name: str) -> Callable[[], Any] | None:
 @functools.lru_cache(maxsize=4096)
 def _default_of(kind: Any, name: str) -> Callable[[], Any] | None:
     if dataclasses.is_dataclass(kind):
-        field = kind.__dataclass_fields__[name]
-        make: Any = field.default_factory
-        if not is_missing(make):
-            # A factory of the user's is code, which loading data does not run.
-            return make if getattr(make, "__module__", "") == "builtins" else None
-        return None if is_missing(field.default) else lambda: field.default
+        return _default_of_field(kind, kind.__dataclass_fields__[name])
     defaults: Mapping[str, Any] = getattr(kind, "_field_defaults", {}) if issubclass(kind, tuple) else {}
     return (lambda: defaults[name]) if name in defaults else None
+
+
+def _default_of_field(kind: Any, field: dataclasses.Field[Any]) -> Callable[[], Any] | None:
+    held = inspect.getattr_static(kind, field.name, None)
+    if hasattr(type(held), "__set__") and type(held) is not MemberDescriptorType:
+        return None  # Its default is what the descriptor gives.
+    if not field.init and hasattr(kind, "__post_init__"):
+        return None  # That makes its value of other fields.
+    make: Any = field.default_factory
+    if not is_missing(make):
+        # Any other factory is code, which loading data does not run.
+        return make if any(make is known for known in _FACTORIES) else None
+    return None if is_missing(field.default) else lambda: field.default
+
+
+_FACTORIES = (list, dict, set, frozenset, tuple, str, bytes, bytearray, int, float, bool, complex)
 
 
 def is_missing(default: object) -> bool:

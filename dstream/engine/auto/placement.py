@@ -113,8 +113,10 @@ def placed(
         if _estimate(plan, called, known, costs).seconds_here < _LOADING:
             facts = called
     chosen = _sooner(estimate, known, settings.local_limit)
-    without = "; functions are called, since columns would take longer to load"
-    return replace(chosen, reason=chosen.reason + without * (facts.columns != settings.columns), facts=facts)
+    if chosen.engine != "inprocess" or facts.columns == settings.columns:
+        return replace(chosen, facts=facts)
+    reason = f"{chosen.reason}; functions are called, since columns would take longer to load"
+    return replace(chosen, reason=reason, facts=facts)
 
 
 def _surely_ends_here(estimate: PlanEstimate, machine: Machine) -> bool:

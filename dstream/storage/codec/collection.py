@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
-from typing import TYPE_CHECKING, Any, get_args, get_origin
+from typing import TYPE_CHECKING, Any, get_origin
 from uuid import UUID
 
 from dstream.base.showing import shown
@@ -17,18 +17,17 @@ from dstream.schema import classes
 from dstream.schema.classes import ChangedClassError, ClassRefusedError, NotStorableError
 from dstream.schema.record_types import ClassType, without_column
 from dstream.schema.scalar_types import one_chunk
-from dstream.schema.type_inference import STORED_SCALARS, infer_stored, stored_type
+from dstream.schema.type_inference import classes_in, infer_stored, stored_type
 from dstream.schema.types import NOTHING, ColumnTooLargeError, ColumnType, Decode, Encode
 from dstream.spi.store import Kind, Options
 from dstream.storage.codec.keys import decode_key, encode_key, type_of_key
 from dstream.storage.codec.pickles import Pickles
 from dstream.storage.codec.values import ValueEncoding
-from dstream.values.fields import plain_hint
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Codec", "UnloadedClassError", "classes_in"]
+__all__ = ["Codec", "UnloadedClassError"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +116,10 @@ class Codec:
         Raises:
             NullElementError: the key is None.
             UnstableKeyError: its type has no stable encoding.
+            TypeError: the class of keys has other compared fields by now.
         """
         try:
+            self._check_keys()
             return encode_key(key)
         except (NullElementError, UnstableKeyError) as error:
             raise type(error)(f"{self}: {error}") from error.__cause__
@@ -208,7 +209,15 @@ class Codec:
         Raises:
             TypeError: the class of a key is not found, has changed, or may not be loaded.
         """
+        self._check_keys()
         return self._from(self.key, column, escape, self.decode_key, "key_type=")
+
+    def _check_keys(self) -> None:
+        if isinstance(self.key, ClassType) and self.key.has_changed:
+            try:
+                self.key.checked_as_key()
+            except ClassRefusedError as error:
+                raise self._refused(error, "key_type=") from error
 
     def value_columns(self, values: Sequence[Any]) -> tuple[pa.Array, pa.Array]:
         """Return values as a column, and as bytes where they do not fit it.
@@ -390,28 +399,6 @@ def _declared_key(hint: Any) -> ColumnType | None:
 
 def _allowing(pickles: Pickles, options: Options) -> Pickles:
     return pickles.allowing(*classes_in(options.key_type), *classes_in(options.value_type))
-
-
-def classes_in(hint: Any) -> Iterator[type]:
-    """Give the classes that a hint names, also those inside the fields of dataclasses and named tuples."""
-    seen: set[type] = set()
-    pending = [hint]
-    while pending:
-        found = plain_hint(pending.pop())
-        pending += get_args(found)
-        found = get_origin(found) or found
-        if isinstance(found, type) and found not in seen and _is_loaded_by_name(found):
-            seen.add(found)
-            yield found
-            if classes.field_names(found):
-                pending += classes.hints_of_fields(found).values()
-
-
-def _is_loaded_by_name(kind: type) -> bool:
-    return kind not in _NOT_LOADED and kind.__module__ not in ("builtins", "types", "typing")
-
-
-_NOT_LOADED = frozenset({*STORED_SCALARS, datetime})
 
 
 def _in_words(found: ColumnType) -> str:

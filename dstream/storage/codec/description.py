@@ -9,11 +9,11 @@ from typing import Any
 from dstream.base.validation import NOT_UNDERSTOOD, checked_text
 from dstream.schema.classes import Classes, ClassRefusedError, field_names
 from dstream.schema.containers import ListType, MapType, MemberType, OptionalType
-from dstream.schema.record_types import ClassType, DictType, PickledType
-from dstream.schema.type_inference import STORED_SCALARS, Layout, OpenType
+from dstream.schema.record_types import ClassType, DictType, PickledType, has_changed
+from dstream.schema.type_inference import STORED_SCALARS, Layout, OpenType, classes_in
 from dstream.schema.types import ColumnType, TimestampType
 from dstream.spi.store import Kind, Options
-from dstream.storage.codec.collection import Codec, classes_in
+from dstream.storage.codec.collection import Codec
 from dstream.storage.codec.pickles import Pickles
 
 __all__ = ["codec_by", "described_codec", "settled", "type_from_json"]
@@ -100,8 +100,9 @@ def type_from_json(data: Any, known: Classes, hint: Any = None) -> ColumnType:
     if "keys" in data:
         return DictType(fields, reference=checked_text(data["keys"]), kind=_resolved(data["keys"], known)[0])
     kind, problem = _resolved(checked_text(data["record"]), known)
-    has_changed = kind is not None and field_names(kind) != tuple(name for name, _ in fields)
-    return ClassType(fields, reference=data["record"], kind=kind, problem=problem, has_changed=has_changed)
+    names = tuple(name for name, _ in fields)
+    changed = kind is not None and (field_names(kind) != names or any(has_changed(part) for _, part in fields))
+    return ClassType(fields, reference=data["record"], kind=kind, problem=problem, has_changed=changed)
 
 
 def _resolved(name: str, known: Classes) -> tuple[type | None, str]:

@@ -261,17 +261,16 @@ class RedisMap(NumberedJournal, RedisHandle):
             types, old = self._look(encoded)
             codec = self._codec_of(types)
             decided, changes = changed(codec, keys, encoded, change(decoded(codec, old)))
-            if self._swap(types, types_of(decided), dict(zip(encoded, old, strict=True)), changes) is not None:
+            if self._swap(types, types_of(decided), dict(zip(encoded, old, strict=True)), changes):
                 return decoded(codec, old)
 
     def _assigned(self, keys: Sequence[Any], encoded: Sequence[bytes], change: Assignment) -> list[Any]:
-        """Write values whatever was there, in one script; return what was there."""
+        """Write values whatever is there, in one script; what was there is not looked at, and may be unreadable."""
         while True:
             types, codec = self._known
             decided, changes = changed(codec, keys, encoded, change.values)
-            found = self._swap(types, types_of(decided), dict.fromkeys(encoded), changes, is_assignment=True)
-            if found is not None:
-                return decoded(codec, [value or None for value in found])
+            if self._swap(types, types_of(decided), dict.fromkeys(encoded), changes, is_assignment=True):
+                return [None] * len(keys)
             self._fresh_codec()  # Another process has decided the types.
 
     def _look(self, encoded: Sequence[bytes]) -> tuple[bytes, list[bytes | None]]:
@@ -289,8 +288,8 @@ class RedisMap(NumberedJournal, RedisHandle):
         changes: Mapping[bytes, bytes | None],
         *,
         is_assignment: bool = False,
-    ) -> list[bytes] | None:
-        """Run `MAP_SWAP`; None if something is not as it was seen, which is never an assignment's old value."""
+    ) -> bool:
+        """Run `MAP_SWAP`; False if something is not as it was seen."""
         places, buckets = self._places(list(old), 3)
         pieces = []
         for key, there in old.items():
@@ -298,8 +297,7 @@ class RedisMap(NumberedJournal, RedisHandle):
             pieces += [_LOOK.pack(places[key], len(key)), key, _LENGTH.pack(len(there or b"")), there or b""]
             pieces += [_CHANGES.pack(key in changes), _LENGTH.pack(len(now)), now]
         keys, journal = [self._collection.journal, *buckets], int(bool(self._collection.shape.journal))
-        found = self._run(MAP_SWAP, keys, types, settled, journal, b"".join(pieces), int(is_assignment))
-        return None if found == 0 else found
+        return bool(self._run(MAP_SWAP, keys, types, settled, journal, b"".join(pieces), int(is_assignment)))
 
     def _places(self, encoded: Sequence[bytes], first: int) -> tuple[dict[bytes, int], list[str]]:
         """Return the position of each key's bucket among the keys of a script, from `first` on, and the buckets."""

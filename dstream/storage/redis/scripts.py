@@ -168,27 +168,21 @@ MAP_SWAP = Script.of(
     "local journal = ARGV[3] == '1' and KEYS[2] or nil",
     _MAP_CHANGE,
     """
--- Make changes, provided that the types and all old values are what the caller saw. Returns the old values.
--- ARGV[5] is 1 if any old values may be replaced, which the caller has not seen then.
+-- Make changes, provided that the types are what the caller saw, and all old values, unless ARGV[5] is 1.
 if types ~= ARGV[1] then return 0 end
-local changes, found, at = {}, {}, 1
+local changes, at = {}, 1
 while at <= #ARGV[4] do
   local bucket, field, old, changes_it, new
   bucket, field, old, changes_it, new, at = struct.unpack('>I4I4c0I4c0BI4c0', ARGV[4], at)
   local there = redis.call('HGET', KEYS[bucket], field) or ''
-  if ARGV[5] == '1' then
-    old = there
-    found[#found + 1] = there
-  elseif there ~= old then
-    return 0
-  end
+  if ARGV[5] == '1' then old = there elseif there ~= old then return 0 end
   if changes_it == 1 and not (old == '' and new == '') then
     changes[#changes + 1] = {KEYS[bucket], field, old, new}
   end
 end
 if ARGV[2] ~= types and #changes > 0 then redis.call('HSET', meta, 'types', ARGV[2]) end
 for _, c in ipairs(changes) do change(c[1], c[2], c[3], c[4]) end
-return found
+return 1
 """,
 )
 
