@@ -118,7 +118,13 @@ def are_added_exactly(column: Floats) -> bool:
     # NaN too, which `max` of NumPy gives wherever there is one.
     if not math.isfinite(greatest):
         return False
-    return bool(np.frexp(greatest)[1] - np.frexp(least)[1] < _BITS * (_MOST_DIGITS // 2))
+    # Each group has an array of the digits: of many rows there may be many groups.
+    most = _MOST_DIGITS // 2 if len(column.values) <= _MANY_ROWS else _MOST_DIGITS_OF_MANY
+    return bool(np.frexp(greatest)[1] - np.frexp(least)[1] < _BITS * most)
+
+
+_MANY_ROWS = 2**18
+_MOST_DIGITS_OF_MANY = 6
 
 
 def float_sums_of_groups(places: NDArray[Any], width: int, numbers: Floats) -> FloatSums:

@@ -15,7 +15,7 @@ from dstream.operators.columns.collectors import Groups, added_groups
 from dstream.operators.columns.entries import Entries
 from dstream.operators.columns.float_sums import FloatSums
 from dstream.operators.columns.groups import GroupTable, StringGroupTable, merged_groups
-from dstream.operators.columns.values import Column, Floats, Ints, NotColumnar, Tuples, tight
+from dstream.operators.columns.values import Column, Floats, Ints, NotColumnar, Objects, Tuples, tight
 from dstream.operators.rows.blocks import Block, given
 from dstream.operators.rows.group_tables import Table, finished_lines, results_of_groups, table_as_lists
 from dstream.plan.steps import Step
@@ -130,10 +130,11 @@ def _total(known: InColumns, counts: Any, total: Any) -> Column:
         if known.kind is float:
             raise NotColumnar("sums of floats, of which there are none")
         return _ints(total)
+    rounded = total.rounded()
+    if known.kind is float or np.all(counts):
+        return Floats(rounded)
     # Of no items the sum is the int 0, unless all become floats.
-    if known.kind is not float and not np.all(counts):
-        raise NotColumnar("sums of ints and floats")
-    return Floats(total.rounded())
+    return Objects([each if count else 0 for each, count in zip(rounded.tolist(), counts.tolist(), strict=True)])
 
 
 def _average(total: Any, counts: Any) -> Floats:
