@@ -108,7 +108,9 @@ def _is_harmless(value: Any) -> bool:
     if kind in PLAIN:
         # A global string may be large, which counts; a number never is.
         return kind not in TEXTS
-    if kind is types.ModuleType or kind is types.BuiltinFunctionType:
+    if kind is types.BuiltinFunctionType:  # The method of an object has the object.
+        return value.__self__ is None or type(value.__self__) is types.ModuleType
+    if kind is types.ModuleType:
         return True
     return isinstance(value, type | types.FunctionType) and is_importable(value)
 

@@ -11,7 +11,7 @@ import sys
 import typing
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
-from types import FunctionType, MemberDescriptorType, UnionType
+from types import FunctionType, GetSetDescriptorType, MemberDescriptorType, UnionType
 from typing import Any, Final, NamedTuple, TypeGuard, Union, cast
 
 __all__ = [
@@ -20,8 +20,10 @@ __all__ = [
     "UNIONS",
     "columns_of_fields",
     "default_of",
+    "defaults_of_constructor",
     "field_names",
     "has_default",
+    "has_own_code",
     "has_plain_fields",
     "hints_of",
     "hints_of_kind",
@@ -236,6 +238,60 @@ def is_of_named_tuple(new: Any) -> bool:
         (True, False)
     """
     return isinstance(new, FunctionType) and new.__code__.co_names == ("_tuple_new",)
+
+
+def has_own_code(kind: type) -> bool:
+    """Say whether a class has code or attributes other than its fields and what the standard library generates.
+
+    Looked up anew in each call, since a method may be assigned to a class at any time.
+
+    Example:
+        >>> from dstream.values.fields import has_own_code
+        >>> has_own_code(dataclasses.make_dataclass("Sale", ["price"]))
+        False
+        >>> has_own_code(dataclasses.make_dataclass("Sale", ["price"], namespace={"__bool__": lambda sale: True}))
+        True
+    """
+    names = {*field_names(kind), *_OF_NAMED_TUPLES}
+    held = (each for base in kind.__mro__ if base not in _WITHOUT_CODE for each in vars(base).items())
+    return not all(_is_generated(name, value, names) for name, value in held)
+
+
+_WITHOUT_CODE = (object, tuple, typing.Generic)
+_OF_NAMED_TUPLES = ("_fields", "_field_defaults", "_make", "_replace", "_asdict")
+_ANNOTATING = ("__annotate__", "__annotate_func__")
+
+
+def _is_generated(name: str, held: Any, names: set[str]) -> bool:
+    function = getattr(held, "__func__", held)
+    if isinstance(function, FunctionType):
+        return name in _ANNOTATING or _is_of_library(function)
+    if callable(held) or (name not in names and not (name.startswith("__") and name.endswith("__"))):
+        return False
+    return name in names or not hasattr(type(held), "__get__") or type(held) is GetSetDescriptorType
+
+
+def _is_of_library(function: FunctionType) -> bool:
+    if is_of_dataclass(function) or is_of_named_tuple(function):
+        return True
+    # A `__repr__` is wrapped, so that it does not recur.
+    wrapped = getattr(function, "__wrapped__", None)
+    written = function.__globals__.get("__name__") in ("collections", "dataclasses", "reprlib")
+    return written and (wrapped is None or is_of_dataclass(wrapped))
+
+
+def defaults_of_constructor(kind: type) -> dict[str, Any]:
+    """Return what the constructor of a dataclass or named tuple gives to fields that are left out.
+
+    The fields themselves may have other defaults, if those of the constructor were assigned later.
+
+    Example:
+        >>> from dstream.values.fields import defaults_of_constructor
+        >>> defaults_of_constructor(dataclasses.make_dataclass("Sale", ["city", ("n", int, 3)]))
+        {'n': 3}
+    """
+    made: Any = kind.__new__ if issubclass(kind, tuple) else vars(kind)["__init__"]
+    return dict(zip(reversed(field_names(kind)), reversed(made.__defaults__ or ()), strict=False))
 
 
 class _Pair(NamedTuple):

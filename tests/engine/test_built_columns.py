@@ -14,7 +14,7 @@ import pytest
 
 from dstream.engine.compiler.evaluation import read_op
 from dstream.engine.tasks.runtime import StageTask
-from dstream.expressions.reader import read
+from dstream.expressions.reader import Unreadable, read
 from dstream.operators.columns.arrow_rows import Records
 from dstream.operators.columns.built_rows import BuiltRows
 from dstream.operators.columns.evaluation import evaluated
@@ -270,3 +270,28 @@ def test_a_chain_makes_no_object_that_nothing_needs() -> None:
 
     assert found == [4, 6, 8]
     assert counts == {"blocks": 1, "blocks in columns": 1}
+
+
+def test_a_field_has_the_default_of_the_constructor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may have been assigned later, also once the function was read."""
+
+    class Pair(NamedTuple):
+        a: int
+        b: Any = 0
+
+    @dataclass
+    class Point:
+        a: int
+        b: Any = 0
+
+    for kind, made in ((Pair, Pair.__new__), (Point, Point.__init__)):
+        fn = lambda n, kind=kind: kind(n).b  # noqa: E731
+        earlier = lambda n: kind(n).b  # noqa: B023, E731
+        before = read(earlier)
+        monkeypatch.setattr(made, "__defaults__", (5,))
+        for found in (before, read(earlier)):
+            assert items_of(evaluated(found, [column_of([1, 2])])) == [5, 5]  # type: ignore[arg-type]
+        monkeypatch.setattr(made, "__defaults__", ([],))
+        with pytest.raises(NotColumnar):
+            evaluated(before, [column_of([1, 2])])  # type: ignore[arg-type]
+        assert isinstance(read(fn), Unreadable)

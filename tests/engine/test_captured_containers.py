@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from types import FunctionType
 from typing import Any
 
 import pytest
@@ -13,7 +17,8 @@ from dstream.engine.compiler.changed_containers import containers_changed
 from dstream.engine.compiler.evaluation import read_op
 from dstream.expressions import Expression
 from dstream.expressions.reader import Unreadable, read
-from dstream.expressions.resolution import Namespaces
+from dstream.expressions.resolution import Namespaces, container_of
+from dstream.expressions.tree import Constant
 from dstream.operators.columns.chain_evaluation import is_same
 from dstream.operators.columns.evaluation import evaluated
 from dstream.operators.columns.values import NotColumnar, column_of, items_of
@@ -135,6 +140,57 @@ def test_a_container_that_another_function_may_change_is_not_read() -> None:
         assert reading.reason == "captures seen, a set"
     both = _plan(looks, lambda word: (word, word in seen), lambda word: print(word))
     assert isinstance(read(looks, 1, Namespaces(lambda: containers_changed(both))), Expression)
+
+
+def test_a_container_that_code_of_a_class_may_change_is_not_read() -> None:
+    """The code is in a base, in a metaclass, or in an operator that a function which is read evaluates."""
+    seen: set[int] = set()
+
+    class Base:
+        words = seen
+
+    class Child(Base):
+        def __call__(self, word: int) -> bool:
+            self.words.add(word)
+            return True
+
+    class Meta(type):
+        def __call__(cls, word: int) -> bool:
+            seen.add(word)
+            return True
+
+    class Made(metaclass=Meta):
+        pass
+
+    @dataclass
+    class Tested:
+        n: int
+
+        def __bool__(self) -> bool:
+            seen.add(self.n)
+            return True
+
+    one = Tested(1)
+    steps: list[Any] = [Child(), Made, lambda n: 1 if Tested(n) else 0, lambda n, other=one: n or other]
+    for changes in steps:
+        assert id(seen) in (containers_changed(_plan(changes)) or ()), changes
+
+
+def test_a_container_behind_a_global_method_is_not_read() -> None:
+    """A method written in C has the object that it changes."""
+    seen: set[str] = set()
+    adds = FunctionType((lambda word: add(word)).__code__, {"add": seen.add})  # type: ignore[name-defined]  # noqa: F821
+
+    assert id(seen) in (containers_changed(_plan(adds)) or ())
+
+
+def test_members_of_a_container_are_looked_at_by_their_types() -> None:
+    """One by one are those alone whose type does not tell: a NaN, tuples, Decimals and times."""
+    constants = [{n: str(n) for n in range(9)}, {1.5, (2, 0.5)}, [Decimal(1), datetime(2024, 1, 1), None]]
+    others = [{1: float("nan")}, [(1, [])], {Decimal("nan")}, {"x": object()}]
+
+    assert [container_of(each, Namespaces()) for each in constants] == list(map(Constant, constants))
+    assert [container_of(each, Namespaces()) for each in others] == [None] * 4
 
 
 def test_a_plan_whose_objects_are_many_reads_no_container(monkeypatch: pytest.MonkeyPatch) -> None:

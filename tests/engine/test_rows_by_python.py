@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +16,7 @@ from dstream.expressions import Expression
 from dstream.expressions.reader import read
 from dstream.operators.columns import python_rows
 from dstream.operators.columns.arrow_rows import Records
+from dstream.operators.columns.capabilities import obstacle_to_step, operates_on_objects
 from dstream.operators.columns.chain_evaluation import column_chain, is_same
 from dstream.operators.columns.encoded import Encoded
 from dstream.operators.columns.evaluation import evaluated
@@ -123,6 +126,91 @@ def test_objects_of_a_class_are_left_to_the_function() -> None:
         evaluated(_expression(lambda pair: pair[1].bit_length() + len(pair[0])), [column])
     with pytest.raises(NotColumnar):
         evaluated(_expression(lambda pair: 5 if pair[0] else 6), [column])
+
+
+_COUNT = itertools.count()
+
+
+@dataclass
+class _Counted:
+    n: int
+
+    def __str__(self) -> str:
+        return str(next(_COUNT))
+
+    def __eq__(self, other: object) -> bool:
+        return next(_COUNT) > 0
+
+    def __bool__(self) -> bool:
+        return next(_COUNT) > 0
+
+    @property
+    def number(self) -> int:
+        return next(_COUNT)
+
+
+def _in_variable(r: Any) -> Any:
+    made = _Counted(r["x"])
+    return made, made == 1
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda r: (f"{_Counted(r['x'])}", f"{_Counted(r['x'])}"),
+        lambda r: (_Counted(r["x"]) == 1, r["x"]),
+        lambda r: 5 if _Counted(r["x"]) else 6,
+        lambda r: _Counted(r["x"]) or 5,
+        lambda r: (r["x"], _Counted(r["x"]).number),
+        lambda r: 1 in (_Counted(r["x"]), 5),
+        _in_variable,
+    ],
+)
+def test_operators_of_a_class_are_left_to_the_function(fn: Any) -> None:
+    """They are evaluated in the order of the items, and once for each; the compiler has the reason."""
+    before = next(_COUNT)
+
+    with pytest.raises(NotColumnar):
+        evaluated(_expression(fn), [_records(x=[0, 1, 2])])
+    assert next(_COUNT) == before + 1
+    assert operates_on_objects(_expression(fn))
+    assert obstacle_to_step(_op(fn, 0), _expression(fn)) == "an operator may run code of a user's class"
+
+
+def _member(r: Any) -> Any:
+    made = _Counted(r["x"])
+    return made, made.n * 2
+
+
+@pytest.mark.parametrize("fn", [lambda r: _Counted(r["x"]), lambda r: {"of": (_Counted(r["x"]),)}, _member])
+def test_objects_of_a_class_with_operators_are_results_of_columns(fn: Any) -> None:
+    """Nothing is done with them, except by a filter, which tests them."""
+    found = _expression(fn)
+
+    assert [repr(each) for each in items_of(evaluated(found, [_records(x=[0, 1])]))] == [
+        repr(fn({"x": n})) for n in (0, 1)
+    ]
+    assert obstacle_to_step(_op(fn, 0), found) is None
+    assert obstacle_to_step(replace(_op(fn, 0), action="filter"), found) is not None
+
+
+class _Pair(NamedTuple):
+    a: int
+    b: int = 0
+
+
+@dataclass(frozen=True)
+class _Plain:
+    a: int
+    b: str = "x"
+
+
+def test_operators_that_dataclasses_writes_are_evaluated_by_python() -> None:
+    """Nothing shows when and how often they are."""
+    for fn in (lambda r: (f"{_Plain(r['x'])}", r["x"]), lambda r: _Pair(r["x"]) == (1, 0)):
+        items = [{"x": n} for n in (0, 1)]
+        assert items_of(evaluated(_expression(fn), [_records(x=[0, 1])])) == list(map(fn, items))
+        assert obstacle_to_step(_op(fn, 0), _expression(fn)) is None
 
 
 @pytest.fixture

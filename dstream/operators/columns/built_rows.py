@@ -17,6 +17,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from dstream.expressions.resolution import is_same_constant_everywhere
 from dstream.operators.columns.encoded import Encoded
 from dstream.operators.columns.strings import Strings
 from dstream.operators.columns.values import (
@@ -33,7 +34,7 @@ from dstream.operators.columns.values import (
     stacked,
 )
 from dstream.operators.rows.blocks import LazyRows
-from dstream.values.fields import field_names, has_plain_fields
+from dstream.values.fields import defaults_of_constructor, field_names, has_own_code, has_plain_fields
 
 __all__ = [
     "BuiltRows",
@@ -44,6 +45,7 @@ __all__ = [
     "changed_rows",
     "got_part",
     "has_part",
+    "has_plain_operators",
     "makes_plain_objects",
     "packed_rows",
     "stacked_rows",
@@ -123,9 +125,9 @@ class BuiltRows(RowsWithParts):
     def part(self, name: str) -> Column:
         if name in self.members:
             return self.members[name]
-        defaults = {} if self.kind in _ACCESS else _defaults_of(self.kind)
-        if name not in defaults:
-            raise NotColumnar(f"a part {name} that is not there")
+        defaults = {} if self.kind in _ACCESS else defaults_of_constructor(self.kind)
+        if name not in defaults or not is_same_constant_everywhere(defaults[name]):
+            raise NotColumnar(f"a part {name} that is not there, or no constant")
         return ConstantColumn(defaults[name], self.size)
 
     def at(self, places: Any) -> BuiltRows:
@@ -147,14 +149,6 @@ _ACCESS: dict[type, frozenset[Access]] = {dict: frozenset({"key"}), list: frozen
 
 def _access_of(kind: type) -> frozenset[Access]:
     return frozenset({"attribute", "place"} if issubclass(kind, tuple) else {"attribute"})
-
-
-@functools.lru_cache(maxsize=512)
-def _defaults_of(kind: Any) -> dict[str, Any]:
-    if issubclass(kind, tuple):
-        return dict(kind._field_defaults)
-    fields = dataclasses.fields(kind)
-    return {each.name: each.default for each in fields if each.default is not dataclasses.MISSING}
 
 
 def _made(kind: Any, names: tuple[str, ...], columns: list[list[Any]]) -> Iterable[Any]:
@@ -276,6 +270,11 @@ def partial_change(kind: str, names: tuple[str, ...]) -> Callable[[Any, tuple[An
 def makes_plain_objects(kind: type) -> bool:
     """Return whether nothing shows when an object of a class is made, or whether it is made once more."""
     return kind in _ACCESS or (has_plain_fields(kind) and not hasattr(kind, "__del__"))
+
+
+def has_plain_operators(kind: type) -> bool:
+    """Return whether no operator on objects of a class, nor a lookup in them, runs code of a user's."""
+    return kind in _ACCESS or (makes_plain_objects(kind) and not has_own_code(kind))
 
 
 def built_rows(kind: type, names: tuple[str, ...], columns: Sequence[Column], size: int) -> BuiltRows:

@@ -6,6 +6,7 @@ import datetime
 import re
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
+from functools import partial
 
 from dstream.expressions import (
     Applied,
@@ -27,7 +28,7 @@ from dstream.expressions import (
     Together,
 )
 from dstream.plan.steps import Op
-from dstream.values.fields import has_plain_fields
+from dstream.values.fields import field_names, has_own_code, has_plain_fields
 
 __all__ = [
     "CALLED",
@@ -42,6 +43,7 @@ __all__ = [
     "is_run_of_one_class",
     "left_to_python",
     "obstacle_to_step",
+    "operates_on_objects",
     "operators_of",
     "takes_whole_items",
     "unsupported",
@@ -130,7 +132,47 @@ def unsupported(expression: Expression) -> str | None:
     """
     if gives_lists(expression):
         return "columns hold no lists"
+    if operates_on_objects(expression):
+        return _OWN_OPERATORS
     return left_to_python(expression) if takes_whole_items(expression) else None
+
+
+_OWN_OPERATORS = "an operator may run code of a user's class"
+
+
+def operates_on_objects(expression: Expression, *, is_result: bool = True, own: frozenset[int] = frozenset()) -> bool:
+    """Return whether an object of a class with code of its own is more than a result, or a member of one.
+
+    Its operators may have side effects, which a loop has in the order of the items.
+
+    Args:
+        expression: what is evaluated.
+        is_result: its value is returned, and nothing is done with it.
+        own: the numbers of variables that stand for such objects.
+    """
+    inside = partial(operates_on_objects, is_result=is_result, own=own)
+    operand, result = partial(inside, is_result=False), partial(inside, is_result=True)
+    match expression:
+        case Local(number):
+            return number in own and not is_result
+        case Built(kind, _, values):
+            return (not is_result and _has_own_code(kind)) or any(map(inside, values))
+        case Attribute(Local() | Argument(), _):
+            return False
+        case Attribute(Built(kind, _, _) as of, name) if name in field_names(kind):
+            return result(of)
+        case Let(value, number, within):
+            is_own = any(isinstance(each, Built) and _has_own_code(each.kind) for each in value.walk())
+            return result(value) or inside(within, own=own | {number} if is_own else own)
+        case Choice(condition, chosen, otherwise):
+            return operand(condition) or inside(chosen) or inside(otherwise)
+        case Together() | Changed() | ForTuples() | Called("dstream.Entry", _):
+            return any(map(inside, expression.parts()))
+    return any(map(operand, expression.parts()))
+
+
+def _has_own_code(kind: type) -> bool:
+    return kind not in (dict, list) and has_own_code(kind)
 
 
 def unsupported_in_flat_map(expression: Expression) -> str | None:
@@ -286,6 +328,8 @@ def obstacle_to_step(op: Op, expression: Expression | None) -> str | None:
         return f"a {op.action} takes one item at a time"
     if expression is None:
         return "its function is called"
+    if operates_on_objects(expression, is_result=op.action != "filter"):
+        return _OWN_OPERATORS
     if op.action != "flat_map":
         return None
     return unsupported_in_flat_map(expression) if op.kind is None else "a flat_map to numbers takes one item at a time"

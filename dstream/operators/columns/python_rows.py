@@ -30,7 +30,7 @@ from dstream.expressions.tree import (
     is_leaf,
     rewritten,
 )
-from dstream.operators.columns.built_rows import makes_plain_objects
+from dstream.operators.columns.built_rows import has_plain_operators
 from dstream.operators.columns.capabilities import is_part
 from dstream.operators.columns.encoded import Encoded
 from dstream.operators.columns.encoded_calls import encoded_results
@@ -83,7 +83,7 @@ def rows_by_python(expression: Expression, leaf_of: Callable[[Expression], Colum
     columns = [column for _, column in leaves.values()]
     if not leaves or not all(map(_is_harmless, columns)) or any(map(_warns, expression.walk())):
         raise NotColumnar("objects whose operators may have side effects")
-    if not all(makes_plain_objects(each.kind) for each in expression.walk() if isinstance(each, Built)):
+    if not all(has_plain_operators(each.kind) for each in expression.walk() if isinstance(each, Built)):
         raise NotColumnar("an object of a class with code of its own")
     if not all(map(_is_of_values, inner.walk())):
         check_identities(columns)
